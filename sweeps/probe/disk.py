@@ -7,7 +7,6 @@ import itertools
 import mmap
 import os
 import random
-import statistics
 import tempfile
 import threading
 import time
@@ -281,16 +280,9 @@ def _figures(windows: Sequence[TimedRead], pattern: Pattern, method: str) -> Doc
     result: Document = {"rate": figure([rate * pattern.block_bytes / MIB for rate in rates], "MiB/s", method)}
     if pattern.at_random:
         result["iops"] = figure(rates, "reads/s", method)
+    medians, p99s = 1e6 * np.array([np.percentile(window.latencies, (50, 99)) for window in windows]).T
     return result | {
-        "latency_median": figure([_percentile(entry, 50) for entry in windows], "us", method),
-        "latency_p99": figure([_percentile(entry, 99) for entry in windows], "us", method),
+        "latency_median": figure(medians.tolist(), "us", method),
+        "latency_p99": figure(p99s.tolist(), "us", method),
         "limited_by_own_cpu": busy >= _OWN_CPU_IS_THE_LIMIT,
     }
-
-
-def _percentile(window: TimedRead, percent: int) -> float:
-    """Microseconds."""
-    microseconds = [latency * 1e6 for latency in window.latencies]
-    if len(microseconds) == 1:
-        return microseconds[0]
-    return statistics.quantiles(microseconds, n=100, method="inclusive")[percent - 1]

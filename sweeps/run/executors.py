@@ -69,11 +69,11 @@ def with_data(measure: Measure) -> Measure:
     return measured
 
 
-def failure(trial: Trial, reason: str) -> Measurement:
+def failure(trial: Trial, reason: str, status: Status = Status.FAILED) -> Measurement:
     """A trial that did not begin."""
     return Measurement(
         trial=trial,
-        status=Status.FAILED,
+        status=status,
         limited_by=LimitedBy.NONE,
         reason=reason,
         started_at=datetime.now(UTC).isoformat(),
@@ -93,12 +93,23 @@ class Executor(Protocol):
         """End what runs, give back what was taken."""
 
 
-class ProcessExecutor:
-    """One trial after the other, each in a worker process under limits, on this machine."""
+def _measure_here(trial: Trial) -> Measurement:
+    from advisor.sweeps.worker.measuring import measure
 
-    def __init__(self, measure: Measure = measure_trial) -> None:
+    job = {"usage_source": {"kind": PROCESS_TREE}, "cpus": allowed_cpus()}
+    try:
+        return replace(measure(trial, job), limited_by=LimitedBy.NONE)
+    except Exception as error:
+        ending = ending_of(error, trial.dataset_path)
+        return failure(trial, ending.reason, ending.status)
+
+
+class InlineExecutor:
+    """One trial after the other in this very process, without limits: for debugging the worker, never for
+    results. Imports torch here, and marks every measurement as not limited, so that it is not fitted."""
+
+    def __init__(self, measure: Measure = _measure_here) -> None:
         self._measure = with_data(measure)
-        clean_up()
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
         """None: they are planned for this machine."""
@@ -108,39 +119,16 @@ class ProcessExecutor:
         return map(self._measure, trials)
 
     def close(self) -> None:
-        """Worker processes end with their trial; only groups of killed sweeps may be left."""
-        clean_up()
-
-
-class InlineExecutor:
-    """In this very process, without limits: for debugging the worker, never for results.
-
-    Imports torch here, and marks every measurement as not limited, so that it is not fitted.
-    """
-
-    def refuse_impossible(self, trials: Sequence[Trial]) -> None:
-        """None: they are planned for this machine."""
-
-    def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
-        """See `Executor`."""
-        return map(with_data(_measure_here), trials)
-
-    def close(self) -> None:
         """Nothing was taken."""
 
 
-def _measure_here(trial: Trial) -> Measurement:
-    from advisor.sweeps.worker.measuring import measure
+class ProcessExecutor(InlineExecutor):
+    """One trial after the other, each in a worker process under limits, on this machine."""
 
-    job = {"usage_source": {"kind": PROCESS_TREE}, "cpus": allowed_cpus()}
-    try:
-        return replace(measure(trial, job), limited_by=LimitedBy.NONE)
-    except Exception as error:
-        ending = ending_of(error, trial.dataset_path)
-        return Measurement(
-            trial=trial,
-            status=ending.status,
-            limited_by=LimitedBy.NONE,
-            started_at=datetime.now(UTC).isoformat(),
-            reason=ending.reason,
-        )
+    def __init__(self, measure: Measure = measure_trial) -> None:
+        super().__init__(measure)
+        clean_up()
+
+    def close(self) -> None:
+        """Worker processes end with their trial; only groups of killed sweeps may be left."""
+        clean_up()

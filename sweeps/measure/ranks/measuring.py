@@ -6,19 +6,17 @@ ranks is their rate over n times the rate of one. Needs torch.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
-import struct
 import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from itertools import repeat
-from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 import torch.distributed as dist
 from msgspec import Struct
@@ -35,7 +33,6 @@ from advisor.sweeps.worker.host_engine import Engine, HostEngine, Moment
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox
 from advisor.sweeps.worker.torch_engine import TorchEngine
 
-_SIOCGIFADDR = 0x8915  # netdevice(7)
 _INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _QUERY_SECONDS = 10.0
 
@@ -63,9 +60,7 @@ def place_of_rank(*, on_gpu: bool) -> RankPlace:
     interface = _interface_towards(os.environ["MASTER_ADDR"]) if nodes > 1 else None
     for name in _INTERFACES if interface else ():
         os.environ.setdefault(name, str(interface))
-    speed = 0
-    with suppress(OSError, ValueError):
-        speed = int(Path(f"/sys/class/net/{interface}/speed").read_text())
+    speed = psutil.net_if_stats()[interface].speed if interface else 0
     return RankPlace(
         rank=variables["RANK"],
         local_rank=variables["LOCAL_RANK"],
@@ -83,12 +78,10 @@ def _interface_towards(host: str) -> str | None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((host, 9))  # sends nothing
         own = probe.getsockname()[0]
-        for _, name in socket.if_nameindex():
-            with suppress(OSError):
-                answer = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
-                # The first node reaches itself over loopback, which leads nowhere else.
-                if socket.inet_ntoa(answer[20:24]) == own and name != "lo":
-                    return name
+    for name, addresses in psutil.net_if_addrs().items():
+        # The first node reaches itself over loopback, which leads nowhere else.
+        if name != "lo" and own in (entry.address for entry in addresses):
+            return str(name)
     return None
 
 
