@@ -77,7 +77,8 @@ def assumptions(
 ) -> tuple[Message, ...]:
     """Everything the answer takes for granted, one short clause each; `chosen` is what runs, on
     `count` instances, `ranked` whether it was chosen among instances."""
-    messages = [*assumed_facts(request, chosen.instance, chosen.disk)] if chosen and chosen.disk else []
+    messages = script_assumption(request, chosen.prediction if chosen else None)
+    messages += assumed_facts(request, chosen.instance, chosen.disk) if chosen and chosen.disk else []
     messages += _of_data(request, chosen.workload if chosen else None)
     messages += _of_run(request)
     if chosen is not None and chosen.first_epoch is not None:
@@ -265,8 +266,7 @@ def _of_what_computes(request: NetworkQuestion, chosen: Assumed | None) -> list[
     if chosen is not None and computes_on_cpu(chosen.instance, chosen.workload):
         messages = [Message("one process computes and decodes on the same cores")]
     else:
-        script = script_assumption(request, chosen.prediction if chosen else None)
-        messages = [*script, Message("a process for each GPU, with a batch of its own")]
+        messages = [Message("a process for each GPU, with a batch of its own")]
         if chosen is not None and chosen.prediction.gpus_used > 1:
             messages.append(
                 Message(
