@@ -110,14 +110,15 @@ def workloads_on(
     """The request on GPUs, by name (None: a CPU, by ''), as people run it there, at each batch size that is
     worth a look, smallest first."""
     plain, known = plain_workload(request), {gpu.name: gpu for gpu in gpus if gpu is not None}
-    fastest = {"": plain} | dict.fromkeys(known, plain)
+    settings = {"": plain} | dict.fromkeys(known, plain)
     is_open = {"precision": request.precision is None, "memory_format": request.memory_format is None}
     if known and any(is_open.values()) and request.task is not Task.PREPROCESSING:
+        # Where the batch is open too, it is one that keeps the GPU busy.
+        busy = replace(plain, batch_size=request.batch_size or BATCH_SIZES[-1])
         least = request.batch_size or BATCH_SIZES[0]
-        cards = list(known.values())
-        settings = model.usual_settings(plain, cards, smallest_batch=least, **is_open)
-        fastest |= zip(known, settings, strict=True)
-    return {name: batches_of(request, workload) for name, workload in fastest.items()}
+        taken = model.usual_settings(busy, list(known.values()), smallest_batch=least, **is_open)
+        settings |= zip(known, taken, strict=True)
+    return {name: batches_of(request, workload) for name, workload in settings.items()}
 
 
 def batches_of(request: NetworkQuestion, workload: Workload) -> tuple[Workload, ...]:

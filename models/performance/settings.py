@@ -84,15 +84,15 @@ def usual_settings(
         return workload if fits_plain_alone else mixed
 
     taken = [as_precise(gpu) for gpu in gpus]
-    if not (memory_format and facts.has_channels):
+    mixed = [place for place, each in enumerate(taken) if _bits(each) == 16]
+    if not (memory_format and facts.has_channels and mixed):
         return taken
-    others = [replace(each, memory_format=MemoryFormat.CHANNELS_LAST) for each in taken]
-    cells = list(zip([*taken, *others], [*gpus, *gpus], strict=True))
+    others = {place: replace(taken[place], memory_format=MemoryFormat.CHANNELS_LAST) for place in mixed}
+    cells = [(each[place], gpus[place]) for each in (taken, others) for place in mixed]
     contiguous, channels_last = times.estimates(cells, facts).mean.reshape(2, -1)
-    return [
-        other if _bits(each) == 16 and is_shorter else each
-        for each, other, is_shorter in zip(taken, others, channels_last < contiguous, strict=True)
-    ]
+    for place, is_shorter in zip(mixed, channels_last < contiguous, strict=True):
+        taken[place] = others[place] if is_shorter else taken[place]
+    return taken
 
 
 def _autocast(gpu: Gpu, facts: NetworkFacts) -> Precision:

@@ -140,7 +140,7 @@ def test_a_spec_has_one_price_in_one_answer(answer, more):
 def test_a_spec_is_predicted_at_the_batch_with_which_it_is_recommended(answer):
     for target in ("300", "1000", "2000"):
         words = ("--task", "inference", "--model", "resnet50", "--precision", "amp")
-        single = (*words, "--max-count", "1", "--target-throughput", target)
+        single = (*words, "--max-count", "1", "--confidence", "0.9", "--target-throughput", target)
         pick = answer("recommend", *single)["recommendation"]
         location = ("--instance", pick["instance_type"], "--disk", pick["disk"]["order"])
         alone = answer("predict", *words, *location)
