@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
-LINES = {"advisor": 61_400, "models": 16_950, "sweeps": 19_600, "infra": 5_650, "infra/build": 14_000}
+LINES = {"advisor": 60_750, "models": 17_050, "sweeps": 18_700, "infra": 5_300, "infra/build": 14_000}
 FILES = 675
 DOCS_KILOBYTES = 200
 FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 103, 14

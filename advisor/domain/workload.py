@@ -129,7 +129,7 @@ def without_the_usual(workload: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: without_the_usual(value) if isinstance(value, Mapping) else value
         for name, value in workload.items()
-        if value != _USUAL.get(name, nothing)
+        if value != _USUAL.get(name, nothing) and (name, value) != ("conditions", [])
     }
 
 

@@ -24,6 +24,7 @@ from advisor.service.page.question import (
     language_choices,
     question_of,
     target_of,
+    words_of_spec,
     workload_fields,
 )
 from advisor.service.page.specs import (
@@ -236,10 +237,9 @@ def _networks(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
         Fact(t("field.precision"), setting_of),
     ]
     facts = _facts(specs, "samples", "cost.usd_per_million_samples", of_networks, t)
-    workload = workload_fields(frame)
     locations = [{name: spec["request"][name] for name in _PLACE} for spec in specs]
     what_if = [
-        frame.here("/predict", **{**workload, **location, **spec_fields(spec)})
+        frame.here("/predict", **words_of_spec(frame, {**location, **spec_fields(spec)}))
         for spec, location in zip(specs, locations, strict=True)
     ]
     return _specs_view(specs, specs[0]["request"]["model"], facts, target, t, what_if)

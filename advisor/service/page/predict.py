@@ -17,7 +17,7 @@ from advisor.render.blocks import Column, Look, Table, lower_rate, plain
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.sentences import rate_columns
 from advisor.service.page.frame import Frame
-from advisor.service.page.question import QuestionPage, question_of, target_of, workload_fields
+from advisor.service.page.question import QuestionPage, question_of, target_of, words_of_spec
 from advisor.service.page.specs import (
     LOCAL,
     NOTHING,
@@ -123,7 +123,7 @@ def what_if_of(context: Context, pick: Record, frame: Frame) -> dict[str, Any] |
     besides the sliders'; None where one instance alone does not answer, or words cannot name it."""
     if pick["count"] > 1:
         return None
-    words = {name: str(value) for name, value in (workload_fields(frame) | spec_fields(pick)).items()}
+    words = {name: str(value) for name, value in words_of_spec(frame, spec_fields(pick)).items()}
     try:
         values = _what_if(context, words, frame)
     except (AdvisorError, Problem):

@@ -196,6 +196,15 @@ _OF_WORKLOAD = (
 )
 
 
+def words_of_spec(frame: Frame, spec: Mapping[str, object]) -> dict[str, object]:
+    """The words of a question about one of its specs, which says how it runs the workload; preprocessing
+    runs no network."""
+    words = {**workload_fields(frame), **spec}
+    if words.get("task") == Task.PREPROCESSING:
+        del words["memory_format"]
+    return words
+
+
 def workload_fields(frame: Frame) -> dict[str, str]:
     """The words of a question that say what runs, not where, on which batches of samples."""
     words = dict(frame.words)

@@ -48,6 +48,7 @@ from advisor.service.page.question import (
     language_choices,
     question_of,
     trouble_view,
+    words_of_spec,
     workload_fields,
 )
 from advisor.service.page.specs import (
@@ -106,7 +107,7 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
             [*document["alternatives"], *map(candidate_block, answer.result.pareto)],
             target,
             frame,
-            lambda row: frame.here("/predict", **workload_fields(frame), **row_fields(row)),
+            lambda row: frame.here("/predict", **words_of_spec(frame, row_fields(row))),
         ),
         "chart_follow": t("chart.follow"),
         "what_if": what_if_of(context, pick, frame),
@@ -186,7 +187,7 @@ def _alternatives(document: Record, frame: Frame) -> Table | None:
     action = Column(
         t("table.action"),
         lambda _spec: t("nav.predict"),
-        link=lambda spec: frame.here("/predict", **workload_fields(frame), **spec_fields(spec)),
+        link=lambda spec: frame.here("/predict", **words_of_spec(frame, spec_fields(spec))),
         label=lambda spec: t("others.what_if", name=spec_name(spec)),
     )
     return Table([*alternative_columns(specs, t, home, clouds=clouds), action], specs)

@@ -91,6 +91,21 @@ def test_the_points_of_the_chart_are_links_and_stand_in_a_table(page, client):
     assert "Pareto front" in result.text
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "task=inference&model=googlenet&target_throughput=100&precision=auto&cloud=aws&market=on-demand",
+        "task=preprocessing&model=resnet50&target_throughput=3000&precision=auto",
+        "task=training&model=resnet50&target_throughput=300&precision=fp32&memory_format=channels_last",
+    ],
+)
+def test_a_link_about_a_spec_asks_it_as_it_runs(page, question):
+    links = [link["href"] for link in page(f"/?{question}").all("a") if "/predict?" in link["href"]]
+    assert len(links) > 2
+    for link in links[:6]:
+        assert page(link).all("h2", id="now-title"), link
+
+
 def test_a_part_is_the_answer_alone(page):
     """What the script asks for has no frame."""
     part = page(f"{QUESTION}&part=answer")
