@@ -108,7 +108,7 @@ def workloads_on(
     request: NetworkQuestion, model: SettingsChoice, gpus: Iterable[Gpu | None]
 ) -> dict[str, tuple[Workload, ...]]:
     """The request on GPUs, by name (None: a CPU, by ''), as people run it there, at each batch size that is
-    worth a look, smallest first."""
+    worth a look, smallest first; with a limit of latency as the plain workload before."""
     plain, known = plain_workload(request), {gpu.name: gpu for gpu in gpus if gpu is not None}
     settings = {"": plain} | dict.fromkeys(known, plain)
     is_open = {"precision": request.precision is None, "memory_format": request.memory_format is None}
@@ -118,7 +118,12 @@ def workloads_on(
         least = request.batch_size or BATCH_SIZES[0]
         taken = model.usual_settings(busy, list(known.values()), smallest_batch=least, **is_open)
         settings |= zip(known, taken, strict=True)
-    return {name: batches_of(request, workload) for name, workload in settings.items()}
+    batches = {name: batches_of(request, workload) for name, workload in settings.items()}
+    if request.max_latency_ms is not None:
+        # Of a few samples, which take as long as their launching, fp32 is sooner done.
+        others = {name for name, workload in settings.items() if workload != plain}
+        batches |= {name: (*batches[""], *batches[name]) for name in others}
+    return batches
 
 
 def batches_of(request: NetworkQuestion, workload: Workload) -> tuple[Workload, ...]:

@@ -172,12 +172,14 @@ def workloads(world, request, model, instance):
         precision=request.precision or Precision.FP32,
         dataset=request.dataset,
     )
+    in_fp32 = plain
     if instance.gpu_count and request.precision is None and request.task is not Task.PREPROCESSING:
         gpu = world.catalog.gpu_of(instance)
         (plain,) = model.usual_settings(
             plain, [gpu], precision=True, memory_format=False, smallest_batch=sizes[0]
         )
-    return [replace(plain, batch_size=size) for size in sizes]
+    ways = dict.fromkeys([in_fp32, plain] if request.max_latency_ms is not None else [plain])
+    return [replace(way, batch_size=size) for way in ways for size in sizes]
 
 
 def fits_gpu(world, request, model, instance, workload):
@@ -214,8 +216,8 @@ def points_of(world, request, model, instance, region, price, choose=lambda disk
                 count=count,
                 usd=count * (price + disk.usd_per_hour),
                 prediction=prediction,
-                p99_ms=late.get(workload.batch_size, (None, None))[0],
-                p99_median_ms=late.get(workload.batch_size, (None, None))[1],
+                p99_ms=late.get(workload, (None, None))[0],
+                p99_median_ms=late.get(workload, (None, None))[1],
                 hours=hours and hours[0] / count,
                 sure_hours=hours and hours[1] / count,
                 first_lower=cold.lower,
@@ -242,7 +244,7 @@ def _hours(request, cold, usual):
 
 
 def _latencies(request, model, pairs):
-    """p99 in ms by batch: decoding (a sample on one vCPU), copying, the network; in memory, and on
+    """p99 in ms by workload: decoding (a sample on one vCPU), copying, the network; in memory, and on
     one GPU, since a batch is not split."""
     if request.max_latency_ms is None:
         return {}
@@ -256,5 +258,5 @@ def _latencies(request, model, pairs):
         seconds = batch / rates[Stage.ACCELERATOR] + max(batch, has.vcpus) / rates[Stage.HOST]
         seconds += batch / rates[Stage.TRANSFER] if Stage.TRANSFER in rates else 0.0
         doubt = prediction.median / prediction.lower if prediction.lower > 0 else math.inf
-        latency_of[batch] = 1000 * P99_OVER_P50 * doubt * seconds, 1000 * P99_OVER_P50 * seconds
+        latency_of[workload] = 1000 * P99_OVER_P50 * doubt * seconds, 1000 * P99_OVER_P50 * seconds
     return latency_of
