@@ -331,15 +331,16 @@ def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
     )
 
 
-def settings_columns(t: Texts) -> list[Column]:
+def settings_columns(settings: Sequence[Record], t: Texts) -> list[Column]:
     """Columns of the document's `other_settings`; the service's page has the same."""
+    instead = [Column(t("settings.instead"), _instead)] if any(map(_instead, settings)) else []
     return [
         Column(t("settings.change"), "change"),
         Column(t("settings.gpu"), _gpu_gain),
         Column(t("settings.whole"), _whole_gain),
         Column(t("table.bound"), lambda setting: stage_name(setting["bottleneck"], t)),
         Column(t("settings.known"), lambda setting: t("yes" if setting["measured"] else "no")),
-        Column(t("settings.instead"), _instead),
+        *instead,
     ]
 
 

@@ -216,7 +216,7 @@ def _stages(block: Record | None, t: Texts) -> Iterator[Chart]:
 
 def _settings(settings: Sequence[Record], t: Texts) -> Iterator[Any]:
     if settings:
-        yield Table(settings_columns(t), settings)
+        yield Table(settings_columns(settings, t), settings)
         yield Paragraph(t("settings.note"), "note")
 
 

@@ -101,7 +101,7 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
     return values | {
         "headline": _headline(request, t),
         "alternatives": _alternatives(document, frame),
-        "settings": Table(settings_columns(t), document["other_settings"]),
+        "settings": Table(settings_columns(document["other_settings"], t), document["other_settings"]),
         "chart": price_chart(
             pick,
             [*document["alternatives"], *map(candidate_block, answer.result.pareto)],

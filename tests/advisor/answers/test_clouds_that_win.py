@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from advisor.catalog import load_catalog
-from advisor.domain import IMAGENET, Candidate, Market, Precision, Range, Task
+from advisor.domain import IMAGENET, Candidate, Market, Precision, Protocol, Range, Task
 from advisor.engine import Preparations, recommend
 from advisor.errors import AdvisorError
 from advisor.models.performance import load_model
@@ -33,7 +33,12 @@ WON = [
     ("azure", INFERENCE | {"target_throughput": 3000.0, "gpus": ("A100",)}),
     ("azure", INFERENCE | SPOT | {"target_throughput": 300.0}),
     ("azure", {"task": Task.PREPROCESSING, "target_throughput": 500.0}),
-    ("azure", TRAINING | SPOT | {"target_throughput": 1000.0, "precision": Precision.AMP}),
+    (
+        "azure",
+        TRAINING
+        | SPOT
+        | {"target_throughput": 1000.0, "precision": Precision.AMP, "protocol": Protocol.BENCH},
+    ),
 ]
 
 
