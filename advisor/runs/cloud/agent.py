@@ -153,7 +153,7 @@ class Sending:
     def __init__(self, path: Path, send_all: Callable[[], object]) -> None:
         self._path = path
         self._send_all = send_all
-        self._seen: object = ()
+        self._seen: tuple[tuple[int, int], ...] = ()
 
     def send(self) -> bool:
         """Send what is new; False where the bucket does not take it now."""
@@ -197,7 +197,7 @@ def _sending(job: Job, guest: Guest, result_bucket: ResultBucket, database: str)
     return Sending(Path(database.removeprefix("sqlite:///")), send_rows)
 
 
-def _signature(main: Path) -> list[tuple[int, int]]:
+def _signature(main: Path) -> tuple[tuple[int, int], ...]:
     """A value that changes with every row of a SQLite file (its log grows, or is folded into it); empty
     without a file."""
     states = []
@@ -205,4 +205,4 @@ def _signature(main: Path) -> list[tuple[int, int]]:
         with suppress(OSError):
             state = path.stat()
             states.append((state.st_mtime_ns, state.st_size))
-    return states
+    return tuple(states)
