@@ -157,7 +157,8 @@ def runnable(
     gpus = [catalog.gpu_of(attached.offer.instance) for attached in offers]
     workloads = workloads_on(request, model, gpus)
     distinct = dict.fromkeys(workload for batches in workloads.values() for workload in batches)
-    gpu_memory = {workload: model.gpu_memory_mib(workload) for workload in distinct}
+    computes = request.task is not Task.PREPROCESSING
+    gpu_memory = {workload: model.gpu_memory_mib(workload) if computes else 0.0 for workload in distinct}
     for attached, gpu in zip(offers, gpus, strict=True):
         on_it = workloads[gpu.name if gpu else ""]
         yield _runnable(request, catalog, model, attached, {w: gpu_memory[w] for w in on_it})
