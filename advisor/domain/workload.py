@@ -124,12 +124,12 @@ _USUAL: Mapping[str, Any] = MappingProxyType(
 
 def without_the_usual(workload: Mapping[str, Any]) -> dict[str, Any]:
     """A workload's fields (its data set's among them) but for those of the stack and the sample
-    that are as usual: workloads of before these fields were known are still the same."""
+    that are as usual, in JSON too: workloads of before these fields were known are still the same."""
     nothing = object()
     return {
         name: without_the_usual(value) if isinstance(value, Mapping) else value
         for name, value in workload.items()
-        if value != _USUAL.get(name, nothing) and (name, value) != ("conditions", [])
+        if (tuple(value) if isinstance(value, list) else value) != _USUAL.get(name, nothing)
     }
 
 

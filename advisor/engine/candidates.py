@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SMALLEST_OF_MANY = 8
-# What settings are compared at; and the work package of preprocessing, which has no accelerator to fill.
+# Where nobody chose a batch; also the work package of preprocessing, which has no accelerator to fill.
 USUAL_BATCH = 32
 # Numbers of nodes beyond one: all up to eight, then in steps of a quarter at most; and the most
 # that may be.
@@ -121,8 +121,7 @@ def workloads_on(
     batches = {name: batches_of(request, workload) for name, workload in settings.items()}
     if request.max_latency_ms is not None:
         # Of a few samples, which take as long as their launching, fp32 is sooner done.
-        others = {name for name, workload in settings.items() if workload != plain}
-        batches |= {name: (*batches[""], *batches[name]) for name in others}
+        batches = {name: tuple(dict.fromkeys((*batches[""], *each))) for name, each in batches.items()}
     return batches
 
 

@@ -38,8 +38,8 @@ from advisor.questions.spec import (
     GPUS,
     HARDWARE,
     MAX_COST,
+    MAX_COUNT,
     MAX_HOURS,
-    MOST_COUNT,
     OF_HARDWARE,
     OF_PLACE,
     RANKED_MARKET,
@@ -205,11 +205,10 @@ class NetworkQuestion(SpecQuestion):
         default=None,
         usual="with a target and no --epochs: twice a pass at the target",
     )
-    most_instances: int | None = _hardware(
-        "Most identical instances that share the work, each with its own disk.",
-        Number(whole=True, most=MOST_COUNT),
+    most_instances: int | None = MAX_COUNT._replace(
         name="max_count",
         default=None,
+        value=None,
         usual=f"{USUAL_COUNT} for inference and preprocessing; training has --max-nodes",
         in_document=False,
     )

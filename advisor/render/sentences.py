@@ -9,6 +9,7 @@ from typing import Any
 
 from advisor.domain import LIST
 from advisor.messages import Message
+from advisor.questions.network import AUTO, USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.facts import covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
@@ -198,12 +199,12 @@ _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (lambda quota: ", ".join(f"{name}={plain(most)}" for name, most in quota.items()), "vcpu_quota"),
 )
 _USUAL: Mapping[str, tuple[object, ...]] = {
-    "precision": ("auto",),
+    "precision": (AUTO,),
     "stack": ("eager",),
-    "memory_format": ("auto",),
+    "memory_format": (AUTO,),
     "tf32": ("convolutions",),
     "protocol": ("script",),
-    "max_count": (1, 8),
+    "max_count": (1, USUAL_COUNT),
     "max_nodes": (1,),
     "engine": ("vllm",),
 }

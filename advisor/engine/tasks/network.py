@@ -51,7 +51,7 @@ from advisor.engine.task import Contender, Task
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
 from advisor.models.zoo.networks import can_be_run
-from advisor.questions.network import NetworkQuestion
+from advisor.questions.network import AUTO, NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -217,7 +217,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
                     "(no calibrated interval)",
                     network=request.network,
                     task=request.task,
-                    precision=request.precision or "auto",
+                    precision=request.precision or AUTO,
                     percent=100 * request.confidence,
                 ),
                 hint=Message("ask for less with --confidence, or accept a guess with --allow-extrapolation"),

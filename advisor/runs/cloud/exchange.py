@@ -70,7 +70,8 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
         raise DataError("{reason}", reason=finding.text, hint=finding.mend)
     objects = ResultBucket(aws, home, bucket, prefix)
     # Measurements, which may be tens of thousands, are not read.
-    keys = [key for key in objects.keys() if f"/{STATES_FOLDER}" in key and key.endswith(_LOG_END)]  # noqa: SIM118
+    every = objects.keys()
+    keys = [key for key in every if f"/{STATES_FOLDER}" in key and key.endswith(_LOG_END)]
     logs = [log for key in keys if (log := _log(objects, key))]
     logs += _consoles(aws, home, sweep_id, logs)
     if not logs:

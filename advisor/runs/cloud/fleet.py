@@ -234,7 +234,7 @@ def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[InstanceRu
             wait(futures)
             for future in futures:  # nobody is to read that all was ended where something may run on
                 if not future.exception() and isinstance(error := future.result().error, NotEndedError):
-                    raise error  # noqa: B904
+                    raise error  # noqa: B904 - what interrupted it stays its context
             raise
     return [future.result() for future in futures]
 
