@@ -57,6 +57,7 @@ from advisor.domain.results import (
     Prediction,
     Rejected,
     Trial,
+    Withheld,
     nearest_first,
 )
 from advisor.domain.runs import RunTime, Span

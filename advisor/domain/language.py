@@ -10,6 +10,7 @@ from advisor.domain.decision import AnyQuestion, Judged, Text
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision, ServingBind, StepKind
 from advisor.domain.machines import InstanceType
 from advisor.domain.money import Price, Spec
+from advisor.domain.results import Withheld
 from advisor.domain.runs import Span
 
 MILLION = 1e6
@@ -109,6 +110,7 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
     extrapolation: tuple[Text, ...] = ()
     notes: tuple[Text, ...] = ()
     probability: float | None = None
+    withheld: Withheld | None = None
 
     @property
     def sure_share(self) -> float:

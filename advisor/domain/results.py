@@ -24,6 +24,19 @@ from advisor.records import asdict
 SETTINGS_OF_STEPS = ("cudnn_benchmark", "synchronise_each_step")
 
 
+class Withheld(Struct, frozen=True):
+    """How predictions did where the truth was measured and kept from the fit.
+
+    Half of the `rows` were within `median_percent` of the predicted median, and the bound at 90 % held in
+    `held_percent` of them. `what` was withheld.
+    """
+
+    what: str
+    median_percent: float
+    held_percent: float
+    rows: int
+
+
 class Prediction(Struct, frozen=True, kw_only=True):
     """Throughput of one workload on given resources.
 
@@ -32,6 +45,7 @@ class Prediction(Struct, frozen=True, kw_only=True):
     `calibrated` is False where no held-out residuals back the interval. `gpus_used` work side by
     side, each at `gpu_efficiency` of the rate that it has alone, and each node that trains
     together with others at `node_efficiency` of its own. `bare_step`: one GPU's rate without a script.
+    `withheld` is the test that is most like this prediction; None where none is.
     """
 
     lower: float
@@ -47,6 +61,12 @@ class Prediction(Struct, frozen=True, kw_only=True):
     gpu_efficiency: float = 1.0
     node_efficiency: float = 1.0
     bare_step: float | None = None
+    withheld: Withheld | None = None
+
+    @property
+    def sure_share(self) -> float:
+        """The lower bound over the median; 0 where the median is."""
+        return self.lower / self.median if self.median > 0 else 0.0
 
     def times(self, factor: float) -> Prediction:
         """The prediction for so many of the same side by side. They are wrong together, since they are

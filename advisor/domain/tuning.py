@@ -7,6 +7,7 @@ from msgspec import Struct
 from advisor.domain.decision import AnyQuestion, Judged, Text
 from advisor.domain.generation import Link, LlmMethod
 from advisor.domain.money import Price, Spec
+from advisor.domain.results import Withheld
 from advisor.domain.runs import Span
 
 
@@ -39,6 +40,7 @@ class FineTuningCandidate(Struct, frozen=True, kw_only=True):
     extrapolation: tuple[Text, ...] = ()
     notes: tuple[Text, ...] = ()
     probability: float | None = None
+    withheld: Withheld | None = None
 
     @property
     def sure_share(self) -> float:

@@ -63,7 +63,8 @@ def _normal(points: Floats) -> Floats:
     """The standard normal distribution function (n,)."""
     chances = (points > 0).astype(float)
     near = np.flatnonzero(np.abs(points) < _CERTAIN)
-    chances[near] = [0.5 * math.erfc(-point / math.sqrt(2)) for point in points[near].tolist()]
+    roots = (points[near] / -math.sqrt(2)).tolist()
+    chances[near] = 0.5 * np.fromiter(map(math.erfc, roots), float, len(roots))
     return chances
 
 

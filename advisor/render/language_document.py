@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from advisor.domain import Span
+from advisor.domain import Span, Withheld
 from advisor.domain.language import (
     FrontPoint,
     GenerationCandidate,
@@ -24,7 +24,7 @@ from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation
 from advisor.domain.words import Provenance
 from advisor.render.borderline import borderline_block
 from advisor.render.document import Sources, shared_document
-from advisor.render.phrases import risk_level, trial_command
+from advisor.render.phrases import trial_command
 from advisor.render.records import (
     bounds,
     by_price,
@@ -32,7 +32,9 @@ from advisor.render.records import (
     finite_bounds,
     notes_text,
     relaxation_block,
+    risk,
     spec_block,
+    withheld_block,
 )
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
@@ -97,9 +99,10 @@ def generation_block(candidate: GenerationCandidate, confidence: float, sources:
             confidence,
             candidate.placement.gpus_used,
             Provenance.ANCHORED if sources.anchors else Provenance.MODELLED,
+            candidate.withheld,
         ),
         "bottleneck": str(candidate.binds),
-        "risk": risk_level(candidate),
+        "risk": risk(candidate),
         "extrapolation": list(candidate.extrapolation),
         "cost": {
             **spans(
@@ -187,8 +190,10 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
     spec, rate = candidate.spec, candidate.tokens_per_second
     return {
         **spec_block(spec),
-        "predicted": _predicted(rate, spec.count, TUNING_UNIT, confidence, candidate.gpus_used),
-        "risk": risk_level(candidate),
+        "predicted": _predicted(
+            rate, spec.count, TUNING_UNIT, confidence, candidate.gpus_used, withheld=candidate.withheld
+        ),
+        "risk": risk(candidate),
         "extrapolation": list(candidate.extrapolation),
         "run": {
             "hours": finite_bounds(candidate.hours),
@@ -213,6 +218,7 @@ def _predicted(
     confidence: float,
     gpus_used: int,
     provenance: Provenance = Provenance.MODELLED,
+    withheld: Withheld | None = None,
 ) -> dict[str, Any]:
     return {
         "throughput": bounds(rate),
@@ -221,4 +227,5 @@ def _predicted(
         "confidence": confidence,
         "provenance": str(provenance),
         "gpus_used": gpus_used,
+        "withheld": withheld_block(withheld),
     }

@@ -8,8 +8,6 @@ from math import isfinite
 from advisor.domain import InstanceType
 from advisor.domain.generation import LlmEngine, ServingBind
 from advisor.domain.language import GenerationCandidate, ServingPlacement
-from advisor.domain.tuning import FineTuningCandidate
-from advisor.render.records import risk_of
 from advisor.render.text import shortened
 from advisor.units import ceil_significant
 
@@ -26,11 +24,6 @@ BINDS = {
 }
 _SECONDS_FROM = 1.0
 _MOST_LETTERS = 16
-
-
-def risk_level(candidate: GenerationCandidate | FineTuningCandidate) -> int:
-    """0 (very low) to 4 (very high), as of any prediction (`risk_of`)."""
-    return risk_of(candidate.sure_share, len(candidate.extrapolation), calibrated=candidate.calibrated)
 
 
 def engine_text(candidate: GenerationCandidate) -> str:

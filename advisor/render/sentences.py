@@ -91,11 +91,18 @@ def headline(document: Record, t: Texts) -> str:
 def basis_sentence(spec: Record, t: Texts) -> str:
     """The sources of a spec's rate and price."""
     provenance, kind = spec["predicted"]["provenance"], spec["price"]["kind"]
+    test = spec["predicted"].get("withheld")  # no older document has it
+    proof = (
+        t("answer.withheld", half=f"{test['median_percent']:g}", held=f"{test['held_percent']:.0f}")
+        if test
+        else ""
+    )
     return t(
         "answer.stands",
         provenance=t.known("provenance." + provenance, provenance),
         risk=t(f"risk.{spec['risk']}"),
         number=spec["risk"],
+        proof=proof,
         kind=t.known("price." + kind, kind),
         date=spec["price"]["as_of"],
     )

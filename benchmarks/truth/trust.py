@@ -6,12 +6,19 @@ only source, and their writers call this. A row that a page no longer has is an 
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
-DOCS = Path(__file__).parents[2] / "docs"
+from advisor.models.withheld import COLUMNS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 PAGE = DOCS / "explanation" / "trust.md"
+# Answers name the test that is most like them.
+TESTS = ROOT / "advisor" / "data" / "withheld.csv"
 NETWORKS = DOCS / "internals" / "accuracy" / "shipped.md"
 LANGUAGE = DOCS / "internals" / "accuracy" / "language.md"
 _BLOCK = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
@@ -28,6 +35,7 @@ _RATES = (
     ("the GPU, except six networks measured on it", "a GPU, six networks measured by the user"),
     ("your network, except an anchor from another GPU", "a network, anchored on another GPU"),
     ("all that one source measured", "a source of rows"),
+    ("the GPU and every network of the class", "class, GPU and precision at once"),
     (
         "rows whose licence lets nobody fit them: others' networks, cards and settings",
         "rows that may not be fitted (licence)",
@@ -37,6 +45,7 @@ _CHOICES = (("nothing", "nothing"), ("the GPU", "the GPU"))
 _RULES = (("recommended", "expected"), ("after one trial", "expected with trial"), ("the safe one", "bound"))
 _LLM = (("the GPU", "the GPU (all cards of its chip)"), ("the language model", "the LLM"))
 _FIGURES = ("TPOT", "TTFT", "output tokens/s")
+_TUNING = (("the GPU", "the gpu"), ("the model size", "the model size"))
 
 
 def block() -> str:
@@ -45,14 +54,38 @@ def block() -> str:
     return "\n".join([*_rates(networks), *_choices(networks), *_language(language)])
 
 
+def tests() -> str:
+    """The tests of rates, as answers quote them."""
+    networks, language = NETWORKS.read_text(), LANGUAGE.read_text()
+    alone = language.split("## By what is left out", 1)[1]
+    trials = language.split("## After three trials", 1)[1]
+    rate, llm = "output tokens/s", "the language model, but three trials"
+    rows = [
+        *(("rate", words, _row(networks, name)) for words, name in _RATES),
+        *((rate, words, _row(alone, name, rate)) for words, name in _LLM),
+        (rate, llm, _row(trials, "the LLM", rate)),
+        *(("tuning", words, _row(language, name, "all")) for words, name in _TUNING),
+    ]
+    lines = StringIO()
+    table = csv.writer(lines, lineterminator="\n")
+    table.writerow(COLUMNS.split(","))
+    for figure, words, row in rows:
+        errors = row.get("mean / median") or row["after"]
+        held, count = row.get("held") or row["held after"], row["n" if figure == "tuning" else "rows"]
+        median = errors.replace("*", "").split(" / ")[1]
+        table.writerow([figure, words, median, held.strip("*"), count.replace(",", "")])
+    return lines.getvalue()
+
+
 def with_block(page: str) -> str:
     """The page with today's tables between its marks."""
     return _BLOCK.sub(lambda found: f"{found[1]}{block()}{found[2]}", page)
 
 
 def main() -> None:
-    """Write the figures into the page."""
+    """Write the figures into the page, and the tests that answers quote."""
     PAGE.write_text(with_block(PAGE.read_text()))
+    TESTS.write_text(tests())
 
 
 def _rates(page: str) -> Iterator[str]:

@@ -175,6 +175,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
                     gpu_efficiency=scaling.efficiency,
                     node_efficiency=scaling.node_efficiency,
                     bare_step=rate and rate.bare_step,
+                    withheld=rate.withheld if rate and bits & _ACCELERATOR else None,
                 )
             )
         return predictions
@@ -211,6 +212,7 @@ def alone(rate: GpuRate, confidence: float) -> Prediction:
         extrapolation=rate.notes,
         calibrated=rate.widths.calibrated,
         bare_step=rate.bare_step,
+        withheld=rate.withheld,
     )
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -34,14 +33,13 @@ from advisor.models.performance.machines import Integers, ResourceTable
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.nodes import NodeLaw, node_law
 from advisor.models.performance.pipeline import Load
-from advisor.models.performance.step_times import is_same_card
+from advisor.models.performance.step_times import is_consumer_card, is_same_card
 
 SCHEMA = "advisor.scaling/1"
 BUNDLED = "scaling.json"
 # Gradients are exchanged as the parameters are kept, in mixed precision too.
 BYTES_PER_GRADIENT = 4
 # Cards for players' machines copy from one to another through the host's memory.
-_CONSUMER = re.compile(r"(GeForce |GTX |RTX [2-5]0[5-9]0|Titan )", re.IGNORECASE)
 CONSUMER, SERVER = "consumer", "server"
 # Bounds of the counts whose residuals are pooled: 2, 3 to 4, 5 and more.
 _POOLS = (2, 4)
@@ -198,7 +196,7 @@ def kind_of(task: Task, gpu_name: str) -> str:
     in inference no card asks another for anything."""
     if task is not Task.TRAINING:
         return str(task)
-    return f"{task}/{CONSUMER if _CONSUMER.match(gpu_name) else SERVER}"
+    return f"{task}/{CONSUMER if is_consumer_card(gpu_name) else SERVER}"
 
 
 def pool_name(kind: str, gpus: float) -> str:

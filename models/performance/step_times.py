@@ -7,6 +7,7 @@ verification or a probe. `published`, `measured` and `modelled` only say what a 
 from __future__ import annotations
 
 import math
+import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -16,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.domain import Gpu, Observation, Precision, Protocol, Provenance, Stack, Task, Workload
+from advisor.domain import Gpu, Observation, Precision, Protocol, Provenance, Stack, Task, Withheld, Workload
 from advisor.messages import Message
 from advisor.models.bayes import Floats, Gaussian, HalfWidths, Parameters, multipliers
 from advisor.models.bundled import IdentityCache
@@ -27,6 +28,7 @@ from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
 from advisor.models.performance.step_parameters import Conditions, Step, script_bits
 from advisor.models.performance.step_time import least_seconds, steps_of
+from advisor.models.withheld import withheld_tests
 
 # What steps of one cell scatter by about the best model of them.
 ROW_SIGMA = 0.04
@@ -73,7 +75,8 @@ def _identity(workload: Workload, gpu: Gpu) -> tuple[object, ...]:
 
 class GpuRate(Struct, frozen=True):
     """The rate of one cell at one batch size. `room`: log of its GPU's peak rate over it; `bare_step`:
-    the rate without what a script has around a step, None where none was asked for."""
+    the rate without what a script has around a step, None where none was asked for; `withheld`: the test that
+    is most like it."""
 
     samples_per_second: float
     widths: HalfWidths
@@ -81,10 +84,23 @@ class GpuRate(Struct, frozen=True):
     notes: tuple[Message, ...]
     room: float = math.inf
     bare_step: float | None = None
+    withheld: Withheld | None = None
 
 
-# What all batches of a cell have in common: multipliers of its spread, origin and notes.
-_Standing = tuple[HalfWidths, Provenance, tuple[Message, ...]]
+# What all batches of a cell have in common: multipliers of its spread, origin, notes, and the test like it.
+_Standing = tuple[HalfWidths, Provenance, tuple[Message, ...], Withheld]
+# What was withheld in the test that is like a cell, by the group of residuals that it belongs to; where
+# its network is new, by task.
+_WITHHELD = {
+    "cell": "your batch size",
+    "known/known": "your network, not others of its class",
+    "known/new": "a GPU that clouds sell, PyTorch 2",
+    "new/known/inference": "every network of its class, inference",
+    "new/known/training": "every network of its class, training",
+    "new/new": "the GPU and every network of the class",
+}
+_SCRIPT, _ANY_GPU = "the source of a training script", "any GPU"
+_CONSUMER = re.compile(r"(GeForce |GTX |RTX [2-5]0[5-9]0|Titan )", re.IGNORECASE)
 
 
 class OwnCell(Struct, frozen=True):
@@ -169,12 +185,13 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             key = gpu.name, workload.precision, workload.stack
             if key not in standing:
                 standing[key] = self._standing(workload, gpu, facts, confidence)
-            by, provenance, notes = standing[key]
+            by, provenance, notes, withheld = standing[key]
             upper = min(by.upper * scale, most)
             widths = HalfWidths(by.lower * scale, upper, by.calibrated)
             rate = workload.batch_size / each / workload.dataset.passes
             bare = min(rate * self._script_factor(workload), rate * math.exp(most))
-            rates.append(GpuRate(rate, widths, provenance, notes, most, bare if bare > rate else None))
+            bare_step = bare if bare > rate else None
+            rates.append(GpuRate(rate, widths, provenance, notes, most, bare_step, withheld))
         return rates
 
     def _script_factor(self, workload: Workload) -> float:
@@ -193,7 +210,19 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     def _standing(self, workload: Workload, gpu: Gpu, facts: NetworkFacts, confidence: float) -> _Standing:
         residuals = self.quantiles.get(self.group(workload, gpu, facts), ())
         origin = self.provenance(workload, gpu, facts)
-        return multipliers(residuals, confidence), origin, self.notes(workload, gpu, facts)
+        notes, withheld = self.notes(workload, gpu, facts), self.withheld(workload, gpu, facts)
+        return multipliers(residuals, confidence), origin, notes, withheld
+
+    def withheld(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Withheld:
+        """The test whose withheld truth is most like the cell, the worse one where a script is run."""
+        group, tests = self.group(workload, gpu, facts), withheld_tests()
+        what = _WITHHELD.get(group) or _WITHHELD[f"{group}/{workload.task}"]
+        if group == "known/new" and is_consumer_card(gpu.name):
+            what = _ANY_GPU
+        test = tests["rate", what]
+        if _is_script(workload) and not self._is_own(facts, workload, gpu):
+            test = max(test, tests["rate", _SCRIPT], key=lambda each: each.median_percent)
+        return test
 
     def condition(
         self, observations: Sequence[Observation], table: NetworkTable, layers: Sequence[ProbedLayer] = ()
@@ -417,6 +446,11 @@ def is_same_card(gpu: Gpu, other: Gpu) -> bool:
     """Whether a step on one tells the other's: same chip and memory."""
     ratio = gpu.memory_gb_per_second / other.memory_gb_per_second
     return chip(gpu.name).casefold() == chip(other.name).casefold() and (abs(ratio - 1) <= _SAME_CARD)
+
+
+def is_consumer_card(name: str) -> bool:
+    """Whether a card is made for players' machines."""
+    return _CONSUMER.match(name) is not None
 
 
 def arithmetic_of(precision: str) -> str:

@@ -115,6 +115,7 @@ def test_a_page_counts_the_language_models_that_are_known(page, words):
 def test_the_page_has_the_figures_that_the_scorers_wrote():
     page = trust.PAGE.read_text()
     assert page == trust.with_block(page), "python -m benchmarks.truth.trust"
+    assert trust.TESTS.read_text() == trust.tests(), "python -m benchmarks.truth.trust"
     assert trust.block() in page
 
 

@@ -30,7 +30,6 @@ from advisor.render.borderline import other_calls, trial_of, verify_command
 from advisor.render.document import Sources
 from advisor.render.price_doubt import price_lines, resting_lines
 from advisor.render.records import (
-    RISKS,
     batch_point_block,
     bounds,
     candidate_block,
@@ -43,7 +42,7 @@ from advisor.render.records import (
     prediction_block,
     price_block,
     rate_unit,
-    risk,
+    risk_text,
     run_block,
 )
 from advisor.render.text import (
@@ -146,9 +145,8 @@ def recommendation_text(
 
 def _basis_lines(prediction: Prediction, priced: str, sources: Sources) -> list[str]:
     """'Published rate of this GPU; low risk (1 of 4); .. price of ..; predictor 1a2b3c4d.'"""
-    level = risk(prediction)
-    known = f"{PROVENANCE[str(prediction.provenance)]}; {RISKS[level]} risk ({level} of 4)"
-    text = "; ".join(filter(None, [known, priced, f"predictor {sources.model_id[:8]}."]))
+    known = (PROVENANCE[str(prediction.provenance)], risk_text(prediction), priced)
+    text = "; ".join(filter(None, [*known, f"predictor {sources.model_id[:8]}."]))
     return textwrap.wrap(text, WIDTH)
 
 

@@ -26,13 +26,12 @@ from advisor.render.phrases import (
     count_text,
     engine_text,
     gpus_text,
-    risk_level,
     seconds_text,
     short_placement_text,
     trial_command,
 )
 from advisor.render.price_doubt import price_lines, resting_lines
-from advisor.render.records import RISKS
+from advisor.render.records import risk_text
 from advisor.render.text import (
     SHOWN_ALTERNATIVES,
     WIDTH,
@@ -141,12 +140,12 @@ def serving_block(prediction: ServingPrediction, confidence: float, sources: Sou
 
 
 def _chosen_lines(candidate: GenerationCandidate, request: ServingQuestion, sources: Sources) -> list[str]:
-    level, spec = risk_level(candidate), candidate.spec
+    spec = candidate.spec
     known = "Modelled, not measured"
     if sources.anchors:
         known = f"Modelled, corrected by {counted(sources.anchors, 'measurement')} of your own"
     basis = (
-        f"{known}; {RISKS[level]} risk ({level} of 4); rates of {engine_text(candidate)} with CUDA graphs; "
+        f"{known}; {risk_text(candidate)}; rates of {engine_text(candidate)} with CUDA graphs; "
         f"{price_text(spec.offer.market, spec.offer.price)}; predictor {sources.model_id[:8]}."
     )
     return [

@@ -12,9 +12,9 @@ from advisor.questions.documents import question_document
 from advisor.questions.language import TuningQuestion
 from advisor.render.document import Sources
 from advisor.render.language_document import finetuning_block
-from advisor.render.phrases import gpus_text, risk_level
+from advisor.render.phrases import gpus_text
 from advisor.render.price_doubt import price_lines, resting_lines
-from advisor.render.records import RISKS
+from advisor.render.records import risk_text
 from advisor.render.text import (
     SHOWN_ALTERNATIVES,
     WIDTH,
@@ -99,9 +99,9 @@ def tuning_document(
 
 
 def _chosen_lines(candidate: FineTuningCandidate, request: TuningQuestion, sources: Sources) -> list[str]:
-    spec, level = candidate.spec, risk_level(candidate)
+    spec = candidate.spec
     basis = (
-        f"Modelled, not measured; {RISKS[level]} risk ({level} of 4); "
+        f"Modelled, not measured; {risk_text(candidate)}; "
         f"{price_text(spec.offer.market, spec.offer.price)}; predictor {sources.model_id[:8]}."
     )
     facts = tuning_facts(finetuning_block(candidate, request.confidence), sharded=candidate.sharded)

@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.domain import Withheld
 from advisor.domain.generation import LlmMethod
 from advisor.errors import DataError
 from advisor.messages import Message
@@ -27,6 +28,7 @@ from advisor.models.language.finetuning.belief import NOISE, Belief
 from advisor.models.language.finetuning.memory import TuningMemory, finetuning_memory
 from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
 from advisor.models.language.memory import card_gib
+from advisor.models.withheld import withheld_tests
 
 # Micro-batches that are tried, and the most tokens of one: beyond, a GPU is full of work.
 _MICRO_BATCHES = tuple(1 << exponent for exponent in range(7))
@@ -84,6 +86,11 @@ class FineTuningPredictor(Struct, frozen=True):
         )
         bounds = Bounds(*(used * np.exp(-np.maximum(log, estimates.least)) for log in logs))
         return TuningRates(bounds, all(each.calibrated for each in widths))
+
+    def withheld(self, tuning: FineTuning) -> Withheld:
+        """The test whose withheld truth is most like a tuning."""
+        known = self.belief.has_gpu(Run(tuning))
+        return withheld_tests()["tuning", "the model size" if known else "the GPU"]
 
     def unmeasured(self, tuning: FineTuning) -> tuple[Message, ...]:
         """The features of a tuning that no measured row has, in words: every row is of several GPUs, and

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from advisor.domain import Withheld
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers, variances
 from advisor.models.language.deployments import Deployment, ServingObservation, Traffic, unmeasured_parts
@@ -26,6 +27,7 @@ from advisor.models.language.serving.rates import (
 )
 from advisor.models.language.serving.seconds import Logs, static_batch_seconds
 from advisor.models.language.serving.values import MeasuredValue, measured
+from advisor.models.withheld import withheld_tests
 
 _DIFFERENCE = 1e-4
 _MOST_UPDATES, _REWEIGHTED = 8, 3
@@ -35,6 +37,15 @@ _MOST_GROWTH = 0.9
 _RUN_SIGMA = {"each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate": 0.05, "batch": 0.05}
 # Whether rows of the GPU and of the model were in the fit.
 _KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model", (False, False): "both"}
+
+# What was withheld in the test that is like a deployment, by the evidence behind it.
+_WITHHELD = {
+    "tried": "the language model, but three trials",
+    "known": "the GPU",
+    "gpu": "the GPU",
+    "model": "the language model",
+    "both": "the language model",
+}
 
 
 class ServingPredictor(Gaussian, frozen=True):
@@ -65,6 +76,11 @@ class ServingPredictor(Gaussian, frozen=True):
             else _KNOWN[entry.gpu.name in self.gpus, shape_of(entry.model) in shapes]
             for entry in deployments
         ]
+
+    def withheld(self, deployment: Deployment) -> Withheld:
+        """The test whose withheld truth is most like a deployment."""
+        what = _WITHHELD[self.known([deployment])[0]]
+        return withheld_tests()["output tokens/s", what]
 
     def unmeasured(self, deployment: Deployment) -> tuple[Message, ...]:
         """The features of a deployment that no measured row and no trial of the user has, in words."""

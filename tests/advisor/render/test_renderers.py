@@ -22,6 +22,7 @@ from advisor.domain import (
     Stack,
     Task,
     Tf32,
+    Withheld,
 )
 from advisor.engine.candidates import plain_workload
 from advisor.render.borderline import verify_command
@@ -195,7 +196,11 @@ def test_what_ranks_the_alternatives_has_room_before_anything_else():
         (prediction(lower=40, median=100, upper=200), 3),
         (prediction(lower=39, median=100, upper=200, extrapolation=("far",)), 4),
         (prediction(lower=97, median=100, upper=110, calibrated=False), 4),
+        *(
+            (prediction(lower=97, median=100, upper=110, withheld=Withheld("a GPU", 9.0, held, 40)), level)
+            for held, level in ((90.0, 0), (84.0, 2), (74.0, 3), (50.0, 4))
+        ),
     ],
 )
-def test_risk_grows_with_the_interval_and_with_guessing(doubtful, expected):
+def test_risk_grows_with_the_interval_with_guessing_and_with_bounds_that_failed(doubtful, expected):
     assert risk(doubtful) == expected

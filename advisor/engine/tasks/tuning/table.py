@@ -60,6 +60,7 @@ class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
             calibrated=option.calibrated,
             extrapolation=predictor.unmeasured(tuning),
             notes=option.notes,
+            withheld=predictor.withheld(tuning),
         )
 
 

@@ -40,6 +40,9 @@ class Physical:
         """Physics is of every GPU."""
         return ()
 
+    def withheld(self, deployment: Deployment) -> None:
+        """Nothing was kept from physics."""
+
     def closed_loop(
         self, deployments: Sequence[Deployment], traffic: Traffic, concurrency: Floats, confidence: float
     ) -> ServingRates:
