@@ -54,7 +54,9 @@ def load_context(sources: Sources | None = None) -> Context:
     """The catalogue of this user, and the named model, their own, or the one that ships."""
     sources = sources or Sources()
     catalog = load_catalog(cny_per_usd=sources.cny_per_usd)
-    return Context(catalog, model_in_use(sources.performance_model))
+    model = model_in_use(sources.performance_model)
+    own = Message("predicted by your own fit {id}: {trained_on}", id=model.id, trained_on=model.trained_on)
+    return Context(catalog, model, () if model.id == load_model().id else (own,))
 
 
 def model_in_use(file: Path | None) -> PerformanceModel:

@@ -13,15 +13,26 @@ from advisor.cli.printing import print_answer
 from advisor.cli.questions import output_option
 from advisor.cli.sweep_view import stored_measurements
 from advisor.files import own_model_path
-from advisor.models.performance import save_model
+from advisor.models.bayes import Floats
+from advisor.models.performance import load_model, save_model
 from advisor.models.performance.fit import mean_percent, median_percent, p90_percent
 from advisor.runs.fitting import fit_user_model, measurements_from
 
 if TYPE_CHECKING:
-    from advisor.models.bayes import Floats
     from advisor.models.performance.fit import FitResult
 
 _MOST_NAMED = 5
+_ERRORS: Mapping[str, Callable[[Floats], float]] = {
+    "median": median_percent,
+    "mean": mean_percent,
+    "p90": p90_percent,
+}
+_PREDICTORS = {
+    "shipped": "the model that ships",
+    "boosting": "boosted trees, your trials alone",
+    "linear": "linear regression, your trials alone",
+    "fitted": "what ships, updated by your trials",
+}
 
 
 @click.command()
@@ -32,17 +43,27 @@ _MOST_NAMED = 5
     help="JSONL file of `advisor measurements export`.  [default: the store]",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write the model.  [default: your own]")
+@click.option("--reset", is_flag=True, help="Remove your own model: answers come from the one that ships.")
 @output_option
-def fit(source: Path | None, out: Path | None, output: str) -> None:
-    """Fit the predictor to your measurements, and report its error on held-out trials.
+def fit(source: Path | None, out: Path | None, reset: bool, output: str) -> None:
+    """Update the predictor by your measurements, and report its error on held-out trials.
 
-    The error is five-fold. Steps of real GPUs, and layers timed by `advisor probe`, update the
+    Your trials move what ships as far as they tell, most of all for their own CPU. The error is
+    five-fold over configurations. Steps of real GPUs, and layers timed by `advisor probe`, update the
     predictions for those GPUs and networks. Emulated GPUs keep their published step times.
 
     \b
     advisor fit
     advisor fit --from measurements.jsonl --out model.json -o json
+    advisor fit --reset
     """
+    if reset:
+        path = out or own_model_path()
+        path.unlink(missing_ok=True)
+        document = {"schema": "advisor.fit/1", "model": {"id": load_model().id, "path": None}}
+        line = f"{path} is gone: answers come from the model that ships ({load_model().id})"
+        print_answer(output, document, lambda: [line], indent=2)
+        return
     from advisor.runs.probing import kept_fingerprints
 
     with nullcontext(measurements_from(source)) if source else stored_measurements() as rows:
@@ -67,11 +88,15 @@ def fit_document(result: FitResult, path: Path) -> dict[str, Any]:
         "fitted": result.fitted,
         "pipeline_kept": result.kept_pipeline or None,
         "left_out": _counted(result.left_out),
-        "held_out_error_percent": {
-            "median": percent(median_percent, residuals),
-            "mean": percent(mean_percent, residuals),
-            "p90": percent(p90_percent, residuals),
-        },
+        "held_out_error_percent": {name: percent(error, residuals) for name, error in _ERRORS.items()},
+        "compared": [
+            {"predictor": name, **{each: percent(error, rows) for each, error in _ERRORS.items()}}
+            for name, rows in ({**result.residuals_by, "fitted": residuals} if len(residuals) else {}).items()
+        ],
+        "machines": [
+            {"cpu": machine.cpu, "speed": round(machine.factor, 3), "is_odd": machine.is_odd}
+            for machine in result.machines
+        ],
         "gpu_steps": {
             "taken": len(gpu.observations.steps),
             "trials": gpu.trials,
@@ -110,9 +135,10 @@ def _fit_lines(document: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield f"Fitted on {document['fitted']} measurements; model {model['id']} kept in {model['path']}"
         yield (
-            f"Held-out error (5-fold over trials): median {errors['median']:.1f} %, "
+            f"Held-out error (5-fold over configurations): median {errors['median']:.1f} %, "
             f"mean {errors['mean']:.1f} %, 90 % of trials below {errors['p90']:.1f} %"
         )
+    yield from _comparison(document)
     for item in document["left_out"]:
         yield f"Left out {item['count']}: {item['reason']}"
     steps, layers = document["gpu_steps"], document["gpu_layers"]
@@ -137,6 +163,20 @@ def _fit_lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"and {more} more that contradict"
     for item in steps["left_out"]:
         yield f"Left out of the GPU steps {item['count']}: {item['reason']}"
+
+
+def _comparison(document: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each predictor of the same trials, and one for each CPU."""
+    for row in document["compared"]:
+        errors = "  ".join(f"{name} {row[name]:6.1f} %" for name in _ERRORS)
+        yield f"  {_PREDICTORS[row['predictor']]:38} {errors}"
+    for machine in document["machines"]:
+        odd = (
+            ": was it busy, throttled, or another CPU? Answers for it follow your trials; "
+            "`advisor fit --reset` goes back to what ships"
+        )
+        speed = f"Your {machine['cpu']} is {machine['speed']:.2f} of what its name promises"
+        yield speed + (odd if machine["is_odd"] else "")
 
 
 def _counted_as(count: int, what: str) -> str:

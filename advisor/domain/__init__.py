@@ -49,8 +49,12 @@ from advisor.domain.money import (
     Spec,
 )
 from advisor.domain.results import (
+    AUGMENTED,
     MOUNTED,
     REPLAYED_FROM,
+    SERVED,
+    SHUFFLED,
+    STORED_ORDER,
     Latency,
     LazyRejected,
     Measurement,

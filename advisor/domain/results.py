@@ -90,6 +90,11 @@ class Prediction(Struct, frozen=True, kw_only=True):
 
 # What a plan calls the source of a disk that is really mounted.
 MOUNTED = "mounted"
+# `plan["transform"]`: images are cropped at random and flipped, as for training, or resized and cropped at
+# their centre, as they are served.
+AUGMENTED, SERVED = "augmented", "served"
+# `plan["order"]`: of an epoch; stored reads as the data set lies.
+SHUFFLED, STORED_ORDER = "shuffled", "stored"
 # In `Measurement.environment`: the file that answered in place of a measurement.
 REPLAYED_FROM = "replayed_from"
 
@@ -153,6 +158,16 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
     def samples_per_step(self) -> int:
         """Samples of a step, in which each process has a batch."""
         return self.processes * self.workload.batch_size * self.samples_per_row
+
+    @property
+    def is_augmented(self) -> bool:
+        """Whether its images are cropped at random, as for training, and not at their centre."""
+        return bool(self.plan.get("transform", AUGMENTED) == AUGMENTED)
+
+    @property
+    def reads_in_order(self) -> bool:
+        """Whether its data set is read as it lies, not shuffled."""
+        return bool(self.plan.get("order") == STORED_ORDER)
 
     @property
     def loader_period(self) -> int:

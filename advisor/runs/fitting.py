@@ -18,6 +18,7 @@ from advisor.catalog.gpus import sheet_of
 from advisor.catalog.instances import plain_cpu_name
 from advisor.domain import Gpu, Measurement, Observation
 from advisor.errors import DataError, UsageError
+from advisor.models.bundled import FOLDER
 from advisor.models.performance import PerformanceModel, load_model
 from advisor.models.performance.fit import FitResult, TakenSteps, conditioned, fit, kept_pipeline, taken_steps
 from advisor.models.performance.gpu_observations import ProbedLayer, layers_of
@@ -54,8 +55,8 @@ def measurements_from(path: Path) -> list[Measurement]:
 def fit_user_model(
     measurements: Iterable[Measurement], fingerprints: Iterable[Mapping[str, Any]] = ()
 ) -> FitResult:
-    """Fit host, storage and join on these measurements, and condition the step times that ship on what they
-    and the `fingerprints` of probes tell of GPUs.
+    """Condition host, storage and join as they ship on these measurements, and the step times that ship on
+    what they and the `fingerprints` of probes tell of GPUs.
 
     In the order of their trials, as the bundled ones are: which one was measured first (on a cluster, after a
     crash) must not change a digit of an answer. Where GPUs are told of by too few measurements for a
@@ -66,7 +67,13 @@ def fit_user_model(
     sound = sound_rows(rows)
     try:
         result = fit(
-            sound, shipped.step_times, bundled_networks(), sources=shipped.sources, cpu_of=reference_cpu
+            sound,
+            shipped.step_times,
+            bundled_networks(),
+            sources=shipped.sources,
+            cpu_of=reference_cpu,
+            shipped=shipped,
+            shipped_rows=shipped_rows(),
         )
     except DataError as too_few:
         if gpu.observations.is_empty:
@@ -75,6 +82,12 @@ def fit_user_model(
     refused = Counter(reason for row in rows if (reason := refusal(row)))
     result = replace(result, left_out=tuple(sorted((*result.left_out, *refused.items()))))
     return conditioned(result, gpu, shipped.step_times)
+
+
+@cache
+def shipped_rows() -> tuple[Measurement, ...]:
+    """The trials that the model which ships was fitted on."""
+    return tuple(measurements_from(FOLDER / "measurements.jsonl"))
 
 
 def sound_rows(rows: Iterable[Measurement]) -> list[Measurement]:
@@ -133,9 +146,10 @@ UNKNOWN_SIGMA = 0.30
 # What the kernel calls it, and what clouds do.
 _ARCHITECTURES = {"aarch64": "arm64", "AMD64": "x86_64"}
 
-# Cloud hypervisors hide some names. "AMD EPYC" of family 25 with AVX-512 is Zen 4, the generation of AWS m7a
-# (EPYC 9R14).
-_ZEN_4 = ("AMD EPYC", "25", "AMD EPYC 9R14")
+# Cloud hypervisors hide some names. "AMD EPYC" with AVX-512 is Zen 4 in family 25, the generation of AWS m7a
+# (EPYC 9R14), and Zen 5 in family 26, that of m8a (EPYC 9R45).
+_HIDDEN = {("AMD EPYC", "25"): "AMD EPYC 9R14", ("AMD EPYC", "26"): "AMD EPYC 9R45"}
+_AS_BUNDLED = "AMD EPYC 9R14"
 
 
 def reference_cpu(measurement: Measurement) -> ReferenceCpu:
@@ -146,11 +160,9 @@ def reference_cpu(measurement: Measurement) -> ReferenceCpu:
     kernel = str(environment.get("architecture") or "x86_64")
     architecture = _ARCHITECTURES.get(kernel, kernel)
     given = str(environment.get("cpu_model", ""))
-    is_zen = (given, environment.get("cpu_family")) == _ZEN_4[:2] and "avx512f" in environment.get(
-        "cpu_flags", ()
-    )
-    name = _ZEN_4[2] if is_zen else plain_cpu_name(given)
-    score, sigma = scores.get(name, scores[_ZEN_4[2]]), KNOWN_SIGMA if name in scores else UNKNOWN_SIGMA
+    hidden = _HIDDEN.get((given, str(environment.get("cpu_family"))))
+    name = hidden if hidden and "avx512f" in environment.get("cpu_flags", ()) else plain_cpu_name(given)
+    score, sigma = scores.get(name, scores[_AS_BUNDLED]), KNOWN_SIGMA if name in scores else UNKNOWN_SIGMA
     return ReferenceCpu(score=score, sigma=sigma, architecture=architecture, model=name)
 
 

@@ -26,7 +26,7 @@ from advisor.models.performance.fit import FitResult, median_percent, p90_percen
 from advisor.models.performance.fit_pipeline import outside_interval, residuals_of, unseen_residuals
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.usable import sort_out
-from advisor.runs.fitting import fit_user_model, reference_cpu, sound_rows
+from advisor.runs.fitting import fit_user_model, reference_cpu, shipped_rows, sound_rows
 from advisor.runs.probing import kept_fingerprints
 from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.quality.rates import RateInterval, rate_interval
@@ -181,8 +181,9 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
     # Score both, and keep the better: the new one where they are equally good.
     before = _usable_of(rows.before, last)
     if before:
-        by_last = unseen_residuals(before, scored, table, reference_cpu)
-    new, old = _errors(unseen_residuals(usable, scored, table, reference_cpu)), _errors(by_last)
+        by_last = unseen_residuals(before, scored, table, reference_cpu, shipped_rows())
+    unseen = unseen_residuals(usable, scored, table, reference_cpu, shipped_rows())
+    new, old = _errors(unseen), _errors(by_last)
     better, same = new["median"] <= old["median"], result.model.id == last.id
     if not better:
         _with_gpu_steps(result, last, "")

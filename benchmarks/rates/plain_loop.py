@@ -22,7 +22,7 @@ _PREPARED = 10
 
 
 class Photographs(Dataset[tuple[Any, int]]):
-    """The files of a folder, cropped to 224 pixels and normalised."""
+    """The files of a folder, resized, cropped to 224 pixels at their centre and normalised."""
 
     def __init__(self, folder: Path) -> None:
         import_torchvision()
@@ -31,8 +31,8 @@ class Photographs(Dataset[tuple[Any, int]]):
         self.files = sorted(folder.rglob("*.jpg"))
         self.transform = v2.Compose(
             [
-                v2.RandomResizedCrop(224),
-                v2.RandomHorizontalFlip(),
+                v2.Resize(256),
+                v2.CenterCrop(224),
                 v2.PILToTensor(),
                 v2.ToDtype(torch.float32, scale=True),
                 v2.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),

@@ -6,7 +6,8 @@ A maximum a posteriori fit of the physical form on log rates.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from msgspec import Struct
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from advisor.domain import MIB, Measurement, Precision, Stage, Task
 from advisor.models.bayes import Floats, Rows, half_widths, held_out
 from advisor.models.performance.join import GAMMA_RANGE
-from advisor.models.performance.machines import SPEED, CoreTrials, ReferenceCpu
+from advisor.models.performance.machines import SPEED, CoreTrials, Integers, ReferenceCpu
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.on_cpu import published_on_cpu, speed_of
 from advisor.models.performance.pipeline import (
@@ -41,6 +42,8 @@ _SLOPE_STEP = 1e-3
 _STRAYING = ("host/contention",)
 # What a network that nobody measured on this CPU may differ by from what step times tell.
 _CPU_NETWORK_SIGMA = 0.5
+# Of a user's own machine: it may be busy, throttled, or another one than its name says.
+_OWN_SPEED_SIGMA = 1.0
 # The CPU that a measurement was made on.
 CpuOf = Callable[[Measurement], ReferenceCpu]
 
@@ -114,6 +117,23 @@ def cpus_of(measurements: Sequence[Measurement], cpu_of: CpuOf) -> tuple[Referen
     return tuple(sorted(counts, key=lambda cpu: (-counts[cpu], cpu.model)))
 
 
+def trials_beside(
+    shipped: Sequence[Measurement], own: Sequence[Measurement], networks: NetworkTable, cpu_of: CpuOf
+) -> Trials:
+    """Columns of usable measurements: those that ship, then a user's own. Each CPU of the latter has a speed
+    of its own, also where it is called as one that ships: what a busy machine does is true of it alone."""
+    if not shipped:
+        return trials_of(own, networks, cpu_of)
+    mine = set(map(id, own))
+
+    def named(measurement: Measurement) -> ReferenceCpu:
+        cpu = cpu_of(measurement)
+        return replace(cpu, sigma=max(cpu.sigma, _OWN_SPEED_SIGMA)) if id(measurement) in mine else cpu
+
+    cpus = (*cpus_of(shipped, cpu_of), *cpus_of(own, named))
+    return trials_of([*shipped, *own], networks, named, cpus)
+
+
 def trials_of(
     measurements: Sequence[Measurement],
     networks: NetworkTable,
@@ -125,7 +145,7 @@ def trials_of(
     cpus = cpus or cpus_of(measurements, cpu_of)
     made_on = [cpu_of(measurement) for measurement in measurements]
     numbers = {cpu: number for number, cpu in enumerate(cpus)}
-    rows = [_request(measurement) for measurement in measurements]
+    rows = [PipelineRequest.of(measurement.trial) for measurement in measurements]
     existing = [stated_accelerator_rate(measurement) for measurement in measurements]
     columns = pipeline_columns(rows, networks)
     copied = np.array([_copied_bytes(measurement) for measurement in measurements])
@@ -175,11 +195,6 @@ def cpu_steps_of(
     return tuple(CpuStep(*key[:-1], float(f"{np.median(result[key]):.6g}"), key[-1]) for key in keys)
 
 
-def _request(measurement: Measurement) -> PipelineRequest:
-    trial = measurement.trial
-    return PipelineRequest(trial.workload, trial.resources, trial.network_on_cpu, trial.cache)
-
-
 def _copied_bytes(measurement: Measurement) -> float:
     """Bytes per second over the bus to the GPU, where the trial measured them; else nan."""
     runs = measurement.environment.get("stage_runs", {})
@@ -202,23 +217,49 @@ def log_residuals(trials: Trials, pipeline: Pipeline) -> Floats:
     return residuals
 
 
-def held_out_residuals(trials: Trials) -> Floats:
-    """Each trial's residual under the fit on the other folds' trials, shape (n,).
+def folds_of(groups: Sequence[str]) -> Integers:
+    """The fold of each row (n,): groups are dealt out in an order shuffled with a fixed seed, so that no
+    group is on both sides."""
+    names = sorted(set(groups))
+    dealt = np.random.default_rng(0).permutation(len(names)) % FOLDS
+    fold_of = dict(zip(names, dealt.tolist(), strict=True))
+    return np.array([fold_of[group] for group in groups], dtype=np.intp)
 
-    Folds are dealt out in an order shuffled with a fixed seed; rows are whole trials, so no
-    repeat of a trial is on both sides.
-    """
-    fold = np.random.default_rng(0).permutation(len(trials.log_rate)) % FOLDS
-    return held_out(fold, lambda out: log_residuals(trials.take(out), fit_pipeline(trials.take(~out))))
+
+def configuration(measurement: Measurement) -> str:
+    """What a trial ran on how many vCPUs: its repeats, and other disks and memory sizes, tell nearly as much
+    of it as the trial itself."""
+    workload = measurement.trial.workload
+    data = workload.dataset
+    facts = (workload.network, workload.input, workload.task, workload.batch_size, data.name, data.pixels)
+    return repr((*map(str, facts), measurement.trial.resources.vcpus))
 
 
-def fit_and_calibrate(trials: Trials) -> tuple[Pipeline, Floats]:
-    """The fit on all trials, and the held-out residual of each."""
-    residuals = held_out_residuals(trials)
+def held_out_residuals(trials: Trials, folds: Integers) -> Floats:
+    """The residual of each of the last trials under a fit without those of its fold, shape (m,); `folds` (m,)
+    are those of the last m trials, all others are always fitted."""
+    others = np.zeros(len(trials.log_rate) - len(folds), dtype=bool)
+
+    def residuals_without(out: Rows) -> Floats:
+        rows = np.concatenate([others, out])
+        return log_residuals(trials.take(rows), fit_pipeline(trials.take(~rows)))
+
+    return held_out(folds, residuals_without)
+
+
+def fit_and_calibrate(
+    trials: Trials, folds: Integers, calibrated: Mapping[str, Sequence[float]] = MappingProxyType({})
+) -> tuple[Pipeline, Floats]:
+    """The fit on all trials, and the held-out residual of each of the last ones, whose `folds` these are;
+    intervals stand on these residuals and on those that are `calibrated` already."""
+    residuals = held_out_residuals(trials, folds)
     pipeline = fit_pipeline(trials)
     weights = joined_rates(trials, pipeline)[1]
+    own = _by_stage(residuals, weights[len(weights) - len(folds) :])
     fitted = replace(
-        pipeline, residuals=_by_stage(residuals, weights), core_trials=_core_trials(trials, pipeline, weights)
+        pipeline,
+        residuals={name: tuple(sorted([*values, *calibrated.get(name, ())])) for name, values in own.items()},
+        core_trials=_core_trials(trials, pipeline, weights),
     )
     return fitted, residuals
 
@@ -314,32 +355,41 @@ def _own(key: str) -> str:
 def residuals_of(
     pipeline: Pipeline, measurements: Sequence[Measurement], networks: NetworkTable, cpu_of: CpuOf
 ) -> Floats:
-    """log(observed / predicted) of usable measurements (see `usable.sort_out`), shape (n,)."""
-    return log_residuals(trials_of(measurements, networks, cpu_of, pipeline.cpus), pipeline)
+    """log(observed / predicted) of usable measurements (see `usable.sort_out`), shape (n,), each on the CPU
+    of the pipeline that is called as its own: a user's own before one that ships."""
+    named = {cpu.model: cpu for cpu in pipeline.cpus}
+
+    def known(measurement: Measurement) -> ReferenceCpu:
+        cpu = cpu_of(measurement)
+        return named.get(cpu.model, cpu)
+
+    return log_residuals(trials_of(measurements, networks, known, pipeline.cpus), pipeline)
 
 
 def unseen_residuals(
-    fitted_on: Sequence[Measurement], scored: Sequence[Measurement], networks: NetworkTable, cpu_of: CpuOf
+    fitted_on: Sequence[Measurement],
+    scored: Sequence[Measurement],
+    networks: NetworkTable,
+    cpu_of: CpuOf,
+    shipped: Sequence[Measurement] = (),
 ) -> Floats:
     """log(observed / predicted) of each `scored` measurement, shape (n,), under a fit on those
-    `fitted_on` that are of other trials: a measurement of the same trial on another day tells as
-    much as the measurement itself.
+    `fitted_on` that are of other trials, beside those that ship: a measurement of the same trial on another
+    day tells as much as the measurement itself.
 
     Trials are dealt to the same folds whatever was fitted on, so that two fits are scored alike.
     All measurements are usable ones.
     """
     names = [row.trial.trial_id for row in scored]
-    trials = sorted(set(names))
-    deal = np.random.default_rng(0).permutation(len(trials)) % FOLDS
-    fold_of = dict(zip(trials, deal.tolist(), strict=True))
 
-    def told_without(out: Rows) -> Floats:
+    def residuals_without(out: Rows) -> Floats:
         chosen = [row for row, is_out in zip(scored, out, strict=True) if is_out]
         held = {row.trial.trial_id for row in chosen}
         rest = [row for row in fitted_on if row.trial.trial_id not in held]
-        return residuals_of(fit_pipeline(trials_of(rest, networks, cpu_of)), chosen, networks, cpu_of)
+        fitted = fit_pipeline(trials_beside(shipped, rest, networks, cpu_of))
+        return residuals_of(fitted, chosen, networks, cpu_of)
 
-    return held_out(np.array([fold_of[name] for name in names], dtype=np.intp), told_without)
+    return held_out(folds_of(names), residuals_without)
 
 
 def outside_interval(residuals: Floats, pipeline: Pipeline, confidence: float) -> int:

@@ -84,11 +84,13 @@ def step_times_on_cpu(pipeline: Pipeline) -> CpuStepTimes:
     """Those that ship, with what the pipeline's sweep measured."""
     if not pipeline.cpu_steps:
         return bundled_cpu_step_times()
-    return _conditioned(pipeline.cpu_steps, pipeline.cpus)
+    return _conditioned(pipeline.cpu_steps, pipeline.cpus, pipeline.cpu_speeds)
 
 
 @lru_cache(maxsize=8)
-def _conditioned(steps: tuple[CpuStep, ...], cpus: tuple[ReferenceCpu, ...]) -> CpuStepTimes:
+def _conditioned(
+    steps: tuple[CpuStep, ...], cpus: tuple[ReferenceCpu, ...], speeds: tuple[float, ...]
+) -> CpuStepTimes:
     times, table = bundled_cpu_step_times(), bundled_networks()
     widths = [relative_width(cpu.model) for cpu in cpus]
     cells = [
@@ -98,7 +100,7 @@ def _conditioned(steps: tuple[CpuStep, ...], cpus: tuple[ReferenceCpu, ...]) -> 
                 task=str(step.task),
                 cpu=_own_cpu(cpus, step.cpu),
                 cores=step.cores,
-                speed=cpus[step.cpu].score / times.reference_score,
+                speed=cpus[step.cpu].score * speeds[step.cpu] / times.reference_score,
                 width=None if np.isnan(widths[step.cpu]) else widths[step.cpu],
             ),
             float(step.batch_size),
@@ -118,18 +120,20 @@ def speed_of(marks: Floats, pipeline: Pipeline) -> Floats:
 def _columns(cpus: Cpus, pipeline: Pipeline) -> CpuColumns:
     width = np.array([relative_width(name) for name in cpus.names.tolist()], dtype=float)
     kind = np.where(_is_published(cpus.marks, width), "", ANOTHER_CPU)
-    for number in {step.cpu for step in pipeline.cpu_steps}:
+    speed = speed_of(cpus.marks, pipeline)
+    for number in sorted({step.cpu for step in pipeline.cpu_steps}):
         own = (cpus.names == pipeline.cpus[number].model) & (cpus.names != "")
         kind = np.where(own, _own_cpu(pipeline.cpus, number), kind)
-    return CpuColumns(cpus.cores, speed_of(cpus.marks, pipeline), width, kind)
+        speed = np.where(own, speed_of(cpus.marks, pipeline) * pipeline.cpu_speeds[number], speed)
+    return CpuColumns(cpus.cores, speed, width, kind)
 
 
 def _own_cpu(cpus: tuple[ReferenceCpu, ...], number: int) -> str:
     """The name that steps use for one of the user's CPUs, which may be a published one."""
+    if number:
+        return f"{OWN_CPU}/{number}"
     cpu = cpus[number]
-    if _is_published(np.array(cpu.score), np.array(relative_width(cpu.model))):
-        return ""
-    return f"{OWN_CPU}/{number}" if number else OWN_CPU
+    return "" if _is_published(np.array(cpu.score), np.array(relative_width(cpu.model))) else OWN_CPU
 
 
 def _is_published(marks: Floats, width: Floats) -> NDArray[np.bool_]:

@@ -138,6 +138,13 @@ def _refuse(constant: str) -> float:
     raise ValueError(f"it holds {constant}")
 
 
+# Models fitted before second threads had a factor of their own took the usual yield; before resampling was
+# apart from its output, that had its cost.
+_CAME_LATER_AS = {
+    "host/second_thread": 0.0,
+    "host/seconds_per_resampled_pixel": -60.0,
+    "host/stored_pixels": 0.0,
+}
 _CAME_LATER = ("core_trials", "cpu_steps", "model", "other_cpus")
 
 
@@ -183,9 +190,8 @@ def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
     others = tuple(ReferenceCpu(**cpu) for cpu in raw.get("other_cpus", ()))
     names = [name for k, cpu in enumerate(others, 1) for name in reference.priors_of(cpu, k)]
     return Pipeline(
-        # Models fitted before second threads had a factor of their own took the usual yield.
         parameters=_checked_schema(
-            {"host/second_thread": 0.0, **_in_range(raw["parameters"])}, [*PIPELINE_PRIORS, *names]
+            {**_CAME_LATER_AS, **_in_range(raw["parameters"])}, [*PIPELINE_PRIORS, *names]
         ),
         reference=reference,
         largest_vcpus=float(raw["largest_vcpus"]),

@@ -7,13 +7,13 @@ that all stay positive and priors are symmetric. GPU steps have their own featur
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.domain import MIB, CacheState, DataKind, Resources, Stage, Task, Workload
+from advisor.domain import MIB, CacheState, DataKind, Resources, Stage, Task, Trial, Workload
 from advisor.models.bayes import Floats
 from advisor.models.performance.join import exponents, logs_by_stage, smooth_log_minimum
 from advisor.models.performance.machines import (
@@ -39,19 +39,34 @@ ALL_TRIALS = "trials"
 # but to divide them would let a second GPU slow down a host that cannot feed the first.
 BATCHES_AHEAD_A_WORKER = 2
 _PAGE_BYTES = 4096
-# As a share of what a file takes, which has an inode and several read-ahead windows.
+# As shares of what a file takes, which has an inode and several read-ahead windows: a span of an open file,
+# and a record of an LMDB, whose pages are mapped and come in windows of 128 KiB around each fault. Such
+# windows hold 2.4 times the record. Counted on ext4 with that read-ahead, at random places.
 _READS_OF_A_ROW = 0.25
+_READS_OF_A_RECORD = 3.8 / 4.6
+_WINDOWS_A_RECORD = 2.4
+# Formats of many samples in a long file. Their own tools read them from end to end: Caffe, MXNet, WebDataset.
+_CONTAINERS = frozenset({"lmdb", "recordio", "tar"})
+_PIXELS = frozenset({"lmdb", "pixels"})
+_BYTES_A_PIXEL = 3
+# Of an image's area that a random crop keeps in the mean (uniform from 0.08 to 1), and the edge that a served
+# image is resized to, over that of its centre crop; torchvision's usual values.
+_CROPPED_SHARE = 0.54
+_SERVED_EDGE = 256 / 224
 # Measured on one core of a Xeon: WordPiece and byte-pair tokenisers of Hugging Face's `tokenizers`
 # take 2.9 and 2.7 MB/s, copies of random rows of a memory-mapped array into a batch 3.3 GB/s.
 _SECONDS_PER_BYTE = {DataKind.TOKENS: 3.5e-7, DataKind.TENSOR: 3.0e-10}
 # name: (mean, standard deviation) of the logarithm before anything is measured. Seconds are of
-# one core of the reference machine; decoding figures are Pillow with libjpeg-turbo. Block reads
-# of a JPEG file that is not cached were counted. See docs/internals/model.md for both measurements.
+# one core of the reference machine; decoding figures are Pillow with libjpeg-turbo, those of stored pixels
+# torch's over Pillow's. Block reads of a JPEG file that is not cached were counted. See
+# docs/internals/model.md for both measurements.
 PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
-    "host/seconds_per_sample": (np.log(1.0e-4), 0.8),
-    "host/seconds_per_byte": (np.log(6.8e-9), 0.3),
-    "host/seconds_per_decoded_pixel": (np.log(6.9e-9), 0.3),
-    "host/seconds_per_output_pixel": (np.log(1.3e-8), 0.3),
+    "host/seconds_per_sample": (np.log(6.0e-4), 0.5),
+    "host/seconds_per_byte": (np.log(3.8e-9), 0.3),
+    "host/seconds_per_decoded_pixel": (np.log(4.3e-9), 0.3),
+    "host/seconds_per_resampled_pixel": (np.log(4.3e-9), 0.3),
+    "host/seconds_per_output_pixel": (np.log(6.5e-9), 0.3),
+    "host/stored_pixels": (np.log(0.4), 0.3),
     "host/contention": (np.log(0.01), 0.7),
     "host/coherence": (np.log(1e-5), 0.7),
     "host/second_thread": (0.0, SECOND_THREAD_SIGMA),
@@ -79,9 +94,12 @@ class PipelineColumns(Columns, frozen=True):
     """One row a request, every column of shape (n,).
 
     `cores` counts physical cores, `second_threads` what their second threads add, in cores; `score` is
-    PassMark's single-thread mark (nan: unknown); `files` are files that a sample opens, 0 where it is part of
-    a long one; `reading_seconds` is what a core of the reference machine works on a sample that is no image,
-    0 for images; `cached_share` is the part of the data set that lies in the page cache;
+    PassMark's single-thread mark (nan: unknown); `stored_bytes` lie on the disk, `missed_bytes` are read for
+    a sample that is not cached, `encoded_bytes` and `decoded_pixels` are decoded (0 of stored pixels),
+    `resampled_pixels` are read and written to bring an image to its size, and `holds_pixels` is 1 where
+    pixels are stored, else 0; `files` are files that a sample opens, 0 where it is part of a long one that is
+    read from end to end; `reading_seconds` is what a core of the reference machine works on a sample that is
+    no image, 0 for images; `cached_share` is the part of the data set that lies in the page cache;
     `disk_operations_per_second` is limited by IOPS and by the latency that each loader process waits out, and
     both lie between `disk_low` and `disk_high` times what they are; `copy_bytes_per_second` is infinite where
     no batch crosses a bus; `on_cpu` and `training` are 0 or 1; `batches_ahead` are those that loaders prepare
@@ -94,10 +112,14 @@ class PipelineColumns(Columns, frozen=True):
     vcpus: Floats
     score: Floats
     stored_bytes: Floats
+    missed_bytes: Floats
     files: Floats
     reading_seconds: Floats
+    encoded_bytes: Floats
     decoded_pixels: Floats
+    resampled_pixels: Floats
     output_pixels: Floats
+    holds_pixels: Floats
     batch_size: Floats
     cached_share: Floats
     disk_bytes_per_second: Floats
@@ -134,21 +156,35 @@ class PipelineColumns(Columns, frozen=True):
 
 
 class PipelineRequest(Struct, frozen=True):
-    """The requests behind the columns; `on_cpu` says that the network runs on the CPU."""
+    """The requests behind the columns; `on_cpu` says that the network runs on the CPU. See `Load`."""
 
     workload: Workload
     resources: Resources
     on_cpu: bool
     cache: CacheState = CacheState.WARM
+    augmented: bool | None = None
+    shuffled: bool = False
+
+    @classmethod
+    def of(cls, trial: Trial) -> PipelineRequest:
+        """What a trial runs, as its worker loads it."""
+        augmented, shuffled = trial.is_augmented, not trial.reads_in_order
+        return cls(trial.workload, trial.resources, trial.network_on_cpu, trial.cache, augmented, shuffled)
 
 
 class Load(Struct, frozen=True):
-    """The work that machines are asked to do, whichever machine it is."""
+    """The work that machines are asked to do, whichever machine it is.
+
+    Images are cropped at random where they are `augmented` (None: as the task has it), else resized and
+    cropped at their centre; `shuffled` ones are read from random places of their files.
+    """
 
     workload: Workload
     on_cpu: bool
     on_gpu: bool
     cache: CacheState
+    augmented: bool | None = None
+    shuffled: bool = False
 
 
 def pipeline_columns(requests: Sequence[PipelineRequest], networks: NetworkTable) -> PipelineColumns:
@@ -160,15 +196,16 @@ def pipeline_columns(requests: Sequence[PipelineRequest], networks: NetworkTable
 def loads_of(requests: Sequence[PipelineRequest]) -> tuple[list[Load], Integers]:
     """The distinct loads, and which of them each request has."""
     # Hashing a workload takes a while, and most requests share the same record.
-    places: dict[tuple[int, bool, bool, CacheState], int] = {}
+    places: dict[tuple[Any, ...], int] = {}
     loads: list[Load] = []
     which = []
     for request in requests:
         on_gpu = request.resources.gpu is not None
-        key = (id(request.workload), request.on_cpu, on_gpu, request.cache)
+        facts = (request.on_cpu, on_gpu, request.cache, request.augmented, request.shuffled)
+        key = (id(request.workload), *facts)
         if key not in places:
             places[key] = len(loads)
-            loads.append(Load(request.workload, request.on_cpu, on_gpu, request.cache))
+            loads.append(Load(request.workload, *facts))
         which.append(places[key])
     return loads, np.array(which, dtype=np.intp)
 
@@ -178,8 +215,11 @@ def columns_of(
 ) -> PipelineColumns:
     """Columns of `machines` (n rows) under `loads[which]`, `which` of shape (n,)."""
     numbers = np.array([_numbers(load, networks) for load in loads], dtype=float)[which].T
-    stored, total_mib, decoded, output, batch, input_bytes = numbers[:6]
-    device_mib, on_cpu, training, crosses, warm = numbers[6:]
+    stored, total_mib, output, batch, input_bytes = numbers[:5]
+    device_mib, on_cpu, training, crosses, warm = numbers[5:]
+    images = np.array([_image_work(load, networks) for load in loads], dtype=float)[which].T
+    encoded, decoded, resampled, holds_pixels = images
+    files, windows = np.array([_reads(load) for load in loads], dtype=float)[which].T
     vcpus = machines.vcpus
     workers = loader_workers(vcpus)
     # What the processes need comes first; the rest of the memory caches files.
@@ -191,10 +231,14 @@ def columns_of(
         vcpus=vcpus,
         score=machines.score,
         stored_bytes=stored,
-        files=np.array([_files(load) for load in loads], dtype=float)[which],
+        missed_bytes=stored * windows,
+        files=files,
         reading_seconds=np.array([_reading_seconds(load) for load in loads])[which],
+        encoded_bytes=encoded,
         decoded_pixels=decoded,
+        resampled_pixels=resampled,
         output_pixels=output,
+        holds_pixels=holds_pixels,
         batch_size=batch,
         cached_share=warm * np.clip((machines.memory_mib - needed) / total_mib, 0.0, 1.0),
         disk_bytes_per_second=machines.disk_mib_per_second * MIB,
@@ -217,13 +261,40 @@ def _operations(iops: Floats, workers: Floats, latency_seconds: Floats) -> Float
     return np.minimum(iops, workers / latency_seconds)
 
 
-def _files(load: Load) -> float:
-    """Text lies in long files that are read from end to end, images in a file each; a tensor is a
-    row of an open file: one read, or less where a page holds several."""
+def _reads(load: Load) -> tuple[float, float]:
+    """Files that a sample opens, and bytes that are read over those that it takes.
+
+    Text lies in long files that are read from end to end, as containers are; images in a file each. A tensor
+    is a row of an open file: one read, or less where a page holds several.
+    """
     dataset = load.workload.dataset
     if dataset.kind is DataKind.TENSOR:
-        return _READS_OF_A_ROW * min(1.0, dataset.bytes_per_sample / _PAGE_BYTES)
-    return float(dataset.kind is DataKind.IMAGE)
+        return _READS_OF_A_ROW * min(1.0, dataset.bytes_per_sample / _PAGE_BYTES), 1.0
+    if dataset.storage_format in _CONTAINERS:
+        if not load.shuffled:
+            return 0.0, 1.0
+        mapped = dataset.storage_format == "lmdb"
+        return (_READS_OF_A_RECORD, _WINDOWS_A_RECORD) if mapped else (_READS_OF_A_ROW, 1.0)
+    return float(dataset.kind is DataKind.IMAGE), 1.0
+
+
+def _image_work(load: Load, networks: NetworkTable) -> tuple[float, ...]:
+    """Encoded bytes, decoded pixels, resampled pixels, and whether pixels are stored."""
+    workload, dataset = load.workload, load.workload.dataset
+    holds_pixels = (
+        dataset.storage_format in _PIXELS and dataset.bytes_per_sample >= _BYTES_A_PIXEL * dataset.pixels
+    )
+    output = networks.of(workload).pixels
+    augmented = workload.task is not Task.INFERENCE if load.augmented is None else load.augmented
+    if augmented:
+        resampled = _CROPPED_SHARE * dataset.pixels + output
+    else:
+        shorter, longer = sorted((dataset.width, dataset.height))
+        edge = _SERVED_EDGE * output**0.5
+        is_resized = abs(edge - shorter) > 1
+        resampled = (dataset.pixels + edge**2 * longer / shorter) * is_resized
+    encoded = (0.0, 0.0) if holds_pixels else (dataset.bytes_per_sample, dataset.pixels)
+    return (*encoded, resampled, holds_pixels)
 
 
 def _reading_seconds(load: Load) -> float:
@@ -237,7 +308,6 @@ def _numbers(load: Load, networks: NetworkTable) -> tuple[float, ...]:
     return (
         dataset.bytes_per_sample,
         dataset.total_mib,
-        dataset.pixels,
         facts.pixels,
         workload.batch_size,
         facts.input_bytes,
@@ -250,13 +320,17 @@ def _numbers(load: Load, networks: NetworkTable) -> tuple[float, ...]:
 
 
 def host_rate(columns: PipelineColumns, parameters: Mapping[str, float], reference_score: float) -> Floats:
-    """Decoding and augmenting (text: tokenising; tensors: copying) on all cores; a CPU of unknown
+    """Decoding and transforming (text: tokenising; tensors: copying) on all cores; a CPU of unknown
     score counts as the reference."""
+    transforming = (
+        np.exp(parameters["host/seconds_per_resampled_pixel"]) * columns.resampled_pixels
+        + np.exp(parameters["host/seconds_per_output_pixel"]) * columns.output_pixels
+    )
     decoding = (
         np.exp(parameters["host/seconds_per_sample"])
-        + np.exp(parameters["host/seconds_per_byte"]) * columns.stored_bytes
+        + np.exp(parameters["host/seconds_per_byte"]) * columns.encoded_bytes
         + np.exp(parameters["host/seconds_per_decoded_pixel"]) * columns.decoded_pixels
-        + np.exp(parameters["host/seconds_per_output_pixel"]) * columns.output_pixels
+        + np.exp(parameters["host/stored_pixels"] * columns.holds_pixels) * transforming
     )
     seconds = np.where(columns.reading_seconds > 0, columns.reading_seconds, decoding)
     cores = useful_cores(
@@ -296,13 +370,14 @@ def storage_rate(columns: PipelineColumns, parameters: Mapping[str, float]) -> F
     """Misses come from the disk, hits from the page cache.
 
     A miss takes as long as the scarcer of bandwidth and operations allows: a file is read in
-    several operations (its inode, then a read-ahead window that grows from small).
+    several operations (its inode, then a read-ahead window that grows from small), a container that is read
+    from end to end in as large ones as a cloud counts as one.
     """
     disk = columns.disk_bytes_per_second * np.exp(parameters["storage/disk_efficiency"])
-    operations = np.exp(parameters["storage/operations_per_file"]) * np.maximum(
-        columns.files, columns.stored_bytes / _FILE_BYTES
+    operations = np.maximum(
+        np.exp(parameters["storage/operations_per_file"]) * columns.files, columns.missed_bytes / _FILE_BYTES
     )
-    miss = np.maximum(columns.stored_bytes / disk, operations / columns.disk_operations_per_second)
+    miss = np.maximum(columns.missed_bytes / disk, operations / columns.disk_operations_per_second)
     hit = columns.stored_bytes / np.exp(parameters["storage/cached_bytes_per_second"])
     share = columns.cached_share
     rate: Floats = 1 / ((1 - share) * miss + share * hit + _SHORTEST_SECONDS)
@@ -365,6 +440,12 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         """All that were measured, the reference one first."""
         return (self.reference, *self.other_cpus)
 
+    @property
+    def cpu_speeds(self) -> tuple[float, ...]:
+        """The speed of each of `cpus` over what its mark says."""
+        others = range(1, len(self.cpus))
+        return (1.0, *(float(np.exp(self.parameters[f"{SPEED}/{number}"])) for number in others))
+
     def other_cpu(self, machines: ResourceTable) -> Integers:
         """Index into `cpus` of each machine's CPU, shape (n,); 0 also for a CPU that is not among them."""
         number = np.zeros(len(machines), dtype=np.intp)
@@ -376,7 +457,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def measured_on(self, resources: Resources) -> CoreTrials | None:
         """The trials on such a CPU beside those of the reference one, where they are enough."""
         model = resources.cpu.model if resources.cpu else ""
-        for cpu, trials in zip(self.other_cpus, self.core_trials, strict=False):
+        # A user's own machine comes after one that ships and is called alike.
+        for cpu, trials in reversed(list(zip(self.other_cpus, self.core_trials, strict=False))):
             if model and cpu.model == model and trials.are_enough:
                 return trials
         return None

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from advisor.domain import Precision, Status, Task
+from advisor.domain import AUGMENTED, SERVED, Precision, Status, Task
 from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.errors import UsageError
 from advisor.models.zoo.opening import Runnable
@@ -134,13 +134,13 @@ def measure_with_loader(
     box = TimeBox(seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2, period=workers)
     session.report(f"{task} batch {batch_size} with {workers} loader processes")
     on_gpu = session.device == "cuda"
-    with _batches(session, batch_size, workers, pinned=on_gpu) as batches:
+    with _batches(session, task, batch_size, workers, pinned=on_gpu) as batches:
         forget_peaks(session.device)
         with session.sampler() as sampler:
             steps = steps_on(runner, _with_targets(session, batches), box, drained)
     session.add(session.run_of(task, LOADER, batch_size, steps, sampler, workers))
     if "host" not in session.stage_rates[task.value]:
-        with _batches(session, batch_size, workers, pinned=on_gpu) as batches:
+        with _batches(session, task, batch_size, workers, pinned=on_gpu) as batches:
             alone = steps_on(StepRunner(HostEngine(), depth=0), batches, box, drained)
         rate = batch_size / mean_step_seconds(alone[count_warmup_steps(alone, workers) :])
         session.stage_rates[task.value]["host"] = rate
@@ -165,7 +165,7 @@ def _with_targets(session: AnchorSession, batches: Iterator[Any]) -> Iterator[An
 
 @contextmanager
 def _batches(
-    session: AnchorSession, batch_size: int, workers: int, *, pinned: bool
+    session: AnchorSession, task: Task, batch_size: int, workers: int, *, pinned: bool
 ) -> Iterator[Iterator[Any]]:
     """Endless batches (images, labels); the loader's processes are gone on leaving."""
     try:
@@ -190,6 +190,7 @@ def _batches(
             workers=workers,
             prefetch_factor=PREFETCH_FACTOR,
             pin_memory=pinned,
+            transform=SERVED if task is Task.INFERENCE else AUGMENTED,
         )
     )
     try:

@@ -12,8 +12,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.domain import (
+    AUGMENTED,
     MOUNTED,
     ON_CPU,
+    SERVED,
     Accelerator,
     CacheState,
     Cpu,
@@ -151,7 +153,7 @@ def _grid(
                 emulated_step_seconds=step_seconds(workload, accelerator.gpu) if emulated else None,
                 cache=cache,
                 dataset_path=str(dataset_on_mount(Path(mount), stored.path)) if on_mount else stored.path,
-                plan=_plan(request, network, accelerator, vcpus / processes, disk, cache),
+                plan=_plan(request, network, accelerator, vcpus / processes, disk, cache, task),
             )
 
 
@@ -182,6 +184,7 @@ def _plan(
     vcpus: float,
     disk: DiskRate,
     cache: CacheState,
+    task: Task,
 ) -> dict[str, Any]:
     """The settings of the measuring. Usual values are left out: they would change trial ids."""
     least = request.measure_seconds or (GPU_SECONDS if accelerator.is_gpu else USUAL_SECONDS)
@@ -194,6 +197,7 @@ def _plan(
         "samples_per_row": (network.samples_per_row, 1),
         "network_fingerprint": (network.fingerprint, ""),
         "decoder": (request.decoder if network.photographs else PILLOW, PILLOW),
+        "transform": (SERVED if network.photographs and task is Task.INFERENCE else AUGMENTED, AUGMENTED),
         "disk_source": (MOUNTED if disk.type in request.disk_paths else "", ""),
         "cudnn_benchmark": (request.cudnn_benchmark and accelerator.is_gpu, False),
         # A CPU computes each step before the next one anyway.

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from advisor.domain import Task, Trial
+from advisor.domain import AUGMENTED, SHUFFLED, Task, Trial
 from advisor.errors import DataError
 from advisor.models.zoo.networks import Kind
 from advisor.models.zoo.opening import Runnable
@@ -19,7 +19,6 @@ from advisor.sweeps.datasets.source import SampleSource
 from advisor.sweeps.datasets.text import TEXT, read_corpus
 from advisor.sweeps.datasets.transforming import PILLOW
 from advisor.sweeps.worker.loading import make_loader
-from advisor.sweeps.worker.policy import SHUFFLED
 from advisor.sweeps.worker.torch_engine import TorchEngine
 
 _SYS_CACHESTAT = 451  # Linux 6.5 and later, the same number on all architectures
@@ -123,6 +122,7 @@ class PhotographBatches(Batches):
                 prefetch_factor=plan["prefetch_factor"],
                 pin_memory=trial.accelerator.is_gpu,
                 decoder_name=plan.get("decoder", PILLOW),
+                transform=plan.get("transform", AUGMENTED),
                 order=plan.get("order", SHUFFLED),
                 share=share,
             )

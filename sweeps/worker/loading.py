@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from advisor.domain import AUGMENTED, SERVED, SHUFFLED
 from advisor.errors import DataError
 from advisor.models.zoo.torchvision_operators import import_torchvision
 from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource
 from advisor.sweeps.datasets.transforming import PILLOW, decoder, picture, pixels_of
 from advisor.sweeps.machine.processes import end_with_parent
-from advisor.sweeps.worker.policy import SHUFFLED
 
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -26,22 +26,26 @@ _LONGEST_BATCH_SECONDS = 300
 
 
 class Images(Dataset[tuple[torch.Tensor, int]]):
-    """Reads, decodes and augments a stored sample: float tensors of (3, pixels, pixels).
+    """Reads, decodes and transforms a stored sample: float tensors of (3, pixels, pixels).
 
-    Pillow's images are cropped and resized by Pillow, as most pipelines do; other decoders'
-    and stored pixels by torch, without a copy.
+    Augmented as for training, or resized and cropped at the centre as torchvision's weights are served:
+    224 of 256 pixels. Pillow's images are cropped and resized by Pillow, as most pipelines do; other
+    decoders' and stored pixels by torch, without a copy.
     """
 
-    def __init__(self, source: SampleSource, pixels: int, decoder_name: str = PILLOW) -> None:
+    def __init__(
+        self, source: SampleSource, pixels: int, decoder_name: str = PILLOW, transform: str = AUGMENTED
+    ) -> None:
         import_torchvision()
         from torchvision.transforms import v2
 
         self._source = source
         self._decode = None if decoder_name == PILLOW else decoder(decoder_name)
+        served = (v2.Resize(round(pixels * 256 / 224)), v2.CenterCrop(pixels))
+        augmented = (v2.RandomResizedCrop(pixels), v2.RandomHorizontalFlip())
         self._transform = v2.Compose(
             [
-                v2.RandomResizedCrop(pixels),
-                v2.RandomHorizontalFlip(),
+                *(served if transform == SERVED else augmented),
                 v2.PILToTensor(),
                 v2.ToDtype(torch.float32, scale=True),
                 v2.Normalize(_IMAGENET_MEAN, _IMAGENET_STD),
@@ -100,15 +104,17 @@ def make_loader(
     prefetch_factor: int,
     pin_memory: bool,
     decoder_name: str = PILLOW,
+    transform: str = AUGMENTED,
     order: str = SHUFFLED,
     share: tuple[int, int] = (0, 1),
 ) -> DataLoader[Any]:
     """Batches of float32 images (batch, 3, pixels, pixels) and int64 labels, for ever.
 
-    `order` is `shuffled` or `stored`; `share` is which process of how many this is.
+    `transform` is `augmented` or `served`, `order` `shuffled` or `stored`; `share` is which process of how
+    many this is.
     """
     return DataLoader(
-        Images(source, pixels, decoder_name),
+        Images(source, pixels, decoder_name, transform),
         batch_size=batch_size,
         sampler=EndlessOrder(len(source), order, *share),
         num_workers=workers,

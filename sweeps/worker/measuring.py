@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import (
     MIB,
+    SHUFFLED,
     AcceleratorKind,
     CacheState,
     LimitedBy,
@@ -46,7 +47,7 @@ from advisor.sweeps.worker.engines import runner_of
 from advisor.sweeps.worker.group import CommonRun, Group, common_timed_run, joined_group
 from advisor.sweeps.worker.inputs import DeviceBatch, cached_share, evict, fill, open_batches
 from advisor.sweeps.worker.loading import EndlessOrder
-from advisor.sweeps.worker.policy import CPU_CLOCK, SHUFFLED, compute_threads, is_synthetic
+from advisor.sweeps.worker.policy import CPU_CLOCK, compute_threads, is_synthetic
 from advisor.sweeps.worker.stages import stage_results
 from advisor.sweeps.worker.timed_run import StepRunner, TimedRun, timed_run
 from advisor.sweeps.worker.torch_engine import TorchEngine, forget_peaks, gpu_uuid, peaks, torch_facts

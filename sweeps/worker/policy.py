@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-# The order of an epoch: `"order": "stored"` in a trial's plan reads as the data set lies.
-SHUFFLED, STORED_ORDER = "shuffled", "stored"
 # `"input": "synthetic"`: one batch made on the device; no data set, no input pipeline.
 SYNTHETIC = "synthetic"
 # `"clock": "cpu_seconds"`: steps in the CPU seconds of the one thread that computes them, which

@@ -48,8 +48,7 @@ class Row(Struct, frozen=True):
 
 def row_of(trial: Trial, gpu: str | None) -> Row:
     """A trial that may be measured; `gpu` names the card of `cuda` trials."""
-    request = PipelineRequest(trial.workload, trial.resources, trial.network_on_cpu, trial.cache)
-    return Row(request, _accelerator_rate(trial, gpu))
+    return Row(PipelineRequest.of(trial), _accelerator_rate(trial, gpu))
 
 
 def _accelerator_rate(trial: Trial, gpu: str | None) -> float:

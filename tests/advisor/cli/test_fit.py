@@ -40,7 +40,7 @@ def fit(shown):
 def test_the_held_out_error_is_printed_and_the_model_can_be_loaded(fit, exported, tmp_path):
     out = tmp_path / "deep" / "model.json"
     text = fit("--from", exported, "--out", out)
-    assert "Held-out error (5-fold over trials): median" in text
+    assert "Held-out error (5-fold over configurations): median" in text
     assert load_model(out).id in text
 
 
@@ -51,6 +51,26 @@ def test_json_tells_the_error_what_was_fitted_and_where_it_is(answer, exported, 
     assert document["fitted"] == len(trials())
     assert document["held_out_error_percent"]["median"] <= 10
     assert document["model"]["id"] == load_model(out).id
+
+
+def test_the_table_has_every_predictor_and_the_speed_of_the_machine(answer, fit, exported, tmp_path):
+    document = answer("fit", "--from", exported, "--out", tmp_path / "model.json")
+    assert [row["predictor"] for row in document["compared"]] == ["shipped", "boosting", "linear", "fitted"]
+    assert [machine["cpu"] for machine in document["machines"]] == ["test"]
+    text = fit("--from", exported, "--out", tmp_path / "model.json")
+    assert "the model that ships" in text
+    assert re.search(r"Your test is \d.\d\d of what its name promises", text)
+
+
+def test_later_answers_name_the_fit_until_it_is_reset(answer, fit, exported):
+    fit("--from", exported)
+    asked = ("recommend", "--task", "inference", "--model", "googlenet", "--target-throughput", "300")
+    named = [note for note in answer(*asked)["warnings"] if "your own fit" in note]
+    assert len(named) == 1
+    assert load_model(own_model_path()).id in named[0]
+    assert "answers come from the model that ships" in fit("--reset")
+    assert not own_model_path().exists()
+    assert not [note for note in answer(*asked)["warnings"] if "your own fit" in note]
 
 
 def test_the_store_is_the_default_source_and_the_data_folder_the_default_place(fit, monkeypatch, tmp_path):

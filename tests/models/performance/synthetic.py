@@ -89,7 +89,7 @@ def trials():
 def measure(trials_, parameters, noise=0.03, seed=0):
     """What the physical form gives for each trial, times lognormal noise."""
     table = bundled_networks()
-    rows = [PipelineRequest(t.workload, t.resources, t.accelerator.is_cpu, t.cache) for t in trials_]
+    rows = [PipelineRequest.of(trial) for trial in trials_]
     columns = pipeline_columns(rows, table)
     alone = [published_on_cpu(t.workload, table[t.workload.network], t.resources) for t in trials_]
     on_cpu = np.array(alone) * np.exp(parameters[ON_CPU])

@@ -23,7 +23,7 @@ from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.join import smooth_minimum
 from advisor.models.performance.machines import DiskTable, useful_cores
 from advisor.runs.fitting import fit_user_model
-from tests.models.performance.synthetic import measure, trials, true_parameters
+from tests.models.performance.synthetic import CPU, measure, trials, true_parameters
 
 rates = st.floats(1e-3, 1e6)
 
@@ -215,9 +215,11 @@ def test_a_sweep_on_second_threads_learns_what_they_add(truth):
         for number, trial in enumerate(trials())
     ]
     fitted = fit_user_model(measure(swept, parameters)).model
-    learnt = host(machine(2, 1), fitted) / host(machine(1, 1), fitted) - 1
-    assert abs(learnt - truth) < abs(0.33 - truth)
-    assert np.sign(fitted.pipeline.parameters["host/second_thread"]) == np.sign(truth - 0.33)
+    both, one = (
+        host(replace(each, cpu=replace(each.cpu, model=CPU.model)), fitted)
+        for each in (machine(2, 1), machine(1, 1))
+    )
+    assert abs(both / one - 1 - truth) < abs(0.33 - truth)
 
 
 # One Gaussian that measured rows condition, and bounds from held-out residuals.
