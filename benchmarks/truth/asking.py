@@ -17,12 +17,10 @@ from advisor.domain.gpu_names import gpus_named
 from advisor.errors import AdvisorError
 from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.models.performance import PerformanceModel, load_model
-from advisor.models.performance.memory.peak import gpu_peak
-from advisor.models.performance.memory.steps import Conditions
-from advisor.models.performance.memory.table import bundled_profile
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.prepared import alone
 from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip
+from benchmarks.truth.peaks import peak_of, reason_against
 from benchmarks.truth.rows import Row
 
 # A step of fewer seconds a kernel is as long as its launching takes: it tells of a source's host.
@@ -131,16 +129,13 @@ class ScoredModel:
         try:
             if facts is None:
                 raise RefusalError("network unknown")
-            workload = self.workload(row)
-            conditions = Conditions(
-                task=workload.task, batch_size=workload.batch_size, precision=workload.precision
-            )
-            predicted = gpu_peak(bundled_profile(facts.name, facts.input), conditions, self.confidence)
+            if reason := reason_against(row.source, facts.name):
+                raise RefusalError(reason)
+            return Answer(*peak_of(row.source, facts, self.workload(row), self.confidence))
         except RefusalError as refusal:
             return f"memory: {refusal}"
         except AdvisorError as error:
             return f"memory: {_reason(error)}"
-        return Answer(predicted.lower_mib, predicted.median_mib, predicted.upper_mib)
 
     def gpu(self, name: str) -> Gpu:
         """The data sheet that a table's name of a GPU means; of several, the usual one."""

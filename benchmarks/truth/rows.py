@@ -21,6 +21,7 @@ from advisor.infra.build.fitting.observations import (
     ranks_of,
 )
 from advisor.infra.build.performance_sources.naming import gpu_of, named, precision_of, stack_of
+from benchmarks.truth.peaks import measured_mib
 
 # PyTorch's own ways to run a network; what another library makes of one is no PyTorch rate.
 _ASKED_AS = {"eager": "eager", "torchscript": "eager", "ngc": "eager", "compile": "compile"}
@@ -160,7 +161,9 @@ def _memory(record: Mapping[str, str]) -> float | None:
 
 
 def _checked(row: Row) -> Row | str:
-    if row.seconds is None and row.memory_mib is None:
+    if row.memory_mib:
+        row = replace(row, memory_mib=measured_mib(row.source, row.memory_mib))
+    elif row.seconds is None:
         return "no rate and no memory"
     if row.batch_size < 1:
         return "no batch size"

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from advisor.infra.build.performance_sources import observations
 from benchmarks.truth import gains
 from benchmarks.truth.__main__ import main, truth
 from benchmarks.truth.asking import Answer, ScoredModel, is_gpu_bound
@@ -15,6 +17,7 @@ from benchmarks.truth.rows import Row, read_rows, rows_of
 from benchmarks.truth.scores import FIGURES, Scored, groups_of, quantile
 
 ROWS = Path(__file__).parents[1] / "data" / "truth_rows.csv"
+OBSERVATIONS = Path(observations.__file__).with_name("observations.csv.gz")
 # The gate: half as much again as what shipped when it was set (mean 13.5, median 6.4, 85 % held),
 # so that no change makes answers twice as wrong, or fewer, in silence.
 LEAST_ANSWERED = 60
@@ -51,6 +54,44 @@ def test_a_rate_of_the_batch_is_a_step():
     (row,) = rows_of([record()])
     assert (row.seconds, row.samples_per_second) == (0.1, 320)
     assert row.input == "3x224x224"
+
+
+def peak(**changes):
+    """MiB measured of a training step, and the answer to it."""
+    (row,) = rows_of([record(task="training", samples_per_second="", **changes)])
+    return row.memory_mib, ScoredModel().peaks([row])[0]
+
+
+def test_a_peak_is_asked_as_its_source_counts_it():
+    """The driver's has the context, torch's reserved has not, and allocated tensors are fewer still."""
+    of_driver = peak(peak_memory_mib="9000")[1].median
+    tensors = peak(source="detectron2", peak_memory_mib="9000")[1].median
+    assert 1000 < of_driver - tensors < 6000
+    assert peak(source="hf-transformers-docs", peak_memory_mib="1048.576")[0] == pytest.approx(1000)
+
+
+def test_scores_of_attention_that_is_not_one_kernel_are_kept_for_the_backward_pass():
+    told = {"source": "hf-transformers-docs", "network": "gpt2-large", "input": "seq 1024"}
+    told |= {"framework": "pytorch-2.2", "batch_size": "1", "precision": "fp16", "peak_memory_mib": "8682"}
+    _, fused = peak(**told, notes="attention=sdpa")
+    measured, unfused = peak(**told, notes="attention=eager")
+    assert unfused.median - fused.median == pytest.approx(36 * 20 * 1024**2 * 5 / 2**20)
+    assert unfused.median == pytest.approx(measured, rel=0.1)
+
+
+def test_a_peak_that_is_not_of_the_step_is_not_scored():
+    name = {"network": "retinanet", "input": "3x800x1333", "batch_size": "16"}
+    assert "the cache fills" in peak(source="flagperf", peak_memory_mib="39731", **name)[1]
+
+
+def test_peaks_of_public_sources_stay_within_what_was_aimed_at():
+    rows = [row for row in read_rows(OBSERVATIONS) if isinstance(row, Row) and row.memory_mib]
+    document = truth([replace(row, seconds=None) for row in rows])
+    group = next(entry for entry in document["groups"] if entry["by"] == "memory")
+    assert group["n"] >= 180
+    assert group["mape_percent"] <= 10
+    assert group["median_percent"] <= 6
+    assert group["lower_held_percent"] >= 95
 
 
 def test_guidance_is_two_samples_an_image():

@@ -140,8 +140,7 @@ class Detector(Seeing, frozen=True):
 
     def forward(self, network: Any, inputs: Any) -> Any:
         """See `Subject`."""
-        features = network.backbone(inputs)
-        levels = list(features.values()) if isinstance(features, Mapping) else [features]
+        levels = _levels(network, inputs)
         if not hasattr(network, "rpn"):
             return list(network.head(levels).values())
         scores, boxes = network.rpn.head(levels)
@@ -157,9 +156,27 @@ class Detector(Seeing, frozen=True):
         return results
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
-        """The mean of everything that is predicted."""
+        """The mean of all that is predicted; of every anchor's classes the loss that torchvision takes,
+        which keeps several copies of them."""
         del targets
-        return sum(entry.float().mean() for entry in self.forward(network, inputs))
+        if hasattr(network, "rpn"):
+            return sum(entry.float().mean() for entry in self.forward(network, inputs))
+        outputs = network.head(_levels(network, inputs))
+        classes = outputs.pop("cls_logits").clone()  # the anchors that count
+        return sum(entry.float().mean() for entry in outputs.values()) + self._class_loss(classes)
+
+    def _class_loss(self, classes: Any) -> Any:
+        from torch.nn.functional import cross_entropy
+        from torchvision.ops import sigmoid_focal_loss
+
+        if self.name.startswith("ssd"):
+            return cross_entropy(classes.flatten(0, 1), classes[..., 0].flatten().long())
+        return sigmoid_focal_loss(classes, classes.new_zeros(classes.shape), reduction="sum")
+
+
+def _levels(network: Any, inputs: Any) -> list[Any]:
+    features = network.backbone(inputs)
+    return list(features.values()) if isinstance(features, Mapping) else [features]
 
 
 def _regions(levels: list[Any], boxes: int, bins: int) -> Any:

@@ -44,6 +44,8 @@ def _stated_input(source: str, name: str, text: str, task: str) -> str:
         return f"seq {text}"
     if source == "mmdetection-v2" and re.search(r" (320|416|608)$", name):
         return f"{name[-3:]}px"
+    if source == "mmdetection-v1" and re.search(r" Size=(300|512)$", name):
+        return f"{name[-3:]}px"
     if source.startswith("mmseg") and text.startswith("Cityscapes") and task == "inference":
         return "1024x2048"  # the whole image; the crop is what training sees
     return text

@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--unlicensed", type=Path, help="where rows without a licence go, if at all")
     options = parser.parse_args(arguments)
     rows, left_out = observations(options.data)
-    committed = pd.read_csv(DEFAULT_PATH, low_memory=False)
+    committed = pd.read_csv(DEFAULT_PATH, low_memory=False).fillna({"variant": ""})
     rows = _sorted(pd.concat([rows, committed[~committed.source.isin(rows.source)]], ignore_index=True))
     free = rows.licence != NO_LICENCE
     write(rows[free], options.to)
