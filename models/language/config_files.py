@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.config_values import (
@@ -14,9 +16,18 @@ from advisor.models.language.config_values import (
     uncovered,
     vision_parameters,
 )
-from advisor.models.language.families import FAMILIES, UNCOVERED, Family
+from advisor.models.language.families import ALIASES, FAMILIES, UNCOVERED, Family
 from advisor.models.language.formats import in_own_format
 from advisor.models.language.language_model import Indexer, LanguageModel, Latent
+from advisor.models.language.mixed_layers import (
+    KINDS,
+    LINEAR,
+    UNEVEN,
+    extra_weights,
+    listed_layers,
+    mixed_layers,
+    windows_of,
+)
 
 # A folder that has no config.json is told by the first of these that it has.
 _NAMES = ("config.json", "adapter_config.json", "params.json", "model_index.json")
@@ -82,13 +93,8 @@ _OTHER_LAYERS = {
     "block_configs": "uneven",
     "cross_attention_layers": "crossed",
 }
-_KINDS_OF_LAYERS = {
-    "full_attention": "full",
-    "attention": "full",
-    "sliding_attention": "window",
-    "chunked_attention": "window",
-    "indexed_attention": "full",
-}
+# Kinds of layers that are all of one shape.
+_PLAIN_KINDS = ("full", "window")
 # What the names of layers hold that keep something else than keys and values.
 _WORDS_OF_LAYERS = {
     "sparse": "sparse",
@@ -121,7 +127,8 @@ def language_model_of_config(path: Path) -> LanguageModel:
 def _model_of_values(whole: ConfigValues, file: Path) -> LanguageModel:
     text, family = _text_of(whole)
     known = _known_family(whole, text, family)
-    layers = text.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+    listed = len(listed_layers(text)) if family == "nemotron_h" else None
+    layers = listed or text.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers")
     hidden = text.whole("hidden_size", "n_embd", "n_embed", "d_model")
     window, window_layers = _window(text, layers)
     model = LanguageModel(
@@ -140,6 +147,13 @@ def _model_of_values(whole: ConfigValues, file: Path) -> LanguageModel:
         **_attention(text, family, hidden),
         **_feed_forward(text, family, hidden, layers),
     )
+    mixed = mixed_layers(text, model)
+    if mixed:
+        extra = extra_weights(text, family, layers, hidden)
+        windowed = {"window": text.maybe_whole("sliding_window"), "window_layers": windows_of(text, model)}
+        if not mixed.windowed:
+            windowed = {"window": None, "window_layers": 0}
+        model = replace(model, mixed=mixed, other_parameters=model.other_parameters + extra, **windowed)
     model = in_own_format(model, whole, text, file.parent)
     _check(whole, model)
     return model
@@ -149,7 +163,9 @@ def _text_of(whole: ConfigValues) -> tuple[ConfigValues, str]:
     """The text part of a configuration, and its model type; older files have its keys at the top level."""
     text = whole.part(*_TEXT_PARTS)
     kind = (text.text("model_type") if text else "") or whole.text("model_type")
-    return whole.own_part(*_TEXT_PARTS) or whole.with_class(kind), kind
+    family = ALIASES.get(kind, kind)
+    own = whole.own_part(*_TEXT_PARTS)
+    return (own or whole).with_class(family if own is None or family != kind else kind), family
 
 
 def _name(whole: ConfigValues, file: Path) -> str:
@@ -166,16 +182,14 @@ def _name(whole: ConfigValues, file: Path) -> str:
 def _known_family(whole: ConfigValues, text: ConfigValues, family: str) -> Family:
     layers = {str(layer) for layer in text.items("layer_types")}
     known = FAMILIES.get(family)
-    if known and family in UNCOVERED and layers and layers <= {"attention", "full_attention"}:
+    if known and (family in LINEAR or family in UNEVEN):
         return known
     kind = UNCOVERED.get(family) or UNCOVERED.get(whole.text("model_type"))
     for key, of in _OTHER_LAYERS.items():
         kind = kind or (of if key in text else None)
-    others = sorted(layers - set(_KINDS_OF_LAYERS))
+    others = sorted(layer for layer in layers if KINDS.get(layer) not in _PLAIN_KINDS)
     for word, of in _WORDS_OF_LAYERS.items():
         kind = kind or (of if any(word in layer for layer in others) else None)
-    if kind is None and set(map(str, text.items("indexer_types"))) - {"full"}:
-        kind = "sparse"
     if kind:
         raise uncovered(whole.name, kind, field=FIELD)
     if known is None or others:
@@ -211,7 +225,9 @@ def _positions(text: ConfigValues, known: Family, hidden: int) -> float:
 
 
 def _attention(text: ConfigValues, family: str, hidden: int) -> dict[str, Any]:
-    heads = text.whole("num_attention_heads", "n_head", "n_heads", "num_heads")
+    # Where no layer has attention there are no heads to split.
+    alone = 1 if family in ("mamba", "mamba2", "falcon_mamba") else None
+    heads = alone or text.whole("num_attention_heads", "n_head", "n_heads", "num_heads")
     latent = None
     if "kv_lora_rank" in text:
         latent = Latent(
@@ -222,7 +238,7 @@ def _attention(text: ConfigValues, family: str, hidden: int) -> dict[str, Any]:
             v=text.whole("v_head_dim"),
         )
     indexer = None
-    if "index_topk" in text:
+    if "index_topk" in text and (latent or family not in UNEVEN):
         indexer = Indexer(
             heads=text.whole("index_n_heads"),
             head_dim=text.whole("index_head_dim"),
@@ -250,40 +266,62 @@ def _kv_heads(text: ConfigValues, family: str, heads: int) -> int:
 
 def _feed_forward(text: ConfigValues, family: str, hidden: int, layers: int) -> dict[str, Any]:
     nested = text.own_part("ffn_config") or text
-    experts = nested.maybe_whole("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+    experts = nested.maybe_whole("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts")
     names = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
     ffn = nested.whole(*names, default=text.whole("expansion_ratio", default=4) * hidden)
+    if family in ("lfm2", "lfm2_moe") and text.flag("block_auto_adjust_ff_dim", family == "lfm2"):
+        step = text.whole("block_multiple_of", default=256)
+        ffn = -(-2 * ffn // 3 // step) * step
     if not experts or experts == 1:
         # Granite 4's dense layers have the shared expert alone.
         shared = "shared_intermediate_size" if family == "granitemoehybrid" else ""
         return {"ffn": nested.whole(shared, default=ffn)}
-    expert_ffn = nested.whole("moe_intermediate_size", default=ffn)
-    dense_ffn = text.whole("intermediate_size_mlp", default=ffn)
+    expert_ffn = nested.first_whole("moe_intermediate_size", ffn)
+    dense_ffn = text.whole("intermediate_size_mlp", "dense_intermediate_size", default=ffn)
     return {
         "ffn": dense_ffn,
         "experts": experts,
-        "experts_per_token": nested.whole(
-            "num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k"
-        ),
+        "experts_per_token": _experts_per_token(nested),
         "expert_ffn": expert_ffn,
         "shared_experts": _shared(text, family, expert_ffn),
         **_places_of_experts(text, layers),
     }
 
 
+def _experts_per_token(text: ConfigValues) -> int:
+    """Hunyuan lists the number of each layer."""
+    names = (
+        "num_experts_per_tok",
+        "num_experts_per_token",
+        "top_k_experts",
+        "moe_topk",
+        "moe_top_k",
+        "moe_k",
+    )
+    return text.first_whole(next((name for name in names if name in text), names[0]))
+
+
 def _shared(text: ConfigValues, family: str, expert_ffn: int) -> float:
-    names = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+    names = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
     width = text.maybe_whole("shared_expert_intermediate_size", "shared_intermediate_size")
     if width is not None and not text.says(*names):
         return width / expert_ffn
-    usual = 1 if family == "llama4_text" else 0
-    return float(text.whole(*names, default=usual, least=0))
+    usual = 1 if family in ("llama4_text", "hunyuan_v1_moe") else 0
+    if own := text.maybe_whole("share_expert_dim", "moe_shared_expert_intermediate_size"):
+        return own / expert_ffn
+    key = next((name for name in names if name in text), names[0])
+    return float(text.first_whole(key, usual, least=0))
 
 
 def _places_of_experts(text: ConfigValues, layers: int) -> dict[str, int]:
     dense = len(text.items("mlp_only_layers")) + text.items("mlp_layer_types").count("dense")
     if not text.says("mlp_layer_types"):
-        dense = text.whole("first_k_dense_replace", "moe_layer_start_index", default=dense, least=0)
+        names = ("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers")
+        dense = text.whole(*names, default=dense, least=0)
+    if text.says("moe_layer_freq") and text.is_list("moe_layer_freq"):
+        dense = text.items("moe_layer_freq").count(0)
+    if listed := text.items("moe_layers_enum") or text.text("moe_layers_enum").split(","):
+        dense = layers - len([layer for layer in listed if int(layer) < layers]) if any(listed) else dense
     if dense >= layers:
         reason = Message("it has experts, and in none of its {layers} layers", layers=layers)
         raise text.error(reason)
@@ -299,7 +337,7 @@ def _window(text: ConfigValues, layers: int) -> tuple[int | None, int]:
         return None, 0
     kinds = text.items("layer_types")
     if kinds:
-        count = sum(_KINDS_OF_LAYERS[str(kind)] == "window" for kind in kinds)
+        count = sum(KINDS.get(str(kind)) == "window" for kind in kinds[:layers])
         return (window, min(count, layers)) if count else (None, 0)
     if "use_sliding_window" in text:
         count = layers - text.whole("max_window_layers", default=0, least=0)

@@ -65,12 +65,12 @@ class ConfigValues:
             raise self.error(reason, hint=_SAVE_ALL)
         return default
 
-    def first_whole(self, key: str, default: int) -> int:
+    def first_whole(self, key: str, default: int | None = None, least: int = 1) -> int:
         """The whole number of a key, of a list its first: square patches are written as two sides."""
         value = self._values.get(key)
         if not isinstance(value, list):
-            return self.whole(key, default=default)
-        return ConfigValues(self.name, {key: value[0] if value else None}).whole(key)
+            return self.whole(key, default=default, least=least)
+        return ConfigValues(self.name, {key: value[0] if value else None}).whole(key, least=least)
 
     def maybe_whole(self, *keys: str, least: int = 0) -> int | None:
         """The whole number of a key, or None where no key has a value."""
@@ -118,6 +118,10 @@ class ConfigValues:
         """Whether the key has a text."""
         return isinstance(self._values.get(key), str)
 
+    def is_list(self, key: str) -> bool:
+        """Whether the key has a list."""
+        return isinstance(self._values.get(key), list)
+
     def texts(self, key: str) -> tuple[str, ...]:
         """The texts of a list; empty where there is none."""
         value = self._values.get(key)
@@ -160,6 +164,19 @@ class ConfigValues:
         """All values that hold keys of their own, by their keys."""
         parts = ((key, part) for key, part in self._values.items() if isinstance(part, dict))
         return {key: ConfigValues(self.name, part) for key, part in parts}
+
+    def parts_of(self, key: str) -> list[ConfigValues]:
+        """The items of a list that hold keys of their own."""
+        return [ConfigValues(self.name, item) for item in self.items(key) if isinstance(item, dict)]
+
+    def maybe_number(self, key: str) -> float | None:
+        """The number of a key above 0, or None where it has no value."""
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MOST:
+            raise self.error(Message("{key} must be a number above 0", key=key))
+        return float(value)
 
     def error(self, reason: Message, hint: Message | None = None) -> UsageError:
         """The error that says why this configuration cannot be used."""
@@ -206,6 +223,7 @@ def _parsed(content: bytes) -> object:
 
 
 _HINT = Message("name a model whose layers all keep keys and values, or measure this one")
+_CONFIG = Message("give {config} FILE, its config.json", config=FieldName("config"))
 _BUILT = Message(
     "ask for training or inference of the network that you build: {field} file.py:build, or in "
     "Python advisor.network(..)",
@@ -218,6 +236,8 @@ _REASONS = {
     "uneven": Message("its layers differ in their heads or widths, which is not covered"),
     "crossed": Message("some of its layers attend to pictures, which is not covered"),
     "no_decoder": Message("it is no decoder that generates text"),
+    "partial": Message("its layers differ, and the bundled table does not have all of them"),
+    "tuned": Message("its layers differ, and tuning such a model is not covered"),
 }
 
 
@@ -228,7 +248,7 @@ def uncovered(name: str, kind: str, *, field: str = "model") -> UsageError:
         model=name,
         reason=_REASONS[kind],
         field=field,
-        hint=_BUILT if kind == "no_decoder" else _HINT,
+        hint={"no_decoder": _BUILT, "partial": _CONFIG}.get(kind, _HINT),
         code="uncovered_model",
     )
 
@@ -251,7 +271,7 @@ def vision_parameters(whole: ConfigValues, hidden: int) -> float:
     width = vision.whole("embed_dim", "hidden_size", "width", default=0, least=0)
     if not layers or not width:
         return 0.0
-    ffn = vision.whole("intermediate_size", default=vision.whole("mlp_ratio", default=4) * width)
+    ffn = vision.whole("intermediate_size", default=int((vision.maybe_number("mlp_ratio") or 4) * width))
     matrices = 3 if vision.text("model_type") in _GATED else 2
     blocks = layers * (4.0 * width * width + matrices * float(width) * ffn)
     patch = vision.first_whole("patch_size", default=14)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from advisor.domain.generation import LlmPrecision
 from advisor.domain.workload import names_a_file
@@ -19,11 +20,12 @@ from advisor.models.language.config_files import language_model_of_config
 from advisor.models.language.config_values import uncovered
 from advisor.models.language.families import FAMILIES
 from advisor.models.language.formats import BITS
-from advisor.models.language.language_model import Indexer, LanguageModel, Latent, Weights
+from advisor.models.language.language_model import Indexer, LanguageModel, Latent, Mixed, Weights
 
 TABLE = Path(__file__).parents[3] / "advisor" / "data" / "language" / "models.csv"
 # `names` are joined by semicolons: checkpoints with the same sizes. `uncovered` is the kind of
-# layers that no formula here covers; of such a model nothing else is known.
+# layers that no formula here covers; of such a model nothing else is known. `mixed` are the numbers of
+# `Mixed`, by spaces.
 COLUMNS = (
     "names",
     "family",
@@ -52,6 +54,7 @@ COLUMNS = (
     "index_top_k",
     "window",
     "window_layers",
+    "mixed",
     "max_context",
     "own_precision",
     "own_bits",
@@ -117,6 +120,7 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
         expert_step=whole("expert_step", 1),
         latent=latent,
         indexer=indexer,
+        mixed=mixed_of_cell(cells["mixed"]),
         window=whole("window") or None,
         window_layers=whole("window_layers"),
         max_context=whole("max_context") or None,
@@ -126,6 +130,16 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
         other_parameters=float(cells["other_parameters"] or 0),
         source=cells["source"],
     )
+
+
+def mixed_of_cell(cell: str) -> Mixed | None:
+    """The layers that differ, of one cell; None of an empty one."""
+    if not cell:
+        return None
+    numbers: list[Any] = [float(number) for number in cell.split()]
+    for place in (2, 3, 6):
+        numbers[place] = int(numbers[place])
+    return Mixed(*numbers)
 
 
 __all__ = [
@@ -139,11 +153,20 @@ __all__ = [
 ]
 
 _MOST_CHOICES = 8
+# What embedding and reranking models are called.
+_OTHER_KINDS = r"embed|rerank|\bbge-|\bgte-|\be5-"
+_AS_NETWORK = Message(
+    "such a model reads each text once: ask for its decoder with {output} 1, or for a network by {task} "
+    "inference",
+    output=FieldName("output_tokens"),
+    task=FieldName("task"),
+)
 # What names of checkpoints have before and behind the model's own.
 _PREFIX = "meta"
 _SUFFIXES = ("instruct", "chat", "it", "base", "hf")
 # Columns in which models of one size may differ.
 _NO_SIZES = ("names", "source", "family", "max_context")
+_OF_FORMATS = ("own_precision", "own_bits", "sixteen_bit")
 
 
 class LanguageModels:
@@ -187,11 +210,14 @@ class LanguageModels:
                 raise _ambiguous(name, choices)
             if choices:
                 return min(choices, key=lambda choice: (_bare(choice) != _bare(name), len(choice), choice))
-        return None
+        longer = [entry for entry in self._cells if _words(entry)[: len(_words(own))] == _words(own)]
+        if not longer or not self._are_one(longer, _NO_SIZES + _OF_FORMATS):
+            return None
+        return min(longer, key=lambda entry: ("instruct" not in entry.casefold(), len(entry), entry))
 
-    def _are_one(self, names: Iterable[str]) -> bool:
-        """Whether they have the same facts but for the names and where they are from."""
-        facts = [{**self._cells[name], **dict.fromkeys(_NO_SIZES)} for name in names]
+    def _are_one(self, names: Iterable[str], but: tuple[str, ...] = _NO_SIZES) -> bool:
+        """Whether they have the same facts `but` for some: names, and where they are from."""
+        facts = [{**self._cells[name], **dict.fromkeys(but)} for name in names]
         return all(entry == facts[0] for entry in facts)
 
     @cached_property
@@ -203,6 +229,14 @@ class LanguageModels:
         return _grouped(self._cells, _stem)
 
     def _unknown(self, name: str) -> UsageError:
+        if re.search(_OTHER_KINDS, name, re.IGNORECASE):
+            return UsageError(
+                "'{model}' makes vectors or scores of texts, and generates none",
+                model=name,
+                field="model",
+                hint=_AS_NETWORK,
+                code="uncovered_model",
+            )
         part = _loose(name.rpartition("/")[2])
         within = [entry for own, several in self._by_name.items() if part in own for entry in several]
         error = unknown_name("language model", name, self._cells, field="model")
@@ -249,6 +283,11 @@ def _bare(name: str) -> str:
 def _loose(name: str) -> str:
     """Small letters and digits, with the dots between digits: 2.5 is not 25."""
     return re.sub(r"[-_ ]+", "", name.casefold())
+
+
+def _words(name: str) -> list[str]:
+    """The parts of a model's own name, for those that add a size or a date to it."""
+    return re.split(r"[-_ ]+", name.rpartition("/")[2].casefold())
 
 
 def _stem(name: str) -> str:

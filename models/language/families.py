@@ -1,5 +1,5 @@
-"""Architectures by the `model_type` of their configuration: what it leaves unsaid, and those whose
-layers are of another kind than keys and values of every token."""
+"""Architectures by the `model_type` of their configuration: what it leaves unsaid, and those that no
+formula covers."""
 
 from __future__ import annotations
 
@@ -84,74 +84,60 @@ FAMILIES = {
             "llama4_text",
             "cohere",
             "cohere2",
+            "hunyuan_v1_dense",
+            "hunyuan_v1_moe",
+            "qwen3_next",
+            "qwen3_5_text",
+            "qwen3_5_moe_text",
+            "kimi_linear",
+            "minimax",
+            "minimax_text_01",
+            "minimax_m3_vl_text",
+            "deepseek_v4",
+            "mimo_v2_flash",
+            "step3p5",
+            "step3p7",
+            "gemma4_text",
+            "nemotron-nas",
+            "granitemoehybrid",
+            "jamba",
+            "bamba",
+            "falcon_h1",
+            "mamba",
+            "mamba2",
+            "falcon_mamba",
+            "lfm2",
+            "lfm2_moe",
         ),
         _LLAMA,
     ),
     **dict.fromkeys(
-        ("bloom", "falcon", "mpt", "starcoder2", "gpt_neox", "gptj", "phi", "nemotron", "arcee", "apertus"),
+        (
+            *("bloom", "falcon", "mpt", "starcoder2", "gpt_neox", "gptj", "phi", "nemotron", "nemotron_h"),
+            *("arcee", "apertus"),
+        ),
         _PLAIN,
     ),
     "minicpm": Family(tied=True),
     "gpt2": _LEARNED,
     "gpt_bigcode": _LEARNED,
     "opt": Family(gated=False, positions=2),
-    "granitemoehybrid": _LLAMA,  # where its configuration says that all layers have attention
 }
-# Architectures that are known, and whose memory does not grow as keys and values of every token.
+# Names that publishers use for the text's part of an architecture, or for all of it.
+ALIASES = {
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+    "gemma4": "gemma4_text",
+    "minimax_m3": "minimax_m3_vl_text",
+    "minimax_m3_vl": "minimax_m3_vl_text",
+    "deepseek_ref": "deepseek_v4",
+    "deci": "nemotron-nas",
+}
+# Architectures that are known, and of whose layers no formula here tells what they keep.
 UNCOVERED = {
-    **dict.fromkeys(
-        (
-            "qwen3_5",
-            "qwen3_5_text",
-            "qwen3_5_moe",
-            "qwen3_5_moe_text",
-            "qwen3_next",
-            "kimi_linear",
-            "minimax",
-            "minimax_text_01",
-            "rwkv",
-            "rwkv5",
-            "rwkv6",
-            "rwkv7",
-            "olmo_hybrid",
-        ),
-        "linear",
-    ),
-    **dict.fromkeys(
-        (
-            "nemotron_h",
-            "jamba",
-            "zamba",
-            "zamba2",
-            "bamba",
-            "mamba",
-            "mamba2",
-            "falcon_mamba",
-            "falcon_h1",
-            "granitemoehybrid",
-            "plamo2",
-            "recurrent_gemma",
-            "lfm2",
-            "lfm2_moe",
-            "phi4flash",
-            "hymba",
-        ),
-        "hybrid",
-    ),
-    **dict.fromkeys(("deepseek_v4", "deepseek_ref", "minimax_m3", "minimax_m3_vl", "step3p7"), "sparse"),
-    **dict.fromkeys(
-        (
-            "gemma4",
-            "gemma4_text",
-            "gemma3n",
-            "gemma3n_text",
-            "mimo_v2_flash",
-            "nemotron-nas",
-            "openelm",
-            "deci",
-        ),
-        "uneven",
-    ),
+    **dict.fromkeys(("rwkv", "rwkv5", "rwkv6", "rwkv7", "olmo_hybrid"), "linear"),
+    **dict.fromkeys(("zamba", "zamba2", "plamo2", "recurrent_gemma", "phi4flash", "hymba"), "hybrid"),
+    **dict.fromkeys(("gemma3n", "gemma3n_text", "openelm"), "uneven"),
     **dict.fromkeys(("mllama", "mllama_text_model"), "crossed"),
     **dict.fromkeys(
         (

@@ -77,6 +77,15 @@ class _Format(NamedTuple):
     bits: float
 
 
+# DeepSeek-V4's experts have four bits and a scale of eight for 32 of them, all else has eight.
+_OF_FP4_EXPERTS = {
+    "experts": [_Format(LlmPrecision.MXFP4, BITS[LlmPrecision.MXFP4])],
+    **{
+        name: [_Format(LlmPrecision.FP8, BITS[LlmPrecision.FP8])] for name in ("attention", "dense", "shared")
+    },
+}
+
+
 def in_own_format(
     model: LanguageModel, whole: ConfigValues, text: ConfigValues, folder: Path
 ) -> LanguageModel:
@@ -92,6 +101,8 @@ def in_own_format(
     model = replace(model, own_precision=plain, own_bits=BITS[plain], own_kv_precision=kv)
     if quantization is None or (kv and not any(key in quantization for key in _TELLING)):
         return model
+    if text.text("expert_dtype") == "fp4":
+        return _in_mixed_formats(model, _OF_FP4_EXPERTS)
     if modules := _mixed(quantization):
         return _in_mixed_formats(model, modules)
     own = _format_of(quantization)

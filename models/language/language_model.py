@@ -51,6 +51,26 @@ class Weights(NamedTuple):
         return sum(self)
 
 
+class Mixed(NamedTuple):
+    """Layers that differ, in sums over all of them (`mixed_layers`).
+
+    Weights of `attention` and of what stands in its place, and of `dense` networks; `expert_layers` have
+    experts, which see vectors of `expert_hidden`. Numbers that are `kept` of each token for good and
+    `windowed` of each of the last tokens, the latter of `window_heads` KV heads a layer, and `state_bytes` of
+    a sequence, however long. `width` counts what a token's queries, keys and values are multiplied by.
+    """
+
+    attention: float
+    dense: float
+    expert_layers: int
+    expert_hidden: int
+    kept: float
+    windowed: float
+    window_heads: int
+    state_bytes: float
+    width: float
+
+
 class LanguageModel(Struct, frozen=True, kw_only=True):
     """One decoder that generates text, as its configuration describes it.
 
@@ -58,7 +78,8 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
     third matrix. `experts` is 0 for dense models; the first `dense_layers` layers are dense, of the others
     each `expert_step`-th has experts. `shared_experts` counts, in widths of an expert, what every token
     passes. `latent` replaces keys and values of heads. `window_layers` see the last `window` tokens alone,
-    all others the whole context. `own_precision` is the format in which its weights are published, `own_bits`
+    all others the whole context. Where layers differ further `mixed` has what they are together, in place of
+    what one of them is. `own_precision` is the format in which its weights are published, `own_bits`
     the bits of one with its scales, `sixteen_bit` the modules that stay in 16 bits then, `own_kv_precision`
     the format of keys and values that the checkpoint asks for (None: none). `other_parameters` are learned
     positions, towers for pictures and projections. `source` says where these facts come from.
@@ -90,6 +111,7 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
     own_bits: float = 16.0
     sixteen_bit: tuple[str, ...] = ()
     own_kv_precision: KvPrecision | None = None
+    mixed: Mixed | None = None
     other_parameters: float = 0.0
     source: str = ""
 
@@ -111,18 +133,22 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
     @property
     def expert_layers(self) -> int:
         """Layers whose feed-forward network is experts."""
+        if self.mixed:
+            return self.mixed.expert_layers
         return (self.layers - self.dense_layers) // self.expert_step if self.experts else 0
 
     @property
     def weights(self) -> Weights:
         """Numbers of weights by module. Biases are left out: below 0.3 % of the models here."""
-        experts, dense = self.expert_layers, self.layers - self.expert_layers
-        expert = (3 if self.gated else 2) * self.hidden * self.expert_ffn
+        mixed, experts, dense = self.mixed, self.expert_layers, self.layers - self.expert_layers
+        matrices = 3 if self.gated else 2
+        expert = matrices * self.hidden * self.expert_ffn
+        routed = matrices * mixed.expert_hidden * self.expert_ffn if mixed else expert
         table = self.vocab * self.hidden
         return Weights(
-            attention=self.layers * self._attention,
-            dense=dense * (3 if self.gated else 2) * self.hidden * self.ffn,
-            experts=experts * self.experts * expert,
+            attention=mixed.attention if mixed else self.layers * self.layer_attention,
+            dense=mixed.dense if mixed else dense * matrices * self.hidden * self.ffn,
+            experts=experts * self.experts * routed,
             shared=experts * self.shared_experts * expert,
             router=experts * self.experts * self.hidden,
             embedding=table,
@@ -151,8 +177,8 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def _attention(self) -> float:
-        """Weights of one layer's attention."""
+    def layer_attention(self) -> float:
+        """Weights of the attention of a layer that is like all others."""
         hidden, heads, latent = self.hidden, self.heads, self.latent
         if latent is None:
             return hidden * self.head_dim * (2 * heads + 2 * self.kv_heads)
@@ -160,10 +186,11 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
         ranked = latent.q_lora * (hidden + queries) if latent.q_lora else hidden * queries
         keys = hidden * (latent.kv_lora + latent.rope)
         values = latent.kv_lora * heads * (latent.nope + latent.v)
-        return ranked + keys + values + heads * latent.v * hidden + self._indexer
+        return ranked + keys + values + heads * latent.v * hidden + self.indexer_weights
 
     @property
-    def _indexer(self) -> float:
+    def indexer_weights(self) -> float:
+        """Weights of one layer's indexer; 0 where it has none."""
         if self.indexer is None or self.latent is None:
             return 0.0
         heads, size = self.indexer.heads, self.indexer.head_dim

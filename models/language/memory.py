@@ -12,10 +12,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
 from advisor.models.bayes import Bounds, Floats
-from advisor.models.language.formats import bits_by_module, engine_of_formats
+from advisor.models.language.formats import BITS, bits_by_module, engine_of_formats
 from advisor.models.language.language_model import LanguageModel
 
 _GIB = 2.0**30
@@ -26,10 +27,10 @@ _CONTEXT_GIB, _GRAPHS_GIB, _COLLECTIVES_GIB = 0.5, 0.4, 0.3
 # Prompt tokens that are computed at once: vLLM's default for GPUs from 70 GiB on, and for others.
 _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS, _LARGE_GPU_GIB = 8192, 2048, 70.0
 # Parts of a card's nominal size that stay empty beside weights, engine and KV. Lower bound of the
-# room: as engines start without options (vLLM fills 0.9, SGLang 0.88 of what the driver leaves);
-# median: as the published serving measurements that the rates are fitted on were run, whose largest
-# batches it explains; upper: the driver's alone. None leaves more GiB than `_MOST_EMPTY_GIB`: on
-# cards of 180 GiB published measurements filled more than the default share.
+# room: as engines start without options (SGLang fills 0.88 of what the driver leaves; vLLM's is
+# `_as_vllm_starts`); median: as the published serving measurements that the rates are fitted on were
+# run, whose largest batches it explains; upper: the driver's alone. None leaves more GiB than
+# `_MOST_EMPTY_GIB`: on cards of 180 GiB published measurements filled more than the default share.
 _EMPTY = {
     LlmEngine.VLLM: (0.11, 0.06, 0.03),
     LlmEngine.SGLANG: (0.13, 0.06, 0.03),
@@ -41,6 +42,31 @@ _MOST_EMPTY_GIB = (14.0, 12.0, 6.0)
 _TAKEN = {LlmEngine.TRTLLM: (0.85, 0.9, 0.95)}
 # The engine's own part may be so much smaller or larger than computed here.
 _OVERHEAD_DOUBT = (1.5, 1.0, 0.7)
+
+
+class _Start(NamedTuple):
+    """A version of vLLM at its start, as its logs tell: it tries its sampler on as many sequences as it
+    takes in, `sampler` bytes for each word of each, and other libraries take GiB on one GPU and where
+    several work together."""
+
+    sampler: float
+    alone: float
+    together: float
+
+
+# Starts of vLLM 0.11 and 0.19 on H100 (llm-d-benchmark, config_explorer/empirical-vllm-memory-results.md
+# @ 2593348; llm-d-planner, docs/accuracy/vllm-v0.19.0-accuracy-report.md @ 2d557dc; both Apache-2.0).
+# Which of them a user's version is like is not known: the lower bound has the smaller room of both.
+_STARTS = (_Start(38.3, 0.14, 0.55), _Start(15.6, 0.27, 2.13))
+# The part of a card that vLLM fills unasked (`--gpu-memory-utilization`).
+USUAL_SHARE = 0.9
+# Sequences that it takes in where nobody limits them, on large cards and on others; half of them where the
+# options of an answer do (`--max-num-seqs`), whose room counts by half where the usual start leaves less.
+_STARTING_SEQUENCES, _SMALL_STARTING_SEQUENCES, _LIMITED, _COUNTED = 1024, 256, 0.5, 0.5
+# What CUDA shows a process of what the driver shows of a card: 79.2 of 80 GiB, 22.1 of 22.5.
+_SHOWN, _HIDDEN_GIB = 0.9925, 0.2
+# Kernels of MXFP4 experts want widths in whole multiples of this: 2,880 are stored as 3,072.
+_MXFP4_WIDTH = 256
 # GDDR6 with error correction gives a sixteenth of the sheet's size to it: nvidia-smi shows 15,360
 # of a T4's 16,384 MiB, 23,034 of an L4's 24,576.
 _GDDR_WITH_ECC = frozenset({"T4", "T4G", "A2", "A10", "A10G", "A16", "A40", "L4", "L40", "L40S"})
@@ -75,6 +101,9 @@ def weight_gib_per_gpu(
     bits = bits_by_module(model, precision, engine)
     weights, copies = model.weights, tensor_parallel - 1
     split = sum(count * each for count, each in zip(weights, bits, strict=True)) / tensor_parallel
+    if bits.experts == BITS[LlmPrecision.MXFP4]:
+        padding = -model.hidden % _MXFP4_WIDTH / model.hidden
+        split += weights.experts * bits.experts * padding / tensor_parallel
     whole = weights.router * bits.router + weights.other * bits.other
     copied = _copied_attention(model, tensor_parallel) * bits.attention / tensor_parallel
     return (split + whole * copies / tensor_parallel + copied) / 8 / _GIB
@@ -82,6 +111,8 @@ def weight_gib_per_gpu(
 
 def _copied_attention(model: LanguageModel, tensor_parallel: int) -> float:
     """Weights of attention that the GPUs have more of than the model."""
+    if model.mixed:
+        return 0.0
     if model.latent:
         down = model.latent.kv_lora + model.latent.rope + model.latent.q_lora
         return model.layers * model.hidden * down * (tensor_parallel - 1)
@@ -95,7 +126,7 @@ def kv_bytes_per_token(model: LanguageModel, kv_precision: KvPrecision, tensor_p
     A KV head is never split: beyond as many GPUs as KV heads each keeps one whole. What latent
     attention caches is one vector, and each GPU has a copy of it.
     """
-    return model.layers * _layer_bytes(model, kv_precision, tensor_parallel)
+    return sum(_token_bytes(model, kv_precision, tensor_parallel))
 
 
 def kv_bytes(
@@ -105,8 +136,34 @@ def kv_bytes(
     that see no more."""
     tokens = np.asarray(context_tokens, float)
     seen = tokens if model.window is None else np.minimum(tokens, model.window)
-    kept = model.full_layers * tokens + model.window_layers * seen
-    return np.asarray(kept * _layer_bytes(model, kv_precision, tensor_parallel))
+    full, windowed = _token_bytes(model, kv_precision, tensor_parallel)
+    return np.asarray(full * tokens + windowed * seen + state_bytes(model, tensor_parallel))
+
+
+def state_bytes(model: LanguageModel, tensor_parallel: int) -> float:
+    """Bytes on each GPU that a sequence keeps however long it is: linear attention's and state space's."""
+    return model.mixed.state_bytes / tensor_parallel if model.mixed else 0.0
+
+
+def kept_share(model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int) -> float:
+    """The part of a token's keys and values that are kept for good, not for a window."""
+    full, windowed = _token_bytes(model, kv_precision, tensor_parallel)
+    return full / (full + windowed) if full + windowed else 1.0
+
+
+def _token_bytes(
+    model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int
+) -> tuple[float, float]:
+    """Bytes of one token on each GPU that are kept for good, and for a window."""
+    if mixed := model.mixed:
+        bytes_each = 1 if kv_precision == KvPrecision.FP8 else 2
+        parts = ((mixed.kept, 1 if model.latent else model.kv_heads), (mixed.windowed, mixed.window_heads))
+        full, windowed = (
+            numbers * bytes_each * -(-heads // tensor_parallel) / heads for numbers, heads in parts
+        )
+        return full, windowed
+    each = _layer_bytes(model, kv_precision, tensor_parallel)
+    return model.full_layers * each, model.window_layers * each
 
 
 def _layer_bytes(model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int) -> float:
@@ -144,10 +201,10 @@ def _token_gib(model: LanguageModel, tensor_parallel: int) -> float:
 class ServingMemory(NamedTuple):
     """Memory on each GPU of n replicas; columns are (n,), in GiB unless named otherwise.
 
-    `kv_gib` is the room for KV, 0 where weights and engine fill the GPU; `free_gib` is what is left
-    beside its median. Of KV, `full_bytes` are kept of each token for good, `window_bytes` of each
-    of the last `window_tokens`. `max_context` is the longest sequence that the model takes (inf
-    where its configuration has none).
+    `kv_gib` is the room for KV, 0 where weights and engine fill the GPU; `overhead_gib` is what the engine
+    takes and `free_gib` what is left where that room is its lower bound. Of KV, `full_bytes` are kept of each
+    token for good, `window_bytes` of each of the last `window_tokens`, `state_bytes` of each sequence.
+    `max_context` is the longest sequence that the model takes (inf where its configuration has none).
     """
 
     weights_gib: Floats
@@ -157,13 +214,14 @@ class ServingMemory(NamedTuple):
     full_bytes: Floats
     window_bytes: Floats
     window_tokens: Floats
+    state_bytes: Floats
     max_context: Floats
 
     def sequence_gib(self, context_tokens: float | Floats) -> Floats:
         """GiB of KV on each GPU that one sequence of so many tokens holds, (n,)."""
         tokens = np.asarray(context_tokens, float)
         seen = np.minimum(tokens, self.window_tokens)
-        return np.asarray((self.full_bytes * tokens + self.window_bytes * seen) / _GIB)
+        return np.asarray((self.full_bytes * tokens + self.window_bytes * seen + self.state_bytes) / _GIB)
 
     def most_sequences(self, context_tokens: float | Floats) -> Bounds:
         """Sequences of so many tokens (input and output) that are held at once, whole numbers as
@@ -180,8 +238,9 @@ class ServingMemory(NamedTuple):
 
     def _longest(self, room: Floats) -> Floats:
         both = self.full_bytes + self.window_bytes
-        within = room / both
+        room = np.maximum(room - self.state_bytes, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
+            within = np.where(both > 0, room / both, np.where(room > 0, np.inf, 0.0))
             held = self.window_bytes * np.where(self.window_bytes > 0, self.window_tokens, 0.0)
             beyond = np.where(self.full_bytes > 0, (room - held) / self.full_bytes, np.inf)
         tokens = np.where(within <= self.window_tokens, within, beyond)
@@ -195,9 +254,13 @@ class _Row(NamedTuple):
     weights: float
     fixed: float
     token: float
+    hidden: float
+    vocab: float
+    is_split: float
     full: float
     window: float
     window_tokens: float
+    state: float
     max_context: float
 
 
@@ -208,8 +271,10 @@ def serving_memory(
     gpu_memory_gib: float | Sequence[float] | Floats,
     tensor_parallel: int | Sequence[int],
     engines: str | Sequence[str] = LlmEngine.VLLM,
+    filled: float = USUAL_SHARE,
 ) -> ServingMemory:
-    """Memory of replicas, one a row; each argument is one value or a sequence of n of them.
+    """Memory of replicas, one a row; each argument is one value or a sequence of n of them. vLLM is told
+    to have the part `filled` of each card.
 
     `gpu_memory_gib` is of one card as `card_gib` has it. KV gets the card less what stays
     empty, weights and engine. `ValueError` where the sequences differ in length.
@@ -221,12 +286,17 @@ def serving_memory(
     replicas = list(zip(*(_repeated(each, count) for each in columns), strict=True))
     rows = np.array([_row(*replica) for replica in replicas], float)
     facts = _Row(*rows.reshape(count, len(_Row._fields)).T)
-    tokens = np.where(memory >= _LARGE_GPU_GIB, _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS)
-    overhead = facts.fixed + tokens * facts.token
+    is_large = memory >= _LARGE_GPU_GIB
+    tokens = np.where(is_large, _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS)
+    overhead = np.asarray(facts.fixed + tokens * facts.token)
     kv = _room(
         memory, np.asarray(facts.weights), overhead, [engine_of_formats(replica[-1]) for replica in replicas]
     )
-    free = np.maximum(memory - facts.weights - overhead - kv.median, 0.0)
+    taken, room = _as_vllm_starts(facts, memory, is_large, filled)
+    is_vllm = np.array([engine_of_formats(replica[-1]) is LlmEngine.VLLM for replica in replicas])
+    overhead = np.where(is_vllm, taken, overhead * _OVERHEAD_DOUBT[0])
+    kv = kv._replace(lower=np.where(is_vllm, np.minimum(room, kv.median), kv.lower))
+    free = np.maximum(memory - facts.weights - overhead - kv.lower, 0.0)
     return ServingMemory(
         np.asarray(facts.weights),
         np.asarray(overhead),
@@ -235,8 +305,32 @@ def serving_memory(
         np.asarray(facts.full),
         np.asarray(facts.window),
         np.asarray(facts.window_tokens),
+        np.asarray(facts.state),
         np.asarray(facts.max_context),
     )
+
+
+def _as_vllm_starts(
+    facts: _Row, memory: Floats, is_large: NDArray[np.bool_], filled: float
+) -> tuple[Floats, Floats]:
+    """GiB that vLLM takes of each GPU at its start, and those that it then keeps for KV: of what it may
+    fill, less weights and the larger of a chunk's and the sampler's activations."""
+    sequences = np.where(is_large, _STARTING_SEQUENCES, _SMALL_STARTING_SEQUENCES)
+    tokens = np.where(is_large, _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS)
+    embedded, computed = tokens * facts.hidden * 2 / _GIB, tokens * facts.token
+    left = filled * (_SHOWN * memory - _HIDDEN_GIB) - facts.weights
+
+    def taken(sequences: Floats) -> Floats:
+        each = [
+            np.maximum(sequences * facts.vocab * start.sampler / _GIB + embedded, computed)
+            + np.where(facts.is_split, start.together, start.alone)
+            for start in _STARTS
+        ]
+        return np.asarray(np.max(each, axis=0))
+
+    usual = taken(sequences)
+    room = np.maximum(left - usual, _COUNTED * (left - taken(_LIMITED * sequences)))
+    return usual, np.maximum(room, 0.0)
 
 
 def _room(memory: Floats, weights: Floats, overhead: Floats, engines: Sequence[LlmEngine]) -> Bounds:
@@ -252,15 +346,19 @@ def _room(memory: Floats, weights: Floats, overhead: Floats, engines: Sequence[L
 
 @lru_cache(maxsize=4096)
 def _row(model: LanguageModel, precision: str, kv_precision: str, tensor_parallel: int, engine: str) -> _Row:
-    each = _layer_bytes(model, KvPrecision(kv_precision), tensor_parallel)
+    full, windowed = _token_bytes(model, KvPrecision(kv_precision), tensor_parallel)
     weights = weight_gib_per_gpu(model, LlmPrecision(precision), tensor_parallel, engine_of_formats(engine))
     return _Row(
         weights=weights,
         fixed=_fixed_gib(tensor_parallel),
         token=_token_gib(model, tensor_parallel),
-        full=model.full_layers * each,
-        window=model.window_layers * each,
+        hidden=model.hidden,
+        vocab=model.vocab,
+        is_split=float(tensor_parallel > 1),
+        full=full,
+        window=windowed,
         window_tokens=float(model.window or np.inf),
+        state=state_bytes(model, tensor_parallel),
         max_context=float(model.max_context or np.inf),
     )
 

@@ -68,15 +68,18 @@ def test_defaults_shapes_and_other_networks_are_left_out(built):
     """Nobody has weights of them."""
     rows = [{"name": name} for name in (*NO_CHECKPOINT, *REPLACED, "org/Thing(default)", "a/b?")]
     lines = built({"name": "kept/one"}, *rows, {"name": "x/enc", "kind": "encoder"})
-    fetched = {line["names"] for line in lines.values() if line["source"] != "published"}
-    assert fetched == {"kept/one"}
+    others = {line["names"] for line in built().values()}
+    assert {line["names"] for line in lines.values()} - others == {"kept/one"}
 
 
 def test_layers_that_no_formula_covers_are_named_and_have_no_sizes(built):
     """So that nothing is guessed of them."""
-    line = built({"name": "x/hybrid", "model_type": "nemotron_h", "formula_ok": "False"})["x/hybrid"]
-    assert line["uncovered"] == "hybrid"
-    assert not line["layers"]
+    lines = built(
+        {"name": "x/hybrid", "model_type": "zamba2", "formula_ok": "False"},
+        {"name": "x/partial", "model_type": "nemotron_h", "formula_ok": "False"},
+    )
+    assert [lines[name]["uncovered"] for name in ("x/hybrid", "x/partial")] == ["hybrid", "partial"]
+    assert not any(lines[name]["layers"] for name in ("x/hybrid", "x/partial"))
 
 
 def test_tokenizers_vocabularies_are_padded(built):

@@ -4,6 +4,7 @@ configuration classes of the installed transformers take where a configuration i
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from advisor.models.language.config_values import CLASS_DEFAULTS
@@ -24,13 +25,25 @@ _KEYS = """
     sliding_window attention_chunk_size use_sliding_window max_window_layers sliding_window_pattern
     depth embed_dim mlp_ratio patch_size temporal_patch_size spatial_merge_size out_hidden_size
     deepstack_visual_indexes
+    linear_num_key_heads linear_num_value_heads linear_key_head_dim linear_value_head_dim
+    linear_conv_kernel_dim linear_num_heads linear_head_dim full_attention_interval
+    mamba_num_heads mamba_n_heads mamba_head_dim mamba_d_ssm mamba_expand expand n_groups
+    mamba_n_groups ssm_state_size mamba_d_state state_size conv_kernel mamba_d_conv mamba_dt_rank
+    conv_L_cache block_multiple_of num_dense_layers num_heads attn_layer_period attn_layer_offset
+    expert_layer_period expert_layer_offset moe_shared_expert_intermediate_size moe_topk
+    dense_intermediate_size share_expert_dim o_groups o_lora_rank hc_mult
+    global_head_dim num_global_key_value_heads attention_k_eq_v num_kv_shared_layers
+    use_double_wide_mlp hidden_size_per_layer_input vocab_size_per_layer_input top_k_experts
 """.split()  # noqa: SIM905
+_LETTERS = {"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}
+_WINDOWS = {"sliding_attention", "chunked_attention"}
 _PARTS = ("text_config", "vision_config")
 
 
 def class_defaults() -> dict[str, dict[str, Any]]:
     """Type of configuration -> the values of its class, of all architectures that are covered, of
     what has one as its part, and of the towers of those."""
+    from huggingface_hub.errors import StrictDataclassClassValidationError
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     found: dict[str, dict[str, Any]] = {}
@@ -38,7 +51,8 @@ def class_defaults() -> dict[str, dict[str, Any]]:
         parts = {name: part["model_type"] for name, part in _parts(CONFIG_MAPPING[kind]).items()}
         if kind in FAMILIES or parts.get("text_config") in FAMILIES:
             for name in (kind, *parts.values()):
-                found[name] = _values(CONFIG_MAPPING[name])
+                with suppress(StrictDataclassClassValidationError):  # what is no model without arguments
+                    found[name] = _values(CONFIG_MAPPING[name])
     return dict(sorted(found.items()))
 
 
@@ -57,8 +71,14 @@ def _values(kind: Any) -> dict[str, Any]:
     fields = kind.default_config_fields()
     values = {key: fields[key] for key in _KEYS if fields.get(key) is not None}
     layers = getattr(kind(), "layer_types", None) or []
-    if "sliding_window_pattern" not in values and len(set(layers)) > 1:
+    windows = set(layers) - {"full_attention"}
+    if "sliding_window_pattern" not in values and windows and windows <= _WINDOWS and len(set(layers)) > 1:
         values["sliding_window_pattern"] = layers.index("full_attention") + 1
+    dense = list(getattr(kind(), "mlp_layer_types", None) or []).count("dense")
+    if dense and "first_k_dense_replace" not in values:
+        values["first_k_dense_replace"] = dense
+    if "moe" in layers:
+        values["hybrid_override_pattern"] = "".join(_LETTERS[layer] for layer in layers)
     for name in ("attn_config", "ffn_config"):
         if part := getattr(kind(), name, None):
             values[name] = {key: getattr(part, key) for key in _KEYS if hasattr(part, key)}

@@ -101,6 +101,10 @@ TOWERS: Mapping[str, tuple[int, int, int, int, int]] = {
         (34, 1408, 5632, 1, 14),
     ),
 }
+# Checkpoints of the sizes and format of another one.
+SAME_AS: Mapping[str, tuple[str, ...]] = {
+    "moonshotai/Kimi-K2.5": ("moonshotai/Kimi-K2.6", "moonshotai/Kimi-K2.7-Code")
+}
 # Shapes that no published checkpoint has.
 NO_CHECKPOINT = ("bloom-175b", "megatron-lm-175b", "megatron-lm-530b")
 # Checkpoints of the class defaults' architectures stand in `added.csv` with their own sizes.

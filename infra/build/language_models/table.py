@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -18,13 +20,17 @@ from advisor.infra.build.language_models.corrections import (
     PADDED_FOR,
     PADDED_VOCABULARY,
     REPLACED,
+    SAME_AS,
     TOWERS,
 )
+from advisor.models.language.config_files import language_model_of_config
 from advisor.models.language.configs import COLUMNS, model_of_cells
 from advisor.models.language.families import FAMILIES, UNCOVERED
 
 FETCHED = Path(__file__).with_name("model_configs.csv")
 ADDED = Path(__file__).with_name("added.csv")
+# Configurations as they are published, in the keys that are read of them: a line for those of one size.
+CONFIGS = Path(__file__).with_name("configs.jsonl")
 _MOST_APART = 0.015
 _SOURCES = (
     ("aiconfigurator", "aiconfigurator"),
@@ -42,7 +48,9 @@ def lines(fetched: Path) -> list[dict[str, str]]:
     publishes, to 1.5 %.
     """
     found = {line["names"]: line for line in _fetched_lines(fetched)}
-    for line in _added_lines():
+    for line in (*_added_lines(), *_config_lines()):
+        new = set(line["names"].split(";"))
+        found = {names: kept for names, kept in found.items() if new.isdisjoint(names.split(";"))}
         found[line["names"]] = line
     return sorted(found.values(), key=lambda line: line["names"].casefold())
 
@@ -67,10 +75,11 @@ def _fetched_lines(path: Path) -> Iterator[dict[str, str]]:
 def _line(row: Cells) -> dict[str, str]:
     family = _family(row)
     line = dict.fromkeys(COLUMNS, "")
-    line |= {"names": row["name"], "family": family, "source": _source(row["source"])}
+    names = ";".join((row["name"], *SAME_AS.get(row["name"], ())))
+    line |= {"names": names, "family": family, "source": _source(row["source"])}
     covered = row["formula_ok"] == "True" or family in COVERED
     if family in UNCOVERED or not covered or row["name"] in NOT_COVERED:
-        return line | {"uncovered": UNCOVERED.get(family, "sparse")}
+        return line | {"uncovered": UNCOVERED.get(family, "partial")}
     line |= {
         "layers": row["layers"],
         "hidden": row["hidden"],
@@ -189,3 +198,33 @@ def _added_lines() -> Iterator[dict[str, str]]:
             if abs(apart) > _MOST_APART:
                 raise ValueError(f"{row['names']}: {model.parameters:.4g}, published {published:.4g}")
             yield line
+
+
+def _config_lines() -> Iterator[dict[str, str]]:
+    """Lines of models whose configuration is read as a user's is."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "config.json"
+        for text in CONFIGS.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(text)
+            file.write_text(json.dumps(entry["config"]), encoding="utf-8")
+            model = language_model_of_config(file)
+            facts = {name: getattr(model, name) for name in COLUMNS if hasattr(model, name)}
+            facts |= (model.latent._asdict() if model.latent else {}) | {
+                f"index_{name}": value
+                for name, value in (model.indexer._asdict() if model.indexer else {}).items()
+            }
+            facts |= {"names": ";".join(entry["names"]), "source": entry["source"], "tied": int(model.tied)}
+            facts["mixed"] = " ".join(f"{number:.10g}" for number in model.mixed or ())
+            facts["sixteen_bit"] = " ".join(model.sixteen_bit)
+            facts["own_bits"] = f"{model.own_bits:.6g}"
+            plain = {"expert_step": 1, "dense_layers": 0, "window_layers": 0, "other_parameters": 0.0}
+            yield {
+                name: ""
+                if facts.get(name) in (None, 0, plain.get(name)) and name != "tied"
+                else _cell(facts[name])
+                for name in COLUMNS
+            }
+
+
+def _cell(value: object) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -89,7 +89,16 @@ _BASE: Mapping[str, Prior] = {
 # Standard deviations of what a kind of group adds to a log.
 _EFFECTS: Mapping[str, Mapping[str, float]] = {
     "weights": {"gpu": 0.07, "chip": 0.09, "engine": 0.1, "format": 0.15, "mixture": 0.2, "experts": 0.2},
-    "kv": {"gpu": 0.05, "chip": 0.13, "engine": 0.15, "era": 0.2, "version": 0.07, "kv": 0.3, "mla": 0.35},
+    "kv": {
+        "gpu": 0.05,
+        "chip": 0.13,
+        "engine": 0.15,
+        "era": 0.2,
+        "version": 0.07,
+        "kv": 0.3,
+        "mla": 0.35,
+        "mixed": 0.4,
+    },
     "decode": {
         "gpu": 0.05,
         "chip": 0.12,
@@ -113,7 +122,7 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
     "latency": {"way": 0.4, "host": 0.6, "chip": 0.1, "engine": 0.2, "era": 0.52, "version": 0.2},
     "overhead": {"gpu": 0.06, "chip": 0.13, "eager": 0.8},
     "constant": {"engine": 0.25, "era": 0.26, "version": 0.1, "static": 0.4},
-    "layer": {"engine": 0.2, "era": 0.33, "version": 0.12, "kernels": 0.18},
+    "layer": {"engine": 0.2, "era": 0.33, "version": 0.12, "kernels": 0.18, "mixed": 0.4},
     "mixture": {"engine": 0.35, "era": 0.36, "version": 0.14, "kernels": 0.6, "model": 0.35},
     "mla": {"engine": 0.4, "kernels": 0.5},
     "sequence": {"engine": 0.5, "era": 0.39, "version": 0.15, "load": 0.7},
@@ -135,6 +144,7 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
         "model": 0.18,
         "gpu": 0.06,
         "mixture": 0.3,
+        "mixed": 0.3,
         "era": 0.04,
         "version": 0.08,
         "source": 0.1,
@@ -236,6 +246,7 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "mixture": "mixture" if model.experts else "",
         "experts": f"{precision}/{int(gpu.compute_capability)}" if model.experts else "",
         "mla": "mla" if model.mla else "",
+        "mixed": "mixed" if model.mixed else "",
         "way": way,
         "model": shape_of(model),
         "source": "" if setting.source == REFERENCE_SOURCE else setting.source or UNNAMED,

@@ -35,6 +35,9 @@ _MOST_UPDATES, _REWEIGHTED = 8, 3
 _MOST_GROWTH = 0.9
 # How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
 _RUN_SIGMA = {"each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate": 0.05, "batch": 0.05}
+_MIXED = Message(
+    "no model whose layers differ as those of this one was measured: the bounds of its rates are wider"
+)
 # Whether rows of the GPU and of the model were in the fit.
 _KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model", (False, False): "both"}
 
@@ -85,15 +88,15 @@ class ServingPredictor(Gaussian, frozen=True):
     def unmeasured(self, deployment: Deployment) -> tuple[Message, ...]:
         """The features of a deployment that no measured row and no trial of the user has, in words."""
         gpu, model = deployment.gpu.name, deployment.model
-        return tuple(
-            unmeasured_parts(
-                gpu,
-                model.name,
-                Message("generation"),
-                gpu_known=gpu in self.gpus or f"step/gpu/{gpu}" in self.names,
-                model_known=shape_of(model) in self._shapes(),
-            )
+        is_known = shape_of(model) in self._shapes()
+        unmeasured = unmeasured_parts(
+            gpu,
+            model.name,
+            Message("generation"),
+            gpu_known=gpu in self.gpus or f"step/gpu/{gpu}" in self.names,
+            model_known=is_known,
         )
+        return (*unmeasured, *(() if is_known or not model.mixed else (_MIXED,)))
 
     def _shapes(self) -> set[str]:
         """Shapes of the models that rows and trials are of."""

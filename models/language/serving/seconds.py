@@ -90,7 +90,7 @@ def step_parts(work: Work, logs: Logs, sequences: Floats, context: Floats) -> Pa
     """One step of `sequences` (n,) with `context` tokens each in the cache (n,)."""
     return Parts(
         weights=_weight_bytes(work, sequences) / (work.memory * share(logs.weights)),
-        kv=sequences * _seen(work.model, context) * work.kv_bytes / (work.memory * share(logs.kv)),
+        kv=sequences * _kept_bytes(work, context) / (work.memory * share(logs.kv)),
         arithmetic=sequences * _token_seconds(work, logs.decode),
         all_reduce=_all_reduces(work, logs, sequences),
         overhead=_overhead(work, logs, sequences),
@@ -143,6 +143,12 @@ def _seen(model: ModelWork, context: Floats) -> Floats:
     """Tokens that a layer attends to in the mean."""
     window = np.minimum(context, model.window)
     result: Floats = model.whole_layers * context + (1 - model.whole_layers) * window
+    return result
+
+
+def _kept_bytes(work: Work, context: Floats) -> Floats:
+    """Bytes that a step reads of a sequence of `context` tokens, on one GPU."""
+    result: Floats = _seen(work.model, context) * work.kv_bytes + work.state_bytes
     return result
 
 
@@ -281,7 +287,7 @@ def least_seconds(
     attending = 2 * model.attention_width / (gpus * peak * MOST_SHARE)
     token = _token_seconds(work, np.asarray(np.inf))
     context = _seen(model, input_tokens + output_tokens / 2)
-    kv = context * work.kv_bytes / memory
+    kv = _kept_bytes(work, input_tokens + output_tokens / 2) / memory
     prompt = computed_tokens * (token + attending * _seen(model, input_tokens - computed_tokens / 2))
     computed = prompt + output_tokens * (token + attending * context)
     of_one, of_all = (_weight_bytes(work, n) / memory for n in (np.ones(1), sequences))

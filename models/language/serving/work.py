@@ -15,7 +15,7 @@ from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.formats import bits_by_module, engine_of_formats
-from advisor.models.language.memory import kv_bytes_per_token
+from advisor.models.language.memory import kept_share, kv_bytes_per_token, state_bytes
 
 Floats = NDArray[np.float64]
 
@@ -74,22 +74,26 @@ def model_work(model: LanguageModel, precision: str, engine: str) -> ModelWork:
         expert_weights=weights.experts * model.experts_per_token / max(model.experts, 1),
         experts=max(model.experts, 1),
         experts_per_token=max(model.experts_per_token, 1),
-        whole_layers=model.full_layers / model.layers,
+        whole_layers=kept_share(model, KvPrecision.BF16, 1),
         window=float(model.window or np.inf),
-        attention_width=model.layers * model.heads * (key_width + value_width),
+        attention_width=(
+            model.mixed.width if model.mixed else model.layers * model.heads * (key_width + value_width)
+        ),
     )
 
 
 class Work(NamedTuple):
     """Columns of n deployments, each (n,); bytes a second and operations a second are peaks.
 
-    `kv_bytes` are those of one token in the cache of one GPU. Peaks: of 16 bits, and of the
-    format that the quantised layers compute in. `step_tokens` are the most that a step reads.
+    `kv_bytes` are those of one token in the cache of one GPU, `state_bytes` those of a sequence that a step
+    reads and writes, however long it is. Peaks: of 16 bits, and of the format that the quantised layers
+    compute in. `step_tokens` are the most that a step reads.
     """
 
     model: ModelWork  # of columns
     tensor_parallel: Floats
     kv_bytes: Floats
+    state_bytes: Floats
     memory: Floats
     sixteen_peak: Floats
     format_peak: Floats
@@ -137,6 +141,7 @@ def work_of(deployments: Sequence[Deployment]) -> Work:
         model=model,
         tensor_parallel=column(lambda entry: entry.tensor_parallel),
         kv_bytes=column(_kv_bytes),
+        state_bytes=column(lambda entry: 2 * state_bytes(entry.model, entry.tensor_parallel)),
         memory=column(lambda entry: entry.gpu.bandwidth_gb_s * 1e9),
         sixteen_peak=column(lambda entry: entry.gpu.tflops * 1e12),
         format_peak=column(lambda entry: 1e12 * _peak(entry)),

@@ -14,6 +14,7 @@ from advisor.errors import UsageError
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.families import FAMILIES
+from advisor.models.language.memory import kv_bytes
 from advisor.models.language.support import Loader, load_seconds, ready_seconds, supported, weight_only
 from tests.rows import assert_each, table
 
@@ -73,6 +74,40 @@ def test_models_whose_layers_are_not_covered_are_refused_by_name():
         assert caught.value.code == "uncovered_model"
 
     assert_each(check, TABLES["uncovered"])
+
+
+def test_models_of_2026_have_the_weights_of_their_networks():
+    """To a thousandth, and the towers that see or hear on top: linear attention, state space, compressed
+    and shared keys, uneven layers, experts of a smaller width."""
+
+    def check(name, counted):
+        model = MODELS.find(name)
+        assert model.parameters > 0.999 * counted
+        assert model.parameters - max(counted, 0.0) <= model.other_parameters + 0.001 * counted
+
+    assert_each(check, TABLES["networks"])
+
+
+def test_models_of_2026_keep_what_their_layers_keep():
+    """Keys and values of all tokens, of windows, and states that do not grow."""
+
+    def check(name, tokens, kept):
+        whole = kv_bytes(MODELS.find(name), KvPrecision.BF16, 1, tokens)
+        assert float(whole) == pytest.approx(kept, rel=0.01)
+
+    assert_each(check, TABLES["sequences"])
+
+
+def test_a_name_without_its_date_and_size_is_found_where_only_one_has_it():
+    """Others are told which there are; embedding models are told what they are."""
+    assert MODELS.find("Devstral-2").name == "mistralai/Devstral-2-123B-Instruct-2512"
+    assert MODELS.find("Mistral-Large-3").name == "mistralai/Mistral-Large-3-675B-Instruct-2512"
+    assert MODELS.find("Kimi-K2.6").name == "moonshotai/Kimi-K2.6"
+    with pytest.raises(UsageError, match="unknown"):
+        MODELS.find("Olmo-3")
+    for name in ("Qwen/Qwen3-Embedding-8B", "BAAI/bge-reranker-v2-m3"):
+        with pytest.raises(UsageError, match="generates none"):
+            MODELS.find(name)
 
 
 def test_defaults_of_classes_and_other_networks_are_no_models():

@@ -209,8 +209,7 @@ class OptionFinder:
             weights_gib=float(memory.weights_gib[0]),
             kv_gib=float(memory.kv_gib.lower[0]),
             overhead_gib=float(memory.overhead_gib[0]),
-            # What the engine may also fill counts as free beside the bound that is sure.
-            free_gib=float(memory.free_gib[0] + memory.kv_gib.median[0] - memory.kv_gib.lower[0]),
+            free_gib=float(memory.free_gib[0]),
             largest_concurrency=int(most.lower[0]),
             longest_context=longest,
         )

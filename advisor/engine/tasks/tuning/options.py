@@ -24,6 +24,7 @@ from advisor.engine.tasks.language import (
     require_tokens,
 )
 from advisor.messages import Message
+from advisor.models.language.config_values import uncovered
 from advisor.models.language.finetuning.predictor import Settled, least_memory, unsupported
 from advisor.models.language.finetuning.tuning import FineTuning
 from advisor.models.language.memory import weight_gib
@@ -108,7 +109,9 @@ def tuning_options(
 
 
 def require_possible(request: TuningQuestion, model: LanguageModel) -> None:
-    """Refuse sequences that the model does not take."""
+    """Refuse layers that no formula of tuning covers, and sequences that the model does not take."""
+    if model.mixed:
+        raise uncovered(model.name, "tuned")
     require_tokens(
         model,
         request.sequence,
