@@ -164,6 +164,7 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
                     executor=question.executor,
                     ray_address=question.ray_address,
                     retry_failed=question.retry_failed,
+                    when_busy=question.when_busy,
                     on_progress=following,
                     since=fresh_since,
                 )
@@ -172,7 +173,8 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
             return
         rows, unreadable = shown_rows(store, trials)
     print_damaged(unreadable)
-    print_trials(output, "advisor.sweep-run/1", trials, rows, measured_now=outcome.measured)
+    counts = {"measured_now": outcome.measured, "usable_now": outcome.usable}
+    print_trials(output, "advisor.sweep-run/1", trials, rows, **counts)
     raise_failures(outcome)
     fail_if_damaged(unreadable)
 
@@ -314,6 +316,7 @@ def _run_adaptively(
         store,
         executor=question.executor,
         ray_address=question.ray_address,
+        when_busy=question.when_busy,
         on_progress=on_progress,
         on_batch=show_batch,
         since=since,

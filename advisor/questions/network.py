@@ -50,7 +50,7 @@ from advisor.questions.spec import (
     SpecQuestion,
     start_hours,
 )
-from advisor.questions.values import DATASETS, Curve, GpuFilter
+from advisor.questions.values import DATASETS, FORMATS, Curve, GpuFilter
 from advisor.units import size_text
 
 # No GPU holds more samples; what comes near the end of floats overflows on the way.
@@ -70,7 +70,17 @@ _target, _hardware, _answer = (partial(ask, section=name) for name in (TARGET, H
 # How PyTorch runs a network: preprocessing runs none.
 _OF_NETWORKS = ("stack", "memory_format", "tf32")
 _OF_WORKLOAD: tuple[str, ...] = (
-    *("task", "network", "batch_size", "precision", "input", *_OF_NETWORKS, "dataset_name", "steps"),
+    *(
+        "task",
+        "network",
+        "batch_size",
+        "precision",
+        "input",
+        *_OF_NETWORKS,
+        "dataset_name",
+        "dataset_format",
+        "steps",
+    ),
     *("protocol", "guidance", "required_confidence", "max_gpus", *OF_PLACE),
 )
 _OF_RUN: tuple[str, ...] = (*_OF_WORKLOAD, "anchor", "epochs", "samples", "start_minutes")
@@ -120,6 +130,15 @@ class NetworkQuestion(SpecQuestion):
         name="dataset",
         default=None,
         usual="what such a network usually reads: imagenet, tokens, ..",
+        in_document=False,
+    )
+    dataset_format: str | None = _workload(
+        "How a named data set of images is stored: files, tar and recordio keep its JPEG images, lmdb holds "
+        "pixels (256 x 256).",
+        Choice("format", FORMATS),
+        name="format",
+        default=None,
+        usual="files",
         in_document=False,
     )
     dataset: DatasetProfile = IMAGENET

@@ -30,7 +30,7 @@ from advisor.questions.language import LanguageQuestion, ServingQuestion, Tuning
 from advisor.questions.network import USUAL_COUNT, USUAL_STEPS, NetworkQuestion
 from advisor.questions.spec import USUAL_CONFIDENCE, USUAL_RESULTS, SpecQuestion
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
-from advisor.questions.values import GpuFilter, ProfilePath, dataset_for
+from advisor.questions.values import GpuFilter, ProfilePath, dataset_for, stored_as
 
 if TYPE_CHECKING:
     from advisor.models.language.configs import LanguageModel
@@ -78,6 +78,8 @@ def settled_network(
     `UsageError` names the field and a hint."""
     facts, sample_input = network_of(question, networks)
     dataset = dataset_for(question.dataset_name, facts, question.task, profile)
+    if question.dataset_format:
+        dataset = stored_as(dataset, question.dataset_format)
     dataset = _made_in_steps(question, facts, dataset)
     taken_as, namesake = networks.other_names(question.network)
     if question.task is Task.TRAINING and not facts.trains:

@@ -272,6 +272,32 @@ def dataset_for(
     )
 
 
+# Bytes of a container beside those of a JPEG image: of WebDataset's two headers and padding, of RecordIO's
+# frame. An LMDB has a Datum of 256 x 256 pixels on 49 pages of 4 KiB, as Caffe's create_imagenet.sh makes it.
+_BESIDE_AN_IMAGE = {"files": 0, "tar": 1_800, "recordio": 33}
+_LMDB_SIDE, _LMDB_BYTES = 256, 200_770
+FORMATS = (*_BESIDE_AN_IMAGE, "lmdb")
+
+
+def stored_as(dataset: DatasetProfile, storage_format: str) -> DatasetProfile:
+    """A named data set of JPEG files in another format; `UsageError` for one that is no such."""
+    if dataset.storage_format != "jpeg-files" or dataset.name not in DATASETS:
+        raise UsageError(
+            "{dataset} is {stored} already",
+            dataset=dataset.name,
+            stored=dataset.storage_format,
+            field="format",
+            hint=Message("{dataset} of your own says itself how it is stored", dataset=FieldName("dataset")),
+        )
+    if storage_format == "lmdb":
+        return replace(
+            dataset, storage_format="lmdb", bytes_per_sample=_LMDB_BYTES, width=_LMDB_SIDE, height=_LMDB_SIDE
+        )
+    stored = dataset.storage_format if storage_format == "files" else storage_format
+    size = dataset.bytes_per_sample + _BESIDE_AN_IMAGE[storage_format]
+    return replace(dataset, storage_format=stored, bytes_per_sample=size)
+
+
 def _usual(facts: NetworkFacts) -> str:
     if facts.data is not DataKind.IMAGE:
         return _USUAL[facts.data]

@@ -297,6 +297,7 @@ _NOTE_COST_EVERY_SECONDS = 20.0
 # Notes are kept in English, and shown in a reader's language.
 STOPPED = str(Message("it was stopped half-way, with its daemon or by a signal; it continues later"))
 _BUDGET = str(Message("it was stopped: the budget of the month is spent"))
+_UNUSABLE = str(Message("0 usable: other processes took what its trials needed"))
 _ASKED = str(Message("somebody asked it to stop; what was measured is kept"))
 _ENDED = str(Message("its process was stopped; what was measured is kept"))
 _LOST = "the database gave this run to another process; this one leaves it"
@@ -469,6 +470,8 @@ def _ending(work: Work, code: int, stopped: str) -> Ending:
     on hosts that it launched itself. A command that was cut off has printed none."""
     document = answer_of(work.log) or {}
     trials, spent = document.get("measured_now"), document.get("spent_usd")
+    usable = document.get("usable_now")
+    spoiled = bool(trials) and usable == 0
     ok = code == 0 and not stopped
     cost = work.cost_usd
     if isinstance(spent, int | float) and not isinstance(spent, bool) and 0 <= spent < math.inf:
@@ -477,7 +480,7 @@ def _ending(work: Work, code: int, stopped: str) -> Ending:
         cost = None if work.was_cut_off and not spent else float(spent)
     return Ending(
         state=RunState.DONE if ok else RunState.FAILED,
-        note="" if ok else stopped or failure(code, work.log),
+        note=(_UNUSABLE if spoiled else "") if ok else stopped or failure(code, work.log),
         exit_code=code,
         cost_usd=cost,
         trials=trials if isinstance(trials, int) and not isinstance(trials, bool) else None,

@@ -38,6 +38,7 @@ from advisor.runs.fields import (
 )
 from advisor.sweeps.datasets.remote import S3, is_address
 from advisor.sweeps.planning.disks import split_disks
+from advisor.sweeps.trial.trial_process import WAIT, WHEN_BUSY
 
 EXECUTORS = ("ray", "process", "inline")
 DECODERS = ("pillow", "simplejpeg")
@@ -231,6 +232,12 @@ class SweepRun(PlannedSweep):
         default=None,
     )
     retry_failed: bool = ask("Repeat failed and contaminated trials.", Flag(), default=False)
+    when_busy: str = ask(
+        "What becomes of a trial that other processes spoiled: wait for a quieter machine and repeat it "
+        "(twice), accept it, or skip it.",
+        Choice("way", WHEN_BUSY),
+        default=WAIT,
+    )
     on: str = launch_fields.ON
     dry_run: bool = launch_fields.DRY_RUN
     hours: float | None = launch_fields.HOURS

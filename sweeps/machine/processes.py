@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -62,24 +63,85 @@ _BUSY_FIELDS = (0, 1, 2, 5, 6, 7)  # user nice system irq softirq steal
 
 
 class Contention(Struct, frozen=True, kw_only=True):
-    """Cores in use on the trial's CPUs over the measured window, by the trial and by others."""
+    """Cores in use on the trial's CPUs over the measured window, by the trial and by all.
+
+    `waited_cores` is what its threads waited for a CPU while they were ready to run, as the scheduler counts
+    it (None: it does not), without what the trial's own quota held back; `sibling_cores` is what others used
+    of the other hardware threads of its cores. `at_limit` says that the accelerator or the disk gave all that
+    it gives: nothing lacked.
+    """
 
     own_cores: float
-    other_cores: float
+    busy_cores: float
     cpus: int
     vcpus: float
+    waited_cores: float | None = None
+    sibling_cores: float = 0.0
+    at_limit: bool = False
+
+    @property
+    def other_cores(self) -> float:
+        """What others used; clock ticks finer than the kernel's count for nobody."""
+        return max(0.0, self.busy_cores - self.own_cores)
 
     @property
     def interfered(self) -> bool:
-        """Whether others took CPU time that the trial would have used.
+        """Whether others took CPU time that the trial would have used, or half of its cores.
 
-        They did when they used more than a tenth of a core and 5 % of the trial's vCPUs, no
-        idle time was left on its CPUs, and the trial did not get its full vCPUs.
+        Its threads wait for each other, too, and others may use what it leaves idle: they took no more than
+        the smaller of what it waited and what they used.
         """
         limit = max(_HOUSEKEEPING_CORES, _TOLERATED_SHARE * self.vcpus)
+        if self.at_limit:
+            return False
+        if self.sibling_cores > limit:
+            return True
         full = self.own_cores >= (1 - _TOLERATED_SHARE) * self.vcpus
+        if self.waited_cores is not None:
+            return not full and min(self.waited_cores, self.other_cores) > limit
         idle = self.own_cores + self.other_cores < (1 - _TOLERATED_SHARE) * self.cpus
         return self.other_cores > limit and not full and not idle
+
+
+def waited_seconds(pids: Iterable[int]) -> float | None:
+    """What the threads of these processes waited for a CPU since they began; None where the kernel does not
+    say (/proc/PID/task/TID/schedstat: ran, waited, both in nanoseconds)."""
+    waited, counted = 0, False
+    for pid in pids:
+        for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            with suppress(OSError, IndexError, ValueError):
+                waited += int(thread.read_text().split()[1])
+                counted = True
+    return waited / 1e9 if counted else None
+
+
+def sibling_cpus(cpus: Iterable[int], root: Path = Path("/sys/devices/system/cpu")) -> list[int]:
+    """The other hardware threads of these CPUs' cores."""
+    own, siblings = set(cpus), set[int]()
+    for cpu in own:
+        with suppress(OSError, ValueError):
+            for part in (root / f"cpu{cpu}/topology/thread_siblings_list").read_text().split(","):
+                first, _, last = part.partition("-")
+                siblings |= {*range(int(first), int(last or first) + 1)}
+    return sorted(siblings - own)
+
+
+def pressure(folder: Path = Path("/proc/pressure"), ending: str = "") -> dict[str, float]:
+    """Seconds that some task waited for CPU, memory and disk since boot, or since a group (version 2, whose
+    files end in ".pressure") was made; empty where the kernel does not count them."""
+    seconds = {}
+    for name in ("cpu", "memory", "io"):
+        with suppress(OSError, IndexError, ValueError):
+            some = (folder / f"{name}{ending}").read_text().split("total=")[1]
+            seconds[name] = int(some.split()[0]) / 1e6
+    return seconds
+
+
+def busy_share(proc: Path = Path("/proc")) -> float:
+    """The share of the last 10 s in which a task waited for a CPU; by the load where that is not counted."""
+    with suppress(OSError, IndexError, ValueError):
+        return float((proc / "pressure/cpu").read_text().split("avg10=")[1].split()[0]) / 100
+    return min(1.0, max(0.0, os.getloadavg()[0] / (os.cpu_count() or 1) - 1))
 
 
 def busy_seconds(cpus: Iterable[int], stat: Path = Path("/proc/stat")) -> float:
@@ -92,10 +154,3 @@ def busy_seconds(cpus: Iterable[int], stat: Path = Path("/proc/stat")) -> float:
         if name in wanted:
             total += sum(int(fields[index]) for index in _BUSY_FIELDS if index < len(fields))
     return total / ticks
-
-
-def judge(*, busy: float, own: float, wall_seconds: float, cpus: int, vcpus: float) -> Contention:
-    """The contention of a window in which `cpus` were busy and the trial's own part of it."""
-    return Contention(
-        own_cores=own / wall_seconds, other_cores=max(0.0, busy - own) / wall_seconds, cpus=cpus, vcpus=vcpus
-    )

@@ -51,12 +51,14 @@ class Outcome(Struct):
     fill the driver's memory."""
 
     measured: int = 0
+    usable: int = 0
     failed: int = 0
     first_failure: str = ""
 
     def count(self, measurement: Ended) -> None:
         """One more. Out of memory and contaminated are results; a failure is for the user."""
         self.measured += 1
+        self.usable += measurement.status is Status.OK
         if measurement.status in (Status.FAILED, Status.TIMED_OUT):
             self.failed += 1
             self.first_failure = self.first_failure or measurement.reason

@@ -17,6 +17,7 @@ from advisor.sweeps.formats.serialization import measurement_from_dict, run_fact
 from advisor.sweeps.machine.environment import describe_container
 from advisor.sweeps.machine.gpu_sampling import busy_percent
 from advisor.sweeps.machine.mounts import block_device, device_number
+from advisor.sweeps.machine.processes import busy_share
 from advisor.sweeps.machine.size import allowed_cpus, carved_from
 from advisor.sweeps.quality.issues import is_gpu_shared
 from advisor.sweeps.trial.child import (
@@ -44,6 +45,15 @@ TIMEOUT_SECONDS = 900.0
 # Ten thousand steps of a slow trial take hours.
 TIMEOUT_SECONDS_OF_ITERATIONS = 6 * 3600.0
 REPEATS_WHEN_SPOILED = 2
+# What becomes of a trial that neighbours spoiled: it waits and is measured again, counts all the same, or is
+# left as it is.
+WAIT, ACCEPT, SKIP = "wait", "accept", "skip"
+WHEN_BUSY = (WAIT, ACCEPT, SKIP)
+# The longest waits before the second attempt and the third; a quiet machine ends them.
+_PAUSES = (20.0, 60.0)
+LONGEST_PAUSES = sum(_PAUSES)
+# Of the time, in which tasks wait for a CPU.
+BUSY_SHARE = 0.2
 
 
 def measure_trial(
@@ -51,8 +61,11 @@ def measure_trial(
     *,
     attempt: Callable[[Trial], Measurement] | None = None,
     repeats: int = REPEATS_WHEN_SPOILED,
+    when_busy: str = WAIT,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Measurement:
-    """Measure a trial; one that neighbours spoiled is measured again, up to `repeats` times.
+    """Measure a trial; one that neighbours spoiled is measured again once the machine is quieter, up to
+    `repeats` times, unless `when_busy` has it counted or left.
 
     The spoiled attempts stay inside the measurement, raw. Never raises for what happens to
     the trial: every ending is a measurement with a status and a reason.
@@ -60,8 +73,13 @@ def measure_trial(
     attempt = attempt or run_attempt
     measurement = _reported(attempt, trial, 1)
     disturbed: list[dict[str, Any]] = []
+    if when_busy == ACCEPT and measurement.status is Status.CONTAMINATED:
+        environment = {**measurement.environment, "accepted_when_busy": True}
+        return replace(measurement, status=Status.OK, environment=environment)
+    repeats = 0 if when_busy == SKIP else repeats
     while measurement.status is Status.CONTAMINATED and len(disturbed) < repeats:
         disturbed.append(run_facts(measurement))
+        _wait_for_quiet(trial, _PAUSES[min(len(disturbed), len(_PAUSES)) - 1], sleep)
         measurement = _reported(attempt, trial, 1 + len(disturbed))
     if measurement.status is Status.CONTAMINATED:
         when = f"in each of {len(disturbed) + 1} attempts" if disturbed else "meanwhile"
@@ -73,6 +91,16 @@ def measure_trial(
         reason = f"other processes used {used} {when}; measure again when the machine is quiet"
         measurement = replace(measurement, reason=reason)
     return replace(measurement, attempts=tuple(disturbed))
+
+
+def _wait_for_quiet(trial: Trial, seconds: float, sleep: Callable[[float], None]) -> None:
+    """Until the machine is quiet, and no longer than `seconds`."""
+    if (share := busy_share()) > BUSY_SHARE:
+        facts = {"busy_share": round(share, 2), "most_seconds": seconds}
+        emit("waits_for_quiet", trial_id=trial.trial_id, level=WARNING, **facts)
+    while seconds > 0 and busy_share() > BUSY_SHARE:
+        sleep(min(seconds, 2.0))
+        seconds -= 2.0
 
 
 def timeout_of(trial: Trial) -> float:

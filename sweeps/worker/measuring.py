@@ -38,7 +38,7 @@ from advisor.sweeps.datasets.opening import open_dataset
 from advisor.sweeps.datasets.source import LatencyInjected, SampleSource
 from advisor.sweeps.events import emit
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
-from advisor.sweeps.machine.processes import judge
+from advisor.sweeps.machine.processes import Contention
 from advisor.sweeps.quality.issues import is_gpu_shared
 from advisor.sweeps.quality.timing import is_steady
 from advisor.sweeps.trial.child import LOADED, READY
@@ -57,6 +57,8 @@ _LOOKED_AT_FILES = 500
 # Far more than a trial reads in its minutes.
 _MOST_READ_FILES = 2**18
 _MORE_THAN_FITS = 1.5  # sizes of files differ
+# Of what a disk or an emulated GPU may give: the rest is how exactly it is held.
+_AT_LIMIT = 0.97
 
 
 def measure(
@@ -158,13 +160,7 @@ def _measurement(
     trial: Trial, job: Mapping[str, Any], window: TimedRun, runner: StepRunner, shares: Mapping[str, Any]
 ) -> Measurement:
     """The measurement of the timed run; the stages follow later."""
-    contention = judge(
-        busy=window.busy_seconds,
-        own=window.cpu_seconds,
-        wall_seconds=window.wall_seconds,
-        cpus=len(job["cpus"]),
-        vcpus=trial.resources.vcpus,
-    )
+    contention = _contention(trial, job, window)
     interfered = contention.interfered and trial.plan.get("clock") != CPU_CLOCK
     spoiled = interfered or is_gpu_shared(window.machine)
     return Measurement(
@@ -188,10 +184,35 @@ def _measurement(
             "read_operations": window.read_operations,
             "own_cores": contention.own_cores,
             "other_cores": contention.other_cores,
+            "waited_cores": contention.waited_cores,
+            "sibling_cores": contention.sibling_cores,
+            "pressure": window.pressure,
             **shares,
             **window.machine,
             **runner.engine.environment,
         },
+    )
+
+
+def _contention(trial: Trial, job: Mapping[str, Any], window: TimedRun) -> Contention:
+    """What others took of the trial, and whether it lacked anything: an emulated GPU that never waits for a
+    batch, and a disk that gives all that it may, bound it whoever else computes."""
+    seconds, disk, waited = window.wall_seconds, trial.resources.disk, window.waited_seconds
+    paced = trial.emulated_step_seconds
+    read = (window.read_bytes or 0) / MIB / seconds
+    at_limit = bool(
+        (paced and window.step_seconds and fmean(window.step_seconds) <= paced / _AT_LIMIT)
+        or (disk.read_mib_per_second and read >= _AT_LIMIT * disk.read_mib_per_second)
+        or (disk.read_iops and (window.read_operations or 0) / seconds >= _AT_LIMIT * disk.read_iops)
+    )
+    return Contention(
+        own_cores=window.cpu_seconds / seconds,
+        busy_cores=window.busy_seconds / seconds,
+        cpus=len(job["cpus"]),
+        vcpus=trial.resources.vcpus,
+        waited_cores=None if waited is None else waited / seconds,
+        sibling_cores=window.sibling_seconds / seconds,
+        at_limit=at_limit,
     )
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from advisor.domain import CacheState, Trial
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.gpu_sampling import GpuSampler
-from advisor.sweeps.machine.processes import busy_seconds
+from advisor.sweeps.machine.processes import busy_seconds, sibling_cpus
 from advisor.sweeps.quality.rates import StoppingRule, sustained_rate
 from advisor.sweeps.quality.timing import count_warmup_steps
 from advisor.sweeps.trial.limits.usage import Usage, grown, read_usage
@@ -194,12 +194,28 @@ class TimedRun(Struct, frozen=True, kw_only=True):
     before: Usage
     after: Usage
     busy_seconds: float
+    sibling_seconds: float
     machine: Mapping[str, Any]
 
     @property
     def cpu_seconds(self) -> float:
         """CPU time of the trial's own processes."""
         return self.after.cpu_seconds - self.before.cpu_seconds
+
+    @property
+    def waited_seconds(self) -> float | None:
+        """What its threads waited for a CPU that others had; None where nothing counts that."""
+        before, after = self.before, self.after
+        if before.waited_seconds is None or after.waited_seconds is None:
+            return None
+        held = after.throttled_seconds - before.throttled_seconds
+        return max(0.0, after.waited_seconds - before.waited_seconds - held)
+
+    @property
+    def pressure(self) -> dict[str, float]:
+        """The share of the time in which some task waited for CPU, memory or disk."""
+        before, after = self.before.pressure, self.after.pressure
+        return {name: (after[name] - before[name]) / self.wall_seconds for name in after if name in before}
 
     @property
     def read_bytes(self) -> int | None:
@@ -257,12 +273,15 @@ def watched_run(
     timed: Callable[[], list[float]],
 ) -> TimedRun:
     """The steps that count, and what was used meanwhile; `state` is that of the machine before."""
+    siblings = sibling_cpus(job["cpus"])
     before, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"])
+    beside = busy_seconds(siblings)
     with GpuSampler(gpu_uuid) as sampler:
         start = time.perf_counter()
         steps = timed()
         wall_seconds = time.perf_counter() - start
     after, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"]) - busy
+    beside = busy_seconds(siblings) - beside
     machine = changes(state, machine_state(job["cpus"]), len(job["cpus"]))
     warmup = count_warmup_steps(steps, trial.loader_period)
     pace = sustained_rate(steps, trial.samples_per_step, first_minute)
@@ -273,6 +292,7 @@ def watched_run(
         before=before,
         after=after,
         busy_seconds=busy,
+        sibling_seconds=beside,
         machine=machine | sampler.environment | ({"pace": pace} if pace else {}),
     )
 

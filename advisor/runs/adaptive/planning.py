@@ -36,7 +36,7 @@ from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.quality.rates import rate_interval
 from advisor.sweeps.run.runner import Progress, current_rows, run_sweep
-from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED
+from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, WAIT
 
 
 def run_adaptive(
@@ -49,6 +49,7 @@ def run_adaptive(
     on_batch: Callable[[SweepStatus], None],
     clock: Callable[[], float] = time.monotonic,
     since: datetime | None = None,
+    when_busy: str = WAIT,
 ) -> SweepStatus:
     """Measure until the sweep stops; returns where it stands then. What was measured before `since` does not
     count.
@@ -62,7 +63,7 @@ def run_adaptive(
         return status
     earlier, begun = status.spent_seconds, clock()
     machine = {} if ray_address else probed_machine()
-    with measuring_here(sweep.trials, executor, ray_address) as chosen:
+    with measuring_here(sweep.trials, executor, ray_address, when_busy) as chosen:
         while status.next:
             on_batch(status)
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:

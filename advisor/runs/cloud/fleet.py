@@ -62,6 +62,7 @@ _SENT = (
     "repeats",
     "iterations",
     "executor",
+    "when_busy",
     "memory_format",
     "stack",
     "measure_seconds",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ from advisor.runs.probing import kept_fingerprint
 from advisor.runs.sweep_questions import EXECUTORS, PlannedSweep, SweepGrid
 from advisor.sweeps.datasets.transforming import decoder
 from advisor.sweeps.machine.environment import local_cpu
+from advisor.sweeps.machine.processes import busy_share
 from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.disks import parse_named_rate
@@ -48,7 +51,9 @@ from advisor.sweeps.run.executors import Executor, InlineExecutor, ProcessExecut
 from advisor.sweeps.run.ray.placing import trials_at_a_time
 from advisor.sweeps.run.runner import RETRIED, Outcome, Progress, run_sweep, stored_runs
 from advisor.sweeps.trial.orphan_removal import owning
+from advisor.sweeps.trial.trial_process import BUSY_SHARE, WAIT, measure_trial
 
+_LOG = logging.getLogger(__name__)
 _VCPUS = (0.5, 1.0, 2.0)
 # The first holds the worker and about half of the data set (1 GB), the second all of both. In 800
 # MiB AlexNet on two vCPUs is sometimes killed.
@@ -144,6 +149,7 @@ def execute_sweep(
     retry_failed: bool,
     on_progress: Callable[[Progress], None],
     since: datetime | None = None,
+    when_busy: str = WAIT,
 ) -> Outcome:
     """Measure what is not measured yet, or was before `since`. Raises `MeasuringError` when this machine
     cannot, or while another sweep runs on it."""
@@ -152,7 +158,7 @@ def execute_sweep(
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
     if not rounds(trials, stored_runs(trials, store, again, since=since).done):
         return Outcome()
-    with measuring_here(trials, executor, ray_address) as chosen:
+    with measuring_here(trials, executor, ray_address, when_busy) as chosen:
         return run_sweep(
             trials,
             chosen,
@@ -275,12 +281,25 @@ def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
 
 @contextmanager
 def measuring_here(
-    trials: Sequence[Trial], executor: str | Callable[[], Executor] | None, ray_address: str | None
+    trials: Sequence[Trial],
+    executor: str | Callable[[], Executor] | None,
+    ray_address: str | None,
+    when_busy: str = WAIT,
 ) -> Iterator[Executor]:
     """The executor of that name (`executor_name`), while no other sweep runs on this machine.
     `MeasuringError`, before anything is measured, when it can never take some of the trials."""
-    with only_sweep_here(bool(ray_address)), closing(_executor(executor, ray_address, trials)) as chosen:
+    with (
+        only_sweep_here(bool(ray_address)),
+        closing(_executor(executor, ray_address, trials, when_busy)) as chosen,
+    ):
         chosen.refuse_impossible(trials)
+        if not ray_address and (share := busy_share()) > BUSY_SHARE:
+            _LOG.warning(
+                "others keep this machine busy (tasks waited for a CPU in %.0f %% of the last 10 s); "
+                "of trials that they spoil: %s (--when-busy)",
+                100 * share,
+                when_busy,
+            )
         yield chosen
 
 
@@ -291,7 +310,10 @@ def executor_name(name: str | None, ray_address: str | None, trials: Sequence[Tr
 
 
 def _executor(
-    given: str | Callable[[], Executor] | None, ray_address: str | None, trials: Sequence[Trial]
+    given: str | Callable[[], Executor] | None,
+    ray_address: str | None,
+    trials: Sequence[Trial],
+    when_busy: str,
 ) -> Executor:
     if callable(given):
         return given()
@@ -299,9 +321,10 @@ def _executor(
     if name == "ray":
         from advisor.sweeps.run.ray.executor import RayExecutor
 
-        return RayExecutor(ray_address, slots=1 if ray_address else trials_at_a_time(trials))
+        slots = 1 if ray_address else trials_at_a_time(trials)
+        return RayExecutor(ray_address, slots=slots, when_busy=when_busy)
     if name == "process":
-        return ProcessExecutor()
+        return ProcessExecutor(partial(measure_trial, when_busy=when_busy))
     if name == "inline":
         return InlineExecutor()
     raise unknown_name("executor", name, EXECUTORS)

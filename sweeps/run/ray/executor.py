@@ -42,7 +42,7 @@ from advisor.sweeps.run.ray.placing import (
 from advisor.sweeps.run.ray.task import EVENTS, NODE, measuring_task
 from advisor.sweeps.trial.node import read_node
 from advisor.sweeps.trial.orphan_removal import clean_up
-from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, timeout_of
+from advisor.sweeps.trial.trial_process import LONGEST_PAUSES, REPEATS_WHEN_SPOILED, WAIT, timeout_of
 
 LOST_RUNS = 2  # how often what a node took down is measured again
 # A spot node that was evicted is replaced in minutes; a new one installs the advisor first.
@@ -77,6 +77,7 @@ class RayExecutor:
         address: str | None = None,
         *,
         measure: Measure | None = None,
+        when_busy: str = WAIT,
         slots: int = 1,
         node_patience_seconds: float = NODE_PATIENCE_SECONDS,
         timeout_of: Callable[[Trial], float] = timeout_of,
@@ -91,7 +92,7 @@ class RayExecutor:
         # A streaming task reports that it has begun, and then the result. Ray repeats nothing: what
         # is lost is recorded here. And a worker is not ended after each use of a GPU (0.5 s):
         # the GPU is used by the process that it starts.
-        task = measuring_task(measure, on_cluster=machine is None)
+        task = measuring_task(measure, on_cluster=machine is None, when_busy=when_busy)
         self._task = self._ray.remote(num_returns="streaming", max_retries=0, max_calls=0)(task)
         self._on_cluster = machine is None
         self._needs = partial(needs_of, machine=machine)
@@ -212,7 +213,7 @@ class RayExecutor:
         forward_all(answer.pop(EVENTS))
         if NODE in answer:
             flight.node = answer[NODE]
-            seconds = (REPEATS_WHEN_SPOILED + 1) * self._timeout_of(flight.trial) + 60
+            seconds = (REPEATS_WHEN_SPOILED + 1) * self._timeout_of(flight.trial) + LONGEST_PAUSES + 60
             flight.deadline = time.monotonic() + seconds
             return None
         del self._running[reference]

@@ -17,7 +17,7 @@ from advisor.sweeps.formats.serialization import measurement_to_dict, trial_from
 from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.run.executors import Measure, data_at_hand, failure
 from advisor.sweeps.trial.orphan_removal import clean_up
-from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, trial_place
+from advisor.sweeps.trial.trial_process import WAIT, measure_trial, run_attempt, trial_place
 
 Document = dict[str, Any]
 NODE, EVENTS = "node", "events"  # what comes beside a measurement
@@ -26,7 +26,7 @@ _PATIENCE_SECONDS = 24 * 3600.0
 
 
 def measuring_task(
-    measure: Measure | None, *, on_cluster: bool
+    measure: Measure | None, *, on_cluster: bool, when_busy: str = WAIT
 ) -> Callable[[Document, bool], Iterator[Document]]:
     """A function of a trial (and of whether others run beside it) that yields the node, as soon as
     it has the trial's data and room for it, and then the measurement, each with the events until
@@ -48,7 +48,7 @@ def measuring_task(
                         _make_data(trial)
                     data = block.enter_context(data_at_hand(trial))
                     one_run = measure or block.enter_context(
-                        _place_taken(data.here, side_by_side=side_by_side)
+                        _place_taken(data.here, when_busy, side_by_side=side_by_side)
                     )
                     row = None
                 except AdvisorError as error:
@@ -62,7 +62,7 @@ def measuring_task(
 
 
 @contextmanager
-def _place_taken(trial: Trial, *, side_by_side: bool) -> Iterator[Measure]:
+def _place_taken(trial: Trial, when_busy: str, *, side_by_side: bool) -> Iterator[Measure]:
     """Reserves CPUs, memory and a GPU for the trial for the length of the block. Ray may start it too
     early: it counts no whole cores, and of a node only declared resources."""
     _refuse_too_large(trial)
@@ -70,7 +70,7 @@ def _place_taken(trial: Trial, *, side_by_side: bool) -> Iterator[Measure]:
         attempt = partial(
             run_attempt, side_by_side=side_by_side, taking=lambda *_, **__: nullcontext(placement)
         )
-        yield partial(measure_trial, attempt=attempt)
+        yield partial(measure_trial, attempt=attempt, when_busy=when_busy)
 
 
 @cache

@@ -21,6 +21,8 @@ from advisor.sweeps.trial.limits.usage import read_fields, remove_group
 from advisor.sweeps.trial.ownership import new_name
 
 PERIOD_MICROSECONDS = 100_000
+# A trial comes before what else runs on its CPUs: the largest that the kernel takes.
+_SHARES, _WEIGHT = 262_144, 10_000
 
 
 class CgroupV1:
@@ -82,9 +84,10 @@ class CgroupV1Hold(ResourceLimits):
             raise MemoryError(f"more is in use than its limit of {memory_mib:g} MiB") from error
 
     def engage(self) -> None:
-        """Pin to the CPUs, set the quota, throttle reads of the device."""
+        """Pin to the CPUs before all others, set the quota, throttle reads of the device."""
         request = self._request
         self._write("cpuset", "cpuset.cpus", ",".join(map(str, request.cpus)))
+        self._write("cpu", "cpu.shares", _SHARES)
         if request.is_fraction:
             self._write("cpu", "cpu.cfs_period_us", PERIOD_MICROSECONDS)
             self._write("cpu", "cpu.cfs_quota_us", int(request.vcpus * PERIOD_MICROSECONDS))
@@ -170,6 +173,8 @@ class CgroupV2Hold(ResourceLimits):
             self._write("cpuset.cpus", ",".join(map(str, request.cpus)))
         else:
             self._pin()
+        if "cpu" in self._controllers:
+            self._write("cpu.weight", _WEIGHT)
         if request.is_fraction and "cpu" in self._controllers:
             quota = int(request.vcpus * PERIOD_MICROSECONDS)
             self._write("cpu.max", f"{quota} {PERIOD_MICROSECONDS}")

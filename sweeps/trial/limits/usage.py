@@ -11,11 +11,11 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from advisor.domain import MIB, LimitedBy
 from advisor.errors import MeasuringError
-from advisor.sweeps.machine.processes import stat_fields
+from advisor.sweeps.machine.processes import pressure, stat_fields, waited_seconds
 
 
 def remove_group(group: Path, *, patience_seconds: float = 10.0) -> None:
@@ -56,13 +56,18 @@ class Usage(Struct, frozen=True, kw_only=True):
     """Totals since the trial's group was made (or its process started).
 
     `anonymous_memory_mib` is what the processes hold for themselves right now, shared memory
-    between them included.
+    between them included; `waited_seconds` is what those that run now waited for a CPU, of which
+    `throttled_seconds` by the group's own quota; `pressure` is that of the group where it has one, else of
+    the machine.
     """
 
     cpu_seconds: float
     anonymous_memory_mib: float | None = None
     read_bytes: int | None = None
     read_operations: int | None = None
+    waited_seconds: float | None = None
+    throttled_seconds: float = 0.0
+    pressure: Mapping[str, float] = field(default_factory=dict)
 
 
 class MemoryPeak:
@@ -111,6 +116,9 @@ def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
             anonymous_memory_mib=(int(memory.get("total_rss", 0)) + int(memory.get("total_shmem", 0))) / MIB,
             read_bytes=_v1_reads(groups["blkio"] / "blkio.throttle.io_service_bytes"),
             read_operations=_v1_reads(groups["blkio"] / "blkio.throttle.io_serviced"),
+            waited_seconds=waited_seconds(pids_of(groups["cpuacct"])),
+            throttled_seconds=_field(groups.get("cpu"), "throttled_time") / 1e9,
+            pressure=pressure(),
         )
     if kind == LimitedBy.CGROUP_V2:
         group = Path(source["group"])
@@ -120,8 +128,18 @@ def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
             anonymous_memory_mib=(int(memory.get("anon", 0)) + int(memory.get("shmem", 0))) / MIB,
             read_bytes=_v2_reads(group / "io.stat", "rbytes="),
             read_operations=_v2_reads(group / "io.stat", "rios="),
+            waited_seconds=waited_seconds(pids_of(group)),
+            throttled_seconds=_field(group, "throttled_usec") / 1e6,
+            pressure=pressure(group, ".pressure") or pressure(),
         )
     return _of_process_tree(pid or os.getpid())
+
+
+def _field(group: Path | None, name: str) -> int:
+    """A number of the group's cpu.stat; 0 where it has none."""
+    with suppress(OSError):
+        return int(read_fields(group / "cpu.stat").get(name, 0)) if group else 0
+    return 0
 
 
 def grown(before: int | None, after: int | None) -> int | None:
@@ -158,4 +176,9 @@ def _of_process_tree(root: int) -> Usage:
     # utime and stime, with those of children already waited for.
     ticks = sum(int(fields[index]) for fields in known for index in (11, 12, 13, 14))
     resident = sum(int(fields[21]) for fields in known) * os.sysconf("SC_PAGE_SIZE")
-    return Usage(cpu_seconds=ticks / os.sysconf("SC_CLK_TCK"), anonymous_memory_mib=resident / MIB)
+    return Usage(
+        cpu_seconds=ticks / os.sysconf("SC_CLK_TCK"),
+        anonymous_memory_mib=resident / MIB,
+        waited_seconds=waited_seconds(tree),
+        pressure=pressure(),
+    )

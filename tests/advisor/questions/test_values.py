@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain import ANY, Range
+from advisor.domain import ANY, IMAGENET, Range
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive, parse_range
 from advisor.questions.listings import HardwareFilter
 from advisor.questions.reading import from_texts, texts_of
-from advisor.questions.values import GpuFilter
+from advisor.questions.values import GpuFilter, stored_as
 from advisor.units import format_range
 
 
@@ -96,3 +96,13 @@ def test_a_range_holds_its_ends_and_what_lies_between(value, least, most) -> Non
     inside = (least or 0) <= value <= (most or 100)
     assert (value in Range(least, most)) is inside
     assert (None in Range(least, most)) is (least is None and most is None)
+
+
+def test_a_named_data_set_is_taken_in_another_format():
+    lmdb, tar = (stored_as(IMAGENET, name) for name in ("lmdb", "tar"))
+    assert (lmdb.storage_format, lmdb.width, lmdb.height) == ("lmdb", 256, 256)
+    assert lmdb.bytes_per_sample > 3 * 256 * 256
+    assert 0 < tar.bytes_per_sample - IMAGENET.bytes_per_sample < 4096
+    assert stored_as(IMAGENET, "files") == IMAGENET
+    with pytest.raises(UsageError, match="is lmdb already"):
+        stored_as(lmdb, "tar")

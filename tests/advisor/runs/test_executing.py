@@ -120,6 +120,14 @@ def test_where_a_command_does_not_know_how_many_it_measured_the_store_is_asked(b
     assert len(followed) == follows
 
 
+@pytest.mark.parametrize(("usable", "note"), [(0, "0 usable"), (2, "")])
+def test_a_run_whose_rows_were_all_spoiled_says_that_none_is_usable(book, due, usable, note):
+    text = f'print(\'{{"measured_now": 3, "usable_now": {usable}}}\')'
+    run = executed(book, due(), follow=lambda _run: {}, started=running(text))
+    assert run.state is RunState.DONE
+    assert run.note.startswith(note) if note else not run.note
+
+
 def test_only_a_sweep_that_measured_is_followed_by_a_fit(book, due):
     number = due(command=("fit",))
     run = executed(book, number, follow=lambda _run: 1 / 0, started=running(TOLD))

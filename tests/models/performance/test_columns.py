@@ -11,13 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.domain import CacheState, Cpu, DiskRate, Precision, Resources, Task, Workload
+from advisor.domain import IMAGENET, CacheState, Cpu, DiskRate, Precision, Resources, Task, Workload
 from advisor.domain.machines import gpu_of_row
 from advisor.models.bundled import read_data_sheets
 from advisor.models.network_columns import KINDS
 from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance.fit_pipeline import fit_pipeline, log_residuals, trials_of
 from advisor.models.performance.machines import DiskTable
 from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.pipeline import PipelineRequest, pipeline_columns
+from advisor.models.performance.usable import sort_out
+from advisor.runs.fitting import reference_cpu, shipped_rows
 from tests.models.performance.synthetic import UNHEARD_OF
 
 pytestmark = pytest.mark.vector
@@ -188,3 +192,96 @@ def test_no_gpu_runs_a_network_faster_than_it_computes_and_reads(
             cached = 2.0**20 * (gpu.l2_mib or 4.0)
             moved = rate / batch * max(0.0, read - cached)
             assert moved <= gpu.memory_gb_per_second * 1e9 * exact
+
+
+FILES = replace(IMAGENET, name="photographs", samples=4_000, bytes_per_sample=104_000)
+LMDB_SET = replace(FILES, storage_format="lmdb", bytes_per_sample=200_741, width=256, height=256)
+
+
+def columns_of_request(dataset, task=Task.INFERENCE, **known):
+    workload = Workload(network="alexnet", task=task, batch_size=32, dataset=dataset)
+    request = PipelineRequest(workload, ANY, on_cpu=False, cache=CacheState.COLD, **known)
+    return pipeline_columns([request], bundled_networks())
+
+
+def test_stored_pixels_are_not_decoded_and_files_of_shards_are_not_opened():
+    files, lmdb = columns_of_request(FILES), columns_of_request(LMDB_SET)
+    shards = columns_of_request(replace(FILES, storage_format="tar"))
+    assert (files.decoded_pixels[0], files.encoded_bytes[0]) == (187_500, 104_000)
+    assert (lmdb.decoded_pixels[0], lmdb.encoded_bytes[0], lmdb.holds_pixels[0]) == (0, 0, 1)
+    assert lmdb.resampled_pixels[0] == 0  # 256 pixels are cropped as they are
+    assert shards.decoded_pixels[0] == files.decoded_pixels[0]
+    assert (files.files[0], shards.files[0], lmdb.files[0]) == (1, 0, 0)
+
+
+def test_an_lmdb_of_encoded_images_is_decoded():
+    encoded = columns_of_request(replace(LMDB_SET, bytes_per_sample=35_000))
+    assert (encoded.holds_pixels[0], encoded.decoded_pixels[0]) == (0, 256 * 256)
+
+
+def test_random_records_of_a_mapped_file_come_with_what_lies_around_them():
+    inorder, shuffled = (columns_of_request(LMDB_SET, shuffled=each) for each in (False, True))
+    assert shuffled.missed_bytes[0] > 2 * inorder.missed_bytes[0] == 2 * inorder.stored_bytes[0]
+    recordio = columns_of_request(replace(FILES, storage_format="recordio"), shuffled=True)
+    assert recordio.missed_bytes[0] == recordio.stored_bytes[0]
+    assert 0 < recordio.files[0] < 1
+
+
+def test_a_served_image_is_resized_whole_and_an_augmented_one_in_part():
+    served, trained = (columns_of_request(FILES, task) for task in (Task.INFERENCE, Task.TRAINING))
+    assert served.resampled_pixels[0] > 1.5 * trained.resampled_pixels[0] > 0
+    old = columns_of_request(FILES, Task.INFERENCE, augmented=True)  # a trial of before that was served
+    assert old.resampled_pixels[0] == trained.resampled_pixels[0]
+
+
+FORMAT_ROWS = [row for row in shipped_rows() if row.trial.workload.dataset.samples == FILES.samples]
+
+
+def held_out_ratios(group):
+    """Predicted over measured rates of the trials of several formats, by what they are grouped by, each under
+    a fit without its group."""
+    rows = list(sort_out(shipped_rows(), bundled_networks().names).usable)
+    trials = trials_of(rows, bundled_networks(), reference_cpu)
+    scored = np.array([row in FORMAT_ROWS for row in rows])
+    groups = np.array([group(row) for row in rows])
+    ratios = {}
+    for name in sorted(set(groups[scored])):
+        out = scored & (groups == name)
+        errors = log_residuals(trials.take(out), fit_pipeline(trials.take(~out)))
+        ratios[name] = [row for row, is_out in zip(rows, out, strict=True) if is_out], np.exp(-errors)
+    return ratios
+
+
+def format_of(row):
+    return row.trial.workload.dataset.name
+
+
+def rate(row):
+    return row.throughput_samples_per_second
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", [format_of, lambda row: row.trial.workload.network])
+def test_a_format_and_a_network_left_out_are_told_within_a_tenth(group):
+    """In the mean over each format on each number of vCPUs, and the ratio of an LMDB to JPEG files."""
+    errors, told = {}, {}
+    for rows, ratios in held_out_ratios(group).values():
+        for row, ratio in zip(rows, ratios, strict=True):
+            if row.trial.resources.memory_mib < 2048:  # those bound by a disk are few
+                continue
+            cell = (format_of(row), row.trial.resources.vcpus)
+            errors.setdefault(cell, []).append(abs(ratio - 1))
+            told[(row.trial.workload.network, row.trial.workload.task, *cell)] = (
+                ratio * rate(row),
+                rate(row),
+            )
+    assert {cell[1] for cell in errors} == {0.5, 1.0, 2.0}
+    for cell, each in errors.items():
+        assert np.mean(each) < 0.1, cell
+    gains = []
+    for name in [key for key in told if key[2] == "photos-lmdb"]:
+        if (files := (*name[:2], "photographs", name[3])) in told:
+            predicted, measured = (told[name][i] / told[files][i] for i in (0, 1))
+            gains.append(predicted / measured - 1)
+    assert len(gains) >= 5
+    assert np.mean(np.abs(gains)) < 0.1

@@ -1,6 +1,7 @@
 """How large the machine is inside a container, its caches, and who else uses it."""
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,14 @@ from hypothesis import strategies as st
 from advisor.sweeps.machine import size as sizes
 from advisor.sweeps.machine.cgroups import v1_groups, v2_group
 from advisor.sweeps.machine.environment import describe_machine
-from advisor.sweeps.machine.processes import busy_seconds, judge
+from advisor.sweeps.machine.processes import (
+    Contention,
+    busy_seconds,
+    busy_share,
+    pressure,
+    sibling_cpus,
+    waited_seconds,
+)
 from advisor.sweeps.machine.size import (
     MachineSize,
     cpu_quota,
@@ -201,8 +209,8 @@ def test_a_trial_on_one_cpu_has_the_cache_that_others_share(tmp_path):
     assert (all_of_them["last_level_cache_mib"], all_of_them["last_level_cache_cpus"]) == (32.0, 4)
 
 
-def judged(own, other, *, cpus=2, vcpus=2.0):
-    return judge(busy=own + other, own=own, wall_seconds=1.0, cpus=cpus, vcpus=vcpus)
+def judged(own, other, *, cpus=2, vcpus=2.0, **known):
+    return Contention(own_cores=own, busy_cores=own + other, cpus=cpus, vcpus=vcpus, **known)
 
 
 @pytest.mark.parametrize(
@@ -218,6 +226,42 @@ def judged(own, other, *, cpus=2, vcpus=2.0):
 )
 def test_a_trial_is_spoiled_when_others_take_what_it_would_have_used(own, other, cpus, vcpus, interfered):
     assert judged(own, other, cpus=cpus, vcpus=vcpus).interfered is interfered
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "known", "interfered"),
+    [
+        (0.3, 0.7, {"waited_cores": 0.01}, False),  # bound by its disk: others used what it left idle
+        (0.3, 0.7, {"waited_cores": 0.5}, True),  # ready to run, and others ran
+        (0.6, 0.02, {"waited_cores": 0.5}, False),  # its own threads waited for each other
+        (1.0, 0.9, {"waited_cores": 0.9}, False),  # it had all that it may use
+        (0.3, 0.7, {"waited_cores": 0.5, "at_limit": True}, False),  # its GPU never waited for a batch
+        (1.0, 0.0, {"waited_cores": 0.0, "sibling_cores": 0.6}, True),  # half of its core was another's
+    ],
+)
+def test_the_kernels_account_says_whether_a_trial_lacked_anything(own, other, known, interfered):
+    assert judged(own, other, cpus=1, vcpus=1.0, **known).interfered is interfered
+
+
+def test_the_kernel_tells_what_a_process_waited_and_what_pressure_there_is(tmp_path):
+    assert waited_seconds([os.getpid()]) >= 0
+    assert waited_seconds([]) is None
+    (tmp_path / "io.pressure").write_text(
+        "some avg10=1.00 avg60=0.50 avg300=0.10 total=2500000\nfull avg10=0\n"
+    )
+    assert pressure(tmp_path, ".pressure") == {"io": 2.5}
+    (tmp_path / "pressure").mkdir()
+    (tmp_path / "pressure" / "cpu").write_text("some avg10=61.00 avg60=0.50 avg300=0.10 total=2\n")
+    assert busy_share(tmp_path) == pytest.approx(0.61)
+
+
+def test_the_other_threads_of_its_cores_are_a_trials_siblings(tmp_path):
+    for cpu in range(4):
+        topology = tmp_path / f"cpu{cpu}" / "topology"
+        topology.mkdir(parents=True)
+        (topology / "thread_siblings_list").write_text("0-1" if cpu < 2 else "2,3")
+    assert sibling_cpus([0, 3], tmp_path) == [1, 2]
+    assert sibling_cpus([7], tmp_path) == []
 
 
 def test_clock_ticks_finer_than_the_kernels_count_for_nobody():

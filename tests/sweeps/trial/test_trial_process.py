@@ -171,7 +171,7 @@ def test_a_fault_of_our_own_fails_the_trial_alone():
 def test_a_spoiled_trial_is_repeated_and_keeps_the_spoiled_attempts_raw():
     spoiled = measurement(status=Status.CONTAMINATED, step_seconds=(9.0,))
     answers = iter([spoiled, measurement()])
-    row = measure_trial(trial(), attempt=lambda _trial: next(answers))
+    row = measure_trial(trial(), attempt=lambda _trial: next(answers), sleep=lambda _seconds: None)
     assert row.status is Status.OK
     assert [kept["step_seconds"] for kept in row.attempts] == [[9.0]]
 
@@ -185,10 +185,28 @@ def test_a_spoiled_trial_is_repeated_and_keeps_the_spoiled_attempts_raw():
 )
 def test_a_trial_that_is_never_clean_says_so_and_who_took_how_much(others, reason):
     spoiled = measurement(status=Status.CONTAMINATED, environment=others)
-    row = measure_trial(trial(), attempt=lambda _trial: spoiled)
+    row = measure_trial(trial(), attempt=lambda _trial: spoiled, sleep=lambda _seconds: None)
     assert row.status is Status.CONTAMINATED
     assert len(row.attempts) == 2
     assert reason in row.reason
+
+
+def test_a_spoiled_trial_waits_for_a_quieter_machine_and_not_for_ever(monkeypatch):
+    """Others keep the machine busy: it looks every two seconds, longer before the third attempt."""
+    monkeypatch.setattr("advisor.sweeps.trial.trial_process.busy_share", lambda: 0.9)
+    spoiled, slept = measurement(status=Status.CONTAMINATED, environment={"other_cores": 0.5}), []
+    measure_trial(trial(), attempt=lambda _trial: spoiled, sleep=slept.append)
+    assert sum(slept) == 20 + 60
+
+
+def test_a_spoiled_trial_counts_or_is_left_at_once_where_the_user_says_so():
+    spoiled = measurement(status=Status.CONTAMINATED, environment={"other_cores": 0.5})
+    accepted, skipped = (
+        measure_trial(trial(), attempt=lambda _trial: spoiled, when_busy=way, sleep=pytest.fail)
+        for way in ("accept", "skip")
+    )
+    assert (accepted.status, accepted.environment["accepted_when_busy"]) == (Status.OK, True)
+    assert (skipped.status, skipped.attempts) == (Status.CONTAMINATED, ())
 
 
 def test_this_process_does_not_import_torch_to_measure():

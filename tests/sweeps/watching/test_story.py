@@ -53,7 +53,8 @@ class Attempting:
         pass
 
 
-def test_a_sweep_tells_each_trials_story_from_its_attempts_to_its_storing(tmp_path):
+def test_a_sweep_tells_each_trials_story_from_its_attempts_to_its_storing(tmp_path, monkeypatch):
+    monkeypatch.setattr("advisor.sweeps.trial.trial_process.busy_share", lambda: 0.0)
     with closing(SqlStore("sqlite://")) as store, logged(tmp_path / "l"):
         run_sweep(TRIALS, Attempting(), store)
     story = story_of(log_lines(tmp_path / "l"), TRIALS[1].trial_id[:8])

@@ -11,6 +11,7 @@ from itertools import islice
 import pytest
 
 from advisor.domain import Status
+from advisor.sweeps.datasets.source import Sample, SampleKind
 from advisor.sweeps.trial.child import ending_of
 from advisor.sweeps.worker import loading
 from advisor.sweeps.worker.loading import EndlessOrder, make_loader
@@ -37,6 +38,21 @@ def test_the_order_that_is_told_is_the_one_in_which_a_loader_reads(order) -> Non
         range(50), pixels=8, batch_size=4, workers=0, prefetch_factor=None, pin_memory=False, order=order
     )
     assert list(islice(EndlessOrder(50, order), 60)) == list(islice(loader.sampler, 60))
+
+
+@pytest.mark.parametrize(("transform", "same"), [("served", True), ("augmented", False)])
+def test_a_served_image_is_its_centre_and_an_augmented_one_is_drawn_anew(transform, same) -> None:
+    """Decoded pixels of the size that is served stay as they are, but for the crop."""
+    torch = pytest.importorskip("torch")
+    planes = bytes(range(256)) * 3 * 256
+    sample = Sample(SampleKind.PIXELS, planes, 0, 256, 256)
+    images = loading.Images(Samples(lambda: sample), 224, transform=transform)
+    first, second = (images[0][0] for _ in range(2))
+    assert first.shape == (3, 224, 224)
+    assert torch.equal(first, second) is same
+    if same:
+        whole = torch.arange(256.0)[16:-16] / 255
+        assert torch.allclose(first[0, 0], (whole - 0.485) / 0.229, atol=1e-5)
 
 
 class Samples:
