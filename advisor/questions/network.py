@@ -136,7 +136,7 @@ class NetworkQuestion(SpecQuestion):
         "How a named data set of images is stored: files, tar and recordio keep its JPEG images, lmdb holds "
         "pixels (256 x 256).",
         Choice("format", FORMATS),
-        name="format",
+        name="data_format",
         default=None,
         usual="files",
         in_document=False,

@@ -286,7 +286,7 @@ def stored_as(dataset: DatasetProfile, storage_format: str) -> DatasetProfile:
             "{dataset} is {stored} already",
             dataset=dataset.name,
             stored=dataset.storage_format,
-            field="format",
+            field="data_format",
             hint=Message("{dataset} of your own says itself how it is stored", dataset=FieldName("dataset")),
         )
     if storage_format == "lmdb":

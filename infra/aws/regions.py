@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -235,6 +236,10 @@ def options(
 
 
 _FREE = "Linux/UNIX"
+# Names of images of AWS, Canonical and Debian whose Python is older than 3.11.
+_OLD_PYTHON = re.compile(
+    r"ubuntu[^0-9]*.*-(1\d|2[0-2])\.\d\d|amzn2-|debian-(8|9|10|11)\b|centos-?[678]", re.IGNORECASE
+)
 # NVIDIA's open kernel modules, which AWS's images have, drive Turing and newer GPUs alone (AWS
 # DLAMI release notes: G4dn and newer; aws-parallelcluster issue 6014: not P2, P3, G2, G3).
 _OLDEST_OPEN_DRIVER = 7.5
@@ -250,6 +255,13 @@ def unfit(row: Mapping[str, Any], types: Sequence[InstanceType], *, named: bool)
             "image",
             f"{name} ({extra}) is billed by the hour on top, which no budget counts",
             "give one of plain Linux with --image",
+        )
+    title = str(row.get("Name", ""))
+    if _OLD_PYTHON.search(title) and "deep learning" not in title.lower():
+        return missing(
+            "image",
+            f"{name} ({title}) comes with an older Python than 3.11, and the start script needs one",
+            "give a newer one with --image, or one of AWS's Deep Learning images",
         )
     needed = wanted.cpu.architecture
     made_for = row.get("Architecture", needed)

@@ -47,6 +47,21 @@ def test_a_plain_image_serves() -> None:
 
 
 @pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("ubuntu/images/hvm-ssd/ubuntu-trusty-14.04-amd64-server-20170727", "older Python than 3.11"),
+        ("ubuntu/images/hvm-ssd/ubuntu-jammy-22.04-amd64-server-20260101", "older Python than 3.11"),
+        ("ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20260101", ""),
+        ("Deep Learning OSS Nvidia Driver AMI GPU PyTorch 2.7 (Ubuntu 22.04) 20260101", ""),
+        ("al2023-ami-2023.5.20260101.0-kernel-6.1-x86_64", ""),
+    ],
+)
+def test_an_image_with_too_old_a_python_is_refused_before_anything_is_paid(title: str, text: str) -> None:
+    assert text in refusal({"Name": title}, named=True)
+    assert bool(refusal({"Name": title}, named=True)) is bool(text)
+
+
+@pytest.mark.parametrize(
     "row",
     [
         {"PlatformDetails": "Windows"},
