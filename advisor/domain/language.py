@@ -16,6 +16,13 @@ from advisor.domain.runs import Span
 MILLION = 1e6
 # Sequences that one replica takes in at once at most: vLLM's `--max-num-seqs` of large GPUs.
 MOST_SEQUENCES = 512
+# Slots of llama.cpp's server where nobody asks for others (`--parallel`); no row with more was measured.
+_LLAMA_SLOTS = 4
+
+
+def most_sequences(engine: LlmEngine) -> int:
+    """Sequences that one replica of an engine takes in at once, as an answer starts it."""
+    return _LLAMA_SLOTS if engine is LlmEngine.LLAMA_CPP else MOST_SEQUENCES
 
 
 class ServingPlacement(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpus import gpu_link
 from advisor.domain import Disk, Offer, Rejected
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
-from advisor.domain.language import MOST_SEQUENCES, GpuMemoryUse, ReadyTime, ServingPlacement
+from advisor.domain.language import MOST_SEQUENCES, GpuMemoryUse, ReadyTime, ServingPlacement, most_sequences
 from advisor.engine.offers import rejected_offer
 from advisor.engine.tasks.language import Cards, ram_shortage, require_tokens
 from advisor.engine.tasks.serving.ready import gib_to_read, ready_disk
@@ -118,6 +118,9 @@ class OptionFinder:
 
     def __init__(self, request: ServingQuestion, served: ServedModel) -> None:
         self._request, self._served, self._model = request, served, served.model
+        # What memory holds is told as it is where the engine limits it elsewhere (vLLM's option).
+        slots = most_sequences(request.engine)
+        self._most_sequences = slots if slots < MOST_SEQUENCES else 10**9
         self.usual_precision = request.precision or served.model.own_precision
         self.fits = cache(self._fits)
 
@@ -210,7 +213,7 @@ class OptionFinder:
             kv_gib=float(memory.kv_gib.lower[0]),
             overhead_gib=float(memory.overhead_gib[0]),
             free_gib=float(memory.free_gib[0]),
-            largest_concurrency=int(most.lower[0]),
+            largest_concurrency=min(int(most.lower[0]), self._most_sequences),
             longest_context=longest,
         )
 

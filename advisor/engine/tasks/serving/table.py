@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Spec
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision, ServingBind
-from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, ServingRates
+from advisor.domain.language import GenerationCandidate, ServingRates, most_sequences
 from advisor.engine.columns import OptionTable, option_columns
 from advisor.engine.limits import Limit
 from advisor.engine.tasks.serving.options import ServingOption
@@ -41,6 +41,12 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
     def at_once(self) -> Floats:
         """Replicas of all instances."""
         return np.asarray(self.count * [option.placement.replicas for option in self.options], dtype=float)
+
+    def busy(self, request: ServingQuestion) -> Floats:
+        """Replicas under the load of `rates`: not all have one user more."""
+        if request.users is None:
+            return self.at_once
+        return np.minimum(self.at_once, request.users / self.rates.concurrency)
 
     def most_output(self, level: Level) -> Floats:
         """Output tokens a second of all instances at the largest load that keeps the limits."""
@@ -85,9 +91,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
         option, index = self.options[row], (np.array(row),)
         deployment = option.deployment
         rates, most = self.rates.take(index), self.most.take(index)
-        replicas = busy = float(self.at_once[row])
-        if request.users is not None:  # not all replicas have one user more
-            busy = min(replicas, request.users / float(rates.concurrency))
+        replicas, busy = float(self.at_once[row]), float(self.busy(request)[row])
         return GenerationCandidate(
             spec=Spec(offer=option.offer, disk=option.disk, count=int(self.count[row])),
             placement=option.placement,
@@ -119,8 +123,9 @@ def _binding(
     """
     if request.target_requests_per_second is not None and rates.output[Level.MEDIAN] / most_output > _BUSY:
         return ServingBind.LOAD
-    held = min(option.memory.largest_concurrency, MOST_SEQUENCES)
-    if held < MOST_SEQUENCES and float(rates.concurrency) >= held:
+    most = most_sequences(request.engine)
+    held = min(option.memory.largest_concurrency, most)
+    if held < most and float(rates.concurrency) >= held:
         return ServingBind.MEMORY
     return ServingBind(str(rates.binds))
 

@@ -134,10 +134,12 @@ class ServingTask(
         return cost * term_factor(request, candidate.spec, request.horizon_hours)
 
     def rate(self, request: ServingQuestion, table: ServingTable) -> Floats:
-        """Output tokens a second: of the users, else the most that keep the limits."""
-        if request.users is not None:
-            return np.asarray(table.at_once * table.rates.output[Level.MEDIAN])
-        return table.most_output(deciding_level(request))
+        """Output tokens a second at the median, as an answer shows them: so that of the splits of one
+        instance the first is the one whose tokens cost least. Of requests that arrive all serve as many, and
+        the most that keeps the limits tells them apart."""
+        if request.target_requests_per_second is not None:
+            return table.most_output(deciding_level(request))
+        return np.asarray(table.busy(request) * table.rates.output[Level.MEDIAN])
 
     def candidates(
         self, request: ServingQuestion, table: ServingTable, rows: Sequence[int]

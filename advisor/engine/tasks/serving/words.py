@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import TYPE_CHECKING
 
-from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate
+from advisor.domain.generation import LlmEngine
+from advisor.domain.language import GenerationCandidate, most_sequences
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
@@ -42,8 +43,10 @@ def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: s
         )
     if reason == "users":
         message, most = _TOO_FEW_IN_CACHE, {}
-        if table.options[row].memory.largest_concurrency >= MOST_SEQUENCES:
-            message, most = _TOO_FEW_IN_ENGINE, {"most": MOST_SEQUENCES}
+        slots = most_sequences(request.engine)
+        if table.options[row].memory.largest_concurrency >= slots:
+            is_llama = request.engine is LlmEngine.LLAMA_CPP
+            message, most = _TOO_FEW_SLOTS if is_llama else _TOO_FEW_IN_ENGINE, {"most": slots}
         return Message(message.text, code=reason, held=int(near), users=request.users, **most)
     return plain_shortfall(reason, request.max_usd_per_hour, float(table.usd[row]))
 
@@ -79,6 +82,9 @@ _RATES = {
 _TOO_FEW_IN_CACHE = Message("the KV cache holds {held:,} requests at once, not those of {users:,} users")
 _TOO_FEW_IN_ENGINE = Message(
     "its replicas take in {held:,} requests at once (--max-num-seqs {most}), not those of {users:,} users"
+)
+_TOO_FEW_SLOTS = Message(
+    "its replicas take in {held:,} requests at once (--parallel {most}), not those of {users:,} users"
 )
 # The message where a bound decides, where the median does, factor to its unit, and the limit's field.
 _TIMES = {
@@ -179,7 +185,11 @@ def _of_instances(
         yield Message("a checkpoint whose weights are in {format} already", format=request.precision)
     if chosen is not None and request.kv_precision in (None, model.own_kv_precision):
         yield Message("a KV cache in {precision}", precision=chosen.kv_precision)
-    yield Message("up to {most} sequences in a replica (--max-num-seqs)", most=MOST_SEQUENCES)
+    most = most_sequences(request.engine)
+    if request.engine is LlmEngine.LLAMA_CPP:
+        yield Message("up to {most} sequences in a replica (--parallel)", most=most)
+    else:
+        yield Message("up to {most} sequences in a replica (--max-num-seqs)", most=most)
     if not request.targets:
         yield Message("ranked by cost per million output tokens at the median rate")
     yield Message(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -36,6 +37,43 @@ def answer(**fields: Any) -> GenerationRecommendation:
     """The recommendation for it."""
     question = request(**fields)
     return recommend(serving(question.model), question, today=TODAY)
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"users": 50, "max_tpot_ms": 20},
+        {"users": 100},
+        {"target_output_tokens_per_second": 1000.0},
+        {"target_output_tokens_per_second": 4000.0},
+    ],
+)
+@pytest.mark.parametrize("model", ["meta-llama/Llama-3.3-70B-Instruct", "Qwen/Qwen3-30B-A3B", EIGHT_B])
+def test_no_other_split_of_an_instance_makes_cheaper_tokens(model: str, load: dict[str, Any]) -> None:
+    """All splits of as many instances cost the same by the hour: the first one has the cheapest tokens."""
+    question, task = request(model=model, **load), serving(model)
+    options = task.options(question)
+    table = task.predict(question, options)
+    assert table is not None
+    answering = np.flatnonzero(task.answering(question, table))
+    for row in task.ranked_rows(question, options, table).tolist():
+        others = [other for other in answering if table.kind[other] == table.kind[row]]
+        shown = task.candidates(question, table, [row, *others])
+        chosen, *rest = (each.usd_per_million_output_tokens.median for each in shown)
+        prices = [each.spec.total_usd_per_hour for each in shown]
+        assert all(
+            usd > prices[0] or cost >= chosen * 0.999 for cost, usd in zip(rest, prices[1:], strict=True)
+        )
+
+
+def test_llama_cpp_serves_as_many_as_its_server_has_slots_for() -> None:
+    """Nothing was measured of more, and the server takes in no more unasked."""
+    engine = {"engine": LlmEngine.LLAMA_CPP, "precision": LlmPrecision.INT4_AWQ}
+    few = answer(**engine, users=4).chosen
+    many = answer(**engine, users=40, max_count=20).chosen
+    assert few is not None
+    assert few.memory.largest_concurrency == 4
+    assert many is None or many.rates.concurrency / (many.spec.count * many.placement.replicas) <= 4
 
 
 @pytest.mark.parametrize("tokens", [100.0, 6000.0])
