@@ -22,7 +22,7 @@ from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.step_times_file import bundled_step_times
 from benchmarks.bundled_model import measured_steps
 from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, groups, groups_of_fit
-from benchmarks.truth.rows import Row
+from benchmarks.truth.rows import ASKED, Row
 
 # What may be left out; `family+gpu` is both at once, `batch` one batch size of a measured cell.
 KINDS = ("network", "family", "gpu", "gpu+precision", "architecture", "source", "family+gpu", "batch")
@@ -94,7 +94,11 @@ def _taught() -> _Taught:
         kernels,
         keys,
         [groups_of_fit(row) for row in kernels],
-        [row_keys for row_keys, row in zip(keys, rows, strict=True) if row.is_pytorch],
+        [
+            row_keys
+            for row_keys, row in zip(keys, rows, strict=True)
+            if row.cell.step.conditions.stack in ASKED
+        ],
     )
 
 

@@ -24,7 +24,7 @@ from advisor.infra.build.performance_sources.naming import gpu_of, named, precis
 from benchmarks.truth.peaks import measured_mib
 
 # PyTorch's own ways to run a network; what another library makes of one is no PyTorch rate.
-_ASKED_AS = {"eager": "eager", "torchscript": "eager", "ngc": "eager", "compile": "compile"}
+ASKED = {"eager": "eager", "torchscript": "eager", "ngc": "eager", "compile": "compile"}
 _TF32 = {"none", "conv", "all"}
 NO_LICENCE = "none seen"
 
@@ -79,7 +79,7 @@ def _row(record: Mapping[str, str]) -> Row | str:
             return "a row that no fit may take"
         record = {**record, "step_seconds": ""}  # its peak is a GPU's all the same
     stack = record.get("stack") or stack_of(record.get("eager", ""), record.get("framework", ""))
-    if stack not in _ASKED_AS:
+    if stack not in ASKED:
         return f"stack {stack}"
     if (_number(record.get("gpu_count")) or 1) > 1 and ranks_of(record) == 1:
         return "several GPUs"
@@ -96,7 +96,7 @@ def _ready(record: Mapping[str, str], batch: float) -> Row | str:
             source=record.get("source", ""),
             network=record.get("network", ""),
             task=record.get("task", ""),
-            stack=_ASKED_AS[record["stack"]],
+            stack=ASKED[record["stack"]],
             memory_format=record.get("memory_format") or "contiguous",
             precision=record.get("precision", ""),
             tf32=record.get("tf32", "") if record.get("tf32") in _TF32 else "conv",
@@ -126,7 +126,7 @@ def _raw(record: Mapping[str, str], batch: float) -> Row | str:
             source=source,
             network=name.network,
             task=record.get("task", ""),
-            stack=_ASKED_AS[record["stack"]],
+            stack=ASKED[record["stack"]],
             memory_format="channels_last"
             if "channels_last" in last or record["stack"] == "ngc"
             else "contiguous",
