@@ -21,6 +21,7 @@ GPUS = FOLDER.parent / "catalog" / "gpus.csv"
 _WATTS_NEEDED = {
     "5": 3.3,
     "6": 3.2,
+    "6.1": 5.2,
     "7.0": 2.2,
     "7.5": 2.2,
     "8.0": 1.7,

@@ -26,6 +26,8 @@ KINDS = (
     "elementwise",
     "attention_math",
     "attention_masked",
+    "upsample",
+    "fold",
 )
 # A byte tells a mean width of up to 8 bytes in steps of 1/32.
 WIDTH_STEPS = 32

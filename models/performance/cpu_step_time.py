@@ -34,6 +34,8 @@ _COMMON = {
     "contention/memory": Prior(math.log(0.3), 0.7),
 }
 _OF_A_CLASS, _OF_TRAINING = Prior(0.0, 0.5), Prior(0.0, 0.3)
+# Kinds that no CPU's rows tell apart from pooling.
+_RESAMPLED = {"upsample": "pool", "fold": "pool"}
 # Last-level cache that cores of one die share: 32 MiB on the measured CPU.
 _CACHE_BYTES = 32 * 2.0**20
 # Of twice as wide units half of the logarithm is counted: clocks fall, memory does not keep pace,
@@ -173,7 +175,7 @@ def _terms(step: Step, task: str, parameters: Parameters) -> tuple[list[Floats],
     flops, sample, fixed, count = (
         rows[name].astype(float) for name in ("flops", "sample_elements", "fixed_elements", "count")
     )
-    kinds = [*(KINDS[kind] for kind in rows["kind"].tolist()), "elementwise"]
+    kinds = [*(_RESAMPLED.get(KINDS[kind], KINDS[kind]) for kind in rows["kind"].tolist()), "elementwise"]
     is_training = task == "training"
     updated = _OPTIMIZER_BYTES * step.parameters if is_training else 0.0
     columns = [

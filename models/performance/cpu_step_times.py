@@ -120,7 +120,7 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
             each = zip(result.mean.tolist(), result.variance.tolist(), strict=True)
             by_kind.update(zip(some, each, strict=True))
         mean, variance = np.array([by_kind[kind] for kind in kinds]).T
-        return Estimates(mean, variance)
+        return Estimates(mean, variance, np.zeros(len(mean)))
 
 
 def _distinct(kinds: Iterable[_T]) -> tuple[list[_T], list[int]]:

@@ -431,6 +431,8 @@ def _scaled_rows(rows: Rows, ratio: float, is_global: bool) -> Rows:
     if is_global:
         longer = np.minimum(np.round(rows["width"] * ratio), np.iinfo(np.uint16).max)
         scaled["width"] = np.where(attention, longer, rows["width"])
+    pixels = np.minimum(np.round(rows["width"] * ratio), np.iinfo(np.uint16).max)
+    scaled["width"] = np.where(_is(rows, "upsample"), pixels, scaled["width"])
     return scaled
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from advisor.models.bayes import Floats, Gaussian, Parameters, Prior, believed, joined, variances
 from advisor.models.performance import cpu_step_time, step_time
 from advisor.models.performance.cpu_step_time import CpuConditions, CpuSteps
-from advisor.models.performance.step_parameters import Conditions, Step
+from advisor.models.performance.step_parameters import HOST, Conditions, Step
 from advisor.models.performance.step_time import Steps
 
 # Deviations of log seconds between a network and others like it, by what they are tied to.
@@ -40,10 +40,12 @@ class Cell(NamedTuple):
 
 
 class Estimates(Struct, frozen=True):
-    """Log seconds of n steps: means and variances, each of shape (n,)."""
+    """Log seconds of n steps: means and variances; `launching` is the share of each that a slower host
+    would lengthen; each of shape (n,)."""
 
     mean: Floats
     variance: Floats
+    launching: Floats
 
 
 def effect_groups(conditions: Conditions | CpuConditions) -> dict[str, str]:
@@ -78,7 +80,7 @@ class Posterior(Gaussian, frozen=True):
         """Log seconds of each cell; `centres` (n,) is what networks like it deviate by."""
         existing = self._linear(cells)
         mean = existing.mean if centres is None else existing.mean + centres
-        return Estimates(mean, existing.variance)
+        return Estimates(mean, existing.variance, existing.launching)
 
     def differences(self, cells: Sequence[Cell], others: Sequence[Cell]) -> Estimates:
         """Log seconds of each cell less those of its other one (n,).
@@ -95,6 +97,8 @@ class Posterior(Gaussian, frozen=True):
         inner = len(self.names)
         theta = np.append(self.mean, [prior.mean for prior in parameters.priors[inner:]])
         mean, slopes = steps.linearised(theta)
+        host = parameters.place.get(HOST)
+        launching = np.zeros(len(cells)) if host is None else slopes[:, host].copy()
         members = []
         for network, alike in _rows_by_effects(cells).items():
             effects = _known(self, network, list(dict.fromkeys(itertools.chain(*alike))))
@@ -122,7 +126,7 @@ class Posterior(Gaussian, frozen=True):
         variance += np.square(slopes[:, inner:]) @ np.square(sigmas)
         for covariance, held in members:
             variance += variances(held, covariance)
-        return Estimates(mean, variance)
+        return Estimates(mean, variance, launching)
 
     def has_effect(self, network: str, group: str) -> bool:
         """Whether a row of the network taught the effect of a group, such as `stack/compile`."""

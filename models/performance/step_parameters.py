@@ -16,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import Gpu
-from advisor.models.bayes import UNNAMED, Floats, Parameters, Prior
+from advisor.models.bayes import NOTHING, UNNAMED, Floats, Parameters, Prior
 from advisor.models.bundled import power_ratio
 from advisor.models.network_columns import KINDS
 
@@ -31,6 +31,10 @@ PRODUCTS = (
     KIND["attention_math"],
     KIND["attention_masked"],
 )
+# How a compiler lays out convolutions by itself.
+_LAYOUTS = {"compile": "channels_last"}
+# What counts arithmetic beside memory: interpolating keeps few of its threads busy.
+_COMPUTING = (*PRODUCTS, KIND["upsample"])
 # Shares of the peak that classes of products reach before anything is measured.
 _EFFICIENCY = {
     "conv_depthwise": 0.1,
@@ -42,19 +46,22 @@ _EFFICIENCY = {
     "attention": 0.4,
     "attention_math": 0.4,
     "attention_masked": 0.3,
+    "upsample": 0.04,
 }
-_COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 13, 11, 3, 7, 4
+_COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 14, 11, 3, 7, 4
+# The last size of depthwise filters, of more than 7x7.
+_LARGER = 3
 _WIDE, _USUAL, _NARROW, _SMALL = 0.3, 0.2, 0.15, 0.1
 # Narrow, lest it explain what a whole class of networks does.
-_OF_A_SOURCE = 0.05
+_OF_A_SOURCE = 0.02
 _OF_A_HOST = 0.4
 _OF_AN_UNNAMED_SOURCE = 0.15
 # Scripts lose more to what stands around a step than benchmarks do, and differ more in it: by bits,
 # since what surrounds a step of 16 bits is no shorter.
 _OF_SCRIPTS = {"16": Prior(0.3, 0.3), "32": Prior(0.15, 0.3)}
 _OF_A_SCRIPT, _OF_AN_UNNAMED_SCRIPT = {"16": 0.25, "32": 0.15}, {"16": 0.35, "32": 0.2}
-# The best kept public benchmark of PyTorch: predictions mean what it would measure.
-REFERENCE_SOURCE = "timm"
+# How fast the host of whoever asks launches kernels.
+HOST = f"host/{UNNAMED}"
 
 
 class Conditions(NamedTuple):
@@ -137,12 +144,12 @@ class ParameterPlaces:
     def _row(self, code: int) -> _Row:
         if code not in self._rows:
             rest, backward = divmod(code, 2)
-            kind, size = divmod(rest, 3)
+            kind, size = divmod(rest, 4)
             operation = _Operation(KINDS[kind], size, bool(backward))
             unit = unit_of(operation.kind, self._how)
             compute: tuple[list[int], list[float]] = ([], [])
             shape = [0] * _SHAPE_SLOTS
-            if kind in PRODUCTS:
+            if kind in _COMPUTING:
                 compute = self._terms(
                     _compute_terms(operation, unit, self._how), _compute_marks(operation, unit)
                 )
@@ -184,6 +191,16 @@ class _Operation(Struct, frozen=True):
     def name(self) -> str:
         return f"{self.kind}{self.size}" if self.kind == "conv_depthwise" else self.kind
 
+    @property
+    def is_larger(self) -> bool:
+        """Whether it is depthwise and larger than 7x7."""
+        return self.size == _LARGER
+
+    @property
+    def program(self) -> str:
+        """What 9x9 and larger filters take beyond 7x7 is their own."""
+        return f"{self.kind}{_LARGER - 1}" if self.is_larger else self.name
+
 
 class Unit(Struct, frozen=True):
     """The arithmetic unit an operation runs on, `simt` or `tensor` cores, and its peak."""
@@ -203,7 +220,7 @@ def unit_of(kind: str, how: Conditions) -> Unit:
     gpu = how.gpu
     capability = gpu.capability or 0.0
     simt = Unit("simt", gpu.fp32_tflops)
-    if kind == "conv_depthwise":
+    if kind in ("conv_depthwise", "upsample"):
         return simt
     if how.precision == "fp32":
         may = how.tf32 == "on" or (how.tf32 == "convolutions" and kind.startswith("conv"))
@@ -243,13 +260,15 @@ _POWER_SLOPES = {"tensor": Prior(1.1, 0.2), "simt": Prior(1.1, 0.2), "depthwise"
 
 def _compute_terms(operation: _Operation, unit: Unit, how: Conditions) -> list[Term]:
     """Log efficiency of arithmetic as a sum: (parameter, prior, factor)."""
-    kind, usual = operation.name, Prior(0.0, _USUAL)
+    usual = Prior(0.0, _USUAL)
     prior = Prior(math.log(_EFFICIENCY[operation.kind]), _WIDE)
-    terms: list[Term] = [(f"compute/{kind}/{unit.name}", prior, 1.0)]
+    terms: list[Term] = [(f"compute/{operation.program}/{unit.name}", prior, 1.0)]
+    if operation.is_larger:
+        terms.append((f"compute/{operation.name}/{unit.name}", Prior(-0.3, 0.4), 1.0))
     if operation.backward:
         terms.append((f"compute/backward/{operation.kind}", usual, 1.0))
-    if how.memory_format == "channels_last" and operation.kind.startswith("conv"):
-        terms.append((f"compute/channels_last/{kind}/{unit.name}", usual, 1.0))
+    if operation.kind.startswith("conv") and "channels_last" in (how.memory_format, _LAYOUTS.get(how.stack)):
+        terms += _layout_terms(operation, unit, how.era)
     if unit.tf32:
         terms.append(("compute/tf32", Prior(0.0, 0.25), 1.0))
     elif unit.name == "tensor" and how.precision in ("bf16", "fp16"):
@@ -258,6 +277,19 @@ def _compute_terms(operation: _Operation, unit: Unit, how: Conditions) -> list[T
         terms.append(("compute/unfused_attention", Prior(0.0, 0.5), 1.0))
     if how.stack != "eager":
         terms.append((f"stack/{how.stack}/{unit.name}", usual, 1.0))
+    return terms
+
+
+def _layout_terms(operation: _Operation, unit: Unit, era: str) -> list[Term]:
+    """What convolutions in channels_last gain or lose; PyTorch 1 had few kernels for grouped ones."""
+    layout, is_depthwise = "compute/channels_last", operation.kind == "conv_depthwise"
+    prior = Prior(0.0, 0.4 if is_depthwise else _USUAL)
+    terms: list[Term] = [(f"{layout}/{operation.program}/{unit.name}", prior, 1.0)]
+    if operation.is_larger:
+        terms.append((f"{layout}/{operation.name}/{unit.name}", Prior(-0.5, 0.5), 1.0))
+    if era and (is_depthwise or operation.kind == "conv_grouped"):
+        phase = "backward" if operation.backward else "forward"
+        terms.append((f"{layout}/{era}/{operation.kind}/{phase}", Prior(0.0, 0.7), 1.0))
     return terms
 
 
@@ -292,9 +324,12 @@ def _shape_terms(operation: _Operation, unit: Unit) -> list[tuple[str, Prior]]:
         "attention": "attention",
         "attention_math": "attention",
         "attention_masked": "attention",
+        "upsample": "upsample",
     }
     name = f"{groups.get(operation.kind, 'convolution')}/{unit.name}"
     outputs = 300.0 if unit.name == "tensor" else 3000.0
+    if operation.kind == "upsample":
+        return [("nothing", NOTHING), ("nothing", NOTHING), (f"outputs/{name}", Prior(math.log(1000.0), 0.5))]
     return [
         (f"reduction/{name}", Prior(math.log(60.0), 0.4)),
         (f"width/{name}", Prior(math.log(30.0), 0.4)),
@@ -317,7 +352,9 @@ def _memory_terms(operation: _Operation, how: Conditions) -> list[Term]:
     if how.stack != "eager":
         # A compiler fuses light kernels into others, each kind to its own extent.
         each = f"/{group}" if how.stack == "compile" else ""
-        terms.append((f"stack/{how.stack}/memory{each}", Prior(0.0, 0.3), 1.0))
+        is_fused = how.stack == "compile" and group != "product"
+        prior = Prior(0.7, 0.4) if is_fused else Prior(0.0, 0.3)
+        terms.append((f"stack/{how.stack}/memory{each}", prior, 1.0))
     return terms
 
 
@@ -327,6 +364,8 @@ def _launch_names(how: Conditions) -> list[tuple[str, Prior]]:
     names.append((f"host/{how.host or UNNAMED}", Prior(0.0, _OF_A_HOST)))
     if how.stack != "eager":
         names.append((f"stack/{how.stack}/launch", Prior(-0.5, 0.5)))
+    if how.era:
+        names.append((f"era/{how.era}/launch", Prior(0.0, 0.3)))
     return names
 
 
@@ -340,7 +379,7 @@ def _offset_names(how: Conditions) -> list[tuple[str, Prior]]:
         names.append((f"script/{bits}", _OF_SCRIPTS[bits]))
         sigma = (_OF_A_SCRIPT if how.source else _OF_AN_UNNAMED_SCRIPT)[bits]
         names.append((f"source/script/{bits}/{how.source or UNNAMED}", Prior(0.0, sigma)))
-    elif how.source != REFERENCE_SOURCE:
+    else:
         sigma = _OF_A_SOURCE if how.source else _OF_AN_UNNAMED_SOURCE
         names.append((f"source/{how.source or UNNAMED}", Prior(0.0, sigma)))
     if how.ranks > 1:

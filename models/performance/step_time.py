@@ -33,9 +33,11 @@ from advisor.models.performance.step_parameters import (
     most_tflops,
 )
 
-_CAST, _DEPTHWISE = KIND["cast"], KIND["conv_depthwise"]
-# Depthwise kernels of 3x3, 5x5 and more are different programs.
-_DEPTHWISE_SIZES = (9, 25)
+_CAST, _DEPTHWISE, _UPSAMPLE = KIND["cast"], KIND["conv_depthwise"], KIND["upsample"]
+# Depthwise kernels of 3x3, 5x5, 7x7 and more are different programs.
+_DEPTHWISE_SIZES = (9, 25, 49)
+# Reads, weights and sums of a bilinear interpolation, for each element read or written.
+_UPSAMPLE_FLOPS = 8.0
 _IS_PRODUCT = np.isin(np.arange(len(KINDS)), PRODUCTS)
 # Libraries split a longer reduction over multiprocessors, so it is parallel work too.
 _SPLIT_REDUCTION = 1024.0
@@ -142,7 +144,8 @@ class _Part(Struct, frozen=True):
 
 class _Kernels(Struct, frozen=True):
     """The parts of a network's step that are the same on every GPU and at every batch: `code` is the
-    class of each row, `codes` the distinct ones, `work` multiply-accumulates over the split reduction."""
+    class of each row, `codes` the distinct ones, `work` multiply-accumulates over the split reduction;
+    `pixels` are threads that no batch adds to."""
 
     operations: Any
     code: Any
@@ -152,6 +155,7 @@ class _Kernels(Struct, frozen=True):
     width: Any
     flops: Any
     work: Any
+    pixels: Any
     count: Any
     sample_bytes: Any
     fixed_bytes: Any
@@ -176,7 +180,7 @@ def _columns(step: Step, lookup: ParameterPlaces, position: int) -> _Part:
         kernels.count,
         kernels.reduction,
         kernels.width,
-        np.maximum(batch * kernels.work / multiprocessors(gpu), 1e-9),
+        np.maximum((batch * kernels.work + kernels.pixels) / multiprocessors(gpu), 1e-9),
         kernels.tiled,
         kernels.odd,
     )
@@ -192,7 +196,7 @@ _KERNELS: IdentityCache[_Kernels] = IdentityCache(10_000)
 def _kernels(step: Step) -> _Kernels:
     how = step.conditions
     optimizer = step.parameters if how.task == "training" and how.optimizer else None
-    key = (how.precision, how.unfused_attention, optimizer, _halves(how.gpu))
+    key = (how.precision, how.unfused_attention, optimizer, _halves(how.gpu), how.stack == "compile")
     return _KERNELS.get((step.operations,), key, lambda: _made(step.operations, how, optimizer))
 
 
@@ -203,6 +207,8 @@ def _made(operations: Any, how: Conditions, optimizer: float | None) -> _Kernels
     width = np.maximum(table["width"], 1).astype(float)
     flops, count = table["flops"].astype(float), table["count"].astype(float)
     sample, fixed = (table[n].astype(float) for n in ("sample_elements", "fixed_elements"))
+    if how.stack != "compile":  # which has a thread for each element in place of each pixel
+        flops = np.where(kind == _UPSAMPLE, _UPSAMPLE_FLOPS * sample, flops)
     sample_width, fixed_width = _widths(table, how)
     if how.precision in ("fp32", "fp16"):
         count = np.where(kind == _CAST, 0.0, count)
@@ -216,9 +222,10 @@ def _made(operations: Any, how: Conditions, optimizer: float | None) -> _Kernels
         columns = [np.append(column, value) for column, value in zip(columns, more, strict=True)]
     kind, backward, reduction, width, flops, count, sample, fixed = columns
     size = np.where(kind == _DEPTHWISE, np.digitize(reduction, _DEPTHWISE_SIZES, right=True), 0)
-    code = (kind * 3 + size) * 2 + backward
+    code = (kind * 4 + size) * 2 + backward
     codes, of_group = np.unique(code, return_inverse=True)
-    tiled = (flops > 0) & (kind != _DEPTHWISE)
+    upsampled = (kind == _UPSAMPLE) & (flops > 0)
+    tiled = (flops > 0) & (kind != _DEPTHWISE) & ~upsampled
     group = np.select([backward > 0, _IS_PRODUCT[kind], kind == _CAST], [3, 0, 2], 1)
     forward = count * (tiled & _IS_PRODUCT[kind] & (backward == 0))
     return _Kernels(
@@ -229,7 +236,8 @@ def _made(operations: Any, how: Conditions, optimizer: float | None) -> _Kernels
         reduction,
         width,
         flops,
-        flops / (2 * np.minimum(reduction, _SPLIT_REDUCTION)),
+        np.where(upsampled, 0.0, flops / (2 * np.minimum(reduction, _SPLIT_REDUCTION))),
+        np.where(upsampled, width, 0.0),
         count,
         sample,
         fixed,

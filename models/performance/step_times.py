@@ -56,6 +56,8 @@ _ANY_NETWORK_SIGMA, _ANY_GPU_SIGMA = 2.0, 0.25
 _SAME_CARD = 0.02
 # Seconds of a step of which nothing is known.
 _NO_TIME = 1e-9
+# A step of which launching is a larger share takes as long as the host makes it.
+_LAUNCHING = 0.3
 # More standard deviations than this, and an observation contradicts what else is known.
 _CONTRADICTS = 3.0
 # On so many networks a card is known as one that somebody published: what `--keep probes` of
@@ -118,9 +120,9 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     """Posterior, likeness of networks, and how standardised residuals of held-out rows lie.
 
     `quantiles` holds sorted residuals by group, as `known/known` for (network seen?) x (GPU seen in that
-    precision?). `networks` ("resnet50/training"), `gpus` ("T4/amp") and `cells` ("resnet50/training/amp/T4")
-    were measured with PyTorch. `own` are a user's cells, `probed` GPUs whose layers a user timed, `id` stands
-    for the file that all of it was read from.
+    precision?), and by group and `regime`. `networks` ("resnet50/training"), `gpus` ("T4/amp") and `cells`
+    ("resnet50/training/amp/T4") were measured with PyTorch. `own` are a user's cells, `probed` GPUs whose
+    layers a user timed, `id` stands for the file that all of it was read from.
     """
 
     posterior: Posterior
@@ -134,7 +136,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     probed: frozenset[str] = frozenset()
     id: str = ""
     # Single cells that were estimated before, by their identity: see `remembering`.
-    remembered: IdentityCache[dict[tuple[object, ...], tuple[float, float]]] | None = None
+    remembered: IdentityCache[dict[tuple[object, ...], tuple[float, float, float]]] | None = None
 
     def remembering(self) -> StepTimes:
         """These step times with a memory: a cell is estimated once, whatever is asked beside it later. Last
@@ -149,17 +151,17 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             missing = {name: cell for name, cell in zip(key, cells, strict=True) if name not in known}
             if missing:
                 added = self._estimated(list(missing.values()), facts)
-                pairs = zip(added.mean.tolist(), added.variance.tolist(), strict=True)
-                known.update(zip(missing, pairs, strict=True))
+                values = (added.mean.tolist(), added.variance.tolist(), added.launching.tolist())
+                known.update(zip(missing, zip(*values, strict=True), strict=True))
             columns = np.array([known[name] for name in key])
-            return Estimates(columns[:, 0], columns[:, 1])
+            return Estimates(columns[:, 0], columns[:, 1], columns[:, 2])
         return _ESTIMATES.get((self.posterior, facts), key, lambda: self._estimated(cells, facts))
 
     def _estimated(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
         steps = [cell_of(workload, gpu, facts) for workload, gpu in cells]
         centre, doubt = self._deviation(facts, cells[0][0].task)
         estimates = self.posterior.predict(steps, np.full(len(cells), centre))
-        return Estimates(estimates.mean, estimates.variance + doubt)
+        return Estimates(estimates.mean, estimates.variance + doubt, estimates.launching)
 
     def step_seconds(self, workload: Workload, gpu: Gpu, batch_sizes: Floats, table: NetworkTable) -> Floats:
         """Seconds of one step at each batch size."""
@@ -176,15 +178,16 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         least = self._least_seconds(cells, facts)
         seconds = np.maximum(np.exp(result.mean), least)
         spread = np.sqrt(result.variance + ROW_SIGMA**2)
-        standing: dict[tuple[str, str, str], _Standing] = {}
+        standing: dict[tuple[str, ...], _Standing] = {}
         rates = []
         room = np.log(seconds / least)
-        for (workload, gpu), each, scale, most in zip(
-            cells, seconds.tolist(), spread.tolist(), room.tolist(), strict=True
+        for (workload, gpu), each, scale, most, launching in zip(
+            cells, seconds.tolist(), spread.tolist(), room.tolist(), result.launching.tolist(), strict=True
         ):
-            key = gpu.name, workload.precision, workload.stack
+            regime = _regime_of(workload, launching)
+            key = gpu.name, workload.precision, workload.stack, regime
             if key not in standing:
-                standing[key] = self._standing(workload, gpu, facts, confidence)
+                standing[key] = self._standing(workload, gpu, facts, regime, confidence)
             by, provenance, notes, withheld = standing[key]
             upper = min(by.upper * scale, most)
             widths = HalfWidths(by.lower * scale, upper, by.calibrated)
@@ -207,11 +210,16 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             return np.full(len(cells), _NO_TIME)
         return np.array([least_seconds(cell_of(*cell, facts).step) for cell in cells])
 
-    def _standing(self, workload: Workload, gpu: Gpu, facts: NetworkFacts, confidence: float) -> _Standing:
-        residuals = self.quantiles.get(self.group(workload, gpu, facts), ())
+    def _standing(
+        self, workload: Workload, gpu: Gpu, facts: NetworkFacts, regime: str, confidence: float
+    ) -> _Standing:
+        group = self.group(workload, gpu, facts)
+        by = multipliers(self.quantiles.get(f"{group}/{regime}", ()), confidence)
+        if not by.calibrated:
+            by = multipliers(self.quantiles.get(group, ()), confidence)
         origin = self.provenance(workload, gpu, facts)
         notes, withheld = self.notes(workload, gpu, facts), self.withheld(workload, gpu, facts)
-        return multipliers(residuals, confidence), origin, notes, withheld
+        return by, origin, notes, withheld
 
     def withheld(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Withheld:
         """The test whose withheld truth is most like the cell, the worse one where a script is run."""
@@ -474,6 +482,19 @@ def cell_of(workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Cell:
         facts.step_rows(workload.task), facts.parameters, facts.input_bytes, float(workload.batch_size), how
     )
     return Cell(facts.key, step)
+
+
+def _regime_of(workload: Workload, launching: float) -> str:
+    measured = dict(workload.conditions)
+    return regime(measured.get("script", _is_script(workload)), measured.get("era", ""), launching)
+
+
+def regime(script: bool, era: str, launching: float) -> str:
+    """What the error of a step depends on beside what is known of it: whether it is a script's, how old
+    its software is, and whether launching kernels is `launching` of it, a large share."""
+    if script:
+        return "script"
+    return f"{'old' if era else 'today'}/{'launching' if launching > _LAUNCHING else 'computing'}"
 
 
 def _is_script(workload: Workload) -> bool:

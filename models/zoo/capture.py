@@ -152,8 +152,12 @@ OPERATION_CLASSES = (
     "elementwise",
 )
 # Other kinds count as one of these.
-_ATTENTION = ("attention", "attention_math", "attention_masked")
-_CLASS_OF_KIND = {kind: kind for kind in OPERATION_CLASSES} | dict.fromkeys(_ATTENTION, "linear")
+_ATTENTION, _RESAMPLED = ("attention", "attention_math", "attention_masked"), ("upsample", "fold")
+_CLASS_OF_KIND = (
+    {kind: kind for kind in OPERATION_CLASSES}
+    | dict.fromkeys(_ATTENTION, "linear")
+    | dict.fromkeys(_RESAMPLED, "pool")
+)
 
 
 class Operation(Struct, frozen=True):

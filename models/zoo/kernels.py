@@ -118,7 +118,9 @@ _REDUCTIONS = frozenset(
     ("mean", "sum", "var_mean", "amax", "max", "var", "linalg_vector_norm", "argmax", "min")
 )
 _BATCHED = ("bmm", "baddbmm")
-_POOLS = ("pool", "upsample", "im2col")
+# Interpolating has a thread for each pixel of the output, whatever the batch, where channels come first.
+_UPSAMPLES = ("linear1d", "bilinear2d", "trilinear3d", "bicubic2d")
+_POOLS = ("pool", "upsample")
 # Of the table that they look up they read only what they return.
 _LOOKUPS = frozenset(("embedding", "index", "index_select", "gather", "take"))
 # Networks ask whether all of a mask is set, to leave it out, whether any value is wrong, and
@@ -309,6 +311,8 @@ def kind_of(name: str, args: Any) -> str:
         return _convolution_kind(tuple(weight.shape), groups)
     if name in _BATCHED and any(not arg.stride(0) for arg in args[-2:]):
         return "linear"  # a weight, which is expanded over the batch
+    if "upsample" in name and name.endswith(_UPSAMPLES) and args[0].is_contiguous():
+        return "upsample"
     for kind, belongs in _BELONGS.items():
         if belongs(name):
             return kind
@@ -320,6 +324,7 @@ _BELONGS: dict[str, Callable[[str], bool]] = {
     "attention_math": lambda name: name in _BATCHED,
     "softmax": lambda name: "softmax" in name,
     "norm": lambda name: "norm" in name and name not in _REDUCTIONS,
+    "fold": lambda name: name in ("im2col", "col2im"),
     "pool": lambda name: any(part in name for part in _POOLS),
     "cast": lambda name: name == "_to_copy",
     "copy": lambda name: name in _COPIES,
@@ -346,6 +351,8 @@ def _work(name: str, args: Any, result: Any) -> _Work:
         left, right = args[:2] if name in ("mm", "bmm") else args[1:3]
         flops = 2.0 * left.numel() * right.shape[-1]
         return _Work(flops, int(left.shape[-1]), int(right.shape[-1]))
+    if kind_of(name, args) == "upsample":
+        return _Work(width=math.prod(result.shape[2:]))
     return NO_WORK
 
 

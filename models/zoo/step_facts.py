@@ -373,7 +373,7 @@ def _likeness(kernel: Kernel) -> tuple[Any, ...]:
     size = 4 * (kernel.sample_elements + kernel.fixed_elements / PRIME_BATCH)
     key = (kernel.kind, kernel.backward, kernel.flops > 0)
     if not kernel.flops:
-        return (*key, _octave(size) // 2)
+        return (*key, _octave(size) // 2, _octave(kernel.width))
     aligned = kernel.reduction % 8 == 0 and kernel.width % 8 == 0
     widths = (_octave(kernel.reduction), _octave(kernel.width), aligned)
     return (*key, *widths, _octave(kernel.flops), _octave(kernel.flops / max(size, 1.0)))

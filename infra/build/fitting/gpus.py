@@ -19,8 +19,15 @@ from advisor.infra.build.fitting.observations import MeasuredStep, columns, ques
 from advisor.models.bayes import Floats
 from advisor.models.performance.kinship import Kinship, kinship_of
 from advisor.models.performance.networks import NetworkFacts
-from advisor.models.performance.posterior import Cell, Posterior
-from advisor.models.performance.step_times import ROW_SIGMA, StepTimes, arithmetic_of, chip, features_of
+from advisor.models.performance.posterior import Cell, Estimates, Posterior
+from advisor.models.performance.step_times import (
+    ROW_SIGMA,
+    StepTimes,
+    arithmetic_of,
+    chip,
+    features_of,
+    regime,
+)
 
 # Of the one source that has most rows, as many teach the parameters; all teach effects.
 _THINNED, _SHARE = "timm", 0.35
@@ -31,7 +38,7 @@ _FOLDS = 6
 # Single cells are many: some of their folds tell as much as all.
 _FOLDS_OF_CELLS = 2
 _FEWEST_ROWS = 8
-_MOST_QUANTILES = 400
+_MOST_QUANTILES = 200
 _MOST_OF_A_GROUP = 20
 
 Chosen = Callable[[MeasuredStep], bool]
@@ -132,6 +139,7 @@ class Residual(NamedTuple):
 
     value: float
     source: str
+    regime: str
 
 
 def held_out_residuals(
@@ -169,8 +177,10 @@ def held_out_residuals(
             test = _some_of_each(test, by_card=name.endswith("/new"))
             if test:
                 times, _ = _step_times(kept, existing, start)
-                values = standardised(times, test)
-                result[name] += [Residual(v, r.source) for v, r in zip(values, test, strict=True)]
+                residuals = standardised(times, test)
+                result[name] += residuals
+                for residual in residuals:
+                    result[f"{name}/{residual.regime}"].append(residual)
         sys.stderr.write(f"fold {fold + 1} of {_FOLDS} of the held-out rows\n")
     return result
 
@@ -187,7 +197,7 @@ def quantiles_of(residuals: Mapping[str, Sequence[Residual]]) -> dict[str, tuple
             continue
         values = np.array([entry.value for entry in group])
         rows = Counter(entry.source for entry in group)
-        even = name.endswith("/new")
+        even = name.split("/")[1:2] == ["new"]
         weights = np.array([1.0 if even else rows[entry.source] ** -0.5 for entry in group])
         order = np.argsort(values)
         ranks = np.cumsum(weights[order]) / weights.sum()
@@ -218,17 +228,20 @@ def _folds(labels: Sequence[str], folds: int) -> Any:
     return np.array([fold[label] for label in labels])
 
 
-def standardised(times: StepTimes, rows: Sequence[MeasuredStep]) -> list[float]:
+def standardised(times: StepTimes, rows: Sequence[MeasuredStep]) -> list[Residual]:
     """Residuals of log seconds in units of what is predicted of them."""
-    mean, variance = predicted(times, rows)
-    off = np.log([row.seconds for row in rows]) - mean
-    values: list[float] = (off / np.sqrt(variance + ROW_SIGMA**2)).tolist()
-    return values
+    found = predicted(times, rows)
+    off = np.log([row.seconds for row in rows]) - found.mean
+    values = (off / np.sqrt(found.variance + ROW_SIGMA**2)).tolist()
+    return [
+        Residual(value, row.source, regime(_how(row).script, _how(row).era, launching))
+        for value, row, launching in zip(values, rows, found.launching.tolist(), strict=True)
+    ]
 
 
-def predicted(times: StepTimes, rows: Sequence[MeasuredStep]) -> tuple[Floats, Floats]:
-    """Log seconds of rows as a user would ask for them: means and variances, each (n,)."""
-    mean, variance = np.zeros(len(rows)), np.zeros(len(rows))
+def predicted(times: StepTimes, rows: Sequence[MeasuredStep]) -> Estimates:
+    """Log seconds of rows as a user would ask for them."""
+    mean, variance, launching = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
     places: dict[tuple[int, str, str], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         places[id(row.cell.step.operations), row.cell.network, _how(row).task].append(place)
@@ -245,4 +258,5 @@ def predicted(times: StepTimes, rows: Sequence[MeasuredStep]) -> tuple[Floats, F
             centre, doubt = float(means[0]), float(variances[0])
         result = times.posterior.predict(cells, np.full(len(cells), centre))
         mean[members], variance[members] = result.mean, result.variance + doubt
-    return mean, variance
+        launching[members] = result.launching
+    return Estimates(mean, variance, launching)

@@ -42,6 +42,8 @@ def _stated_input(source: str, name: str, text: str, task: str) -> str:
     """What the source's readers know of an input beside its words."""
     if text.isdigit():
         return f"seq {text}"
+    if name == "maskformer-swin-base":
+        return "640x864"  # what its processor makes of a photograph of 640x480
     if source == "mmdetection-v2" and re.search(r" (320|416|608)$", name):
         return f"{name[-3:]}px"
     if source == "mmdetection-v1" and re.search(r" Size=(300|512)$", name):

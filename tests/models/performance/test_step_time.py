@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from advisor.domain import Task
 from advisor.models.bayes import Parameters
 from advisor.models.bundled import power_ratio
+from advisor.models.network_columns import KINDS
 from advisor.models.performance import paced_gpu
+from advisor.models.performance.network_table import OPERATION
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.step_parameters import Conditions, ParameterPlaces, Step, unit_of
 from advisor.models.performance.step_time import multiprocessors, steps_of
@@ -124,6 +126,23 @@ def test_pytorchs_defaults_decide_the_unit():
     assert unit("conv_3x3", "bf16", "T4").name == "simt"
     assert unit("linear", "amp", "GTX 1080 Ti").name == "simt"
     assert unit("conv_depthwise", "amp", "A100").name == "simt"
+
+
+def test_upsampling_few_pixels_takes_as_long_a_batch_on_any_larger_gpu():
+    """It has a thread a pixel, each of which goes through the batch; a compiler spreads it."""
+    row = np.zeros(1, OPERATION)
+    row["kind"], row["count"], row["width"], row["sample_elements"] = KINDS.index("upsample"), 1, 196, 250_880
+    row["amp_sample_width"] = row["amp_fixed_width"] = 64
+    card = paced_gpu("T4")
+    larger = replace(card, sms=2 * card.sms, fp32_tflops=2 * card.fp32_tflops, watts=2 * card.watts)
+
+    def seconds(gpu, batch=256, **how):
+        columns, theta = in_columns([Step(row, 0.0, 0.0, batch, Conditions(gpu, "inference", "amp", **how))])
+        return float(np.exp(columns.log_seconds(theta))[0])
+
+    assert seconds(larger) == pytest.approx(seconds(card), rel=0.01)
+    assert seconds(card, batch=512) == pytest.approx(2 * seconds(card), rel=0.01)
+    assert seconds(card, stack="compile") < seconds(card) / 20
 
 
 def test_what_a_sheet_does_not_tell_is_taken_as_usual():

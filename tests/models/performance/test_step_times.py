@@ -199,6 +199,21 @@ def test_the_doubt_is_that_of_rows_held_out_alike(network, gpu, group):
     assert TIMES.group(work(network), card(gpu), TABLE[network]) == group
 
 
+def test_bounds_are_as_wide_as_those_of_steps_of_one_regime():
+    """Scripts, today's steps and old ones, on the GPU's or on the host's time; else of all alike."""
+    spread = {"cell": 8.0, "cell/script": 4.0, "cell/today/computing": 1.0, "cell/old/computing": 2.0}
+    times = replace(TIMES, quantiles={name: (-size,) * 9 + (size,) * 9 for name, size in spread.items()})
+
+    def lower(**changes):
+        question = replace(work("resnet50"), **changes)
+        return times.rates([(question, card("A100-SXM4-40GB"))], TABLE, 0.9)[0].widths.lower
+
+    large = {"batch_size": 256, "conditions": (("script", False),)}
+    today, old = lower(**large), lower(**{**large, "conditions": (("script", False), ("era", "1.old"))})
+    script = lower(**{**large, "conditions": (("script", True),)})
+    assert today < old < script < lower(**{**large, "batch_size": 1})
+
+
 def test_what_is_unknown_is_told_in_words():
     """GPU, architecture, network, precision: each has its own sentence, and only where it is so."""
 

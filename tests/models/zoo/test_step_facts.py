@@ -85,3 +85,21 @@ def test_a_network_that_looks_at_its_weights_while_built_is_captured():
         return torch.nn.Conv2d(3, width, 1)
 
     assert network_facts(Subject(make)).parameters == 3 * 8 + 8
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_interpolation_of_channels_first_has_a_thread_a_pixel(last):
+    """Of channels last it has one for each value, as pooling has."""
+
+    class Enlarged(torch.nn.Module):
+        def forward(self, images):
+            laid_out = images.to(memory_format=torch.channels_last) if last else images
+            return torch.nn.functional.interpolate(laid_out, scale_factor=2, mode="bilinear")
+
+    (row,) = [
+        row
+        for row in network_facts(Subject(Enlarged), training=False).inference
+        if row.kind in (KINDS.index("upsample"), KINDS.index("pool"))
+    ]
+    assert KINDS[row.kind] == ("pool" if last else "upsample")
+    assert last or row.width == 32 * 32
