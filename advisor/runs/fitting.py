@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.catalog.instances import plain_cpu_name
-from advisor.domain import Gpu, Measurement, Observation
+from advisor.domain import Gpu, Measurement, Observation, Status
 from advisor.errors import DataError, UsageError
 from advisor.models.bundled import FOLDER
 from advisor.models.performance import PerformanceModel, load_model
@@ -87,7 +87,8 @@ def fit_user_model(
 @cache
 def shipped_rows() -> tuple[Measurement, ...]:
     """The trials that the model which ships was fitted on."""
-    return tuple(measurements_from(FOLDER / "measurements.jsonl"))
+    rows = measurements_from(FOLDER / "measurements.jsonl")
+    return tuple(row for row in rows if row.status is Status.OK)
 
 
 def sound_rows(rows: Iterable[Measurement]) -> list[Measurement]:

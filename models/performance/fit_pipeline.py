@@ -5,7 +5,6 @@ A maximum a posteriori fit of the physical form on log rates.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -112,9 +111,13 @@ class PhysicalForm(Struct, frozen=True):
 
 
 def cpus_of(measurements: Sequence[Measurement], cpu_of: CpuOf) -> tuple[ReferenceCpu, ...]:
-    """Those the measurements were made on, the one of most of them first."""
-    counts = Counter(map(cpu_of, measurements))
-    return tuple(sorted(counts, key=lambda cpu: (-counts[cpu], cpu.model)))
+    """Those the measurements were made on, the one of the earliest of them first: more rows of another CPU
+    must not change what all others are told by."""
+    first: dict[ReferenceCpu, str] = {}
+    for row in measurements:
+        cpu = cpu_of(row)
+        first[cpu] = min(first.get(cpu, row.started_at), row.started_at)
+    return tuple(sorted(first, key=lambda cpu: (first[cpu], cpu.model)))
 
 
 def trials_beside(
