@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -123,6 +124,7 @@ def _yolo() -> list[Variant]:
 
 
 def _others() -> list[Variant]:
+    from advisor.infra.build.networks import shapes_of_articles as articles
     from advisor.infra.build.networks import shapes_of_others as others
 
     def variant(name: str, shape: str, subject: Plain, sample: str, data: str, *aliases: str) -> Variant:
@@ -182,4 +184,37 @@ def _others() -> list[Variant]:
             "resnet18-cifar10",
         )
     )
+    variants += [
+        variant(
+            "pix2pixhd",
+            f"36x{side}x{2 * side}",
+            Plain(articles.Pix2PixHd, ((36, side, 2 * side), (3, side, 2 * side))),
+            "image",
+            "tensor",
+        )
+        for side in (512, 1024)
+    ]
+    variants += [
+        variant(
+            "stylegan2",
+            f"3x{side}x{side}",
+            Plain(partial(articles.StyleGan2, side), ((3, side, side),)),
+            "image",
+            "image",
+            "stylegan",
+        )
+        for side in (256, 512, 1024)
+    ]
+    variants += [
+        variant(name, f"seq:{n}", Plain(make, ((n,), (n,)), numbers=(0, 1)), "sequence", "tokens", *aliases)
+        for name, make, *aliases in (
+            ("convs2s", articles.ConvS2s, "fconv"),
+            ("unsupmt", articles.UnsupervisedMt, "xlm-unsupmt"),
+        )
+        for n in (50, 25)
+    ]
+    variants += [
+        variant("mt-dnn", f"seq:{n}", Plain(articles.MtDnn, ((n,),), numbers=(0,)), "sequence", "tokens")
+        for n in (128, 384)
+    ]
     return variants

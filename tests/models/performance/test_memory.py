@@ -25,6 +25,7 @@ from advisor.models.performance.memory.table import (
     facts_row,
     table_of,
 )
+from advisor.models.performance.network_table import network_table
 from advisor.models.performance.own_networks import AnchoredMemory, peaks_of
 
 pytestmark = pytest.mark.vector
@@ -316,3 +317,39 @@ def test_a_larger_batch_never_needs_less():
 
 def test_without_a_peak_nothing_is_known():
     assert needed(peaks_of([observed_peak()]), 64) == 0
+
+
+@pytest.mark.parametrize(
+    ("network", "size", "optimizer", "fits", "crashed"),
+    [
+        ("pix2pixhd", "36x1024x2048", Optimizer.ADAM, {24: 1, 48: 2}, {11: 1, 24: 2}),
+        (
+            "maskrcnn_resnet50_fpn",
+            "3x800x1333",
+            Optimizer.MOMENTUM,
+            {6: 1, 8: 2, 24: 8, 48: 16},
+            {11: 8, 24: 16},
+        ),
+        ("timm/nasnetalarge", "3x331x331", Optimizer.MOMENTUM, {11: 8, 24: 16}, {8: 16, 11: 32}),
+    ],
+)
+def test_lambda_s_largest_batches_of_2020_are_not_contradicted(network, size, optimizer, fits, crashed):
+    """Batches by a card's GiB; Mask R-CNN's backbone was twice as deep, NASNet ran in TensorFlow."""
+    profile = bundled_profile(network, size)
+
+    def verdict(gib, batch):
+        step = Conditions(task=Task.TRAINING, batch_size=batch, optimizer=optimizer)
+        return gpu_peak(profile, step).verdict(1024 * gib)
+
+    assert Verdict.DOES_NOT_FIT not in {verdict(*entry) for entry in fits.items()}
+    assert Verdict.FITS not in {verdict(*entry) for entry in crashed.items()}
+
+
+@pytest.mark.parametrize(
+    ("network", "millions"),
+    [("stylegan2", (58, 60)), ("pix2pixhd", (201, 202)), ("convs2s", (195, 225)), ("mt-dnn", (110, 120))],
+)
+def test_networks_of_the_articles_are_as_large_as_their_papers_say(network, millions):
+    """StyleGAN2 30 and 29, pix2pixHD 182.5 with 5.6 and VGG's 13, BERT base with a head."""
+    low, high = millions
+    assert low < network_table().find(network).parameters / 1e6 < high
