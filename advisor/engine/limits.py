@@ -361,10 +361,13 @@ def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integer
     chosen, best = good[first], ranks[first]
     if not request.ranks_by_price:
         return chosen  # at the batch that makes its samples, or its run, cheapest
-    if not request.is_sure:  # a smaller batch may not cost more misses
-        most = np.full(len(table.names), np.inf)
+    if not request.is_sure:  # a smaller batch may not cost more misses, nor what makes a type safe
+        chances = lowest_chances(aims(request, table.take(good)), request.confidence, len(good))
+        most, least = np.full(len(table.names), np.inf), np.zeros(len(table.names))
         most[table.kind[chosen]] = _SAME_RANK * best
-        good = good[ranks <= most[table.kind[good]]]
+        least[table.kind[chosen]] = np.where(chances[first] >= request.confidence, request.confidence, 0.0)
+        kind = table.kind[good]
+        good = good[(ranks <= most[kind]) & (chances >= least[kind])]
     return good_batches(table, good, chosen)
 
 
