@@ -32,7 +32,7 @@ from advisor.engine.single import compare_instances, on_gpu, predict_instance
 from advisor.engine.tasks.network import NetworkTask
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.naming import other_names
+from advisor.naming import asked_of, other_names
 from advisor.questions import settled
 from advisor.questions.network import Compare, NetworkQuestion, Predict, Recommend
 from advisor.questions.settled import instance_named
@@ -40,7 +40,9 @@ from advisor.questions.values import GpuFilter
 from advisor.render.document import recommendation_document
 from advisor.render.explaining import explanation_document, explanation_text
 from advisor.render.export import export
+from advisor.render.records import rate_unit
 from advisor.render.text import wrapped
+from advisor.render.views.brief import brief_text
 from advisor.render.views.compare import (
     COLUMNS,
     comparison_document,
@@ -137,6 +139,10 @@ def _answer(
         return recommendation_document(result, sources, explanation, every_rejected=every)
 
     def text(specs: int | None = None) -> str:
+        whole = question.explain or every or question.pareto or question.live or specs is not None
+        if result.chosen is not None and not whole:
+            asked = asked_of(result.request, result.chosen.workload, rate_unit(result.request.dataset))
+            return brief_text(result, str(asked), document())
         shown = recommendation_text(result, sources, all_rejected=every, specs=specs)
         return shown + _explanation_lines(explained)
 

@@ -46,9 +46,15 @@ from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.export.serving import export_serving
 from advisor.render.language_document import generation_document
+from advisor.render.views.brief import brief_text
 from advisor.render.views.compare import SERVING_COLUMNS, serving_comparison_document, serving_comparison_text
 from advisor.render.views.memory import serving_memory_document, serving_memory_text
-from advisor.render.views.serving import generation_text, serving_prediction_document, serving_prediction_text
+from advisor.render.views.serving import (
+    asked_text,
+    generation_text,
+    serving_prediction_document,
+    serving_prediction_text,
+)
 
 if TYPE_CHECKING:
     from advisor.models.language.deployments import GpuFacts
@@ -108,10 +114,17 @@ def recommended(catalog: Catalog, question: RecommendGeneration, *, today: date 
     context = LanguageContext(catalog, bundled_serving_predictor())
     result, sources = serving_recommended(context, question, today=today), sources_of(context, question)
     every = question.explain_rejected
+    document = partial(generation_document, result, sources, every_rejected=every)
+
+    def text(specs: int | None = None) -> str:
+        if result.chosen is None or question.explain or every or specs is not None:
+            return generation_text(result, sources, all_rejected=every, specs=specs)
+        return brief_text(result, asked_text(result.request, result.chosen), document())
+
     return Recommended(
         result=result,
-        message_document=partial(generation_document, result, sources, every_rejected=every),
-        text=lambda specs=None: generation_text(result, sources, all_rejected=every, specs=specs),
+        message_document=document,
+        text=text,
         no_offer=partial(unmet, result, described),
         start_file=partial(_start_file, result, question),
     )

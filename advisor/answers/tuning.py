@@ -28,8 +28,9 @@ from advisor.questions.settled import instance_named, language_model_of, settled
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.language_document import finetuning_document
+from advisor.render.views.brief import brief_text
 from advisor.render.views.memory import tuning_memory_document, tuning_memory_text
-from advisor.render.views.tuning import finetuning_text, tuning_document, tuning_text
+from advisor.render.views.tuning import asked_text, finetuning_text, tuning_document, tuning_text
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel
@@ -58,10 +59,17 @@ def recommended(catalog: Catalog, question: RecommendFinetuning, *, today: date 
     """The instance that tunes as the question wants it for the least money."""
     result, sources = tuning_recommended(catalog, question, today=today), _sources(catalog)
     every = question.explain_rejected
+    document = partial(finetuning_document, result, sources, every_rejected=every)
+
+    def text(specs: int | None = None) -> str:
+        if result.chosen is None or question.explain or every or specs is not None:
+            return finetuning_text(result, sources, all_rejected=every, specs=specs)
+        return brief_text(result, asked_text(result.request, result.chosen), document())
+
     return Recommended(
         result=result,
-        message_document=partial(finetuning_document, result, sources, every_rejected=every),
-        text=lambda specs=None: finetuning_text(result, sources, all_rejected=every, specs=specs),
+        message_document=document,
+        text=text,
         no_offer=partial(unmet, result, described),
         start_file=_no_start_file,
     )

@@ -58,7 +58,7 @@ def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: 
 
 def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | None) -> None:
     """Refuses an option that another one makes meaningless; it is never ignored."""
-    explains = isinstance(question, Recommend) and question.explain
+    explains = question.explain
     if export_to is not None:
         given = {
             "output": _is_given("output"),

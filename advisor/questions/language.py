@@ -21,6 +21,7 @@ from advisor.questions.fields import Choice, File, Files, KnownOrPath, Names, Te
 from advisor.questions.numbers import RATE, Number, Share
 from advisor.questions.question import ask
 from advisor.questions.spec import (
+    EXPLAIN,
     GPU,
     HARDWARE,
     MAX_COST,
@@ -345,10 +346,11 @@ class RecommendGeneration(ServingQuestion):
 
     asks = (
         *(*_OF_LOAD, "target_output_tokens_per_second", "max_ttft_ms", "max_tpot_ms", "max_e2e_seconds"),
-        *("context_tokens", "max_ready_seconds", "max_count", *OF_PLACE, *OF_HARDWARE),
+        *("context_tokens", "max_ready_seconds", "max_count", "explain", *OF_PLACE, *OF_HARDWARE),
     )
 
     market: Market | None = RANKED_MARKET
+    explain: bool = EXPLAIN._replace(where="cli")
 
 
 class PredictGeneration(ServingQuestion):
@@ -445,11 +447,12 @@ class RecommendFinetuning(TuningQuestion):
     """The question of `advisor recommend --task finetuning`."""
 
     asks = (
-        *(*_OF_TUNING_RUN, "max_hours", "max_run_usd", "target_tokens_per_second"),
+        *(*_OF_TUNING_RUN, "max_hours", "max_run_usd", "target_tokens_per_second", "explain"),
         *(*OF_PLACE, *OF_HARDWARE),
     )
 
     market: Market | None = RANKED_MARKET
+    explain: bool = EXPLAIN._replace(where="cli")
 
 
 class PredictFinetuning(TuningQuestion):

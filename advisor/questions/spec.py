@@ -77,7 +77,8 @@ MEMORY: Any = _hardware(
     usual="any",
 )
 EXPLAIN: Any = ask(
-    "Show what limits the rate, what more of each resource adds, and how far this is from anything measured.",
+    "Show all of the answer: every fact, alternative and assumption; of a network also what limits the rate, "
+    "what more of each resource adds, and how far this is from anything measured.",
     Flag(),
     section=ANSWER,
     default=False,

@@ -68,7 +68,9 @@ def beside(title: str, lines: Sequence[str]) -> list[str]:
 
 def folded(title: str, sentences: Iterable[str]) -> list[str]:
     """A title with a folded paragraph a sentence beside it; nothing without sentences."""
-    lines = [line for text in sentences for line in textwrap.wrap(text, WIDTH - INDENT)]
+    lines = [
+        line for text in sentences for line in textwrap.wrap(text, WIDTH - INDENT, break_on_hyphens=False)
+    ]
     return beside(title, lines) if lines else []
 
 
@@ -217,11 +219,11 @@ def short_order(disk: Mapping[str, Any]) -> str:
 _UNFOLDED = ("has", "terms")
 
 
-def fact_lines(facts: Iterable[tuple[Message, Message | str]]) -> list[str]:
+def fact_lines(facts: Iterable[tuple[Message | str, Message | str]]) -> list[str]:
     """The lines of each fact."""
     lines: list[str] = []
     for title, text in facts:
-        in_one = title.text in _UNFOLDED
+        in_one = isinstance(title, Message) and title.text in _UNFOLDED
         lines += [fact(str(title), str(text))] if in_one else folded(str(title), [str(text)])
     return lines
 

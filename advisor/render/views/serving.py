@@ -151,15 +151,17 @@ def _chosen_lines(candidate: GenerationCandidate, request: ServingQuestion, sour
     return [
         *textwrap.wrap(basis, WIDTH),
         *spec_lines(spec, request),
-        *folded("for", [_asked_text(request, candidate)]),
+        *folded("for", [asked_text(request, candidate, longest=True)]),
         *fact_lines(serving_facts(generation_block(candidate, request.confidence, sources))),
         *folded("bound by", [BINDS[candidate.binds]]),
     ]
 
 
-def _asked_text(request: ServingQuestion, candidate: GenerationCandidate) -> str:
+def asked_text(request: ServingQuestion, candidate: GenerationCandidate, *, longest: bool = False) -> str:
+    """'Qwen/Qwen3-8B generation, 1,155 tokens in, 211 out, 40 users'."""
     lengths = f"{request.input_tokens:,.0f} tokens in, {request.output_tokens:,.0f} out"
-    parts = [f"{candidate.model} generation, {lengths} (up to {request.longest_tokens:,} together)"]
+    most = f" (up to {request.longest_tokens:,} together)" if longest else ""
+    parts = [f"{candidate.model} generation, {lengths}{most}"]
     if request.target_output_tokens_per_second is not None:
         target = format_target(request.target_output_tokens_per_second)
         parts.append(f"at least {target} output tokens/s")

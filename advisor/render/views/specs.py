@@ -54,7 +54,7 @@ def _capital(title: str) -> str:
 def network_facts(spec: Record, request: Record, *, efa: bool = False) -> list[Fact]:
     """Its hardware, its rate, latency, run and cost; no record says whether its network is `efa`."""
     confidence, price = spec["predicted"]["confidence"], spec["price"] or {}
-    facts: list[Fact] = [(Message("has"), _machine(spec, decodes=True)), *_rate_facts(spec, efa=efa)]
+    facts: list[Fact] = [(Message("has"), machine_message(spec, decodes=True)), *_rate_facts(spec, efa=efa)]
     if spec.get("latency"):
         facts.append((Message("latency"), _latency(spec["latency"], confidence)))
     facts += _run_facts(spec, request, confidence)
@@ -111,7 +111,7 @@ def _run_facts(spec: Record, request: Record, confidence: float) -> Iterator[Fac
         yield Message("run costs"), _run_cost(run, confidence)
 
 
-def _machine(spec: Record, *, decodes: bool) -> Message:
+def machine_message(spec: Record, *, decodes: bool) -> Message:
     """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM'; how fast they are where it `decodes` samples."""
     gpu, cores = spec["gpu"], [counted_message("core", spec["physical_cores"])]
     cores += [Message("arm64")] if spec["cpu_architecture"] == "arm64" else []
@@ -221,7 +221,7 @@ def serving_facts(spec: Record) -> list[Fact]:
         per_user = request_takes
     cost = spec["cost"]
     facts: list[Fact] = [
-        (Message("has"), _machine(spec, decodes=False)),
+        (Message("has"), machine_message(spec, decodes=False)),
         (Message("runs"), _served_by(serving, each=spec.get("count", 1) > 1)),
         (
             Message("throughput"),
@@ -339,7 +339,7 @@ def tuning_facts(spec: Record, *, sharded: bool | None = None) -> list[Fact]:
     if run["usd"]:
         hours = Message("{hours}; costs {usd}", hours=hours, usd=_run_cost(run, confidence))
     return [
-        (Message("has"), _machine(spec, decodes=False)),
+        (Message("has"), machine_message(spec, decodes=False)),
         (Message("runs"), _tuned_by(tuning, predicted["gpus_used"], sharded)),
         (Message("throughput"), interval_message(predicted["throughput"], "tokens/s", confidence)),
         (Message("GPU memory"), takes),

@@ -108,12 +108,13 @@ def _chosen_lines(candidate: FineTuningCandidate, request: TuningQuestion, sourc
     return [
         *textwrap.wrap(basis, WIDTH),
         *spec_lines(spec, request),
-        *folded("for", [_asked_text(request, candidate)]),
+        *folded("for", [asked_text(request, candidate)]),
         *fact_lines(facts),
     ]
 
 
-def _asked_text(request: TuningQuestion, candidate: FineTuningCandidate) -> str:
+def asked_text(request: TuningQuestion, candidate: FineTuningCandidate) -> str:
+    """'Qwen/Qwen3-8B finetuning (qlora), 50 million tokens in sequences of 2,048'."""
     parts = [
         f"{candidate.model} finetuning ({candidate.method}), {format_count(request.tokens)} tokens "
         f"in sequences of {request.sequence:,}"
