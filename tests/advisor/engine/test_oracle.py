@@ -101,6 +101,8 @@ def check(world, request, seed, model=MODEL):
     assert costs <= least * slack(request), point
     if answer and answer.safe:
         assert answer.safe == answer_of(world, sure(request), model).chosen
+        # At another batch size the chosen spec is no other one.
+        assert answer.safe.spec != answer.chosen.spec or not request.ranks_by_price
     if answer:
         assert all(keeps(truth, request, candidate) for candidate in answer.ranked)
         reasons_are_true(truth, answer)
