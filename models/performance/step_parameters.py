@@ -48,7 +48,7 @@ _EFFICIENCY = {
     "attention_masked": 0.3,
     "upsample": 0.04,
 }
-_COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 14, 11, 3, 7, 4
+_COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 14, 11, 3, 8, 4
 # The last size of depthwise filters, of more than 7x7.
 _LARGER = 3
 _WIDE, _USUAL, _NARROW, _SMALL = 0.3, 0.2, 0.15, 0.1
@@ -388,7 +388,13 @@ def _offset_names(how: Conditions) -> list[tuple[str, Prior]]:
         names.append((f"era/{how.era}", Prior(0.0, 0.07)))
     if how.stack != "eager":
         names.append((f"stack/{how.stack}", Prior(0.0, 0.2)))
+    if how.stack == "compile" and how.precision != "fp32":
+        names.append(("stack/compile/16", _OF_COMPILED_16_BITS))
     return names
+
+
+# PyTorch 2.0's announcement: 163 networks on an A100 gained 21 % in fp32 and 51 % in AMP.
+_OF_COMPILED_16_BITS = Prior(-0.2, 0.2)
 
 
 def script_bits(precision: str) -> str:

@@ -56,6 +56,8 @@ _ANY_NETWORK_SIGMA, _ANY_GPU_SIGMA = 2.0, 0.25
 _SAME_CARD = 0.02
 # Seconds of a step of which nothing is known.
 _NO_TIME = 1e-9
+# Scripts are few: what is known of a cell tells them apart less than they differ.
+SCRIPT_REGIME = "script"
 # A step of which launching is a larger share takes as long as the host makes it.
 _LAUNCHING = 0.3
 # More standard deviations than this, and an observation contradicts what else is known.
@@ -120,9 +122,9 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     """Posterior, likeness of networks, and how standardised residuals of held-out rows lie.
 
     `quantiles` holds sorted residuals by group, as `known/known` for (network seen?) x (GPU seen in that
-    precision?), and by group and `regime`. `networks` ("resnet50/training"), `gpus` ("T4/amp") and `cells`
-    ("resnet50/training/amp/T4") were measured with PyTorch. `own` are a user's cells, `probed` GPUs whose
-    layers a user timed, `id` stands for the file that all of it was read from.
+    precision?), by group and `regime`, and of all scripts. `networks` ("resnet50/training"), `gpus`
+    ("T4/amp") and `cells` ("resnet50/training/amp/T4") were measured with PyTorch. `own` are a user's cells,
+    `probed` GPUs whose layers a user timed, `id` stands for the file that all of it was read from.
     """
 
     posterior: Posterior
@@ -214,7 +216,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         self, workload: Workload, gpu: Gpu, facts: NetworkFacts, regime: str, confidence: float
     ) -> _Standing:
         group = self.group(workload, gpu, facts)
-        by = multipliers(self.quantiles.get(f"{group}/{regime}", ()), confidence)
+        alike = SCRIPT_REGIME if regime == SCRIPT_REGIME else f"{group}/{regime}"
+        by = multipliers(self.quantiles.get(alike, ()), confidence)
         if not by.calibrated:
             by = multipliers(self.quantiles.get(group, ()), confidence)
         origin = self.provenance(workload, gpu, facts)
@@ -493,7 +496,7 @@ def regime(script: bool, era: str, launching: float) -> str:
     """What the error of a step depends on beside what is known of it: whether it is a script's, how old
     its software is, and whether launching kernels is `launching` of it, a large share."""
     if script:
-        return "script"
+        return SCRIPT_REGIME
     return f"{'old' if era else 'today'}/{'launching' if launching > _LAUNCHING else 'computing'}"
 
 

@@ -22,6 +22,7 @@ from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
 from advisor.models.performance.step_times import (
     ROW_SIGMA,
+    SCRIPT_REGIME,
     StepTimes,
     arithmetic_of,
     chip,
@@ -180,7 +181,8 @@ def held_out_residuals(
                 residuals = standardised(times, test)
                 result[name] += residuals
                 for residual in residuals:
-                    result[f"{name}/{residual.regime}"].append(residual)
+                    is_script = residual.regime == SCRIPT_REGIME
+                    result[SCRIPT_REGIME if is_script else f"{name}/{residual.regime}"].append(residual)
         sys.stderr.write(f"fold {fold + 1} of {_FOLDS} of the held-out rows\n")
     return result
 

@@ -201,7 +201,7 @@ def test_the_doubt_is_that_of_rows_held_out_alike(network, gpu, group):
 
 def test_bounds_are_as_wide_as_those_of_steps_of_one_regime():
     """Scripts, today's steps and old ones, on the GPU's or on the host's time; else of all alike."""
-    spread = {"cell": 8.0, "cell/script": 4.0, "cell/today/computing": 1.0, "cell/old/computing": 2.0}
+    spread = {"cell": 8.0, "script": 4.0, "cell/today/computing": 1.0, "cell/old/computing": 2.0}
     times = replace(TIMES, quantiles={name: (-size,) * 9 + (size,) * 9 for name, size in spread.items()})
 
     def lower(**changes):
