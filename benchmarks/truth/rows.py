@@ -20,8 +20,8 @@ from advisor.infra.build.fitting.observations import (
     measured_conditions,
     ranks_of,
 )
-from advisor.infra.build.performance_sources.naming import gpu_of, named, precision_of, stack_of
-from benchmarks.truth.peaks import measured_mib
+from advisor.infra.build.performance_sources.naming import batch_of, gpu_of, named, precision_of, stack_of
+from benchmarks.truth.peaks import counts_in, measured_mib
 
 # PyTorch's own ways to run a network; what another library makes of one is no PyTorch rate.
 ASKED = {"eager": "eager", "torchscript": "eager", "ngc": "eager", "compile": "compile"}
@@ -33,7 +33,8 @@ class Row(Struct, frozen=True):
     """One measured step (`seconds`) or peak (`memory_mib`), each None where it is not told.
 
     `batch_size` is a GPU's, in samples of the network; `input` is the table's word or ''.
-    `software` is what ran it: versions, kinds of attention; `conditions` what it did and how it was timed.
+    `software` is what ran it: versions, kinds of attention; `conditions` what it did and how it was timed;
+    `counts` what its notes say that its peak counts, as `benchmarks.truth.peaks` reads them.
     """
 
     source: str
@@ -50,6 +51,7 @@ class Row(Struct, frozen=True):
     memory_mib: float | None
     software: str = ""
     conditions: tuple[tuple[str, Any], ...] = ()
+    counts: str = ""
 
     @property
     def samples_per_second(self) -> float:
@@ -118,6 +120,7 @@ def _raw(record: Mapping[str, str], batch: float) -> Row | str:
     if re.search("SUSPECT|unusable|Percentiles|mol/ms|tok/s", notes):
         return "the source's own notes doubt it"
     name = named(source, record.get("network", ""), record.get("input", "").strip(), record.get("task", ""))
+    batch = batch_of(source, record.get("network", ""), record.get("task", ""), batch)
     step, rate = _number(record.get("step_ms")), _number(record.get("samples_per_second"))
     seconds = step / 1e3 if step else batch * ranks_of(record) / rate if rate else None
     last = f"{notes} {record.get('memory_format', '')}"
@@ -139,6 +142,7 @@ def _raw(record: Mapping[str, str], batch: float) -> Row | str:
             memory_mib=None if "TRAINING peak" in notes else _memory(record),
             software=_software(record),
             conditions=tuple(measured_conditions({**record, "variant": _variant(record)}).items()),
+            counts=counts_in(notes),
         )
     )
 

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.infra.build.performance_sources import observations
+from advisor.models.performance.memory.peak import bundled_peak_model
 from benchmarks.truth import gains
 from benchmarks.truth.__main__ import main, truth
 from benchmarks.truth.asking import Answer, ScoredModel, is_gpu_bound
@@ -67,6 +68,8 @@ def test_a_peak_is_asked_as_its_source_counts_it():
     of_driver = peak(peak_memory_mib="9000")[1].median
     tensors = peak(source="detectron2", peak_memory_mib="9000")[1].median
     assert 1000 < of_driver - tensors < 6000
+    noted = peak(peak_memory_mib="9000", notes="torch.cuda.max_memory_reserved")[1].median
+    assert of_driver - noted == pytest.approx(bundled_peak_model().context_mib)
     assert peak(source="hf-transformers-docs", peak_memory_mib="1048.576")[0] == pytest.approx(1000)
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from msgspec import Struct
 
 from advisor.infra.build.performance_sources.files import find_source
-from advisor.infra.build.performance_sources.naming import gpu_of, named, precision_of, stack_of
+from advisor.infra.build.performance_sources.naming import batch_of, gpu_of, named, precision_of, stack_of
 
 _APACHE = "Apache-2.0"
 
@@ -180,8 +180,8 @@ def _table(rows: pd.DataFrame, rules: Rules, name: str, left_out: dict[str, int]
     dropped = rules.left_out(rows)
     left_out[name] = int(dropped.sum())
     rows = rows[~dropped].reset_index(drop=True)
-    # Its SSDs train on 8 images a GPU, which the table's head says of none.
-    rows.loc[(rows.source == "mmdetection-v1") & _has(rows, "^SSD", "network"), "batch_size"] = 8
+    said = zip(rows.source, rows.network, rows.task, rows.batch_size, strict=True)
+    rows["batch_size"] = [batch_of(*each) for each in said]
     if rules.large_batch:
         rows["batch_size"] = rows.batch_size.fillna(rules.large_batch)
     names = [
