@@ -300,7 +300,7 @@ def stored_as(dataset: DatasetProfile, storage_format: str) -> DatasetProfile:
 
 def _usual(facts: NetworkFacts) -> str:
     if facts.data is not DataKind.IMAGE:
-        return _USUAL[facts.data]
+        return "ptb" if "ptb" in facts.name else _USUAL[facts.data]
     if facts.pixels <= _SMALL_PIXELS:
         return "cifar10"
     return "coco" if _DETECTORS.search(facts.family) else "imagenet"

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from advisor.domain import ANY, IMAGENET, Range
 from advisor.errors import UsageError
+from advisor.models.performance.networks import bundled_networks
 from advisor.quantities import parse_positive, parse_range
 from advisor.questions.listings import HardwareFilter
 from advisor.questions.reading import from_texts, texts_of
-from advisor.questions.values import GpuFilter, stored_as
+from advisor.questions.values import GpuFilter, dataset_for, stored_as
 from advisor.units import format_range
 
 
@@ -106,3 +107,9 @@ def test_a_named_data_set_is_taken_in_another_format():
     assert stored_as(IMAGENET, "files") == IMAGENET
     with pytest.raises(UsageError, match="is lmdb already"):
         stored_as(lmdb, "tar")
+
+
+def test_a_language_model_of_the_penn_treebank_reads_that():
+    networks = bundled_networks()
+    assert dataset_for(None, networks["lstm_ptb_medium"]).name == "ptb"
+    assert dataset_for(None, networks["bert-base-uncased"]).name == "tokens"
