@@ -56,7 +56,7 @@ def measured(monkeypatch):
             pass
 
     fake = Fake()
-    monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda: fake)
+    monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda _measure: fake)
     return fake
 
 

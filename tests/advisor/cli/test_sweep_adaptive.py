@@ -93,7 +93,7 @@ class Executor:
 @pytest.fixture
 def grid(monkeypatch, tmp_path):
     """A grid over a few images, and an executor that measures nothing."""
-    monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", Executor)
+    monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda _measure: Executor())
     folder = tmp_path / "images"
     folder.mkdir()
     write_samples(folder, range(8), seed=0)
@@ -133,7 +133,7 @@ def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(said, g
         measurement(trial=trial, status=Status.FAILED, step_seconds=(), reason="no such device")
         for trial in trials
     )
-    monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda: failed)
+    monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda _measure: failed)
     question = ("run", *map(str, grid), "--budget", "2trials", "--executor", "process")
     err = said("sweep", *question, code=1)
     assert "no such device" in err

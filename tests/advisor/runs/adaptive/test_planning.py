@@ -172,7 +172,7 @@ class _Fake:
 def fake(truth, monkeypatch):
     """What executes the trials; it notes which it was given."""
     fake = _Fake(truth)
-    monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda: fake)
+    monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda _measure: fake)
     return fake
 
 
