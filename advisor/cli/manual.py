@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from advisor.cli.main import cli
+from advisor.cli.questions import EVERY_OPTION
 
 # click: the lines of this paragraph stay as they are.
 _AS_IT_IS = "\b\n"
@@ -56,6 +57,7 @@ def escaped(text: str) -> str:
 def page_of(command: click.Command, context: click.Context) -> str:
     """The page of one command."""
     name, formatter = page_name(context), ManFormatter()
+    context.meta[EVERY_OPTION] = True
     about = command.get_short_help_str(limit=200)
     formatter.write(f'.TH "{name.upper()}" 1 "" "advisor {version("instance-sizing-advisor")}"\n')
     formatter.write(f".SH NAME\n{escaped(name)} \\- {escaped(about)}\n")

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -31,6 +33,20 @@ Q = TypeVar("Q", bound=Question)
 
 # A report explains anyway, and lists what was rejected as it sees fit.
 NOT_IN_REPORTS = ("explain", "explain_rejected")
+
+
+# The options that people use: of a command with many, `--help` lists these alone.
+_USUAL = frozenset(
+    {
+        *("task", "model", "instance", "target_throughput", "batch_size", "precision", "epochs", "max_hours"),
+        *("users", "max_ttft_ms", "max_tpot_ms", "input_tokens", "output_tokens", "tokens", "method"),
+        *("gpu_filter", "gpu", "cloud", "market", "max_price", "anchor", "output", "explain", "out"),
+        *("title", "formats"),
+    }
+)
+_MANY, _WIDEST, _LONG = 25, 30, 130
+# In a context's `meta`: whether all options are listed, and the words of the command line.
+EVERY_OPTION, _WORDS = f"{__name__}.every", f"{__name__}.words"
 
 
 class FieldType(click.ParamType[Any]):
@@ -80,10 +96,20 @@ class FieldOption(click.Option):
 
     section = "Options"
     by_task: Sequence[FieldOption] = ()
+    declared: Sequence[Field] = ()
+    kinds: ByTask[Any] | None = None
+
+    def of_task(self, task: str | None) -> FieldOption | None:
+        """The option as a task reads it, as networks do without a task; None where it is of other tasks."""
+        if self.kinds is None or self.name == "task":
+            return self
+        field = self.kinds.kind_of(task).fields.get(str(self.name))
+        return self.by_task[self.declared.index(field)] if field in self.declared else None
 
     def help_records(self, ctx: click.Context) -> list[tuple[str, tuple[str, str] | None]]:
         """Headings, each with what stands under it."""
-        return [(option.section, option.get_help_record(ctx)) for option in self.by_task or [self]]
+        records = [(option.section, option.get_help_record(ctx)) for option in self.by_task or [self]]
+        return list(dict.fromkeys(records))
 
 
 def _known(field: str) -> Iterable[str]:
@@ -101,10 +127,68 @@ def _known(field: str) -> Iterable[str]:
     return catalog.gpu_sheets if field == "gpu" else catalog.clouds
 
 
-def help_by_heading(command: click.Command, context: click.Context) -> dict[str, list[tuple[str, str]]]:
-    """The options of a command with their help, each heading where its first option stands."""
+def _task_in(context: click.Context) -> str | None:
+    """The task on the command line, before or after `--help`."""
+    words = context.meta.get(_WORDS, [])
+    named = [word.partition("=")[2] for word in words if word.startswith("--task=")]
+    after = [text for word, text in pairwise(words) if word == "--task"]
+    return next(iter(after + named), None)
+
+
+def _write_usual(
+    params: Sequence[click.Parameter], context: click.Context, formatter: click.HelpFormatter
+) -> None:
+    """A line or two for each option that people use, of the task on the command line or of networks."""
+    task, lines = _task_in(context), list[tuple[str, str]]()
+    for param in params:
+        shown = param.of_task(task) if isinstance(param, FieldOption) else param
+        record = shown.get_help_record(context) if shown and param.name in _USUAL else None
+        lines += [_shortened(*record)] if record else []
+    with formatter.section("Options that people use"):
+        formatter.write_dl(lines)
+    of_tasks = any(isinstance(param, FieldOption) and param.kinds for param in params)
+    other = "; `--task generation --help` is of language models" if of_tasks and task is None else ""
+    formatter.write_paragraph()
+    formatter.write_text(f"All {len(params)} options: --help-all{other}.")
+
+
+def _shortened(names: str, text: str) -> tuple[str, str]:
+    """An option and the first sentence of its help, with its choices where they are many."""
+    first, _, rest = text.partition(". ")
+    default = re.search(r"\[(default: [^;\]]*|required)", rest or first)
+    choices = re.search(r" \[(.*)\]$", names)
+    if choices and len(names) > _WIDEST:
+        names = f"{names[: choices.start()]} NAME"
+        first = choices[1].replace("|", ", ") if len(choices[1]) < _LONG / 2 else first
+    sentence = first.split("  [")[0].rstrip(".")
+    if len(sentence) > _LONG:
+        sentence = sentence.partition(": ")[0]
+    return names, f"{sentence} [{default[1]}]" if default else sentence
+
+
+def _tell_all(context: click.Context, _param: click.Parameter, given: bool) -> None:
+    if given:
+        context.meta[EVERY_OPTION] = True
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
+
+
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_tell_all,
+    help="Show every option and exit.",
+)
+
+
+def help_by_heading(
+    params: Sequence[click.Parameter], context: click.Context
+) -> dict[str, list[tuple[str, str]]]:
+    """Options with their help, each heading where its first option stands."""
     headings: dict[str, list[tuple[str, str]]] = {}
-    for param in command.get_params(context):
+    for param in params:
         records = [("Options", param.get_help_record(context))]
         if isinstance(param, FieldOption):
             records = param.help_records(context)
@@ -122,6 +206,7 @@ class SectionedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does, which keeps the last of a repeated option: lists are joined by commas."""
+        ctx.meta[_WORDS] = list(args)
         end = args.index("--") if "--" in args else len(args)
         own, lists, words = list[str](), dict[str, list[str]](), iter(args[:end])
         for word in words:
@@ -142,11 +227,20 @@ class SectionedCommand(click.Command):
         parser._long_opt |= parser._short_opt
         return parser
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """As click's, with `--help-all` where there are many."""
+        params = super().get_params(ctx)
+        return [*params, _HELP_ALL] if len(params) > _MANY else params
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options by their headings, then the commands of a group."""
-        for title, lines in help_by_heading(self, ctx).items():
-            with formatter.section(title):
-                formatter.write_dl(lines)
+        """The options by their headings, or those that people use; then the commands of a group."""
+        params = self.get_params(ctx)
+        if len(params) <= _MANY or ctx.meta.get(EVERY_OPTION):
+            for title, lines in help_by_heading(params, ctx).items():
+                with formatter.section(title):
+                    formatter.write_dl(lines)
+        else:
+            _write_usual(params, ctx, formatter)
         if isinstance(self, click.Group):
             self.format_commands(ctx, formatter)
 
@@ -209,7 +303,7 @@ def _option_by_task(kinds: ByTask[Any], name: str, *, required: bool) -> FieldOp
     declared = [field for field in kinds.declarations(name) if field.where != "http"]
     options = [_option(_without_default(field), required=False) for field in declared]
     option = options[0]
-    option.by_task = options
+    option.by_task, option.declared, option.kinds = options, declared, kinds
     option.is_eager = name == "task"
     option.required = required and name == "task" and declared[0].required
     if not option.is_flag:

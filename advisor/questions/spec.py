@@ -77,7 +77,7 @@ MEMORY: Any = _hardware(
     usual="any",
 )
 EXPLAIN: Any = ask(
-    "Show all of the answer: every fact, alternative and assumption; of a network also what limits the rate, "
+    "Show all of the answer: every fact, alternative and assumption. Of a network also what limits the rate, "
     "what more of each resource adds, and how far this is from anything measured.",
     Flag(),
     section=ANSWER,

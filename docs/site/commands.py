@@ -42,7 +42,7 @@ def _section(words: Words, command: click.Command) -> Iterator[str]:
     yield from _paragraphs(command.help or "")
     if not isinstance(command, click.Group):
         yield f"```\n{command.get_usage(context).removeprefix('Usage: ')}\n```\n"
-    for title, records in help_by_heading(command, context).items():
+    for title, records in help_by_heading(command.get_params(context), context).items():
         yield f"| {title} | meaning |\n| --- | --- |"
         yield from (f"| `{option}` | {_cell(text)} |" for option, text in records)
         yield ""

@@ -73,7 +73,7 @@ def test_a_damaged_model_is_named_with_the_way_out(said, tmp_path):
 
 def test_help_names_every_cloud_that_is_ranked(shown):
     ranked = {offer.instance.cloud for offer in CATALOG.offers(OfferQuery(cloud="any"))}
-    text = shown("recommend", "--help")
+    text = shown("recommend", "--help-all")
     named = " ".join(text.partition("--cloud ")[2].partition(" --region ")[0].split())
     assert ranked <= set(named.replace(",", "").split())
     assert [name for name in CATALOG.clouds if name not in CLOUD.help] == []
