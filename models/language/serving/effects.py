@@ -118,8 +118,16 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
         "experts": 0.4,
     },
     "attention": {"chip": 0.15, "engine": 0.15, "mla": 0.4},
-    "link": {"way": 0.4, "host": 0.6, "gpu": 0.14, "engine": 0.13},
-    "latency": {"way": 0.4, "host": 0.6, "chip": 0.1, "engine": 0.2, "era": 0.52, "version": 0.2},
+    "link": {"way": 0.4, "peer": 0.6, "host": 0.9, "gpu": 0.14, "engine": 0.13},
+    "latency": {
+        "way": 0.4,
+        "peer": 0.4,
+        "host": 0.9,
+        "chip": 0.1,
+        "engine": 0.2,
+        "era": 0.52,
+        "version": 0.2,
+    },
     "overhead": {"gpu": 0.06, "chip": 0.13, "eager": 0.8},
     "constant": {"engine": 0.25, "era": 0.26, "version": 0.1, "static": 0.4},
     "layer": {"engine": 0.2, "era": 0.33, "version": 0.12, "kernels": 0.18, "mixed": 0.4},
@@ -248,6 +256,7 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "mla": "mla" if model.mla else "",
         "mixed": "mixed" if model.mixed else "",
         "way": way,
+        "peer": _peer(gpu.name) if way == "pcie" else "",
         "model": shape_of(model),
         "source": "" if setting.source == REFERENCE_SOURCE else setting.source or UNNAMED,
         "load": setting.load if setting.load in ("static", "maximum") else "",
@@ -260,6 +269,12 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "host": "" if setting.source or way != "pcie" else cell,
     }
     return {kind: group for kind, group in groups.items() if group}
+
+
+def _peer(gpu: str) -> str:
+    """Cards by whether one reads another's memory over PCIe: GeForce's driver does not let it since 2018, nor
+    do the machines that clouds put the A10G into."""
+    return "none" if gpu == "A10G" or re.match(r"(RTX|GTX) \d{4}\b", gpu) else "server"
 
 
 def _chip(capability: float) -> str:
