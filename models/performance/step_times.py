@@ -217,6 +217,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     ) -> _Standing:
         group = self.group(workload, gpu, facts)
         alike = SCRIPT_REGIME if regime == SCRIPT_REGIME else f"{group}/{regime}"
+        if group == "known/known" and not self._is_published_card(gpu, workload.precision):
+            alike = group  # a card that the user alone measured is no surer than cards of any age
         by = multipliers(self.quantiles.get(alike, ()), confidence)
         if not by.calibrated:
             by = multipliers(self.quantiles.get(group, ()), confidence)
@@ -380,7 +382,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     def _knows_card(self, gpu: Gpu, precision: str) -> bool:
         """Whether anybody published rates of the card in that arithmetic, or the user measured as
         many networks on it as tell of others."""
-        if f"{chip(gpu.name)}/{arithmetic_of(precision)}" in self.gpus:
+        if self._is_published_card(gpu, precision):
             return True
         answer = {
             entry.network
@@ -388,6 +390,9 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             if entry.arithmetic == arithmetic_of(precision) and chip(entry.gpu) == chip(gpu.name)
         }
         return len(answer) >= _ENOUGH_NETWORKS
+
+    def _is_published_card(self, gpu: Gpu, precision: str) -> bool:
+        return f"{chip(gpu.name)}/{arithmetic_of(precision)}" in self.gpus
 
     def _deviation(self, facts: NetworkFacts, task: Task) -> tuple[float, float]:
         """The deviation of networks like this one; a known network teaches nothing more.
