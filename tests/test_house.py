@@ -14,10 +14,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
-LINES = {"advisor": 60_750, "models": 17_050, "sweeps": 18_700, "infra": 5_300, "infra/build": 14_000}
+LINES = {"advisor": 61_350, "models": 18_150, "sweeps": 18_850, "infra": 5_300, "infra/build": 14_500}
 FILES = 675
 DOCS_KILOBYTES = 200
-FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 103, 14
+FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 104, 14
 # Counts every function of the product that runs for one answer, its modules' bodies left out.
 TRACED = """
 import contextlib, io, json, sys

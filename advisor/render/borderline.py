@@ -20,6 +20,7 @@ from advisor.domain.decision import MISS_COST, AnyCandidate, Judged
 from advisor.messages import Message
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
+from advisor.questions.values import FORMATS
 from advisor.render.records import brief_block
 
 # A chance of a model is never certain.
@@ -156,7 +157,7 @@ def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
     """The command to type on an instance of the candidate's type: the question, made definite."""
     spec, dataset = candidate.spec, request.dataset.name
     instance, computes = spec.offer.instance, request.task is not Task.PREPROCESSING
-    images = request.dataset.kind is DataKind.IMAGE
+    images, stored = request.dataset.kind is DataKind.IMAGE, request.dataset.storage_format
     options = {
         "--task": request.task,
         "--model": request.network,
@@ -172,6 +173,7 @@ def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
         "--protocol": request.protocol,
         # Images of one's own lie in a folder; what has a name alone is a known data set.
         "--data" if "/" in dataset else "--dataset": dataset if request.dataset.is_read else None,
+        "--data-format": stored if stored in FORMATS and "/" not in dataset else None,
         "--confidence": f"{request.confidence:g}",
         "--cloud": instance.cloud,
         "--region": None if spec.offer.region == "us-east-1" else spec.offer.region,

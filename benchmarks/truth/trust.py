@@ -59,10 +59,16 @@ def tests() -> str:
     networks, language = NETWORKS.read_text(), LANGUAGE.read_text()
     alone = language.split("## By what is left out", 1)[1]
     trials = language.split("## After three trials", 1)[1]
+    kinds = (
+        ("over PCIe", "the same, over PCIe"),
+        ("mixtures", "the same, mixtures"),
+        ("few requests of a mixture in fp8", "the same, a mixture in fp8, 8 or fewer in flight"),
+    )
     rate, llm = "output tokens/s", "the language model, but three trials"
     rows = [
         *(("rate", words, _row(networks, name)) for words, name in _RATES),
         *((rate, words, _row(alone, name, rate)) for words, name in _LLM),
+        *((kind, words, _row(alone, name, figure)) for words, name in _LLM for kind, figure in kinds),
         (rate, llm, _row(trials, "the LLM", rate)),
         *(("tuning", words, _row(language, name, "all")) for words, name in _TUNING),
     ]

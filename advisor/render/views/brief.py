@@ -205,5 +205,9 @@ def _assumed(request: Record) -> str:
 
 def _written(value: Any) -> str:
     if isinstance(value, Mapping):
-        return str(value["name"])
+        return (
+            f"{value['name']} as {value['storage_format']}"
+            if value["kind"] == "image"
+            else str(value["name"])
+        )
     return value if isinstance(value, str) else f"{value:,.0f}"

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain.generation import LlmEngine
+from advisor.domain.generation import LlmEngine, LlmPrecision
 from advisor.errors import AdvisorError
 from advisor.infra.build.fitting.serving import fit_serving
 from advisor.infra.build.fitting.serving_rows import rows_of, version_of
@@ -18,6 +18,7 @@ from advisor.infra.build.language_sources.rows import ServingRow
 from advisor.models.language.configs import LanguageModel, bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu_facts
 from advisor.models.language.serving import ServingPredictor, ServingRates, bundled_serving_predictor
+from advisor.models.language.serving.predictor import FEW_IN_FLIGHT
 from advisor.models.language.serving.rates import sequences_held
 from advisor.models.language.serving.values import MeasuredValue
 from advisor.models.performance.step_times import chip
@@ -184,12 +185,21 @@ def groups_of(row: ServingRow) -> dict[str, str]:
         "gpus": str(row.tensor_parallel),
         "source": row.source,
         "in_flight": _class_of(row.concurrency),
+        "experts": _experts_of(row),
     }
 
 
 def _class_of(concurrency: float) -> str:
     edges = (1, 8, 32, 128)
     return next((f"to {edge}" for edge in edges if concurrency <= edge), "above, or unknown")
+
+
+def _experts_of(row: ServingRow) -> str:
+    model = model_of(row.model)
+    if model is None or not model.moe:
+        return "dense"
+    few = row.precision == LlmPrecision.FP8 and row.concurrency <= FEW_IN_FLIGHT
+    return "few requests of a mixture in fp8" if few else "other mixtures"
 
 
 @cache

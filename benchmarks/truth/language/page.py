@@ -72,12 +72,26 @@ class Line(NamedTuple):
 
 
 LINES = (
-    Line("time of a token, or rate", "step", aims={"model": (16, 11)}),
-    Line("the same, one GPU or NVLink", "step", "joined", "by NVLink, or one GPU", {"gpu": (15, 9.5)}),
-    Line("the same, over PCIe", "step", "joined", "by PCIe", {"gpu": (25, None)}),
+    Line("time of a token, or rate", "step"),
+    Line(
+        "the same, one GPU or NVLink",
+        "step",
+        "joined",
+        "by NVLink, or one GPU",
+        {"gpu": (12, 8), "model": (13, 8.5)},
+    ),
+    Line("the same, over PCIe", "step", "joined", "by PCIe", {"gpu": (28, 22), "model": (28, 22)}),
+    Line("the same, mixtures", "step", "experts", "other mixtures", {"gpu": (14, 10), "model": (14, 10)}),
+    Line(
+        "the same, a mixture in fp8, 8 or fewer in flight",
+        "step",
+        "experts",
+        "few requests of a mixture in fp8",
+        {"gpu": (14, 10), "model": (14, 10)},
+    ),
     Line("TPOT", "tpot"),
     Line("TTFT", "ttft"),
-    Line("TTFT, closed loops", "ttft", "kind", "closed", {"gpu": (28, 20), "model": (28, 20)}),
+    Line("TTFT, closed loops", "ttft", "kind", "closed", {"gpu": (26, 18), "model": (26, 18)}),
     Line("output tokens/s", "output_rate"),
     Line(
         "output tokens/s, closed loops", "output_rate", "kind", "closed", {"gpu": (14, 10), "model": (14, 10)}

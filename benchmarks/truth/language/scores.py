@@ -12,7 +12,7 @@ from benchmarks.truth.scores import quantile
 
 # `step` is the figure that every row has: the time of a token where it was measured, else the rate.
 QUANTITIES = ("step", "tpot", "ttft", "output_rate")
-BY = ("kind", "joined", "gpus", "gpu", "model", "engine", "precision", "source", "in_flight")
+BY = ("kind", "joined", "gpus", "gpu", "model", "engine", "precision", "source", "in_flight", "experts")
 
 
 class Bounds(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.domain import Withheld
+from advisor.domain.generation import Link, LlmPrecision
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers, variances
 from advisor.models.language.deployments import Deployment, ServingObservation, Traffic, unmeasured_parts
@@ -41,6 +42,8 @@ _MIXED = Message(
 # Whether rows of the GPU and of the model were in the fit.
 _KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model", (False, False): "both"}
 
+# So few requests in flight are bound by other constants than many.
+FEW_IN_FLIGHT = 8
 # What was withheld in the test that is like a deployment, by the evidence behind it.
 _WITHHELD = {
     "tried": "the language model, but three trials",
@@ -80,10 +83,16 @@ class ServingPredictor(Gaussian, frozen=True):
             for entry in deployments
         ]
 
-    def withheld(self, deployment: Deployment) -> Withheld:
-        """The test whose withheld truth is most like a deployment."""
-        what = _WITHHELD[self.known([deployment])[0]]
-        return withheld_tests()["output tokens/s", what]
+    def withheld(self, deployment: Deployment, in_flight: float) -> Withheld:
+        """The test whose withheld truth is most like a deployment with so many requests in flight."""
+        what, tests = _WITHHELD[self.known([deployment])[0]], withheld_tests()
+        special = ""
+        if deployment.model.moe:
+            few = deployment.precision == LlmPrecision.FP8 and in_flight <= FEW_IN_FLIGHT
+            special = "few requests of a mixture in fp8" if few else "mixtures"
+        if deployment.link == Link.PCIE:
+            special = "over PCIe"
+        return tests.get((special, what)) or tests["output tokens/s", what]
 
     def unmeasured(self, deployment: Deployment) -> tuple[Message, ...]:
         """The features of a deployment that no measured row and no trial of the user has, in words."""

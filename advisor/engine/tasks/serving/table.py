@@ -111,7 +111,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             calibrated=bool(rates.calibrated),
             extrapolation=predictor.unmeasured(deployment),
             notes=option.notes,
-            withheld=predictor.withheld(deployment),
+            withheld=predictor.withheld(deployment, float(rates.concurrency)),
         )
 
 

@@ -40,7 +40,7 @@ class Physical:
         """Physics is of every GPU."""
         return ()
 
-    def withheld(self, deployment: Deployment) -> None:
+    def withheld(self, deployment: Deployment, in_flight: float) -> None:
         """Nothing was kept from physics."""
 
     def closed_loop(
