@@ -44,7 +44,7 @@ def test_everything_else_stands_under_explain(shown):
 def test_help_is_one_screen_of_what_people_use(shown, words):
     text = shown("recommend", *words.split(), "--help")
     assert len(text.splitlines()) <= 45
-    assert ("--users" in text) == ("generation" in words)
+    assert ("--users NUMBER" in text) == ("generation" in words)
     assert "--max-price" in text
     everything = shown("recommend", "--help-all")
     assert all(line in everything for line in ("--users", "--tensor-parallel", "--max-first-epoch-hours"))

@@ -148,7 +148,7 @@ def test_what_it_stands_on_is_told(old, new):
     text = difference_text(changes)
     assert "the catalogue: 2026-07-20 -> 2026-12-01" in text
     assert "-> abc (fitted on 60 trials)" in text
-    assert "the measurements (15): other content than before" in text
+    assert "the measurements (30): other content than before" in text
 
 
 def test_measurements_are_told_only_where_both_sides_looked(old, new):
