@@ -223,7 +223,8 @@ def sustained_rate(
     first minute is theirs, unless the run had one before them that does not count. The last one
     is left out where it has fewer than six steps or 30 s, and then a first one that counts too.
     """
-    if not first_minute:
+    counts = not first_minute
+    if counts:
         split = sum(end <= MINUTE_SECONDS for end in itertools.accumulate(step_seconds))
         whole, step_seconds = step_seconds, step_seconds[split:]
         if split < _FEWEST_STEPS or not _lasts(step_seconds):
@@ -233,7 +234,7 @@ def sustained_rate(
     left = sum(step_seconds) - MINUTE_SECONDS
     begin = sum(end <= left for end in itertools.accumulate(step_seconds))
     if not _lasts(last := step_seconds[begin:]):
-        return rates
+        return {} if counts else rates
     return rates | {
         "sustained_samples_per_second": samples_per_step / mean_step_seconds(last),
         "sustained_over_seconds": sum(last),

@@ -82,11 +82,11 @@ def brief_blocks(asked: str, document: Record, t: Texts) -> Iterator[tuple[int, 
     titles = ("or take", "")
     for title, other in zip(titles, _of_other_kinds(spec, document["alternatives"]), strict=False):
         yield (_NEEDED if title else 1), Facts([(title, _other(other, document, t))])
-    yield 4, Facts([("assumed", _assumed(request))])
+    yield 3, Facts([("assumed", _assumed(request))])
     # The risk counts what lies outside of what was measured.
     beside = [translated(text, t) for text in document["warnings"] if text not in spec["extrapolation"]]
     if beside:
-        yield 3, Paragraph(" ".join(wrapped("Warning", beside, 2)))
+        yield 4, Paragraph(" ".join(wrapped("Warning", beside, 2)))
     yield _NEEDED, Paragraph(t("brief.trust", basis=basis_sentence(spec, t)))
 
 

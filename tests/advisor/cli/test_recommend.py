@@ -153,10 +153,15 @@ def test_a_spec_is_predicted_at_the_batch_with_which_it_is_recommended(answer):
         assert lower == pytest.approx(pick["predicted"]["throughput"]["lower"], rel=1e-9)
 
 
-@pytest.mark.parametrize("option", ["--precision amp", "--stack compile"])
-def test_what_could_be_tried_names_the_spec_that_it_would_choose(answer, option):
-    words = shlex.split("recommend --task inference --model bert-large --target-throughput 2000")
-    fp32 = answer(*words, "--precision", "fp32")
+@pytest.mark.parametrize(
+    ("option", "asked"),
+    [
+        ("--precision amp", "--model bert-large --target-throughput 2000"),
+        ("--stack compile", "--model resnet50 --target-throughput 4000"),
+    ],
+)
+def test_what_could_be_tried_names_the_spec_that_it_would_choose(answer, option, asked):
+    fp32 = answer(*shlex.split(f"recommend --task inference --precision fp32 {asked}"))
     setting = next(each for each in fp32["other_settings"] if each["option"] == option)
     usd = fp32["recommendation"]["price"]["total_usd_per_hour"]
     assert setting["instead"]["total_usd_per_hour"] < 0.95 * usd

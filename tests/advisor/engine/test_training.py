@@ -110,7 +110,7 @@ def test_a_run_takes_as_much_less_time_as_the_nodes_are_faster():
 
 def test_as_many_nodes_as_are_asked_for_are_tried():
     """A user who owns nine is not left with eight."""
-    request = training(target_throughput=1600, gpus=("A10G",), max_nodes=9, max_usd_per_hour=15.0)
+    request = training(target_throughput=1750, gpus=("A10G",), max_nodes=9, max_usd_per_hour=15.0)
     assert decided(replace(request, max_nodes=8)).chosen is None
     assert decided(request).chosen.spec.count == 9
 
