@@ -79,8 +79,8 @@ PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     # training makes of it; and the share of a step that several GPUs that train wait for the last
     # one's data. The latter three from real GPUs (`stalls.py`).
     "join/gamma": (np.log(6.0), 0.6),
-    "join/queue": (-0.11, 0.3),
-    "join/training": (0.34, 0.2),
+    "join/queue": (-0.14, 0.3),
+    "join/training": (0.35, 0.2),
     "join/several_gpus": (0.06, 0.02),
 }
 

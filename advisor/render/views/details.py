@@ -70,7 +70,7 @@ def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     yield price_part(section, t, room)
     yield Part(t("stages.title"), list(_stages(section["bottleneck"], t)), detail=True)
     yield Part(t("settings.title"), list(_settings(answer.get("other_settings", ()), t)), detail=True)
-    yield Part(t("curves.title"), list(_curves(section, t)), detail=True)
+    yield Part(t("curves.title"), list(_curves(section, t, room)), detail=True)
     yield Part(t("sensitivity.title"), list(_sensitivity(section["sensitivity"], t)), detail=True)
     yield Part(t("break.title"), list(_turns(section, t, room)), detail=True)
     yield Part(t("memory.title"), list(_memory(section["gpu_memory"], confidence, t, room)), detail=True)
@@ -220,12 +220,16 @@ def _settings(settings: Sequence[Record], t: Texts) -> Iterator[Any]:
         yield Paragraph(t("settings.note"), "note")
 
 
-def _curves(section: Record, t: Texts) -> Iterator[Any]:
+def _curves(section: Record, t: Texts, room: Room) -> Iterator[Any]:
     if not section["curves"]:
         return
     ids = {trial for curve in section["curves"].values() for trial in curve["measured"]}
     measured = [row for row in section["measured"] if row["trial_id"] in ids]
-    yield curves_picture(section, t)._replace(note=t("curves.note" if measured else "curves.note_none"))
+    if not room.batches:
+        measured = measured[: room.turns]
+    yield curves_picture({**section, "measured": measured}, t)._replace(
+        note=t("curves.note" if measured else "curves.note_none")
+    )
     columns = columns_of(
         t,
         (

@@ -27,7 +27,7 @@ WON = [
     ("lambda", TRAINING | {"region": "us-east-1", "target_throughput": 1200.0}),
     ("runpod", INFERENCE | {"target_throughput": 600.0}),
     ("civo", TRAINING | {"target_throughput": 1300.0}),
-    ("verda", INFERENCE | {"target_throughput": 600.0, "price_kinds": ("list",)}),
+    ("verda", INFERENCE | {"target_throughput": 450.0, "price_kinds": ("list",)}),
     ("oci", TRAINING | {"target_throughput": 3000.0, "memory_mib": Range(2000 * 1024)}),
     ("azure", INFERENCE | {"target_throughput": 3000.0, "gpus": ("H100",)}),
     ("azure", INFERENCE | {"target_throughput": 3000.0, "gpus": ("A100",)}),

@@ -221,17 +221,17 @@ def test_the_cheapest_that_reaches_it_is_taken_once_the_cheaper_one_has_missed(a
 @pytest.mark.slow
 def test_a_type_with_several_gpus_is_measured_on_all_of_them(answer, account) -> None:
     """No --max-gpus is sent, and what comes back counts a batch of each GPU."""
-    ask = [{"inference": "training", "500": "2000", "3": "1", "3USD": "30USD"}.get(w, w) for w in ASK]
+    ask = [{"inference": "training", "500": "3000", "3": "1", "3USD": "30USD"}.get(w, w) for w in ASK]
     plan = answer(*ask, "--dry-run")
     kind = plan["command"][plan["command"].index("--instance") + 1]
     gpus = load_catalog().instance(kind, "aws").gpu_count
     assert gpus > 1
     assert "--max-gpus" not in plan["command"]
-    guests(account, {kind: 2500.0}, gpus)
+    guests(account, {kind: 5000.0}, gpus)
     document = answer(*ask)
     measured = document["candidates"][0]["verification"]["measured"]
     assert (document["chosen"], measured["processes"]) == (kind, gpus)
-    assert measured["throughput"]["median"] == pytest.approx(2500.0)
+    assert measured["throughput"]["median"] == pytest.approx(5000.0)
 
 
 @pytest.mark.slow
