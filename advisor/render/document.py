@@ -131,17 +131,20 @@ def is_language(document: Mapping[str, Any]) -> bool:
     return document["schema"] == SCHEMA and document["request"]["task"] in set(LanguageTask)
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def plain_document(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with every `Message` as its English text: what JSON and YAML can hold."""
     return {name: plain(part) for name, part in document.items()}
 
 
 def plain(value: Any) -> Any:
-    """The same of any part of a document."""
+    """The same of any part of a document; most parts are plain already, and nobody is asked about them."""
     if isinstance(value, dict):
-        return {name: plain(part) for name, part in value.items()}
+        return {name: part if type(part) in _PLAIN else plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
+        return [part if type(part) in _PLAIN else plain(part) for part in value]
     return plain_leaf(value) if isinstance(value, (Message, np.generic)) else value
 
 
