@@ -45,6 +45,24 @@ class Answer(Struct, frozen=True, kw_only=True):
         return flat_rows(self.document()["rows"], self.columns)
 
 
+def brief_unless_asked(
+    result: Judged[Any, Any],
+    question: Any,
+    whole: Callable[[int | None], str],
+    brief: Callable[[], str],
+    *,
+    everything: bool = False,
+) -> Callable[[int | None], str]:
+    """The text of a recommendation: twelve lines, or the `whole` of it where nothing answers, a number of
+    specs or an explanation is wanted, or `everything`."""
+    everything = everything or question.explain or question.explain_rejected or result.chosen is None
+
+    def text(specs: int | None = None) -> str:
+        return whole(specs) if everything or specs is not None else brief()
+
+    return text
+
+
 class Recommended(Answer, frozen=True, kw_only=True):
     """A recommendation: also says that nothing answers, and is written in more formats."""
 

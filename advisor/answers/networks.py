@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import Answer, Recommended
+from advisor.answers.answer import Answer, Recommended, brief_unless_asked
 from advisor.answers.cards import cards_meant
 from advisor.answers.context import Context, with_anchors
 from advisor.answers.curves import curves_document
@@ -138,18 +138,19 @@ def _answer(
         explanation = explanation_document(*explained) if explained else None
         return recommendation_document(result, sources, explanation, every_rejected=every)
 
-    def text(specs: int | None = None) -> str:
-        whole = question.explain or every or question.pareto or question.live or specs is not None
-        if result.chosen is not None and not whole:
-            asked = asked_of(result.request, result.chosen.workload, rate_unit(result.request.dataset))
-            return brief_text(result, str(asked), document())
+    def brief() -> str:
+        assert result.chosen is not None
+        asked = asked_of(result.request, result.chosen.workload, rate_unit(result.request.dataset))
+        return brief_text(result, str(asked), document())
+
+    def whole(specs: int | None) -> str:
         shown = recommendation_text(result, sources, all_rejected=every, specs=specs)
         return shown + _explanation_lines(explained)
 
     return NetworkRecommended(
         result=result,
         message_document=document,
-        text=text,
+        text=brief_unless_asked(result, question, whole, brief, everything=question.pareto or question.live),
         no_offer=partial(no_offer, result),
         relaxed=partial(_relaxed, result, question, context, preparations),
         start_file=partial(_start_file, result),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import Answer, Recommended
+from advisor.answers.answer import Answer, Recommended, brief_unless_asked
 from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog, load_catalog
@@ -116,15 +116,17 @@ def recommended(catalog: Catalog, question: RecommendGeneration, *, today: date 
     every = question.explain_rejected
     document = partial(generation_document, result, sources, every_rejected=every)
 
-    def text(specs: int | None = None) -> str:
-        if result.chosen is None or question.explain or every or specs is not None:
-            return generation_text(result, sources, all_rejected=every, specs=specs)
+    def brief() -> str:
+        assert result.chosen is not None
         return brief_text(result, asked_text(result.request, result.chosen), document())
+
+    def whole(specs: int | None) -> str:
+        return generation_text(result, sources, all_rejected=every, specs=specs)
 
     return Recommended(
         result=result,
         message_document=document,
-        text=text,
+        text=brief_unless_asked(result, question, whole, brief),
         no_offer=partial(unmet, result, described),
         start_file=partial(_start_file, result, question),
     )

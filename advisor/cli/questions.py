@@ -40,8 +40,8 @@ _USUAL = frozenset(
     {
         *("task", "model", "instance", "target_throughput", "batch_size", "precision", "epochs", "max_hours"),
         *("users", "max_ttft_ms", "max_tpot_ms", "input_tokens", "output_tokens", "tokens", "method"),
-        *("gpu_filter", "gpu", "cloud", "market", "max_price", "anchor", "output", "explain", "out"),
-        *("title", "formats"),
+        *("gpu", "cloud", "market", "max_price", "anchor", "output", "explain", "out"),
+        "title",
     }
 )
 _MANY, _WIDEST, _LONG = 25, 30, 130

@@ -58,11 +58,10 @@ def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: 
 
 def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | None) -> None:
     """Refuses an option that another one makes meaningless; it is never ignored."""
-    explains = question.explain
     if export_to is not None:
         given = {
             "output": _is_given("output"),
-            "explain": explains,
+            "explain": question.explain,
             "explain_rejected": question.explain_rejected,
             "pareto": isinstance(question, Recommend) and question.pareto,
             "max_results": _is_given("max_results"),
@@ -75,7 +74,7 @@ def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | No
                 export=FieldName("export"),
                 hint=Message("leave out {others}, or {export}", others=others, export=FieldName("export")),
             )
-    if explains and output not in EXPLAINED_IN:
+    if question.explain and output not in EXPLAINED_IN:
         raise UsageError("--explain goes with -o table, json or yaml", field="explain")
     if question.explain_rejected and output not in EXPLAINED_IN:
         raise UsageError("--explain-rejected goes with -o table, json or yaml", field="explain_rejected")

@@ -211,12 +211,14 @@ def _cost(request: NetworkQuestion, table: Table, hours: Floats | None, rate: Fl
 
 def rank(request: NetworkQuestion, table: Table) -> Floats:
     """What rows rank by: their cost, and what a miss is expected to cost."""
-    costs = cost(request, table)
-    return (
-        costs
-        if request.is_sure
-        else expected_cost(costs, lowest_chances(aims(request, table), request.confidence, len(table)))
-    )
+    return expected_cost(cost(request, table), _chances(request, table))
+
+
+def _chances(request: NetworkQuestion, table: Table) -> Floats:
+    """The chance of each row to reach all that is aimed at; 1 where bounds are required: no miss counts."""
+    if request.is_sure:
+        return np.ones(len(table))
+    return lowest_chances(aims(request, table), request.confidence, len(table))
 
 
 def aims(request: NetworkQuestion, table: Table) -> list[Aim]:
@@ -356,13 +358,14 @@ def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integer
     """Of each type the row with which it enters the ranking, of those rows that are `good`."""
     if not len(good):
         return good
-    ranks, lower = rank(request, table.take(good)), table.lower[good]
+    some, lower = table.take(good), table.lower[good]
+    chances = _chances(request, some)
+    ranks = expected_cost(cost(request, some), chances)
     first = best_of_each(table.kind[good], ranks, -lower)
     chosen, best = good[first], ranks[first]
     if not request.ranks_by_price:
         return chosen  # at the batch that makes its samples, or its run, cheapest
     if not request.is_sure:  # a smaller batch may not cost more misses, nor what makes a type safe
-        chances = lowest_chances(aims(request, table.take(good)), request.confidence, len(good))
         most, least = np.full(len(table.names), np.inf), np.zeros(len(table.names))
         most[table.kind[chosen]] = _SAME_RANK * best
         least[table.kind[chosen]] = np.where(chances[first] >= request.confidence, request.confidence, 0.0)
