@@ -140,7 +140,7 @@ def plain_document(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The same of any part of a document; most parts are plain already, and nobody is asked about them."""
+    """Any part of a document without messages; parts that are plain already, which most are, stay as they are."""
     if isinstance(value, dict):
         return {name: part if type(part) in _PLAIN else plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):

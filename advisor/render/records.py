@@ -178,15 +178,6 @@ def risk(claim: Claim) -> int:
     return max(by_width, by_facts, by_held)
 
 
-def risk_text(claim: Claim) -> str:
-    """'low risk (1 of 4; half of such withheld cases were within 5.3 %, the bound held in 98 %)'."""
-    level, test, proof = risk(claim), claim.withheld, ""
-    if test:
-        half, held = f"{test.median_percent:g} %", f"{test.held_percent:.0f} %"
-        proof = f"; half of such withheld cases were within {half}, the bound held in {held}"
-    return f"{RISKS[level]} risk ({level} of 4{proof})"
-
-
 def withheld_block(test: Withheld | None) -> dict[str, Any] | None:
     """The test of withheld truth that is most like a prediction."""
     return None if test is None else fields(test, "what median_percent held_percent rows")

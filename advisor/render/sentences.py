@@ -5,18 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.domain import LIST
 from advisor.messages import Message
 from advisor.questions.network import AUTO, USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.facts import covers_clouds, place_name, spec_name, type_name
-from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences
+from advisor.render.records import RISKS, risk, withheld_block
 from advisor.render.text import SURE, lower_name, upper_name
 from advisor.units import format_hours, format_mib, format_target, format_usd
+
+if TYPE_CHECKING:
+    from advisor.render.records import Claim
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
@@ -91,21 +95,28 @@ def headline(document: Record, t: Texts) -> str:
 def basis_sentence(spec: Record, t: Texts) -> str:
     """The sources of a spec's rate and price."""
     provenance, kind = spec["predicted"]["provenance"], spec["price"]["kind"]
-    test = spec["predicted"].get("withheld")  # no older document has it
-    proof = (
-        t("answer.withheld", half=f"{test['median_percent']:g}", held=f"{test['held_percent']:.0f}")
-        if test
-        else ""
-    )
     return t(
         "answer.stands",
         provenance=t.known("provenance." + provenance, provenance),
         risk=t(f"risk.{spec['risk']}"),
         number=spec["risk"],
-        proof=proof,
+        proof=_proof(spec["predicted"].get("withheld"), t),  # no older document has it
         kind=t.known("price." + kind, kind),
         date=spec["price"]["as_of"],
     )
+
+
+def risk_text(claim: Claim) -> str:
+    """'low risk (1 of 4; half of such withheld cases were within 5.3 %, the bound held in 98 %)'."""
+    level, proof = risk(claim), _proof(withheld_block(claim.withheld), report_texts("en"))
+    return f"{RISKS[level]} risk ({level} of 4{proof})"
+
+
+def _proof(test: Record | None, t: Texts) -> str:
+    """How predictions did whose truth was withheld; empty where no test is like it."""
+    if not test:
+        return ""
+    return t("answer.withheld", half=f"{test['median_percent']:g}", held=f"{test['held_percent']:.0f}")
 
 
 def totals_sentence(totals: Record, t: Texts) -> str:

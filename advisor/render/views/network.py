@@ -42,9 +42,9 @@ from advisor.render.records import (
     prediction_block,
     price_block,
     rate_unit,
-    risk_text,
     run_block,
 )
+from advisor.render.sentences import risk_text
 from advisor.render.text import (
     INDENT,
     SHOWN_ALTERNATIVES,

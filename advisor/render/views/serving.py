@@ -31,7 +31,7 @@ from advisor.render.phrases import (
     trial_command,
 )
 from advisor.render.price_doubt import price_lines, resting_lines
-from advisor.render.records import risk_text
+from advisor.render.sentences import risk_text
 from advisor.render.text import (
     SHOWN_ALTERNATIVES,
     WIDTH,

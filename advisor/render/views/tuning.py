@@ -14,7 +14,7 @@ from advisor.render.document import Sources
 from advisor.render.language_document import finetuning_block
 from advisor.render.phrases import gpus_text
 from advisor.render.price_doubt import price_lines, resting_lines
-from advisor.render.records import risk_text
+from advisor.render.sentences import risk_text
 from advisor.render.text import (
     SHOWN_ALTERNATIVES,
     WIDTH,
