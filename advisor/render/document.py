@@ -140,7 +140,7 @@ def plain_document(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Any part of a document without messages; parts that are plain already, which most are, stay as they are."""
+    """Any part of a document without messages; what is plain already, as most parts are, stays as it is."""
     if isinstance(value, dict):
         return {name: part if type(part) in _PLAIN else plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
