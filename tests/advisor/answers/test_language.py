@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 import subprocess
 import sys
 from functools import cache
@@ -46,6 +48,49 @@ def test_memory_is_told_of_the_cards_that_are_meant() -> None:
     assert by_gpu["H100-SXM5-80GB"].tensor_parallel > 1
     t4 = by_gpu["T4"]
     assert t4.use is not None or str(t4.why_not)
+
+
+def test_what_is_promised_holds_when_the_instance_is_asked_alone() -> None:
+    """Random users, lengths and limits: no bound of the answer misses its limit, the same instance under its
+    share of the load keeps it too, and no split that is asked for by number costs less."""
+    draw, answered = random.Random(41), 0
+    for _ in range(8):
+        lengths: dict[str, Any] = {
+            "model": draw.choice((EIGHT_B, "Qwen/Qwen3-32B", "Qwen/Qwen3-30B-A3B", "openai/gpt-oss-20b")),
+            "input_tokens": draw.randint(1, 6000),
+            "output_tokens": draw.randint(2, 900),
+        }
+        limits: dict[str, Any] = {
+            "max_ttft_ms": draw.uniform(200, 8000),
+            "max_tpot_ms": draw.uniform(15, 200),
+            "max_count": 4,
+        }
+        users = draw.randint(1, 400)
+        sure = {"required_confidence": 0.9, "cloud": draw.choice(("aws", "gcp"))}
+        question = RecommendGeneration(**COMMON | lengths, users=users, **limits, **sure)
+        found = serving_recommended(context(), question, relax=False).chosen
+        if found is None:
+            continue
+        answered += 1
+        assert 1000 * found.rates.ttft_seconds.upper <= limits["max_ttft_ms"]
+        assert 1000 * found.rates.tpot_seconds.upper <= limits["max_tpot_ms"]
+        offer, count = found.spec.offer, found.spec.count
+        alone = PredictGeneration(
+            **COMMON | lengths,
+            users=math.ceil(users / count / found.placement.replicas) * found.placement.replicas,
+            instance=offer.instance.name,
+            cloud=offer.instance.cloud,
+            region=offer.region,
+            tensor_parallel=found.placement.tensor_parallel,
+        )
+        rates = serving.predicted(context().catalog, alone).result.candidate.rates
+        assert 1000 * rates.ttft_seconds.upper <= limits["max_ttft_ms"] * (1 + 1e-9)
+        for split in (1, 2, 4, 8):
+            other = question.replace(tensor_parallel=split)
+            same = serving_recommended(context(), other, relax=False).chosen
+            if same is not None:
+                assert same.spec.total_usd_per_hour >= found.spec.total_usd_per_hour * (1 - 1e-9)
+    assert answered > 3
 
 
 def anchor(path: Path, tpot_seconds: float) -> Path:
