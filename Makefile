@@ -16,7 +16,7 @@ OLDER_CPU := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 NPY_DISABLE_CPU_FE
 # Tests start a thousand Python processes: none should compile anew what is compiled already.
 export PYTHONDONTWRITEBYTECODE :=
 # What an SBOM is about; torch and Ray come with `sweep`.
-EXTRAS ?= serve,mcp,report,postgres
+EXTRAS ?= serve,report,postgres
 MODEL ?= googlenet
 TASK ?= inference
 

@@ -24,7 +24,7 @@ from advisor.catalog.prices import SourceUse
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_updates import import_offers, refresh
 from advisor.cli.printing import print_answer
-from advisor.cli.questions import SectionedCommand, cny_option, output_option, question_options
+from advisor.cli.questions import SectionedCommand, cny_option, known_names, output_option, question_options
 from advisor.domain import Market
 from advisor.domain.words import ANY_MARKET
 from advisor.questions.fields import Choice, Files, Kind, Texts
@@ -206,8 +206,12 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
     click.echo("  ]\n}")
 
 
+def _types_that_begin(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in known_names("instance") if name.startswith(incomplete)]
+
+
 @catalog.command()
-@click.argument("instance_type")
+@click.argument("instance_type", shell_complete=_types_that_begin)
 @question_options(InstanceDetails)
 @cny_option
 @output_option

@@ -41,6 +41,7 @@ COMMANDS = {
     "serve": "the same answers over HTTP, with a web page",
     "mcp": "the same answers as tools for agents (Model Context Protocol)",
     "dataset": "data sets: make, convert, show, check",
+    "completion": "names of networks, GPUs and instance types at the Tab key: install",
 }
 
 
@@ -61,9 +62,8 @@ EXTRA_OF = {
         "formats": "lmdb simplejpeg",
         "data": "fsspec",
         "endpoint": "aiohttp",
-        "mcp": "mcp anyio mcp_types",
         "report": "weasyprint xlsxwriter",
-        "serve": "fastapi starlette granian limits pythonjsonlogger jinja2 prometheus_client",
+        "serve": "fastapi starlette granian limits pythonjsonlogger prometheus_client",
         "postgres": "psycopg",
     }.items()
     for module in modules.split()
@@ -112,7 +112,7 @@ def cli(debug: bool) -> None:
 
     Numbers: 5000, 5,000 or 5e3; samples, tokens and users also 5k, 50M or 1.5B.
 
-    Completion in bash (zsh_source, fish_source): eval "$(_ADVISOR_COMPLETE=bash_source advisor)"
+    Completion of names in bash, zsh and fish: advisor completion install
 
     Exit codes: 0 answered, 1 error, 2 wrong question, 3 no offer meets the target,
     4 no calibrated interval for the question, 5 price too old under --strict, 130 Ctrl-C,

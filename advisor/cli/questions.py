@@ -64,11 +64,12 @@ class FieldType(click.ParamType[Any]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The names that begin so, of a closed list or of every task's."""
+        """The names that begin so, of a closed list or of every task's; the last one of several."""
         from click.shell_completion import CompletionItem  # for a shell alone
 
-        names = self.kind.names if isinstance(self.kind, Choice) else _known(self.field)
-        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        names = self.kind.names if isinstance(self.kind, Choice) else known_names(self.field)
+        before, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(before + comma + name) for name in names if name.startswith(last)]
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """As the kind writes it; click passes both by name."""
@@ -112,7 +113,7 @@ class FieldOption(click.Option):
         return list(dict.fromkeys(records))
 
 
-def _known(field: str) -> Iterable[str]:
+def known_names(field: str) -> Iterable[str]:
     """Names that users give a field most often."""
     if field == "model":
         from advisor.models.language.configs import bundled_language_models

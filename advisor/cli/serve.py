@@ -356,8 +356,6 @@ def serve(
         allowed_code=dict(allow_code),
         **guard,
     )
-    if settings.mcp:
-        import mcp as _  # noqa: F401  # what lacks is told before anything starts
     check_may_listen(settings)
     if not settings.is_loopback and not settings.tls_certificate:
         click.echo(

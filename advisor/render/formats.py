@@ -93,11 +93,7 @@ def report_pdf(document: Document, language: str) -> bytes:
 
 REPORT_FORMATS: Mapping[str, ReportFormat] = {
     "html": ReportFormat(
-        "html",
-        "text/html; charset=utf-8",
-        "one file with charts; prints well",
-        report_html,
-        needs=("jinja2",),
+        "html", "text/html; charset=utf-8", "one file with charts; prints well", report_html
     ),
     "pdf": ReportFormat(
         "pdf",
@@ -105,7 +101,7 @@ REPORT_FORMATS: Mapping[str, ReportFormat] = {
         "the same in pages, with bookmarks",
         report_pdf,
         binary=True,
-        needs=("jinja2", "weasyprint"),
+        needs=("weasyprint",),
     ),
     "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request", report_markdown),
     "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each", _csv),

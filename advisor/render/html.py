@@ -148,8 +148,7 @@ def page_html(page: Page, language: str) -> str:
 
 
 def fragment_html(blocks: Sequence[Leaf | Part]) -> str:
-    """Blocks for somebody else's page, without a style. Raises `UsageError` where
-    Jinja is not installed."""
+    """Blocks for somebody else's page, without a style."""
     shared = environment().get_template("blocks.html").module
     return "".join(str(shared.block(block)) for block in blocks)  # type: ignore[attr-defined]
 
@@ -157,10 +156,8 @@ def fragment_html(blocks: Sequence[Leaf | Part]) -> str:
 @cache
 def environment(*folders: Path) -> Environment:
     """Templates of these folders, and the shared ones; compiled once a process."""
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ModuleNotFoundError as error:
-        raise UsageError("HTML reports need more packages", hint=install_hint("report")) from error
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     made = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,

@@ -29,7 +29,7 @@ def installed(tmp_path, monkeypatch):
 
 
 def test_in_a_checkout_an_extra_comes_from_the_checkout():
-    assert shlex.split(install_command("report", "mcp")) == [*PIP, "-e", f"{ROOT}[report,mcp]"]
+    assert shlex.split(install_command("report", "zoo")) == [*PIP, "-e", f"{ROOT}[report,zoo]"]
     assert (ROOT / "pyproject.toml").is_file()
 
 
@@ -61,13 +61,13 @@ def test_from_an_index_the_packages_are_named_with_their_conditions(installed):
 
 def test_without_pip_uv_installs_into_this_python(monkeypatch):
     monkeypatch.setattr(extras.metadata, "distributions", lambda **_: iter(()))
-    words = shlex.split(install_command("mcp"))
+    words = shlex.split(install_command("zoo"))
     assert words[:5] == ["uv", "pip", "install", "--python", sys.executable]
 
 
 def test_setuptools_can_be_imported_after_an_install_command():
     """A finder of setuptools hands distutils back to Python once anybody looks for pip's module."""
-    program = "from advisor.extras import install_command; install_command('mcp'); import setuptools"
+    program = "from advisor.extras import install_command; install_command('zoo'); import setuptools"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

@@ -210,7 +210,7 @@ def test_a_wheel_in_an_environment_of_its_own_answers(wheel, tmp_path):
     venv.create(tmp_path / "env", with_pip=True)
     programs = tmp_path / "env" / "bin"
     install = [programs / "python", *PIP, "install", "--quiet", "-c", CONSTRAINTS]
-    subprocess.run([*install, f"{wheel}[serve,mcp,report]"], check=True)
+    subprocess.run([*install, f"{wheel}[serve,report]"], check=True)
     environment = {"HOME": str(tmp_path), "PATH": f"{programs}:/usr/bin:/bin"}
     for question in (
         "recommend --task inference --model googlenet --target-throughput 500",

@@ -154,20 +154,20 @@ def test_a_refusal_is_one_line_with_the_way_out(ask, folder, refusal, request):
     assert there is None or there.instances() == there.left() == []
 
 
-# Each shell loads the completion as documented and completes a line by its own function.
+# Each shell loads the completion that was installed and completes a line by its own function.
 BASH = """
-eval "$(_ADVISOR_COMPLETE=bash_source advisor)"
+advisor completion install 2>/dev/null; . ~/.bashrc
 COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
 _advisor_completion advisor; printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-FISH = "_ADVISOR_COMPLETE=fish_source advisor | source; complete --do-complete 'advisor {words}'"
+FISH = "advisor completion install fish 2>/dev/null; complete --do-complete 'advisor {words}'"
 # zsh completes on a terminal alone, which its own module gives it; `ready` is typed in parts, as
 # the terminal echoes what is typed.
 ZSH = """
 zmodload zsh/zpty
 zpty terminal zsh -f -i
-zpty -w terminal 'autoload -Uz compinit; compinit -D; unsetopt beep'
-zpty -w terminal 'eval "$(_ADVISOR_COMPLETE=zsh_source advisor)"; echo rea""dy'
+advisor completion install zsh 2>/dev/null
+zpty -w terminal 'unsetopt beep; . ~/.zshrc; echo rea""dy'
 zpty -r terminal line '*ready*'
 zpty -n -w terminal $'{words}\t'
 zpty -r terminal line '*{offered}*'
@@ -183,6 +183,9 @@ def advisor_on_path(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[3]))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
 
 
 @pytest.mark.slow
@@ -197,6 +200,7 @@ def advisor_on_path(tmp_path, monkeypatch):
         ("advisor memory --model Qwen/Qwen2.5-7B-", {"Qwen/Qwen2.5-7B-Instruct-AWQ"}),
         ("advisor predict --instance g4dn.x", {"g4dn.xlarge"}),
         ("advisor gpus --gpu A100-SXM4-8", {"A100-SXM4-80GB"}),
+        ("advisor catalog show g4dn.2x", {"g4dn.2xlarge"}),
     ],
 )
 @pytest.mark.parametrize("shell", ["bash", "fish"])
@@ -217,6 +221,7 @@ def test_a_shell_completes_commands_options_and_names(shell, words, offered):
         ("advisor rec", "recommend"),
         ("advisor recommend --task tr", "training"),
         ("advisor recommend --accel", "accelerated-only"),
+        ("advisor gpus --gpu T4,A100-SXM4-8", "T4,A100-SXM4-80GB"),  # fish cuts a name at its comma
     ],
 )
 @pytest.mark.usefixtures("advisor_on_path")

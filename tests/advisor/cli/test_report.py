@@ -95,9 +95,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(said, monkeypatc
     assert "/proc/report.md cannot be written" in said("report", *QUESTION, "--out", "/proc/report.md")
 
 
-@pytest.mark.parametrize(
-    ("name", "package"), [("html", "jinja2"), ("pdf", "weasyprint"), ("xlsx", "xlsxwriter")]
-)
+@pytest.mark.parametrize(("name", "package"), [("pdf", "weasyprint"), ("xlsx", "xlsxwriter")])
 def test_a_missing_package_is_told_before_the_work(said, monkeypatch, tmp_path, name, package):
     monkeypatch.setattr(report_run, "_document", lambda *_: pytest.fail("worked"))
     there = importlib.util.find_spec

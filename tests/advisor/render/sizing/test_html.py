@@ -7,11 +7,8 @@ from urllib.parse import unquote
 import html5lib
 import pytest
 
-from advisor.errors import UsageError
-from advisor.extras import install_hint
 from advisor.render.blocks import lower_rate, plain
 from advisor.render.formats import report_html
-from advisor.render.html import environment
 from advisor.render.i18n.catalogue import LANGUAGES, report_texts
 from advisor.units import format_mib, format_rate, format_usd
 from tests.advisor.render.sizing.reports import HOSTILE, golden_report, leaves, renamed
@@ -159,11 +156,3 @@ def test_fifty_workloads_fit_into_a_mail(document):
     more = report_html({**document, "workloads": [most] * 200}, "en")
     assert len(more.encode()) < 1.5e6
     assert "CSV" in _words(_tree(more))
-
-
-def test_a_missing_package_is_told_with_the_command_that_installs_it(monkeypatch, document):
-    environment.cache_clear()
-    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
-    with pytest.raises(UsageError) as error:
-        report_html(document, "en")
-    assert error.value.hint == install_hint("report")
