@@ -77,7 +77,7 @@ test-gpu: .venv/full ## what needs a CUDA device
 	@$(BIN)/python -m tests.gpu
 
 man: .venv/core ## manual pages of all commands, in build/man
-	@$(BIN)/python -m advisor.cli.manual build/man/man1
+	@$(BIN)/python -m docs.site.manual build/man/man1
 
 build: .venv/full ## the wheel, out of the source archive, in dist
 	@$(BIN)/python -m build --outdir dist . >/dev/null && ls dist

@@ -20,11 +20,11 @@ import pytest
 
 from advisor.cli import main
 from advisor.cli.main import COMMANDS
-from advisor.cli.manual import escaped, write_pages
 from advisor.cli.serve import allowed_code, allowed_data
 from advisor.errors import DataError, NoIntervalError, NoOfferError, StalePriceError, UsageError
 from advisor.extras import install_command
 from advisor.sweeps.datasets.making import write_samples
+from docs.site.manual import escaped, write_pages
 from tests.advisor.cli.test_sweep_cloud import account
 
 

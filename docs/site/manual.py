@@ -1,4 +1,4 @@
-"""`python -m advisor.cli.manual FOLDER`: man pages of all commands, out of what `--help` prints."""
+"""`python -m docs.site.manual FOLDER`: man pages of all commands, out of what `--help` prints."""
 
 from __future__ import annotations
 
