@@ -23,6 +23,7 @@ from advisor.models.performance.pipeline import (
     ALL_TRIALS,
     PIPELINE_PRIORS,
     STAGES,
+    WHOLE_EPOCH,
     CpuStep,
     Pipeline,
     PipelineColumns,
@@ -43,6 +44,8 @@ _STRAYING = ("host/contention",)
 _CPU_NETWORK_SIGMA = 0.5
 # Of a user's own machine: it may be busy, throttled, or another one than its name says.
 _OWN_SPEED_SIGMA = 1.0
+# How long a worker reads before it counts, where the page cache has to find its level.
+_SETTLING_SECONDS = 3.0
 # The CPU that a measurement was made on.
 CpuOf = Callable[[Measurement], ReferenceCpu]
 
@@ -148,7 +151,7 @@ def trials_of(
     cpus = cpus or cpus_of(measurements, cpu_of)
     made_on = [cpu_of(measurement) for measurement in measurements]
     numbers = {cpu: number for number, cpu in enumerate(cpus)}
-    rows = [PipelineRequest.of(measurement.trial) for measurement in measurements]
+    rows = [replace(PipelineRequest.of(row.trial), epochs=_epochs_of(row)) for row in measurements]
     existing = [stated_accelerator_rate(measurement) for measurement in measurements]
     columns = pipeline_columns(rows, networks)
     copied = np.array([_copied_bytes(measurement) for measurement in measurements])
@@ -171,6 +174,17 @@ def trials_of(
         modelled=np.array([rate is None for rate in existing], dtype=bool),
         cpus=cpus,
     )
+
+
+def _epochs_of(measurement: Measurement) -> tuple[float, float]:
+    """Where the trial's reads that count began and ended, since its worker had read the data set once."""
+    trial, rate = measurement.trial, measurement.throughput_samples_per_second
+    if rate is None:
+        return WHOLE_EPOCH
+    steps = len(measurement.warmup_step_seconds) + len(measurement.step_seconds)
+    settled = _SETTLING_SECONDS * rate if trial.overflows_memory else 0.0
+    samples = trial.workload.dataset.samples
+    return settled / samples, (settled + steps * trial.samples_per_step) / samples
 
 
 def modelled_on_cpu(request: PipelineRequest, networks: NetworkTable) -> float:

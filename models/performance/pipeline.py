@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from advisor.domain import MIB, CacheState, DataKind, Resources, Stage, Task, Trial, Workload
 from advisor.models.bayes import Floats
@@ -41,14 +42,15 @@ BATCHES_AHEAD_A_WORKER = 2
 _PAGE_BYTES = 4096
 # As shares of what a file takes, which has an inode and several read-ahead windows: a span of an open file,
 # and a record of an LMDB, whose pages are mapped and come in windows of 128 KiB around each fault. Such
-# windows hold 2.4 times the record. Counted on ext4 with that read-ahead, at random places.
+# windows of 32 pages hold 80 pages of a record's 49, and its neighbours' halves are gone before their turn.
 _READS_OF_A_ROW = 0.25
 _READS_OF_A_RECORD = 3.8 / 4.6
-_WINDOWS_A_RECORD = 2.4
+_WINDOWS_A_RECORD = 80 / 49
 # Formats of many samples in a long file. Their own tools read them from end to end: Caffe, MXNet, WebDataset.
 _CONTAINERS = frozenset({"lmdb", "recordio", "tar"})
 _PIXELS = frozenset({"lmdb", "pixels"})
 _BYTES_A_PIXEL = 3
+WHOLE_EPOCH = (0.0, 1.0)
 # Of an image's area that a random crop keeps in the mean (uniform from 0.08 to 1), and the edge that a served
 # image is resized to, over that of its centre crop; torchvision's usual values.
 _CROPPED_SHARE = 0.54
@@ -67,7 +69,9 @@ PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "host/seconds_per_resampled_pixel": (np.log(4.3e-9), 0.3),
     "host/seconds_per_output_pixel": (np.log(6.5e-9), 0.3),
     "host/stored_pixels": (np.log(0.4), 0.3),
-    "host/contention": (np.log(0.01), 0.7),
+    # Best by PassMark's marks of all sizes of 23 x86 CPUs (SpareCores): 0.0151, log sigma 0.12; five Arm ones
+    # have 0.008 to 0.015. Trials of one or two cores tell next to nothing of it.
+    "host/contention": (np.log(0.0151), 0.25),
     "host/coherence": (np.log(1e-5), 0.7),
     "host/second_thread": (0.0, SECOND_THREAD_SIGMA),
     "cpu/sharing": (0.0, 0.15),
@@ -99,7 +103,7 @@ class PipelineColumns(Columns, frozen=True):
     `resampled_pixels` are read and written to bring an image to its size, and `holds_pixels` is 1 where
     pixels are stored, else 0; `files` are files that a sample opens, 0 where it is part of a long one that is
     read from end to end; `reading_seconds` is what a core of the reference machine works on a sample that is
-    no image, 0 for images; `cached_share` is the part of the data set that lies in the page cache;
+    no image, 0 for images; `cached_share` is the part of its reads that the page cache answers (`_hits`);
     `disk_operations_per_second` is limited by IOPS and by the latency that each loader process waits out, and
     both lie between `disk_low` and `disk_high` times what they are; `copy_bytes_per_second` is infinite where
     no batch crosses a bus; `on_cpu` and `training` are 0 or 1; `batches_ahead` are those that loaders prepare
@@ -164,6 +168,7 @@ class PipelineRequest(Struct, frozen=True):
     cache: CacheState = CacheState.WARM
     augmented: bool | None = None
     shuffled: bool = False
+    epochs: tuple[float, float] = WHOLE_EPOCH
 
     @classmethod
     def of(cls, trial: Trial) -> PipelineRequest:
@@ -176,7 +181,8 @@ class Load(Struct, frozen=True):
     """The work that machines are asked to do, whichever machine it is.
 
     Images are cropped at random where they are `augmented` (None: as the task has it), else resized and
-    cropped at their centre; `shuffled` ones are read from random places of their files.
+    cropped at their centre; `shuffled` ones are read from random places of their files. `epochs` are where
+    the reads that count begin and end, in epochs since the data set was read before.
     """
 
     workload: Workload
@@ -185,6 +191,7 @@ class Load(Struct, frozen=True):
     cache: CacheState
     augmented: bool | None = None
     shuffled: bool = False
+    epochs: tuple[float, float] = WHOLE_EPOCH
 
 
 def pipeline_columns(requests: Sequence[PipelineRequest], networks: NetworkTable) -> PipelineColumns:
@@ -201,7 +208,7 @@ def loads_of(requests: Sequence[PipelineRequest]) -> tuple[list[Load], Integers]
     which = []
     for request in requests:
         on_gpu = request.resources.gpu is not None
-        facts = (request.on_cpu, on_gpu, request.cache, request.augmented, request.shuffled)
+        facts = (request.on_cpu, on_gpu, request.cache, request.augmented, request.shuffled, request.epochs)
         key = (id(request.workload), *facts)
         if key not in places:
             places[key] = len(loads)
@@ -220,6 +227,8 @@ def columns_of(
     images = np.array([_image_work(load, networks) for load in loads], dtype=float)[which].T
     encoded, decoded, resampled, holds_pixels = images
     files, windows = np.array([_reads(load) for load in loads], dtype=float)[which].T
+    in_order = np.array([_is_read_in_order(load) for load in loads])[which]
+    first, last = np.array([load.epochs for load in loads])[which].T
     vcpus = machines.vcpus
     workers = loader_workers(vcpus)
     # What the processes need comes first; the rest of the memory caches files.
@@ -240,7 +249,7 @@ def columns_of(
         output_pixels=output,
         holds_pixels=holds_pixels,
         batch_size=batch,
-        cached_share=warm * np.clip((machines.memory_mib - needed) / total_mib, 0.0, 1.0),
+        cached_share=warm * _hits((machines.memory_mib - needed) / total_mib, windows, in_order, first, last),
         disk_bytes_per_second=machines.disk_mib_per_second * MIB,
         disk_operations_per_second=_operations(machines.disk_iops, workers, machines.disk_latency_seconds),
         disk_low=machines.disk_low,
@@ -261,6 +270,35 @@ def _operations(iops: Floats, workers: Floats, latency_seconds: Floats) -> Float
     return np.minimum(iops, workers / latency_seconds)
 
 
+def _is_read_in_order(load: Load) -> bool:
+    dataset = load.workload.dataset
+    return dataset.storage_format in _CONTAINERS and dataset.kind is not DataKind.TENSOR and not load.shuffled
+
+
+def _hits(room: Floats, windows: Floats, in_order: NDArray[np.bool_], first: Floats, last: Floats) -> Floats:
+    """The part of the reads between two moments, counted in epochs, that the page cache answers with `room`
+    for so many times the data set (n,), of which windows that are larger than their samples waste a part.
+
+    It drops what was read longest ago. In a new order each epoch, a sample read at u of one epoch is still
+    there at v of the next one where u (1 - v) >= 1 - room: much fewer than the cache holds, most of them
+    early in an epoch. From end to end, each sample has just gone when its turn comes. Linux's own cache met
+    both within 0.1.
+    """
+    held = np.where(room >= 1, 1.0, np.maximum(0.0, room) / windows)
+
+    def answered_until(moment: Floats) -> Floats:  # in epochs
+        whole, rest = np.divmod(moment, 1.0)
+        of_epoch = held + (1 - held) * np.log(np.maximum(1 - held, _SHORTEST_SECONDS))
+        early = np.minimum(rest, held)
+        of_rest = early + (1 - held) * np.log(np.maximum(1 - early, _SHORTEST_SECONDS))
+        answered: Floats = whole * of_epoch + of_rest
+        return answered
+
+    shuffled = (answered_until(last) - answered_until(first)) / (last - first)
+    hits: Floats = np.where(in_order, held >= 1, shuffled)
+    return hits
+
+
 def _reads(load: Load) -> tuple[float, float]:
     """Files that a sample opens, and bytes that are read over those that it takes.
 
@@ -270,9 +308,9 @@ def _reads(load: Load) -> tuple[float, float]:
     dataset = load.workload.dataset
     if dataset.kind is DataKind.TENSOR:
         return _READS_OF_A_ROW * min(1.0, dataset.bytes_per_sample / _PAGE_BYTES), 1.0
+    if _is_read_in_order(load):
+        return 0.0, 1.0
     if dataset.storage_format in _CONTAINERS:
-        if not load.shuffled:
-            return 0.0, 1.0
         mapped = dataset.storage_format == "lmdb"
         return (_READS_OF_A_RECORD, _WINDOWS_A_RECORD) if mapped else (_READS_OF_A_ROW, 1.0)
     return float(dataset.kind is DataKind.IMAGE), 1.0

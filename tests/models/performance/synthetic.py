@@ -105,12 +105,14 @@ def measure(trials_, parameters, noise=0.03, seed=0):
 
 
 def measurement(trial, rate, alone=None, status=Status.OK, limited_by=LimitedBy.CGROUP_V1):
-    """One measurement whose steps all give `rate` samples per second."""
+    """One measurement over an epoch, whose steps all give `rate` samples per second."""
+    workload = trial.workload
+    steps = max(5, round(workload.dataset.samples / workload.batch_size))
     return Measurement(
         trial=trial,
         status=status,
         limited_by=limited_by,
-        step_seconds=(trial.workload.batch_size / rate,) * 5,
+        step_seconds=(workload.batch_size / rate,) * steps,
         stage_rates={"accelerator": float(alone)} if alone else {},
         started_at="2026-01-02T03:04:05+00:00",
         environment={"cpu_model": CPU.model},

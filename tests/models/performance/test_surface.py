@@ -81,7 +81,7 @@ def test_anchors_leave_less_error_than_as_many_random_trials(surface):
 
 def test_the_doubt_covers_the_error_and_shrinks_with_trials(surface):
     question = Question(tuple(range(108)))
-    few, more = (believed(surface, list(range(0, 108, step))) for step in (27, 6))
+    few, more = (believed(surface, list(range(0, 108, step))) for step in (18, 6))
     assert question.doubt(more) < question.doubt(few)
     assert error(surface, more) < 2 * question.doubt(more)
 
