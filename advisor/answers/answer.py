@@ -13,7 +13,8 @@ from advisor.errors import NoOfferError
 from advisor.messages import Message
 from advisor.questions.spec import SpecQuestion
 from advisor.render.document import document_yaml, plain_document
-from advisor.render.tables import flat_rows, recommendation_csv, recommendation_markdown
+from advisor.render.tables import flat_rows, recommendation_csv
+from advisor.render.views.brief import recommendation_markdown
 
 # Formats of a whole recommendation; those of `render.export` are files that start its spec.
 FORMATS = ("json", "yaml", "csv", "md")

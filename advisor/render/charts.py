@@ -4,6 +4,7 @@ in words."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from advisor.domain import Accelerator
@@ -18,6 +19,7 @@ from advisor.render.paper import (
     SMALL,
     VERMILION,
     WIDTH,
+    Box,
     Panel,
     Paper,
     chart_of,
@@ -41,8 +43,6 @@ def _target_text(target: float | None, t: Texts) -> str:
 
 
 _PRICE_HEIGHT = 250.0
-# Names nearer than this in height would touch.
-_APART = 26.0
 # Shape, face, edge and size of the marks of a spec, by what it is.
 _MARKS = {
     "pick": ("D", VERMILION, "#000000", 8.0),
@@ -61,12 +61,12 @@ def price_picture(
     near = within_reach(target, rates)
     panel = Panel(
         paper,
-        scale_of([row["total_usd_per_hour"] for row in rows], 44, width - 70 * width / WIDTH),
+        scale_of([row["total_usd_per_hour"] for row in rows], 44, width - 14),
         scale_of([*rates, *([near] if near else [])], 46, _PRICE_HEIGHT - 32),
     )
     panel.frame(t("price.x"), unit_name(section, t), ticks=int(width / 80))
     front = [row for row in rows if row["on_front"]]
-    _front_steps(panel, front)
+    steps = _front_steps(panel, front)
     kinds = {
         "other": [row for row in rows if not row["on_front"] and not row["chosen"]],
         "front": [row for row in front if not row["chosen"]],
@@ -76,7 +76,8 @@ def price_picture(
         if kind == "pick" and near:
             panel.target(near, _target_text(near, t))
         _dots(panel, dots, kind)
-    _dot_names(panel, rows)
+    line = panel.y.position(near) if near else 0.0
+    _dot_names(panel, rows, [*steps, (panel.x.start, line - 1, panel.x.end, line + 1)])
     _key(paper, [(*_MARKS[kind][:3], t(f"key.{kind}")) for kind in ("pick", "front", "other")], 44)
     marks = [
         paper.mark(
@@ -90,15 +91,17 @@ def price_picture(
     return chart_of(paper, _price_alt(rows, target, t), marks)
 
 
-def _front_steps(panel: Panel, front: Sequence[Record]) -> None:
-    """Steps: a price buys the most of what costs no more."""
+def _front_steps(panel: Panel, front: Sequence[Record]) -> list[Box]:
+    """Steps: a price buys the most of what costs no more. Where they are drawn."""
     steps: list[tuple[float, float]] = []
     for row in sorted(front, key=lambda row: (row["total_usd_per_hour"], row["median"])):
         if steps:
             steps.append((row["total_usd_per_hour"], steps[-1][1]))
         steps.append((row["total_usd_per_hour"], row["lower"]))
+    places = panel.places(steps)
     if len(steps) > 1:
-        panel.paper.line(panel.places(steps), colour=BLUE, width=0.9)
+        panel.paper.line(places, colour=BLUE, width=0.9)
+    return [(x, min(low, high), right, max(low, high)) for (x, low), (right, high) in pairwise(places)]
 
 
 def _dots(panel: Panel, rows: Sequence[Record], kind: str) -> None:
@@ -113,15 +116,19 @@ def _dots(panel: Panel, rows: Sequence[Record], kind: str) -> None:
     panel.paper.markers(places, shape, colour=edge, face=face, size=size)
 
 
-def _dot_names(panel: Panel, rows: Sequence[Record]) -> None:
-    """The pick, and what of the front has room for its name beside it."""
-    taken: list[float] = []
+def _dot_names(panel: Panel, rows: Sequence[Record], drawn: list[Box]) -> None:
+    """The pick, and what of the front has room for its name beside it, on no mark, bar or line."""
+    for row in rows:
+        x, half = (
+            panel.x.position(row["total_usd_per_hour"]),
+            _MARKS["pick" if row["chosen"] else "other"][3] / 2,
+        )
+        low, middle, high = (panel.y.position(row[bound]) for bound in ("lower", "median", "upper"))
+        drawn += [(x - half, middle - half, x + half, middle + half), (x - 0.5, low, x + 0.5, high)]
     shown = [row for row in rows if row["chosen"] or row["on_front"]]
-    for row in sorted(shown, key=lambda row: (not row["chosen"], row["total_usd_per_hour"])):
-        height = panel.y.position(row["median"])
-        if all(abs(height - other) > _APART for other in taken):
-            taken.append(height)
-            panel.name(row["total_usd_per_hour"], row["median"], shortened(spec_name(row), 22))
+    shown.sort(key=lambda row: (not row["chosen"], row["total_usd_per_hour"]))
+    named = [(row["total_usd_per_hour"], row["median"], shortened(spec_name(row), 22)) for row in shown]
+    panel.names(named, drawn)
 
 
 def _key(paper: Paper, entries: Iterable[tuple[str, str, str, str]], x: float) -> None:

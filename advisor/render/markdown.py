@@ -34,16 +34,17 @@ _APART = "<!-- -->"
 def page_markdown(page: Page) -> str:
     """The whole text."""
     head = [f"# {md_text(page.title)}", *([f"*{md_text(page.kicker)}*"] if page.kicker else [])]
-    return "\n\n".join([*head, *_rendered(page.blocks)]) + "\n"
+    return "\n\n".join([*head, *rendered(page.blocks)]) + "\n"
 
 
-def _rendered(blocks: Sequence[Block]) -> Iterator[str]:
+def rendered(blocks: Sequence[Block]) -> Iterator[str]:
+    """Each block with something in it."""
     for block in blocks:
         if isinstance(block, Section):
             yield f"## {md_text(block.title)}"
-            yield from _rendered(block.blocks)
+            yield from rendered(block.blocks)
         elif isinstance(block, Part):
-            yield from _part(md_text(block.title), list(_rendered(block.blocks)), block.detail)
+            yield from _part(md_text(block.title), list(rendered(block.blocks)), block.detail)
         else:
             yield from filter(None, [_leaf(block)])
 

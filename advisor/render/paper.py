@@ -27,6 +27,8 @@ FONTS = "DejaVu Sans,Verdana,sans-serif"
 
 
 Points = Sequence[tuple[float, float]]
+# Left, low, right, high.
+Box = tuple[float, float, float, float]
 Anchor = Literal["left", "center", "right"]
 _ANCHORS = {"left": "", "center": ' text-anchor="middle"', "right": ' text-anchor="end"'}
 # Marks as paths around a point, for a size of 2; `x` and `_` have no face.
@@ -255,14 +257,39 @@ class Panel(NamedTuple):
         self.paper.area(self.places(outline), PALE_BLUE)
         self.paper.line(self.places([(x, median) for x, _, median, _ in values]), colour=BLUE)
 
-    def name(self, x: float, y: float, text: str) -> None:
-        """Words above and left of a place, where nothing of a front lies; right of it and lower
-        where there is no room."""
-        left, height = self.x.position(x), self.y.position(y)
-        if left - len(text) * SMALL * _LETTER > self.x.start:
-            self.paper.text(left - 6, height + 7, text, anchor="right")
-        else:
-            self.paper.text(left + 8, height - 6, text)
+    def names(self, named: Sequence[tuple[float, float, str]], drawn: Sequence[Box]) -> None:
+        """Words beside their places, on nothing that is `drawn` and on no other words: the first ones
+        where least lies, the others where there is room."""
+        taken = [*drawn]
+        for number, (x, y, text) in enumerate(named):
+            place, wide = (self.x.position(x), self.y.position(y)), len(text) * SMALL * _LETTER
+            spots = [(_words_box(place, spot, wide), spot) for spot in _SPOTS]
+            inside = [spot for spot in spots if self.x.start < spot[0][0] and spot[0][2] < self.paper.width]
+            crowded = [(sum(_meet(box, other) for other in taken), box, spot) for box, spot in inside]
+            if not crowded:
+                continue
+            least, box, (right, up, anchor) = min(crowded, key=lambda each: each[0])
+            if least == 0 or number == 0:
+                taken.append(box)
+                self.paper.text(place[0] + right, place[1] + up, text, anchor=anchor)
+
+
+# Where words may stand beside their place: how far to the right and up, and which end of them is there.
+# First above and left of it, where nothing of a front lies.
+_SPOTS: Sequence[tuple[float, float, Anchor]] = (
+    *((-6, 7, "right"), (8, -6, "left"), (6, 9, "left"), (-6, -9, "right")),
+    *((-4, 19, "right"), (8, -18, "left"), (0, 24, "center"), (0, -26, "center")),
+)
+
+
+def _words_box(place: tuple[float, float], spot: tuple[float, float, Anchor], wide: float) -> Box:
+    (x, y), (right, up, anchor) = place, spot
+    left = x + right - {"left": 0.0, "center": wide / 2, "right": wide}[anchor]
+    return (left, y + up - 0.7 * SMALL, left + wide, y + up + 0.7 * SMALL)
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
 
 
 def tick(value: float) -> str:

@@ -92,6 +92,11 @@ def headline(document: Record, t: Texts) -> str:
     return pick if chosen else t("answer.none", nearest=pick)
 
 
+def lower_sentence(confidence: float, t: Texts) -> str:
+    """The meaning of the lower bound's name: 'p10: the rate is at least this with 90 % confidence.'"""
+    return t("answer.p10", p10=lower_name(confidence), percent=plain(100 * confidence))
+
+
 def basis_sentence(spec: Record, t: Texts) -> str:
     """The sources of a spec's rate and price."""
     provenance, kind = spec["predicted"]["provenance"], spec["price"]["kind"]
@@ -296,7 +301,7 @@ def spec_columns(t: Texts, home: str, *, clouds: bool) -> list[Column]:
             ),
             Look.NAME,
         ),
-        ("gpu", lambda spec: gpu_name(spec, t), Look.NAME),
+        ("gpu", lambda spec: gpu_name(spec, t), Look.LONG),
         (
             "disk",
             lambda spec: disk_name(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.files import csv_of
-from advisor.render.markdown import md_text
 from advisor.render.records import BOUNDS
-from advisor.units import format_usd
 
 Record = Mapping[str, Any]
 
@@ -80,21 +78,6 @@ FRONT = {
     **spread_paths(same_paths(f"output_tokens_per_second {_TIMES}")),
     "answers": "answers",
 }
-_SHORT_NETWORK = (
-    "rank instance_type gpu disk_order disk_read_iops disk_read_mib_per_second throughput_lower "
-    "throughput_median total_usd_per_hour usd_per_million_samples bottleneck risk"
-)
-_SHORT_RUN = "run_hours_median run_hours_upper run_usd_median"
-_SHORT_SERVING = (
-    "rank instance_type gpu gpu_count replicas tensor_parallel disk_order throughput_lower throughput_median "
-    "ttft_seconds_median tpot_seconds_median total_usd_per_hour usd_per_million_output_tokens_median "
-    "ready_seconds bottleneck"
-)
-_SHORT_TUNING = (
-    "rank instance_type gpu gpu_count micro_batch throughput_lower throughput_median run_hours_median "
-    "run_usd_median total_usd_per_hour"
-)
-_SHORT_FRONT = "instance_type gpu disk batch_size total_usd_per_hour lower usd_per_million_samples"
 
 
 def value_at(record: Any, path: str) -> Any:
@@ -132,77 +115,6 @@ def ranked_rows(document: Record) -> list[dict[str, Any]]:
 def recommendation_csv(document: Record) -> str:
     """One row a ranked spec, every number unrounded."""
     return records_csv(ranked_rows(document), tuple(columns_of_task(document)))
-
-
-def recommendation_markdown(document: Record) -> str:
-    """Tables that paste into a pull request, rounded for reading: what is ranked, and the front of
-    price and rate where there is one. What is asked and what is known of its price stand above,
-    what is assumed and warned of below.
-    """
-    call = document["price_call"] or {"sentences": ()}
-    head = [*filter(None, [document.get("asked")]), *call["sentences"]]
-    tables = _tables(document)
-    if document["recommendation"] is None:
-        tables = "".join(f"{line}\n" for line in _nothing_lines(document))
-    notes = [
-        f"- {title}: {md_text(str(text))}\n"
-        for title, name in (("Warning", "warnings"), ("Assumed", "assumptions"))
-        for text in document[name]
-    ]
-    notes += [f"- Specs: {md_text(str(document['others']))}\n"] if document.get("others") else []
-    above = "".join(f"{md_text(str(sentence))}\n\n" for sentence in head)
-    return f"{above}{tables}\n{''.join(notes)}" if notes else f"{above}{tables}"
-
-
-def _nothing_lines(document: Record) -> Iterator[str]:
-    """Lines of an answer without a spec: the nearest one, and the relaxations."""
-    nearest = document["nearest"]
-    near = f" Nearest: {_priced(nearest, nearest['price'])}." if nearest else ""
-    yield f"No offer meets this.{near}"
-    if document["relax"]:
-        yield ""
-    for relaxation in document["relax"]:
-        changes = " ".join(f"{change['option']} {change['to']}" for change in relaxation["changes"])
-        gives = relaxation["gives"]
-        yield f"- One change would do: `{changes}` gives {_priced(gives, gives)}"
-
-
-def _priced(spec: Record, price: Record) -> str:
-    """'g6.2xlarge of aws in us-east-1 at $0.440/h'."""
-    name = md_text(f"{spec['instance_type']} of {spec['cloud']} in {spec['region']}")
-    return f"{name} at {format_usd(price['total_usd_per_hour'])}/h"
-
-
-def _tables(document: Record) -> str:
-    rows, task = ranked_rows(document), columns_of_task(document)
-    short = _SHORT_SERVING if task is SERVING else _SHORT_TUNING
-    if task is NETWORK:
-        has_run = any(row["run_samples"] is not None for row in rows)
-        short = f"{_SHORT_NETWORK} {_SHORT_RUN}" if has_run else _SHORT_NETWORK
-    columns = _with_telling(short.split(), rows, document["request"])
-    ranked, front = records_markdown(rows, columns), document.get("pareto", ())
-    if len(front) < 2:
-        return ranked
-    cloud = ("cloud",) if "cloud" in columns else ()
-    region = ("region",) if len({row["region"] for row in front}) > 1 else ()
-    front_table = records_markdown(front, (*_SHORT_FRONT.split(), *cloud, *region))
-    return f"{ranked}\nPareto front of price and rate:\n\n{front_table}"
-
-
-def _with_telling(columns: Sequence[str], rows: Sequence[Record], request: Record) -> list[str]:
-    """Columns of ranked specs, the rank first, with those on how many there are, where they stand
-    and how they are paid that go without saying in none."""
-    several = any(row["count"] > 1 for row in rows)
-    telling = {
-        "cloud": request["cloud"] == "any",
-        "region": len({row["region"] for row in rows}) > 1,
-        "market": request["market"] == "any",
-        "price_kind": any(row["price_kind"] != "list" for row in rows),
-        "disk_price_kind": any(row.get("disk_price_kind") not in (None, "list") for row in rows),
-    }
-    first, *others = columns
-    shown = [name for name, is_told in telling.items() if is_told]
-    return [first, *(["count"] if several else []), *others, *shown]
 
 
 def records_csv(rows: Sequence[Record], columns: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """The answer in a dozen lines: what to rent, what it does, how sure that is, what holds it back, what to
-try first, two others to take, what is assumed, and how far to trust it.
+try first, two others to take, what is assumed, and how far to trust it; and the same with its tables as
+Markdown.
 
 It is made of an answer's document, whatever the task, in the reader's language.
 """
@@ -13,12 +14,22 @@ from typing import Any
 
 from advisor.domain import Task
 from advisor.domain.decision import Judged
+from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, translated
-from advisor.render.facts import covers_clouds, place_name, spec_name
+from advisor.render.facts import answer_facts, covers_clouds, place_name, spec_name
 from advisor.render.i18n.catalogue import Texts, report_texts
+from advisor.render.markdown import md_text, rendered
 from advisor.render.phrases import ENGINES, seconds_text
 from advisor.render.price_doubt import resting_lines
-from advisor.render.sentences import basis_sentence, borderline_calls, borderline_sentence, stage_name
+from advisor.render.sentences import (
+    asked_sentence,
+    basis_sentence,
+    borderline_calls,
+    borderline_sentence,
+    headline,
+    stage_name,
+)
+from advisor.render.tables import NETWORK, SERVING, columns_of_task, ranked_rows, records_markdown
 from advisor.render.text import (
     INDENT,
     WIDTH,
@@ -35,19 +46,10 @@ from advisor.units import format_hours, format_rate, format_usd
 
 Record = Mapping[str, Any]
 LINES = 12
-# How much a block is needed that is never spared.
-_NEEDED = 5
-# What is assumed and a reader may want to change: by field of the request, how it is said, and its option.
-_ASSUMED = (
-    ("dataset", "{}", "--dataset"),
-    ("stack", "{}", "--stack"),
-    ("protocol", "a typical {}", "--protocol"),
-    ("input_tokens", "{} tokens in", "--input-tokens"),
-    ("output_tokens", "{} out", "--output-tokens"),
-    ("engine", "{}", "--engine"),
-    ("method", "{}", "--method"),
-    ("sequence", "sequences of {} tokens", "--sequence"),
-)
+# How much a block is needed that is never spared, and one that warns.
+_NEEDED, _WARNS = 5, 4
+# What is assumed and a reader may want to change: the fields of the request, some of them with a text.
+_ASSUMED = ("dataset", "stack", "protocol", "input_tokens", "output_tokens", "engine", "method", "sequence")
 
 
 def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
@@ -56,9 +58,11 @@ def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
     assert answer.chosen is not None
     _, *head = spec_lines(answer.chosen.spec, answer.request)
     head = [*resting_lines(answer), *head]
-    blocks = [(rank, _lines(block)) for rank, block in brief_blocks(asked, document, report_texts("en"))]
+    *blocks, (_, trust) = brief_blocks(asked, document, report_texts("en"))
+    assert isinstance(trust, Paragraph)
+    last = textwrap.wrap(f"{trust.text} --explain tells the rest.", WIDTH)
     for least in range(_NEEDED + 1):
-        lines = [*head, *(line for rank, some in blocks if rank >= least for line in some)]
+        lines = [*head, *(line for rank, block in blocks if rank >= least for line in _lines(block)), *last]
         if len(lines) <= LINES:
             break
     return "\n".join(lines)
@@ -72,22 +76,37 @@ def _lines(block: Leaf) -> list[str]:
     return textwrap.wrap(block.text, WIDTH) if isinstance(block, Paragraph) else []
 
 
-def brief_blocks(asked: str, document: Record, t: Texts) -> Iterator[tuple[int, Leaf]]:
+def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list[Leaf]:
+    """The same blocks for a report or a page, which have room for all of them: the facts in one block, the
+    command of a trial below them, and how far to trust it. They tell warnings elsewhere."""
+    facts, others = dict[str, str](), list[Leaf]()
+    section = {"answer": answer_facts(document), "recommendation": document}
+    for rank, block in brief_blocks(asked_sentence(section, t), document, t, spell):
+        for name, text in block.pairs if isinstance(block, Facts) else ():
+            title = name[:1].upper() + name[1:] or next(reversed(facts))
+            facts[title] = t.listed([facts[title], text]) if title in facts else text
+        others += [block] if not isinstance(block, Facts) and rank != _WARNS else []
+    return [Facts(list(facts.items())), *others]
+
+
+def brief_blocks(
+    asked: str, document: Record, t: Texts, spell: Spell = option_name
+) -> Iterator[tuple[int, Leaf]]:
     """The blocks below the name and price of an answer's spec, each with how much it is needed: from 0,
-    which is spared first, to `_NEEDED`."""
+    which is spared first, to `_NEEDED`; fields of the question as `spell` names them."""
     spec, request = document["recommendation"], document["request"]
-    facts = [("for", asked), ("on", _machine(spec, t)), ("does", _rate(spec, t)), *_binding(spec, t)]
-    yield _NEEDED, Facts(facts)
+    facts = [(t("brief.for"), asked), (t("brief.on"), _machine(spec, t)), (t("brief.does"), _rate(spec, t))]
+    yield _NEEDED, Facts([*facts, *_binding(spec, t)])
     yield from _sure(document, t)
-    titles = ("or take", "")
+    titles = (t("brief.take"), "")
     for title, other in zip(titles, _of_other_kinds(spec, document["alternatives"]), strict=False):
         yield (_NEEDED if title else 1), Facts([(title, _other(other, document, t))])
-    yield 3, Facts([("assumed", _assumed(request))])
+    yield 3, Facts([(t("brief.assumed"), _assumed(request, t, spell))])
     # The risk counts what lies outside of what was measured.
     beside = [translated(text, t) for text in document["warnings"] if text not in spec["extrapolation"]]
     if beside:
-        yield 4, Paragraph(" ".join(wrapped("Warning", beside, 2)))
-    yield _NEEDED, Paragraph(t("brief.trust", basis=basis_sentence(spec, t)))
+        yield _WARNS, Paragraph(" ".join(wrapped("Warning", beside, 2)))
+    yield _NEEDED, Paragraph(basis_sentence(spec, t), "note")
 
 
 def _machine(spec: Record, t: Texts) -> str:
@@ -147,7 +166,7 @@ def _binding(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
     if others:
         share, stage = others[-1]
         text = t("brief.next", first=text, second=stage_name(stage, t), share=f"{100 * share:.0f}")
-    yield "bound by", text
+    yield t("brief.bound"), text
 
 
 def _sure(document: Record, t: Texts) -> Iterator[tuple[int, Leaf]]:
@@ -155,12 +174,12 @@ def _sure(document: Record, t: Texts) -> Iterator[tuple[int, Leaf]]:
     may do."""
     sentences = [translated(sentence, t) for sentence in (document["decision"] or {}).get("sentences", ())]
     if sentences:
-        yield _NEEDED, Facts([("how sure", t.listed(sentences))])
+        yield _NEEDED, Facts([(t("brief.sure"), t.listed(sentences))])
     calls, others = document["close_calls"], borderline_calls(document)
     if others:
         target = document["request"].get("target_throughput")
         sentence = borderline_sentence(others[0], target, t, clouds=covers_clouds(document))
-        yield 2, Facts([("or try", f"{sentence.removesuffix(':')}.")])
+        yield 2, Facts([(t("brief.try"), f"{sentence[:-1]}{t('brief.stop')}")])
     if calls:
         yield 0, Command((others or calls)[0]["trial"]["command"])
 
@@ -193,21 +212,110 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
     )
 
 
-def _assumed(request: Record) -> str:
-    """'imagenet (--dataset), eager (--stack)'."""
+def _assumed(request: Record, t: Texts, spell: Spell) -> str:
+    """'imagenet as jpeg-files (--dataset), eager (--stack)'."""
     says = []
-    for field, text, option in _ASSUMED:
+    for field in _ASSUMED:
         value = request.get(field)
         if value is not None and (field != "protocol" or request["task"] == Task.TRAINING):
-            says.append(f"{text.format(_written(value))} ({option})")
+            text = t.known(f"assumed.{field}", "{value}")
+            says.append(f"{text.format(value=_written(value, t))} ({spell(field)})")
     return ", ".join(says)
 
 
-def _written(value: Any) -> str:
+def _written(value: Any, t: Texts) -> str:
     if isinstance(value, Mapping):
-        return (
-            f"{value['name']} as {value['storage_format']}"
-            if value["kind"] == "image"
-            else str(value["name"])
-        )
+        stored = t("brief.stored", name=value["name"], format=value.get("storage_format", ""))
+        return stored if value["kind"] == "image" else str(value["name"])
     return value if isinstance(value, str) else f"{value:,.0f}"
+
+
+_SHORT_NETWORK = (
+    "rank instance_type gpu disk_order disk_read_iops disk_read_mib_per_second throughput_lower "
+    "throughput_median total_usd_per_hour usd_per_million_samples bottleneck risk"
+)
+_SHORT_RUN = "run_hours_median run_hours_upper run_usd_median"
+_SHORT_SERVING = (
+    "rank instance_type gpu gpu_count replicas tensor_parallel disk_order throughput_lower throughput_median "
+    "ttft_seconds_median tpot_seconds_median total_usd_per_hour usd_per_million_output_tokens_median "
+    "ready_seconds bottleneck"
+)
+_SHORT_TUNING = (
+    "rank instance_type gpu gpu_count micro_batch throughput_lower throughput_median run_hours_median "
+    "run_usd_median total_usd_per_hour"
+)
+_SHORT_FRONT = "instance_type gpu disk batch_size total_usd_per_hour lower usd_per_million_samples"
+
+
+def recommendation_markdown(document: Record) -> str:
+    """The answer and tables that paste into a pull request, rounded for reading: what is ranked, and the
+    front of price and rate where there is one. What is known of its price stands above, what is assumed and
+    warned of below.
+    """
+    call, t = document["price_call"] or {"sentences": ()}, report_texts("en")
+    head = [md_text(str(sentence)) for sentence in call["sentences"]]
+    tables = _tables(document)
+    if document["recommendation"]:
+        head = [f"**{md_text(headline(document, t))}**", *rendered(brief_leaves(document, t)), *head]
+    else:
+        head = [*([md_text(str(document["asked"]))] if document.get("asked") else []), *head]
+        tables = "".join(f"{line}\n" for line in _nothing_lines(document))
+    notes = [
+        f"- {title}: {md_text(str(text))}\n"
+        for title, name in (("Warning", "warnings"), ("Assumed", "assumptions"))
+        for text in document[name]
+    ]
+    notes += [f"- Specs: {md_text(str(document['others']))}\n"] if document.get("others") else []
+    above = "".join(f"{text}\n\n" for text in head)
+    return f"{above}{tables}\n{''.join(notes)}" if notes else f"{above}{tables}"
+
+
+def _nothing_lines(document: Record) -> Iterator[str]:
+    """Lines of an answer without a spec: the nearest one, and the relaxations."""
+    nearest = document["nearest"]
+    near = f" Nearest: {_priced(nearest, nearest['price'])}." if nearest else ""
+    yield f"No offer meets this.{near}"
+    if document["relax"]:
+        yield ""
+    for relaxation in document["relax"]:
+        changes = " ".join(f"{change['option']} {change['to']}" for change in relaxation["changes"])
+        gives = relaxation["gives"]
+        yield f"- One change would do: `{changes}` gives {_priced(gives, gives)}"
+
+
+def _priced(spec: Record, price: Record) -> str:
+    """'g6.2xlarge of aws in us-east-1 at $0.440/h'."""
+    name = md_text(f"{spec['instance_type']} of {spec['cloud']} in {spec['region']}")
+    return f"{name} at {format_usd(price['total_usd_per_hour'])}/h"
+
+
+def _tables(document: Record) -> str:
+    rows, task = ranked_rows(document), columns_of_task(document)
+    short = _SHORT_SERVING if task is SERVING else _SHORT_TUNING
+    if task is NETWORK:
+        has_run = any(row["run_samples"] is not None for row in rows)
+        short = f"{_SHORT_NETWORK} {_SHORT_RUN}" if has_run else _SHORT_NETWORK
+    columns = _with_telling(short.split(), rows, document["request"])
+    ranked, front = records_markdown(rows, columns), document.get("pareto", ())
+    if len(front) < 2:
+        return ranked
+    cloud = ("cloud",) if "cloud" in columns else ()
+    region = ("region",) if len({row["region"] for row in front}) > 1 else ()
+    front_table = records_markdown(front, (*_SHORT_FRONT.split(), *cloud, *region))
+    return f"{ranked}\nPareto front of price and rate:\n\n{front_table}"
+
+
+def _with_telling(columns: Sequence[str], rows: Sequence[Record], request: Record) -> list[str]:
+    """Columns of ranked specs, the rank first, with those on how many there are, where they stand
+    and how they are paid that go without saying in none."""
+    several = any(row["count"] > 1 for row in rows)
+    telling = {
+        "cloud": request["cloud"] == "any",
+        "region": len({row["region"] for row in rows}) > 1,
+        "market": request["market"] == "any",
+        "price_kind": any(row["price_kind"] != "list" for row in rows),
+        "disk_price_kind": any(row.get("disk_price_kind") not in (None, "list") for row in rows),
+    }
+    first, *others = columns
+    shown = [name for name, is_told in telling.items() if is_told]
+    return [first, *(["count"] if several else []), *others, *shown]

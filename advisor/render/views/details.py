@@ -9,9 +9,9 @@ from advisor.domain import LIST
 from advisor.render.blocks import (
     Chart,
     Column,
-    Command,
     English,
     Items,
+    Leaf,
     Look,
     Paragraph,
     Part,
@@ -62,6 +62,10 @@ class Room(NamedTuple):
     batches: bool = True
     costs: bool = True
     brief: str = ""
+
+
+# Other specs that a first page has room for.
+_COMPARED = 4
 
 
 def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
@@ -124,7 +128,7 @@ def steps_parts(document: Record, t: Texts) -> list[Part]:
 
 def other_parts(answer: Record, t: Texts, room: Room) -> Iterator[Part]:
     """Other specs, and the rejected types."""
-    if answer["recommendation"]:
+    if answer["recommendation"] and room.alternatives > _COMPARED:
         yield Part(t("others.title"), list(_others(answer, t, room)), detail=True)
     yield Part(t("rejected.title"), list(_rejected(answer, t, room)), detail=True)
 
@@ -145,13 +149,10 @@ def notes_parts(answer: Record, t: Texts) -> Iterator[Part]:
 
 
 def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
-    """The chosen spec elsewhere, what its prediction stands on, how old its data is, and the command that
-    asks again."""
+    """The chosen spec elsewhere, what its prediction stands on, and how old its data is."""
     yield Part(t("evidence.title"), list(_evidence(section["evidence"], t)), detail=True)
     yield Part(t("regions.title"), list(_regions(section["regions"], t, room)), detail=True)
     yield Part(t("ages.title"), list(_ages(section["data_ages"], t)), detail=True)
-    if section["command"]:
-        yield Part(t("again.ask"), [Command(section["command"])])
 
 
 def _shortened(
@@ -225,8 +226,6 @@ def _curves(section: Record, t: Texts, room: Room) -> Iterator[Any]:
         return
     ids = {trial for curve in section["curves"].values() for trial in curve["measured"]}
     measured = [row for row in section["measured"] if row["trial_id"] in ids]
-    if not room.batches:
-        measured = measured[: room.turns]
     yield curves_picture({**section, "measured": measured}, t)._replace(
         note=t("curves.note" if measured else "curves.note_none")
     )
@@ -247,8 +246,7 @@ def _curves(section: Record, t: Texts, room: Room) -> Iterator[Any]:
         ("what", lambda row: f"{t('curves.' + how_known(row))} ({row['accelerator']}, {row['cpu_model']})"),
         ("date", lambda row: row["measured_on"] or t("unknown"), Look.DAY),
     )
-    if measured:
-        yield Table(columns, measured)
+    yield from _shortened(columns, measured, room.turns, t)
 
 
 def _sensitivity(gains: Sequence[Record], t: Texts) -> Iterator[Table]:
@@ -314,7 +312,7 @@ def _end(spec: Record, t: Texts, *, clouds: bool) -> str:
 
 
 def _memory(block: Record | None, confidence: float, t: Texts, room: Room) -> Iterator[Any]:
-    if not block or not block["batches"]:
+    if not block or not block["batches"] or not room.batches:
         return
     yield memory_picture(block, t)
     columns = [
@@ -326,8 +324,7 @@ def _memory(block: Record | None, confidence: float, t: Texts, room: Room) -> It
         ),
         *rate_columns(t, confidence, "reached.")[:2],
     ]
-    if room.batches:
-        yield Table(columns, block["batches"], _is_chosen)
+    yield Table(columns, block["batches"], _is_chosen)
 
 
 def _others(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
@@ -339,20 +336,27 @@ def _others(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
     yield from _shortened(columns, specs, room.alternatives, t)
 
 
-def _rejected(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
+def compared_leaves(answer: Record, t: Texts, room: Room) -> Iterator[Leaf]:
+    """How many offers were looked at and why most of them were left out, and the best of the others."""
     catalog = answer["catalog"]
     counts = [
         f"{t.known('reason.' + reason, reason)}: {count:,}"
         for reason, count in catalog["rejected_by_reason"].items()
     ]
-    if not counts or not answer["rejected"]:
-        return
-    summary = t(
+    said = t(
         "rejected.of",
         rejected=f"{catalog['offers_rejected']:,}",
         considered=f"{catalog['offers_considered']:,}",
     )
-    yield Paragraph(f"{summary} {'; '.join(counts)}.")
+    yield Paragraph(t.joined([said, f"{t.listed(counts)}{t('brief.stop')}"]) if counts else said)
+    compared = room._replace(alternatives=min(room.alternatives, _COMPARED))
+    yield from (block for block in _others(answer, t, compared) if isinstance(block, Table))
+
+
+def _rejected(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
+    catalog = answer["catalog"]
+    if not answer["rejected"]:
+        return
     columns = rejected_columns(t, clouds=covers_clouds(answer))
     yield from _shortened(columns, answer["rejected"], room.rejected, t, count=len(answer["rejected"]))
     if len(answer["rejected"]) < catalog["offers_rejected"]:
@@ -392,7 +396,7 @@ def _ages(ages: Sequence[Record], t: Texts) -> Iterator[Table]:
             lambda age: t("days.one" if age["age_days"] == 1 else "days", days=f"{age['age_days']:,}"),
             Look.WHOLE,
         ),
-        ("kind", lambda age: t.known("kind." + age["kind"], age["kind"])),
+        ("kind", lambda age: t.known("kind." + age["kind"], age["kind"]), Look.NAME),
         ("source", lambda age: English(age["source"]), Look.LONG),
     )
     if ages:

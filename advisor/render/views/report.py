@@ -11,7 +11,6 @@ from advisor.render.blocks import (
     Block,
     Column,
     Command,
-    English,
     Facts,
     Items,
     Leaf,
@@ -34,19 +33,20 @@ from advisor.render.sentences import (
     borderline_calls,
     borderline_sentence,
     columns_of,
-    decision_leaves,
     disk_name,
     headline,
+    lower_sentence,
     price_call_leaves,
     rate_columns,
     relax_sentence,
     sample_name,
-    stage_name,
     totals_sentence,
     unit_name,
 )
+from advisor.render.views.brief import brief_leaves
 from advisor.render.views.details import (
     Room,
+    compared_leaves,
     network_parts,
     notes_parts,
     other_parts,
@@ -55,14 +55,14 @@ from advisor.render.views.details import (
     serving_parts,
 )
 from advisor.render.views.specs import spec_facts
-from advisor.units import format_usd
+from advisor.units import format_target, format_usd
 
 Record = Mapping[str, Any]
 
 
 # A file keeps within 1.5 MB, however many workloads it has.
 FILE = (
-    Room(10, specs=16, rejected=25, regions=40, turns=6),
+    Room(10, specs=10, rejected=12, regions=12, turns=6),
     Room(50, rejected=2, regions=2, turns=2, alternatives=2, batches=False),
     Room(inf, brief="totals.brief"),
 )
@@ -74,12 +74,16 @@ COMMENT = (
 
 
 def report_page(document: Record, language: str, room: Room) -> Page:
-    """The blocks of a report, as many as there is room for."""
+    """The blocks of a report, as many as there is room for: for whoever pays a page of each workload, what
+    it stands on behind that."""
     t = report_texts(language)
     sections = document["workloads"]
     blocks: list[Block] = [_totals(document, t, room)] if len(sections) > 1 else []
     for number, section in enumerate(sections, 1):
-        blocks.append(Section(section["name"], f"w{number}", list(_section(section, t, room))))
+        blocks.append(Section(section["name"], f"w{number}", list(_answer(section, t, room))))
+        if not room.brief:
+            appendix = t("appendix.title", name=section["name"])
+            blocks.append(Section(appendix, f"w{number}-more", list(_appendix(section, t, room))))
     return Page(t("kicker_of", date=document["as_of"]), document["title"], [*blocks, _again(document, t)])
 
 
@@ -110,18 +114,14 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
         ),
         *columns_of(
             t,
-            ("instance", lambda section: _total_name(section, t), Look.NAME),
-            (
-                "disk",
-                lambda section: disk_name(of_spec("disk")(section), t) if _answered(section) else None,
-                Look.LONG,
-            ),
+            ("instance", lambda section: _total_name(section, t), Look.LONG),
+            ("target", lambda section: _target(section["answer"]["target_throughput"]), Look.RATE),
         ),
-        rate_columns(t, confidences.pop() if len(confidences) == 1 else None)[0]._replace(
+        rate_columns(t, next(iter(confidences)) if len(confidences) == 1 else None)[0]._replace(
             of=of_spec("lower")
         ),
-        *columns_of(t, ("bound", lambda section: stage_name(of_spec("bottleneck")(section), t) or None)),
         *_unit_columns(sections, t),
+        *columns_of(t, ("risk", lambda section: _risk(of_spec("risk")(section), t), Look.NAME)),
         Column(t("table.per_hour"), of_spec("usd_per_hour"), Look.USD),
         Column(t("table.per_month"), of_spec("usd_per_month"), Look.USD),
     ]
@@ -129,7 +129,8 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
     if totals["usd_per_hour"] is not None:
         sums = [format_usd(totals[name]) for name in ("usd_per_hour", "usd_per_month")]
         total = [t("totals.all"), *[""] * (len(columns) - 1 - len(sums)), *sums]
-    blocks: list[Any] = [Paragraph(totals_sentence(totals, t), "answer")]
+    bounds = [lower_sentence(confidence, t) for confidence in sorted(confidences)]
+    blocks: list[Any] = [Paragraph(t.joined([totals_sentence(totals, t), *bounds]), "answer")]
     blocks += [Paragraph(t(room.brief), "note")] if room.brief else []
     blocks.append(Table(columns, sections, total=total))
     chart = totals_picture([section for section in sections if _answered(section)], t)
@@ -147,7 +148,16 @@ def _total_name(section: Record, t: Texts) -> str:
     if spec is None:
         return t("totals.none_fits")
     cloud = f" ({spec['cloud']})" if covers_clouds(section["recommendation"]) else ""
-    return f"{spec_name(spec)}{cloud}"
+    return f"{spec_name(spec)}{cloud} + {disk_name(spec['disk'], t)}"
+
+
+def _target(rate: float | None) -> str | None:
+    return None if rate is None else format_target(rate)
+
+
+def _risk(level: int | None, t: Texts) -> str:
+    """'medium (2 of 4)'; nothing where nothing is recommended."""
+    return "" if level is None else t("totals.risk", risk=t(f"risk.{level}"), number=level)
 
 
 def _unit_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
@@ -157,11 +167,11 @@ def _unit_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
     return columns_of(t, ("unit", lambda row: unit_name(row, t) if _answered(row) else None))
 
 
-def _section(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
+def _appendix(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     answer = section["recommendation"]
-    yield from _answer(section, t, room)
-    if room.brief:
-        return
+    spec = answer["recommendation"]
+    if spec and room.batches:
+        yield Part(t("detail.title"), [spec_facts(spec, answer["request"], t)], detail=True)
     yield from serving_parts(answer, t) if is_language(answer) else network_parts(section, t, room)
     yield from other_parts(answer, t, room)
     yield from notes_parts(answer, t)
@@ -169,25 +179,56 @@ def _section(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
 
 
 def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
+    """What to rent, what it costs and how sure that is, what it was compared with, and what to do next."""
+    answer, facts = section["recommendation"], section["answer"]
+    if answer["recommendation"] is None:
+        yield from _nearest(section, t)
+        return
+    # A run that ends costs what the facts below say, not a month.
+    ends = answer["recommendation"].get("run") is not None
+    month = [] if ends else [t("answer.month", usd=format_usd(facts["spec"]["usd_per_month"]))]
+    said = [headline(answer, t), *month, lower_sentence(facts["confidence"], t)]
+    yield Paragraph(t.joined(said), "answer")
+    leaves = brief_leaves(answer, t)
+    yield from (leaf for leaf in leaves if not isinstance(leaf, Command))
+    if not section["complete"]:
+        yield Paragraph(t("answer.saved"), "note")
+    price = list(price_call_leaves(answer, t))
+    if price:
+        yield Part(t("price_call.title"), price)
+    if section["costs"] and section["costs"]["choices"] and room.costs:
+        yield _costs(section, t)
+    if not room.brief:
+        yield Part(t("compared.title"), list(compared_leaves(answer, t, room)))
+        yield Part(t("next.title"), list(_next(section, leaves, t)))
+
+
+def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
+    """The answer where nothing meets the question."""
     answer, clouds = section["recommendation"], covers_clouds(section["recommendation"])
+    yield Paragraph(headline(answer, t), "answer")
     yield Paragraph(asked_sentence(section, t))
     yield from price_call_leaves(answer, t)
-    yield Paragraph(headline(answer, t), "answer")
-    yield from decision_leaves(answer, t)
-    spec = answer["recommendation"] or answer["nearest"]
+    spec, confidence = answer["nearest"], section["answer"]["confidence"]
     if spec:
         yield spec_facts(spec, answer["request"], t)
         yield Paragraph(basis_sentence(spec, t), "note")
-        yield from () if section["complete"] else [Paragraph(t("answer.saved"), "note")]
     if answer["relax"]:
-        confidence = section["answer"]["confidence"]
         relaxed = [relax_sentence(relaxation, confidence, t, clouds=clouds) for relaxation in answer["relax"]]
         yield Part(t("relax.title"), [Items(relaxed)])
-    if section["costs"] and section["costs"]["choices"] and room.costs:
-        yield _costs(section, t)
-    for call in borderline_calls(answer) if not room.brief else ():
+    for call in borderline_calls(answer):
         sentence = borderline_sentence(call, section["answer"]["target_throughput"], t, clouds=clouds)
         yield Part(t("close.title"), [Paragraph(sentence), Command(call["trial"]["command"])])
+
+
+def _next(section: Record, leaves: Sequence[Leaf], t: Texts) -> Iterator[Leaf]:
+    """The trial that settles it, where there is one, and the question for the day on which it is rented."""
+    trials = [leaf for leaf in leaves if isinstance(leaf, Command)]
+    if trials:
+        yield Paragraph(t("next.trial"))
+        yield from trials
+    yield Paragraph(t("next.again"))
+    yield Command(section["command"])
 
 
 def _costs(section: Record, t: Texts) -> Part:
@@ -233,9 +274,8 @@ def _again(document: Record, t: Texts) -> Section:
             for model in block.get("language_predictors", ())
         ),
         ("measurements", t("again.measurements_value", rows=rows["rows"], sha=rows["bundled_sha256"])),
-        *([("ids", " ".join(rows["trial_ids"]))] if rows["trial_ids"] else []),
         ("versions", ", ".join(f"{name} {value}" for name, value in block["versions"].items())),
-        ("sources", English("; ".join(catalog["sources"]))),
+        ("sources", t("again.sources_value", count=len(catalog["sources"]))),
     ]
     pairs = [(t(f"again.{name}"), text) for name, text in facts]
     return Section(t("again.title"), "again", [Command(block["command"]), Facts(pairs)])

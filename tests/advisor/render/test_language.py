@@ -17,7 +17,8 @@ from advisor.render.document import document_yaml, plain_document
 from advisor.render.export.serving import FORMATS, export_serving, serve_words
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language_document import finetuning_document, generation_document
-from advisor.render.tables import recommendation_csv, recommendation_markdown
+from advisor.render.tables import recommendation_csv
+from advisor.render.views.brief import recommendation_markdown
 from advisor.render.views.details import serving_parts
 from tests.advisor.render.language_answers import (
     SOURCES,
@@ -62,7 +63,8 @@ def test_markdown_says_how_many_are_paid_for_and_how():
     two = replace(chosen, spec=replace(chosen.spec, offer=offer, count=2))
     answer = replace(ANSWER, ranked=(two,), request=replace(ANSWER.request, market=None))
     lines = recommendation_markdown(plain_document(generation_document(answer, SOURCES))).splitlines()
-    header, _, row = (line.strip("| ").split(" | ") for line in lines[:3])
+    first = next(number for number, line in enumerate(lines) if line.startswith("| rank"))
+    header, _, row = (line.strip("| ").split(" | ") for line in lines[first : first + 3])
     cells = dict(zip(header, row, strict=True))
     names = ("count", "market", "price_kind")
     assert [cells[name] for name in names] == ["2", "commitment-3y", "observed"]

@@ -28,7 +28,8 @@ from advisor.engine.candidates import plain_workload
 from advisor.render.borderline import verify_command
 from advisor.render.document import Sources, plain_document, recommendation_document
 from advisor.render.records import risk
-from advisor.render.tables import recommendation_csv, recommendation_markdown, short_number
+from advisor.render.tables import recommendation_csv, short_number
+from advisor.render.views.brief import recommendation_markdown
 from advisor.render.views.network import recommendation_text
 from tests.advisor.render.schemas import assert_keeps
 from tests.alike import assert_golden_text
@@ -119,11 +120,11 @@ def test_text_fits_one_screen_whatever_the_answer_holds(run, kind):
 
 
 def test_a_markdown_table_says_how_sure_its_price_is():
-    """Above it what is asked and what the price rests on, below it warnings and assumptions."""
+    """Above it the answer and what the price rests on, below it warnings and assumptions."""
     call = {"sentences": ["Old price; cheapest listed: x_1."]}
     lines = recommendation_markdown(document() | {"price_call": call}).splitlines()
-    assert lines[0] == "googlenet inference, fp32"
-    assert lines[2] == r"Old price; cheapest listed: x\_1."
+    assert lines[0] == r"**g4dn.xlarge + gp3:158GiB at \$0.543/h in us-east-1 (on-demand).**"
+    assert r"Old price; cheapest listed: x\_1." in lines
     assert "- Warning: the instance price is 124 days old (2026-07-20)" in lines
     assert "- Assumed: imagenet" in lines
 

@@ -13,7 +13,8 @@ from PIL import ImageFile
 
 from advisor.errors import UsageError
 from advisor.render import html as page_module
-from advisor.render.formats import report_pdf
+from advisor.render.formats import report_html, report_pdf
+from advisor.render.i18n.catalogue import LANGUAGES
 from tests.advisor.render.sizing.reports import golden_report
 
 
@@ -143,3 +144,23 @@ def test_every_page_has_something_on_it(made):
             assert 0.002 < ink < 0.4
             assert grey[:, :10].min() > 200, "something runs over the left margin"
             assert grey[:, -10:].min() > 200, "something runs over the right margin"
+
+
+def _within(box, kind):
+    for child in getattr(box, "children", ()):
+        if type(child).__name__ == kind:
+            yield child
+        yield from _within(child, kind)
+
+
+@pytest.mark.usefixtures("pango")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_text_is_broken_in_a_column_narrower_than_four_em(language):
+    """A disk's column was two letters wide, and its table three pages long."""
+    page = report_html(_short(golden_report()), language)
+    pages = page_module._weasyprint().HTML(string=page).render().pages
+    cells = [cell for page in pages for cell in _within(page._page_box, "TableCellBox")]
+    assert len(cells) > 300
+    broken = [cell for cell in cells if len(list(_within(cell, "LineBox"))) > 1]
+    assert broken
+    assert [cell for cell in broken if cell.width < 4 * cell.style["font_size"]] == []
