@@ -7,7 +7,6 @@ each under the name that `PAGE` gives it; what is missing is said to be missing.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,21 +16,12 @@ from benchmarks.truth import trust
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "docs" / "internals" / "accuracy" / "shipped.md"
-# These quote three figures between the marks.
-QUOTING = (ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "docs" / "internals" / "model.md")
-_QUOTED = re.compile(r"(<!-- scored -->).*?(<!-- /scored -->)", re.DOTALL)
-_SHORT = (
-    ("a GPU that clouds sell (PyTorch 2)", "云上出售的一种 GPU（PyTorch 2）", "gpu", "headline"),  # noqa: RUF001
-    ("any GPU", "任一 GPU", "gpu", "all"),
-    ("a network", "一个网络", "network", "all"),
-    ("its class", "其所属类别", "family", "all"),
-)
 _CLOUD = "cloud, PyTorch >= 2"
 
 
 class Line(NamedTuple):
-    """A row of the table: what is left out, in which document and group, and what was aimed at:
-    mean and median per cent at most (None: nothing was said)."""
+    """A row of the table: what is left out, in which document and group, and the aim:
+    mean and median per cent at most (None: no aim)."""
 
     words: str
     document: str
@@ -63,7 +53,7 @@ LINES = (
     Line("a GPU that clouds sell, PyTorch >= 2", "gpu", "headline", _CLOUD, 13, 9),
     Line("a GPU that clouds sell", "gpu", "headline", "cloud", 16.5, 11),
     Line("a GPU, data sheet only", "gpu", "all", "all", None, None),
-    Line("a GPU, its source told", "gpu-told", "all", "all", 26, 18),
+    Line("a GPU, its source known", "gpu-told", "all", "all", 26, 18),
     Line("a source of training scripts", "source", "headline", "scripts", 30, 22),
     Line("a class of networks, GPU measured, inference", "family", "task", "inference", 16, 10),
     Line("a class of networks, GPU measured, training", "family", "task", "training", 17, 10.5),
@@ -108,9 +98,10 @@ often the 90 % lower bound held. `half width`: of the 80 % interval. `floor`: me
 perfect constant of each group would leave. `GPU-bound`: mean / median / held of rows with more than
 50 us a kernel, where the source's host hardly counts. `aim`: mean / median at most; a miss is **bold**.
 
-A row is asked under its own protocol: training script or bare step, the copy inside the step, the
-optimiser, fused attention or not, the age of PyTorch. What no fit may take (it waits for its input, or is
-not what it says) is not scored. Who measured is told in one line alone.
+Each row is predicted under the protocol that it was measured with: training script or bare step, the
+copy inside the step, the optimiser, fused attention or not, the age of PyTorch. Rows that no fit may take
+(they wait for their input, or are not what they say) are not scored. The scorer knows who measured a row
+in one line of the table only.
 """
 
 
@@ -228,26 +219,6 @@ def _gain(group: Mapping[str, Any]) -> str:
     )
 
 
-def in_short(documents: Mapping[str, Mapping[str, Any]], language: str = "en") -> str:
-    """Three figures, for the pages that quote them; '' where they were not scored."""
-    said = []
-    for english, chinese, name, by in _SHORT:
-        group = name in documents and _group(documents[name], by, "all" if by == "all" else _CLOUD)
-        if group:
-            figures = f"{group['mape_percent']:g} / {group['median_percent']:g} %"
-            said.append(f"{chinese if language == 'zh-CN' else english} {figures}")
-    if not said:
-        return ""
-    if language == "zh-CN":
-        return f"速率误差（平均 / 中位数），按留出的对象：{'，'.join(said)}。"  # noqa: RUF001
-    return f"Error of the rate, mean / median, where this was left out: {', '.join(said)}."
-
-
-def quoted(text: str, short: str) -> str:
-    """The text with what stands between its marks replaced."""
-    return _QUOTED.sub(lambda found: f"{found[1]}\n{short}\n{found[2]}", text)
-
-
 def read(folder: Path) -> dict[str, Any]:
     """The documents that are there, in the page's order."""
     names = [*PAGE, *(name for _, name in (*_DECISIONS, *_GAINS))]
@@ -260,9 +231,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     (folder,) = sys.argv[1:] if arguments is None else arguments
     documents = read(Path(folder))
     OUT.write_text(page(documents))
-    for path in QUOTING:
-        language = "zh-CN" if "zh-CN" in path.name else "en"
-        path.write_text(quoted(path.read_text(), in_short(documents, language)))
     trust.main()
 
 

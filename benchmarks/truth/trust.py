@@ -1,4 +1,4 @@
-"""`python -m benchmarks.truth.trust`: the figures of docs/explanation/trust.md.
+"""`python -m benchmarks.truth.trust`: the figures of docs/explanation/trust.md, and of the READMEs.
 
 They are rows of the pages that the scorers wrote (docs/internals/accuracy): those pages are the
 only source, and their writers call this. A row that a page no longer has is an error.
@@ -17,11 +17,14 @@ from advisor.models.withheld import COLUMNS
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGE = DOCS / "explanation" / "trust.md"
+# Quote some, the hardest among them.
+READMES = (ROOT / "README.md", ROOT / "README.zh-CN.md")
 # Answers name the test that is most like them.
 TESTS = ROOT / "advisor" / "data" / "withheld.csv"
 NETWORKS = DOCS / "internals" / "accuracy" / "shipped.md"
 LANGUAGE = DOCS / "internals" / "accuracy" / "language.md"
 _BLOCK = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
+_QUOTED = re.compile(r"(<!-- scored -->\n).*?(<!-- /scored -->)", re.DOTALL)
 
 # What was withheld from the fit, and the row of the page that left it out.
 _RATES = (
@@ -41,10 +44,36 @@ _RATES = (
         "rows that may not be fitted (licence)",
     ),
 )
-_CHOICES = (("nothing", "nothing"), ("the GPU", "the GPU"))
+# Tests that no answer quotes.
+_OTHERS = (
+    ("nothing: these rows taught the predictor", "nothing (the rows taught it)"),
+    ("a GPU that clouds sell, any PyTorch", "a GPU that clouds sell"),
+    ("any GPU, where the predictor knows who measured", "a GPU, its source known"),
+    ("a GPU, except its kernels", "a GPU, its kernels measured"),
+    ("a GPU in one precision", "a GPU in one precision"),
+    ("every GPU of its architecture", "an architecture of GPUs"),
+)
+# Rows that the READMEs quote: the words of the Chinese one.
+_QUOTES = {
+    "a network, its class known": "你的网络、保留同类网络",
+    "a class of networks, GPU measured, training": "同类的全部网络、训练",
+    "a GPU that clouds sell, PyTorch >= 2": "云上出售的一种 GPU、PyTorch 2",
+    "a source of rows": "一个来源的全部测量",
+    "rows that may not be fitted (licence)": "许可不允许拟合的测量、其他人的网络与显卡",
+}
+_HEADS = {
+    "en": "| withheld, then predicted | mean error | median error | p10 held (aim: 90 %) |",
+    "zh-CN": "| 先留出、再预测的对象 | 平均误差 | 中位误差 | p10 成立、目标 90 % |",
+}
+_CHOICES = (("nothing", "nothing"), ("the network", "the network"), ("the GPU", "the GPU"))
 _RULES = (("recommended", "expected"), ("after one trial", "expected with trial"), ("the safe one", "bound"))
 _LLM = (("the GPU", "the GPU (all cards of its chip)"), ("the language model", "the LLM"))
 _FIGURES = ("TPOT", "TTFT", "output tokens/s")
+_KINDS = (
+    ("over PCIe", "the same, over PCIe"),
+    ("mixtures", "the same, mixtures"),
+    ("few requests of a mixture in fp8", "the same, a mixture in fp8, 8 or fewer in flight"),
+)
 _TUNING = (("the GPU", "the gpu"), ("the model size", "the model size"))
 
 
@@ -59,16 +88,11 @@ def tests() -> str:
     networks, language = NETWORKS.read_text(), LANGUAGE.read_text()
     alone = language.split("## By what is left out", 1)[1]
     trials = language.split("## After three trials", 1)[1]
-    kinds = (
-        ("over PCIe", "the same, over PCIe"),
-        ("mixtures", "the same, mixtures"),
-        ("few requests of a mixture in fp8", "the same, a mixture in fp8, 8 or fewer in flight"),
-    )
     rate, llm = "output tokens/s", "the language model, but three trials"
     rows = [
         *(("rate", words, _row(networks, name)) for words, name in _RATES),
         *((rate, words, _row(alone, name, rate)) for words, name in _LLM),
-        *((kind, words, _row(alone, name, figure)) for words, name in _LLM for kind, figure in kinds),
+        *((kind, words, _row(alone, name, figure)) for words, name in _LLM for kind, figure in _KINDS),
         (rate, llm, _row(trials, "the LLM", rate)),
         *(("tuning", words, _row(language, name, "all")) for words, name in _TUNING),
     ]
@@ -88,19 +112,44 @@ def with_block(page: str) -> str:
     return _BLOCK.sub(lambda found: f"{found[1]}{block()}{found[2]}", page)
 
 
+def quoted(page: str, language: str) -> str:
+    """A README with today's figures between its marks."""
+    networks = NETWORKS.read_text()
+    lines = [_HEADS[language], "| --- | --- | --- | --- |"]
+    for english, name in _RATES:
+        if name not in _QUOTES:
+            continue
+        row = _row(networks, name)
+        mean, median = _errors(row)
+        words = _QUOTES[name] if language == "zh-CN" else english
+        lines.append(f"| {words} | {mean} % | {median} % | {row['held']} % |")
+    return _QUOTED.sub(lambda found: "\n".join([found[1] + lines[0], *lines[1:], found[2]]), page)
+
+
 def main() -> None:
-    """Write the figures into the page, and the tests that answers quote."""
+    """Write the figures into the pages, and the tests that answers quote."""
     PAGE.write_text(with_block(PAGE.read_text()))
+    for readme in READMES:
+        readme.write_text(quoted(readme.read_text(), language_of(readme)))
     TESTS.write_text(tests())
+
+
+def language_of(readme: Path) -> str:
+    """'zh-CN' of README.zh-CN.md."""
+    return "zh-CN" if "zh-CN" in readme.name else "en"
+
+
+def _errors(row: dict[str, str]) -> tuple[str, ...]:
+    return tuple(row["mean / median"].replace("*", "").split(" / "))
 
 
 def _rates(page: str) -> Iterator[str]:
     yield "**Rate of a network** (training or inference):\n"
     yield "| withheld | mean error | median error | p10 held (aim 90 %) | rows |"
     yield "| --- | --- | --- | --- | --- |"
-    for words, name in _RATES:
+    for words, name in (*_OTHERS, *_RATES):
         row = _row(page, name)
-        mean, median = row["mean / median"].replace("*", "").split(" / ")
+        mean, median = _errors(row)
         yield f"| {words} | {mean} % | {median} % | {row['held']} % | {row['rows']} |"
     yield ""
 
@@ -123,12 +172,20 @@ def _language(page: str) -> Iterator[str]:
     yield "| withheld | figure | mean error | median error | 90 % bound held | rows |"
     yield "| --- | --- | --- | --- | --- | --- |"
     heading = page.split("## By what is left out", 1)[1]
+    kinds = [(f"time of a token, {kind}", name) for kind, name in _KINDS]
     for words, name in _LLM:
-        for figure in _FIGURES:
-            row = _row(heading, name, figure)
-            mean, median = row["mean / median"].split(" / ")
+        for figure, line in [*zip(_FIGURES, _FIGURES, strict=True), *kinds]:
+            row = _row(heading, name, line)
+            mean, median = _errors(row)
             cells = (words, figure, f"{mean} %", f"{median} %", f"{row['held']} %", row["rows"])
             yield f"| {' | '.join(cells)} |"
+    yield "\n**A language model that is fine-tuned**, tokens a second:\n"
+    yield "| withheld | mean error | median error | p10 held | rows |"
+    yield "| --- | --- | --- | --- | --- |"
+    for words, name in (*_TUNING, ("all that one source measured", "the source")):
+        row = _row(page, name, "all")
+        mean, median = _errors(row)
+        yield f"| {words} | {mean} % | {median} % | {row['held']} % | {row['n']} |"
     yield ""
 
 

@@ -12,7 +12,7 @@ from advisor.models.performance.memory.peak import bundled_peak_model
 from benchmarks.truth import gains
 from benchmarks.truth.__main__ import main, truth
 from benchmarks.truth.asking import Answer, ScoredModel, is_gpu_bound
-from benchmarks.truth.page import QUOTING, in_short, page, quoted
+from benchmarks.truth.page import page
 from benchmarks.truth.refits import Without, anchored, folds_of, probed
 from benchmarks.truth.rows import Row, read_rows, rows_of
 from benchmarks.truth.scores import FIGURES, Scored, groups_of, quantile
@@ -345,14 +345,3 @@ def test_the_page_marks_misses_and_tells_what_was_not_scored():
     assert "| a GPU, data sheet only | 50 / 50 |  |  | 50 | 50 | 30 |" in text
     assert "| a GPU that clouds sell | **50** / **50** | 14 / 10 | 16.5 / 11 |" in text
     assert "Not scored: nothing (the rows taught it); " in text
-
-
-def test_pages_quote_three_figures_between_their_marks():
-    documents = {
-        "gpu": {"groups": [{"by": "all", "group": "all", "mape_percent": 20.0, "median_percent": 10.0}]}
-    }
-    short = in_short(documents)
-    assert short == "Error of the rate, mean / median, where this was left out: any GPU 20 / 10 %."
-    text = quoted("a\n<!-- scored -->\nold\n<!-- /scored -->\nb", short)
-    assert text == f"a\n<!-- scored -->\n{short}\n<!-- /scored -->\nb"
-    assert all("<!-- scored -->" in path.read_text() for path in QUOTING)
