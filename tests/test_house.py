@@ -6,6 +6,7 @@ docs/internals/architecture.md."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,9 @@ ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
 LINES = {"advisor": 61_350, "models": 18_150, "sweeps": 18_850, "infra": 5_300, "infra/build": 14_500}
 FILES = 675
-DOCS_KILOBYTES = 200
+DOCS_KILOBYTES, WORDS_OF_A_PAGE = 200, 1_500
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+RIDDLES = re.compile(r"\b(?:told|asked|stands?(?!-in)|its own|at hand|since deleted)\b", re.IGNORECASE)
 FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 104, 14
 # Counts every function of the product that runs for one answer, its modules' bodies left out.
 TRACED = """
@@ -65,8 +68,15 @@ def test_there_are_no_more_files() -> None:
 
 
 def test_the_docs_grow_no_longer() -> None:
-    pages = (ROOT / "docs").rglob("*.md")
-    assert sum(page.stat().st_size for page in pages) <= DOCS_KILOBYTES * 1000
+    assert sum(page.stat().st_size for page in PAGES) <= DOCS_KILOBYTES * 1000
+
+
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=lambda page: page.name)
+def test_a_page_is_short_and_in_plain_words(page: Path) -> None:
+    """A native-speaking reader stops at each of these words, as the project once used them."""
+    text = page.read_text(encoding="utf-8")
+    assert sum(any(map(str.isalnum, word)) for word in text.split()) <= WORDS_OF_A_PAGE
+    assert RIDDLES.findall(text) == []
 
 
 def test_an_answer_runs_through_no_more_files_and_frames() -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib.util import find_spec
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from advisor.catalog.gpus import sheet_names
 from advisor.domain import Gpu, Precision, Task
 from advisor.domain.workload import is_own
 from advisor.errors import MeasuringError, UsageError
+from advisor.extras import install_hint
 from advisor.models.performance.memory.peak import (
     MemoryAnswer,
     OnGpu,
@@ -163,6 +165,10 @@ def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
     if not is_own(reference):
         return bundled_profile(reference, f"3x{pixels}x{pixels}" if pixels else None)
     checked_reference(reference)
+    if find_spec("torch") is None:
+        raise UsageError(
+            "tracing {network} needs torch", network=reference, field="model", hint=install_hint("sweep")
+        )
     return traced_profile(reference, steps, pixels)
 
 

@@ -84,17 +84,11 @@ class Answer(Record):
         return [dict(_flat(self._values))]
 
     def _repr_html_(self) -> str | None:
-        """For a notebook; None, and so the text, where Jinja (extra `report`) is not installed."""
-        blocks = self._blocks()
-        if not blocks:
-            return None
-        from advisor.errors import UsageError
+        """For a notebook; None, and so the text, of what has no blocks."""
         from advisor.render.html import fragment_html
 
-        try:
-            return fragment_html(blocks)
-        except UsageError:
-            return None
+        blocks = self._blocks()
+        return fragment_html(blocks) if blocks else None
 
     def _blocks(self) -> list[Leaf | Part]:
         return []

@@ -63,7 +63,7 @@ EXTRA_OF = {
         "data": "fsspec",
         "endpoint": "aiohttp",
         "report": "weasyprint xlsxwriter",
-        "serve": "fastapi starlette granian limits pythonjsonlogger prometheus_client",
+        "serve": "fastapi starlette granian limits pythonjsonlogger",
         "postgres": "psycopg",
     }.items()
     for module in modules.split()

@@ -141,7 +141,7 @@ _CLASSES = {Look.NAME: "nowrap", Look.DAY: "nowrap", Look.LONG: "long"}
 
 
 def page_html(page: Page, language: str) -> str:
-    """One file that needs no other. Raises `UsageError` where Jinja is not installed."""
+    """One file that needs no other."""
     style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     template = environment().get_template("report.html")
     return template.render(page=page, language=language, style=style)

@@ -1,7 +1,7 @@
 """The share of its own rate that each GPU of a host keeps when several work at once.
 
 `efficiency(n) = n ** -exponent`: each doubling of the GPUs costs the same share. Parameters over
-step time and constants for each n were no better (internals/model.md). In training each
+step time and constants for each n were no better (internals/scaling.md). In training each
 GPU has a whole batch of its own (data parallel, weak scaling); in inference each has a process of
 its own. Batch size means that of one GPU.
 

@@ -23,7 +23,7 @@ from advisor.infra.live.session import NoQuote, Quote
 
 _KINDS = {Market.ON_DEMAND: LIST, Market.SPOT: OBSERVED}
 # Between which times the estimate 90 % of observed prices lay, without a GPU and with one:
-# docs/reference/catalog.md.
+# docs/reference/prices.md.
 _SPREAD = {False: (0.38, 1.54), True: (0.31, 2.07)}
 _BAND = "interrupted within a month"
 # So many types, and more than half of those asked for, do not vanish at once: an answer was lost.

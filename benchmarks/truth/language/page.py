@@ -17,11 +17,7 @@ from benchmarks.truth import trust
 
 PAGE = Path(__file__).parents[3] / "docs/internals/accuracy/language.md"
 Document = Mapping[str, Any]
-LEFT_OUT = {
-    "shipped": "nothing (these rows taught it)",
-    "gpu": "the GPU (all cards of its chip)",
-    "model": "the LLM",
-}
+LEFT_OUT = {"shipped": "nothing", "gpu": "the GPU", "model": "the LLM"}
 # How often bounds of 90 % should hold, per cent.
 _HELD = (88.0, 93.0)
 _AFTER_TRIALS, _AIM_AFTER_TRIALS = 3, (9.0, 6.0)
@@ -31,6 +27,8 @@ _WAYS: Mapping[str, tuple[str, float, float]] = {
     "with_one_trial": ("with one trial of the first choice", 95.0, 2.0),
     "lowest_hourly_price": ("lowest hourly price", 0.0, float("inf")),
 }
+# So many reasons why a row is not scored are named.
+_REASONS = 4
 _AIMS_OF_TUNING = {"model size": 10.0, "gpu": 18.0}
 
 _HEAD = """# How good the answers about language models are
@@ -42,23 +40,21 @@ python -m benchmarks.truth --language --json > DIR/shipped.json
 python -m benchmarks.truth --language --json --refit-without KIND > DIR/KIND.json
 ```
 
-KIND is gpu or model (shape, engine and source are scored likewise). The scorer asks the serving
-predictor that ships as questions do. What is left out is refitted by the same code; intervals keep
-the quantiles that ship. All rows of `infra/build/language_sources/serving.csv.gz` are scored;
-`--rows` takes others in its columns. Errors are mean / median per cent of what was measured, each
-row alike. `held`: how often the 90 % bound held, the upper one of a time, the lower one of a rate.
-`half width`: of the log of the interval. A miss of the aim is **bold**."""
+KIND is gpu (all cards of a chip) or model (shape, engine and source are scored likewise). Rows
+with nothing left out taught the predictor. The scorer calls the serving
+predictor that ships, as questions do, and refits it without what is left out; intervals keep the
+quantiles that ship. All rows of `infra/build/language_sources/serving.csv.gz` are scored (`--rows`:
+other rows in its columns). Errors are mean / median per cent of the measured figure, each row alike.
+`held`: how often the 90 % bound held, the upper one of a time, the lower one of a rate. `half width`
+is that of the interval's log. A miss of the aim is **bold**."""
 
 _NOTES = """## What the misses are
 
-- First tokens: with nothing left out the error is nearly as large as the aim. SGLang's are the
-  worst; NVIDIA's own runs take a quarter longer than the answers, which mean InferenceX's.
-- RTX 4090 and PCIe: kernels of one small model seem to be launched one by one, which its source
-  does not say. The scatter between hosts widens bounds over PCIe; only trials move it.
-- A mixture of many small experts (Qwen3-235B, -30B) is the farthest off when it is left out; so is
-  an engine that nothing else is like (llama.cpp, TensorRT-LLM's release candidates).
-- Rows that their source does not describe (speculative, eager, cached, queued) are not scored.
-- Weights, KV cache and "fits": [language](../language.md#facts-and-memory)."""
+- First tokens: the error is nearly as large as the aim even with nothing left out. SGLang's are the
+  worst; NVIDIA's runs take a quarter longer than the answers, which mean InferenceX's.
+- PCIe: the scatter between hosts widens bounds; only trials move it.
+- Mixtures of many small experts (Qwen3-235B, -30B), and engines unlike all others (llama.cpp,
+  TensorRT-LLM's release candidates) are the farthest off when they are left out."""
 
 
 class Line(NamedTuple):
@@ -216,10 +212,10 @@ def _refused(documents: Mapping[str, Document]) -> str:
     document = documents.get("shipped")
     if document is None:
         return ""
-    reasons = ", ".join(f"{why} {count:,}" for why, count in document["refused"].items())
+    reasons = ", ".join(f"{why} {count:,}" for why, count in [*document["refused"].items()][:_REASONS])
     return (
-        f"Of {document['rows']:,} rows {document['answered']:,} are answered; the others, by "
-        f"reason: {reasons}."
+        f"Of {document['rows']:,} rows {document['answered']:,} are scored. The others are not described "
+        f"well enough by their source, or need what the predictor lacks: {reasons}, ..\n"
     )
 
 

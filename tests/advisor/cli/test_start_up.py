@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +88,38 @@ def test_an_anchor_needs_nothing_heavy_either(tmp_path, lines):
     location.write_text(json.dumps(measurement_to_dict(a_measurement()) if lines else anchor()))
     question = ("--task", "training", "--model", "my_net", "--anchor", str(location))
     assert not HEAVY & modules_of("recommend", *question)
+
+
+# As where no extra is installed.
+LIGHT = """
+import sys
+from pathlib import Path
+from advisor.cli.main import EXTRA_OF, run
+sys.modules.update(dict.fromkeys(EXTRA_OF))
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [
+        ("recommend --task generation --model meta-llama/Llama-3.1-8B --users 4", None),
+        ("report --task inference --model googlenet --out report.html", None),
+        ("sweep plan --preset small", None),
+        ("measurements list", None),
+        ("schedule list", None),
+        ("keys list", None),
+        ("mcp --help", None),
+        ("fit", "usable measurements"),
+        ("memory --model net.py:build", "[sweep]"),
+        ("report --task inference --model googlenet --out report.pdf", "[report]"),
+    ],
+)
+def test_a_command_needs_the_extra_that_it_names_or_none(words, needed, tmp_path, monkeypatch):
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/store.sqlite")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[3]))
+    (tmp_path / "net.py").write_text("def build():\n    pass\n")
+    command = [sys.executable, "-c", LIGHT, *words.split()]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode != 0) == (needed is not None), done.stderr
+    assert needed is None or needed in done.stderr
