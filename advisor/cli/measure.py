@@ -26,7 +26,7 @@ from advisor.questions.ranks import Ranks
 from advisor.render.text import WIDTH, table
 from advisor.runs.endpoint.questions import ServedModel
 from advisor.runs.measuring_script import measure_script
-from advisor.units import format_mib, format_rate
+from advisor.units import format_mib, format_rate, format_usd
 
 _TASKS = (Task.INFERENCE, Task.TRAINING)
 _PRECISIONS = tuple(dict.fromkeys([*map(str, MEASURABLE_PRECISIONS), *map(str, LlmPrecision)]))
@@ -81,10 +81,10 @@ def measure(
     served.
 
     Writes one small file for `recommend --anchor` (docs/how-to/measuring.md). In a script, wrap the
-    loader: `from advisor.sweeps.hook import steps`, then `for batch in steps(loader):`. The script
-    is
-    ended once it is measured. A language model is put under a load: at its --endpoint, or by an
-    --engine that is started for that.
+    loader: `from advisor.sweeps.hook import steps`, then `for batch in steps(loader):`; without that
+    its processes are sampled: what binds, and which instance it needs. The script is ended once it is
+    measured. A language model is put under a load: at its --endpoint, or by an --engine that is
+    started for that.
 
     \b
     advisor measure --model resnet50
@@ -234,10 +234,53 @@ def _screen(document: dict[str, Any]) -> list[str]:
     lines += [part for row in document.get("scaling", ()) for part in _wrapped(_of_ranks(row))]
     lines += _spreads(document["runs"])
     lines += [text for run in document["runs"] for text in _epochs(run)]
+    lines += _usage_lines(document["usage"]) if "usage" in document else []
     for task, operators in document.get("operators", {}).items():
         shares = ", ".join(f"{entry['name']} {entry['share']:.0%}" for entry in operators[:4])
         lines += _wrapped(f"{task} spends its time in {shares or '-'}")
     return lines + _warnings(document)
+
+
+_BUSY_CORES = 0.1
+_BOUND = {
+    "gpu": "its GPU binds: a faster one makes it faster",
+    "cpu": "the CPUs bind: more of them make it faster",
+    "memory": "the memory of this machine is full",
+    "disk": "it waits for the disk: a faster one, or RAM for the data set, makes it faster",
+    "one_process": "one process computes all the time: faster cores help, more of them do not",
+    "nothing_sampled": "neither CPU, GPU, memory nor disk binds: it sleeps, or waits for a network or a lock",
+}
+
+
+def _usage_lines(usage: dict[str, Any]) -> list[str]:
+    """What the processes took in the steady part, what binds, and which instance that needs."""
+    needs, rate = usage["needs"], usage["samples_per_second"]
+    rows = [
+        ("CPUs", f"{usage['cores']:.2f}", f"{usage['cores_here']:g}"),
+        ("CPUs, by others", f"{usage['other_cores']:.2f}", "-"),
+        ("memory", format_mib(usage["memory_mib"]), format_mib(usage["memory_mib_here"])),
+        ("disk, read", f"{usage['disk_read_mib_per_second']:.3g} MiB/s", "-"),
+        ("read in all", f"{usage['read_mib_per_second']:.3g} MiB/s", "-"),
+        *(
+            (f"GPU {gpu['uuid'][:12]}", f"{gpu['utilization_percent']:.0f} %", "100 %")
+            for gpu in usage["gpus"]
+        ),
+    ]
+    steady = "steady" if usage["is_steady"] else "not steady yet, the last half"
+    lines = [f"{usage['seconds']:.0f} s, {steady}:", *table(("", "used", "here"), rows, right=(1, 2))]
+    lines += _wrapped(_BOUND[usage["bound_by"]])
+    if min(usage["waited_cores"], usage["other_cores"]) > _BUSY_CORES:
+        lines += _wrapped(
+            "Warning: others had CPUs that it waited for; measure again when the machine is quiet"
+        )
+    gpus = f", {needs['gpus']} GPU with {format_mib(needs['gpu_memory_mib'])}" if needs["gpus"] else ""
+    same = "the same rate" if rate is None else f"{format_rate(rate)} samples/s"
+    lines += _wrapped(
+        f"{same} needs {needs['vcpus']} vCPUs like these, {format_mib(needs['memory_mib'])} beside the page "
+        f"cache, {needs['disk_mib_per_second']:.3g} MiB/s of disk{gpus}"
+    )
+    names = [f"{each['instance']} ({format_usd(each['usd_per_hour'])}/h)" for each in usage["instances"]]
+    return lines + _wrapped(f"on AWS: {', '.join(names) or 'no instance has that'}")
 
 
 def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:

@@ -1,4 +1,5 @@
-"""Runs a user's training script under the hook of `advisor.sweeps.hook`, and ends it in time."""
+"""Runs a user's training script, under the hook of `advisor.sweeps.hook` where it has it, and samples what
+its processes take; ends it in time."""
 
 from __future__ import annotations
 
@@ -14,23 +15,33 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from advisor.catalog import load_catalog
+from advisor.catalog.match import OfferQuery
+from advisor.domain import InstanceType, Market
+from advisor.domain.machines import Range
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs.processes import how_it_ended
 from advisor.sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
+from advisor.sweeps.machine.environment import local_cpu
 from advisor.sweeps.machine.gpu_sampling import GpuSampler
 from advisor.sweeps.measure.document import (
     FEWEST_STEPS,
     RecordedSteps,
     anchor_of_script,
+    document,
     gpu_uuid,
     read_steps,
 )
+from advisor.sweeps.measure.usage import FEWEST_SAMPLES, Sample, UsageSampler, usage_of
 
 _LOOK_EVERY_SECONDS = 0.2
 _SECONDS_TO_END = 5.0
 # Loading data and compiling may take long; a script that never calls the hook must end too.
 _SECONDS_TO_BEGIN = 900.0
 _SOURCE_TREE = Path(__file__).resolve().parents[2]
+# Of an instance's memory, beside the script's.
+_SYSTEM_MIB = 512
+_HOOK = "advisor.sweeps.hook"
 _ADVICE = "wrap the loop's loader: `from advisor.sweeps.hook import steps`, `for batch in steps(loader):`"
 
 Progress = Callable[[str], None]
@@ -46,8 +57,9 @@ def measure_script(
     seconds_to_begin: float = _SECONDS_TO_BEGIN,
 ) -> dict[str, Any]:
     """The anchor document of a script's own loop, started `runs` times within the minutes; the script is
-    ended once it is measured. What the script prints goes to stderr. Raises `UsageError` when it cannot be
-    started, `MeasuringError` when it ends before it has made some steps, or does not call the hook."""
+    ended once it is measured. Of one that does not import the hook, what its processes take in the minutes.
+    What the script prints goes to stderr. Raises `UsageError` when it cannot be started, `MeasuringError`
+    when it ends before it has made some steps or was sampled enough, or never reaches its hook."""
     script = next((part for part in command if part.endswith(".py")), None)
     if script and not os.access(script, os.R_OK) and "-m" not in command and "-c" not in command:
         # Python's own message for a missing script would come from a child, late.
@@ -56,21 +68,95 @@ def measure_script(
             script=script,
             hint="start it as you do without the advisor",
         )
+    has_hook = any(_HOOK in (_text_of(Path(part)) if part.endswith(".py") else part) for part in command)
     begun = time.monotonic()
     recorded: list[RecordedSteps] = []
     warnings: list[str] = []
+    samples: list[Sample] = []
     for _ in range(runs):
         with tempfile.TemporaryDirectory(prefix="advisor-measure-") as folder:
             path = Path(folder) / "steps.jsonl"
-            with _started(command, _environment(path, minutes / runs, profile)) as process:
+            with (
+                _started(command, _environment(path, minutes / runs, profile)) as process,
+                UsageSampler(process.pid) as sampler,
+            ):
                 on_progress(f"running {' '.join(command)}")
-                state = _watch(process, path, seconds_to_begin, on_progress)
+                if not has_hook:
+                    _wait(process, unfinished(path).exists, begun + 60 * minutes, ends=True)
+                is_timed = has_hook or unfinished(path).exists()
+                state = _watch(process, path, seconds_to_begin, on_progress) if is_timed else {}
                 code = process.poll()
+            samples = samples or sampler.samples
+            if not is_timed and (code is None or len(samples) >= FEWEST_SAMPLES):
+                break
             recorded.append(_recorded(path, code))
             recorded[-1].facts["gpu_state"] = state
         if code:
             warnings.append(f"the script {how_it_ended(code)}: the steps until then count")
-    return anchor_of_script(command, recorded, time.monotonic() - begun, warnings)
+    seconds = time.monotonic() - begun
+    if not recorded:
+        return _sampled_anchor(command, usage_of(samples), seconds)
+    anchor = anchor_of_script(command, recorded, seconds, warnings)
+    if len(samples) >= FEWEST_SAMPLES:
+        anchor["usage"] = usage_of(samples, anchor["runs"][0]["samples_per_second"])
+        anchor["usage"]["instances"] = instances_for(anchor["usage"])
+    return anchor
+
+
+def _sampled_anchor(command: Sequence[str], usage: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The document of a script without the hook: no steps, what its processes take."""
+    return document(
+        what={"kind": "script", "command": list(command), "unit": "sample"},
+        device={"kind": "cuda" if usage["gpus"] else "cpu", "gpu": None, "threads": None},
+        runs=[],
+        seconds=seconds,
+        usage={**usage, "instances": instances_for(usage)},
+        warnings=[f"no step was timed, so no answer takes it for an anchor; {_ADVICE}"],
+    )
+
+
+def instances_for(usage: Mapping[str, Any], count: int = 3) -> list[dict[str, Any]]:
+    """The cheapest instances of AWS on demand in us-east-1 that have what the steady part needs, with CPUs of
+    this machine's architecture. A vCPU counts as a CPU of this machine."""
+    needs, catalog = usage["needs"], load_catalog()
+    query = OfferQuery(
+        cloud="aws",
+        region="us-east-1",
+        market=Market.ON_DEMAND,
+        accelerated=bool(needs["gpus"]),
+        vcpus=Range(needs["vcpus"]),
+        memory_mib=Range(needs["memory_mib"] + _SYSTEM_MIB),
+        min_gpu_memory_mib=needs["gpu_memory_mib"] or None,
+    )
+    architecture = local_cpu().architecture
+    offers = [
+        offer
+        for offer in catalog.offers(query)
+        if offer.instance.cpu.architecture == architecture and _serves(offer.instance, needs)
+    ]
+    return [
+        {"instance": offer.instance.name, "usd_per_hour": offer.price.usd_per_hour}
+        for offer in sorted(offers, key=lambda offer: (offer.price.usd_per_hour, offer.instance.name))[:count]
+    ]
+
+
+def _serves(instance: InstanceType, needs: Mapping[str, Any]) -> bool:
+    disk = (
+        instance.ebs_baseline_mib_per_second or 0.0
+    )  # unknown of guests of 2006 to 2008, on shares of cores
+    return (
+        instance.current
+        and not instance.burstable
+        and instance.gpu_count * instance.gpu_fraction >= needs["gpus"]
+        and disk >= max(1.0, needs["disk_mib_per_second"])
+    )
+
+
+def _text_of(script: Path) -> str:
+    try:
+        return script.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _watch(
@@ -86,9 +172,17 @@ def _watch(
     return sampler.environment
 
 
-def _wait(process: subprocess.Popen[bytes], is_there: Callable[[], bool], until: float = math.inf) -> bool:
+def _wait(
+    process: subprocess.Popen[bytes],
+    is_there: Callable[[], bool],
+    until: float = math.inf,
+    *,
+    ends: bool = False,
+) -> bool:
     while not (ready := is_there()) and process.poll() is None:
         if time.monotonic() > until:
+            if ends:
+                return False
             raise MeasuringError("the script did not reach steps(loader) in time", hint=_ADVICE)
         time.sleep(_LOOK_EVERY_SECONDS)
     return ready

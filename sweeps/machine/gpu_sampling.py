@@ -174,11 +174,12 @@ def busy_percent(uuid: str) -> int | None:
     return least
 
 
-def gpu_states() -> list[Facts]:
-    """The present state of every GPU, with its UUID; `MeasuringError` as `Nvml` has it."""
-    nvml = Nvml()
+def gpu_states(group: int | None = None) -> list[Facts]:
+    """The present state of every GPU, with its UUID, as a process group (None: this process's) uses it;
+    `MeasuringError` as `Nvml` has it."""
+    nvml, group = Nvml(), os.getpgrp() if group is None else group
     return [
-        {"uuid": nvml.ask("nvmlDeviceGetUUID", handle), **_Device(nvml, handle).sample(os.getpgrp())}
+        {"uuid": nvml.ask("nvmlDeviceGetUUID", handle), **_Device(nvml, handle).sample(group)}
         for handle in nvml.handles()
         if handle is not None
     ]

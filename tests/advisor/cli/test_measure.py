@@ -59,6 +59,28 @@ def test_a_script_is_measured_and_ended_in_time(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["anchor-script.json", "train.py"]
 
 
+@pytest.mark.slow
+def test_a_script_without_the_hook_is_sampled_and_told_which_instance_it_needs():
+    result, _ = found_of("import time\nwhile True: time.sleep(0.01)", "--minutes", "0.25", "-o", "json")
+    validate(result)
+    usage = result["usage"]
+    assert result["runs"] == []
+    assert usage["bound_by"] == "nothing_sampled"
+    assert usage["needs"]["vcpus"] == 1
+    assert [each["usd_per_hour"] for each in usage["instances"]] == sorted(
+        each["usd_per_hour"] for each in usage["instances"]
+    )
+    assert len(usage["instances"]) == 3
+    done = subprocess.run(
+        ["advisor", "recommend", "--task=training", "--model=mine", "--anchor=anchor-script.json"],
+        executable=Path(sys.executable).with_name("advisor"),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "is no anchor" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -165,7 +187,7 @@ def test_evaluation_after_the_loop_is_no_part_of_the_rate():
 def test_a_script_that_does_not_reach_its_loop_is_ended():
     with pytest.raises(MeasuringError, match="did not reach"):
         measure_script(
-            [sys.executable, "-c", "import time; time.sleep(600)"],
+            [sys.executable, "-c", "import advisor.sweeps.hook, time; time.sleep(600)"],
             minutes=1,
             on_progress=lambda _line: None,
             seconds_to_begin=0.3,

@@ -1,0 +1,253 @@
+"""What the processes of a session take, sampled from outside once a second: CPU, memory, disk, GPUs; the
+steady part of it, and what binds. Needs Linux's /proc; GPUs are sampled where there is NVML."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import statistics
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec import Struct, field
+
+from advisor.domain import MIB
+from advisor.errors import MeasuringError
+from advisor.sweeps.machine.gpu import Facts
+from advisor.sweeps.machine.gpu_sampling import gpu_states
+from advisor.sweeps.machine.processes import busy_seconds, stat_fields, waited_seconds
+from advisor.sweeps.machine.size import allowed_cpus, machine_size
+
+_EVERY_SECONDS = 1.0
+FEWEST_SAMPLES = 10
+# Fields of /proc/PID/stat behind the name (proc(5)).
+_STATE, _SESSION, _USER, _SYSTEM, _STARTED = 0, 3, 11, 12, 19
+_TICKS = os.sysconf("SC_CLK_TCK")
+# From here on a part counts as full; a disk, from that share of samples in which a process waits for it.
+_FULL, _WAITING = 0.9, 0.5
+# The halves of the steady part differ by less.
+_EVEN_WITHIN = 0.1
+_RESERVE = 1.1
+
+
+class _Taken(Struct):
+    """What one process has taken since it began."""
+
+    cpu_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    read_bytes: int = 0
+    copied_bytes: int = 0
+    written_bytes: int = 0
+
+
+class Sample(Struct, frozen=True, kw_only=True):
+    """Totals of all processes of a session since it began, and what they hold at that moment.
+
+    `busiest` is the seconds in which the one that computed most since the sample before did so, or waited for
+    a CPU, `machine_seconds` the time that this machine's CPUs were not idle; `is_blocked`, whether one waits
+    for a disk.
+    """
+
+    moment: float
+    total: _Taken
+    busiest: float
+    machine_seconds: float
+    is_blocked: bool
+    held_mib: float
+    processes: int
+    gpus: Sequence[Facts] = field(default_factory=list)
+
+
+class UsageSampler:
+    """Samples the processes of one session between `with` and its end."""
+
+    def __init__(self, session: int, every_seconds: float = _EVERY_SECONDS) -> None:
+        self._session, self._every_seconds = session, every_seconds
+        self._taken: dict[tuple[int, str], _Taken] = {}  # of those that have ended, too
+        self._has_gpus = True
+        self.samples: list[Sample] = []
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="usage-sampler", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every_seconds):
+            if sample := self._sample():
+                self.samples.append(sample)
+
+    def _sample(self) -> Sample | None:
+        moment, held, living, busiest, is_blocked = time.monotonic(), 0.0, 0, 0.0, False
+        for pid, fields in _processes_of(self._session):
+            living += 1
+            held += _held_mib(pid)
+            before = self._taken.get((pid, fields[_STARTED]), _Taken())
+            now = self._taken[pid, fields[_STARTED]] = _taken(pid, fields)
+            busiest = max(
+                busiest, now.cpu_seconds + now.waited_seconds - before.cpu_seconds - before.waited_seconds
+            )
+            is_blocked = is_blocked or fields[_STATE] == "D"
+        every = self._taken.values()
+        total = _Taken(*(sum(getattr(taken, name) for taken in every) for name in _Taken.__struct_fields__))
+        gpus = self._gpus()
+        if not living:
+            return None
+        return Sample(
+            moment=moment,
+            total=total,
+            busiest=busiest,
+            machine_seconds=busy_seconds(allowed_cpus()),
+            is_blocked=is_blocked,
+            held_mib=held,
+            processes=living,
+            gpus=gpus,
+        )
+
+    def _gpus(self) -> list[Facts]:
+        """Those on which the session computes."""
+        try:
+            states = gpu_states(self._session) if self._has_gpus else []
+        except MeasuringError:  # no driver, or no package for it
+            self._has_gpus, states = False, []
+        return [state for state in states if state["own_memory_mib"]]
+
+
+def _processes_of(session: int) -> Iterator[tuple[int, list[str]]]:
+    for entry in Path("/proc").glob("[0-9]*"):
+        fields = stat_fields(int(entry.name))
+        if fields and int(fields[_SESSION]) == session and fields[_STATE] != "Z":
+            yield int(entry.name), fields
+
+
+def _taken(pid: int, fields: Sequence[str]) -> _Taken:
+    numbers: dict[str, int] = {}
+    with suppress(OSError, ValueError):
+        lines = (line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+        numbers = {name: int(value) for name, value in lines}
+    return _Taken(
+        cpu_seconds=(int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS,
+        waited_seconds=waited_seconds([pid]) or 0.0,
+        read_bytes=numbers.get("read_bytes", 0),
+        copied_bytes=numbers.get("rchar", 0),
+        written_bytes=numbers.get("write_bytes", 0),
+    )
+
+
+def _held_mib(pid: int) -> float:
+    """Its part of the memory that is no page cache."""
+    kib = 0
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
+                kib += int(line.split()[1])
+    return kib / 1024
+
+
+def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None) -> dict[str, Any]:
+    """The part `usage` of an anchor: means of the steady part, peaks of memory, what binds, and what a
+    machine needs for the same rate. `MeasuringError` for too few samples."""
+    if len(samples) < FEWEST_SAMPLES:
+        raise MeasuringError(
+            "the script was sampled {count} times, too few to tell what it needs",
+            count=len(samples),
+            hint="let it run longer",
+        )
+    cores = _rates(samples, "cpu_seconds")
+    first = _steady_from(cores)
+    steady, size = samples[first or len(samples) // 2 :], machine_size()
+    seconds = steady[-1].moment - steady[0].moment
+
+    def rate(name: str) -> float:
+        return float(getattr(steady[-1].total, name) - getattr(steady[0].total, name)) / seconds
+
+    own = rate("cpu_seconds")
+    gpus = [
+        {
+            "uuid": uuid,
+            "utilization_percent": statistics.fmean(state["utilization_percent"] or 0 for state in states),
+            "memory_mib": max(state["own_memory_mib"] for state in states),
+        }
+        for uuid, states in _by_gpu(steady).items()
+    ]
+    usage: dict[str, Any] = {
+        "seconds": round(seconds, 1),
+        "is_steady": first is not None,
+        "cores": own,
+        "waited_cores": rate("waited_seconds"),
+        "other_cores": max(0.0, (steady[-1].machine_seconds - steady[0].machine_seconds) / seconds - own),
+        "cores_here": size.vcpus,
+        "busiest_process_cores": sum(sample.busiest for sample in steady[1:]) / seconds,
+        "blocked_share": statistics.fmean(sample.is_blocked for sample in steady),
+        "processes": max(sample.processes for sample in steady),
+        "memory_mib": max(sample.held_mib for sample in samples),
+        "memory_mib_here": size.memory_mib,
+        "disk_read_mib_per_second": rate("read_bytes") / MIB,
+        "read_mib_per_second": rate("copied_bytes") / MIB,
+        "written_mib_per_second": rate("written_bytes") / MIB,
+        "samples_per_second": samples_per_second,
+        "gpus": gpus,
+    }
+    runnable = map(sum, zip(_rates(steady, "cpu_seconds"), _rates(steady, "waited_seconds"), strict=True))
+    needed = statistics.quantiles(runnable, n=20)[-1]
+    needs = {
+        "vcpus": max(1, math.ceil(min(needed, size.vcpus) - 0.05)),
+        "memory_mib": math.ceil(_RESERVE * usage["memory_mib"]),
+        "disk_mib_per_second": usage["disk_read_mib_per_second"],
+        "gpus": len(gpus),
+        "gpu_memory_mib": max((math.ceil(_RESERVE * gpu["memory_mib"]) for gpu in gpus), default=0),
+    }
+    return usage | {"bound_by": _bound_by(usage), "needs": needs}
+
+
+def _bound_by(usage: dict[str, Any]) -> str:
+    """`gpu`, `cpu`, `one_process` (more cores bring nothing), `memory`, `disk`, or `nothing_sampled` (it
+    sleeps, or waits for a network or a lock)."""
+    if any(gpu["utilization_percent"] >= 100 * _FULL for gpu in usage["gpus"]):
+        return "gpu"
+    if usage["cores"] + usage["waited_cores"] >= _FULL * usage["cores_here"]:
+        return "cpu"
+    if usage["memory_mib"] >= _FULL * usage["memory_mib_here"]:
+        return "memory"
+    if usage["blocked_share"] >= _WAITING:
+        return "disk"
+    return "one_process" if usage["busiest_process_cores"] >= _FULL else "nothing_sampled"
+
+
+def _rates(samples: Sequence[Sample], name: str) -> list[float]:
+    pairs = itertools.pairwise(samples)
+    return [
+        (getattr(after.total, name) - getattr(before.total, name)) / (after.moment - before.moment)
+        for before, after in pairs
+    ]
+
+
+def _steady_from(rates: Sequence[float]) -> int | None:
+    """The first sample of the longest end whose two halves agree; None where that is less than half."""
+    for first in range(len(rates) // 2 + 1):
+        rest = rates[first:]
+        early, late = (statistics.fmean(part) for part in (rest[: len(rest) // 2], rest[len(rest) // 2 :]))
+        if abs(early - late) <= _EVEN_WITHIN * max(early, late, 0.1):
+            return first
+    return None
+
+
+def _by_gpu(samples: Sequence[Sample]) -> dict[str, list[Facts]]:
+    states: dict[str, list[Facts]] = {}
+    for sample in samples:
+        for state in sample.gpus:
+            states.setdefault(state["uuid"], []).append(state)
+    return states
