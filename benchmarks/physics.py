@@ -61,8 +61,9 @@ def random_questions(seed: int) -> Iterator[Asked]:
             continue
         link = "none" if split == 1 else "nvlink" if gpu.nvlink_gb_s and draw.random() < 0.6 else "pcie"
         most = min(model.max_context or 10**6, 200_000)
-        lengths = [min(int(10 ** draw.uniform(0, 5)), most // 2) or 1 for _ in range(2)]
-        traffic = Traffic(*lengths, draw.choice((0.0, 0.0, draw.uniform(0, 0.95))), draw.random() < 0.2)
+        tokens_in, tokens_out = (min(int(10 ** draw.uniform(0, 5)), most // 2) or 1 for _ in range(2))
+        prefix = draw.choice((0.0, 0.0, draw.uniform(0, 0.95)))
+        traffic = Traffic(tokens_in, tokens_out, prefix, draw.random() < 0.2)
         deployment = Deployment(model, str(precision), str(kv), str(engine), gpu, split, link)
         yield Asked(deployment, traffic, 10 ** draw.uniform(-2, 3.5))
 
