@@ -86,7 +86,7 @@ def answered(asked: Sequence[Asked], load: str, confidence: float) -> ServingRat
 def broken(asked: Sequence[Asked], rates: ServingRates) -> dict[str, Floats]:
     """By law, how far each answer is beyond it (n,): a share of what is possible, above 1 where it is not."""
     deployments = [one.deployment for one in asked]
-    inputs, outputs, prefix, _ = np.array([one.traffic for one in asked], dtype=float).T
+    inputs, outputs, prefix, *_ = np.array([one.traffic for one in asked], dtype=float).T
     computed = np.maximum(inputs * (1 - prefix), 1.0)
     active = np.array([entry.model.active_parameters for entry in deployments])
     gpus = np.array([entry.tensor_parallel for entry in deployments], dtype=float)

@@ -22,7 +22,7 @@ from advisor.messages import Message
 from advisor.questions.fields import Choice, File, Files, Flag, Kind, Parsed, Texts, wrong
 from advisor.questions.language import ModelName, TensorParallel
 from advisor.questions.listings import Sources
-from advisor.questions.numbers import Number
+from advisor.questions.numbers import Latency, Number
 from advisor.questions.question import ByTask, Field, Kinds
 from advisor.questions.reading import from_texts
 
@@ -34,6 +34,7 @@ _PATH = "str | PathLike[str]"
 _TYPES: tuple[tuple[type[Kind], str], ...] = (
     (Flag, "bool"),
     (ModelName, "str | ModelConfig"),
+    (Latency, "float | str"),
     (TensorParallel, "int | Literal['auto']"),
     (Files, f"{_PATH} | Sequence[{_PATH}]"),
     (File, _PATH),

@@ -89,6 +89,10 @@ class ServingBind(StrEnum):
     LOAD = "load"
 
 
+# Parts of a hundred requests whose times are told, and may be limited.
+PERCENTILES = (50, 90, 95, 99)
+
+
 class StepKind(StrEnum):
     """One thing that may be done differently on the chosen instance."""
 

@@ -59,7 +59,8 @@ class ServingRates(Struct, frozen=True, kw_only=True):
     """The rates of a spec with `concurrency` requests in flight on all of it.
 
     Rates are of all instances together, times are means of one request in seconds;
-    `tpot_seconds` is without the first token.
+    `tpot_seconds` is without the first token. `tails` has TTFT, TPOT and whole requests at each of
+    `PERCENTILES`, as bounds of requests that differ by chance and length.
     """
 
     concurrency: float
@@ -68,6 +69,7 @@ class ServingRates(Struct, frozen=True, kw_only=True):
     ttft_seconds: Span
     tpot_seconds: Span
     e2e_seconds: Span
+    tails: tuple[tuple[Span, ...], ...] = ()
 
     @property
     def output_tokens_per_second_per_user(self) -> Span:

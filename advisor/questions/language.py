@@ -18,7 +18,7 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import bundled_networks
 from advisor.questions.fields import Choice, File, Files, KnownOrPath, Names, Text, wrong
-from advisor.questions.numbers import RATE, Number, Share
+from advisor.questions.numbers import RATE, FromZero, Latency, Number, Share, TimeLimit
 from advisor.questions.question import ask
 from advisor.questions.spec import (
     EXPLAIN,
@@ -57,7 +57,7 @@ _OF_LOAD = (
         "anchor",
         "required_confidence",
     ),
-    *("target_requests_per_second", "users"),
+    *("target_requests_per_second", "users", "burstiness", "think_seconds"),
 )
 _OF_TUNING = (*_OF_MODEL, "method", "sequence", "micro_batch")
 _OF_TUNING_RUN = (*_OF_TUNING, "tokens", "start_minutes", "required_confidence")
@@ -115,7 +115,8 @@ def _is_auto(texts: Any) -> bool:
 
 
 _TOKENS = Number(whole=True, most=MOST_TOKENS, metavar="TOKENS")
-_MILLISECONDS, _SECONDS = Number(metavar="MS"), Number(metavar="SECONDS")
+_SECONDS = Number(metavar="SECONDS")
+_LATENCY = Latency("MS")
 _INSTANCE: Any = ask(
     "Instance type, as g5.xlarge.", Text("TYPE"), section=HARDWARE, default=None, required=True
 )
@@ -191,8 +192,8 @@ class ServingQuestion(LanguageQuestion):
 
     `input_tokens` and `output_tokens` are means of one request, `prefix_share` is the part of the
     input whose KV cache is found ready. At most one target: output tokens or requests a second of
-    all instances together, or users, each with one request in flight. `max_tpot_ms` is the mean
-    time per output token without the first one, `max_e2e_seconds` the mean of a whole request;
+    all instances together, or users, each with one request in flight. `max_tpot_ms` is the
+    time per output token without the first one, `max_e2e_seconds` that of a whole request;
     `context_tokens` is the longest sequence that must fit. `max_ready_seconds` counts from the
     start of the engine to its first answer. `precision` None is the format in which the weights
     were published.
@@ -245,16 +246,31 @@ class ServingQuestion(LanguageQuestion):
         Number(whole=True, most=MOST_USERS),
         default=None,
     )
-    max_ttft_ms: float | None = _language(
-        "Longest time to the first token in ms, in the mean.", _MILLISECONDS, default=None
-    )
-    max_tpot_ms: float | None = _language(
-        "Longest time per output token in ms, without the first token, in the mean.",
-        _MILLISECONDS,
+    max_ttft_ms: float | str | None = _language(
+        "Longest time to the first token in ms, in the mean; p99:2000 of 99 requests in 100.",
+        _LATENCY,
         default=None,
     )
-    max_e2e_seconds: float | None = _language(
-        "Longest time of a whole request in seconds, in the mean.", _SECONDS, name="max_e2e_s", default=None
+    max_tpot_ms: float | str | None = _language(
+        "Longest time per output token in ms, without the first token, in the mean, or as p99:50.",
+        _LATENCY,
+        default=None,
+    )
+    max_e2e_seconds: float | str | None = _language(
+        "Longest time of a whole request in seconds, in the mean, or as p99:30.",
+        Latency("SECONDS"),
+        name="max_e2e_s",
+        default=None,
+    )
+    burstiness: float = _language(
+        "How evenly requests come: 1 at random (Poisson), below it in bursts (Gamma, as vLLM's benchmark).",
+        Number(metavar="SHAPE"),
+        default=1.0,
+    )
+    think_seconds: float = _language(
+        "Seconds that each user reads and types between an answer and the next request, in the mean.",
+        FromZero(metavar="SECONDS"),
+        default=0.0,
     )
     context_tokens: int | None = _language(
         "Longest context, prompt and answer, that must fit.",
@@ -277,6 +293,9 @@ class ServingQuestion(LanguageQuestion):
         usual="auto: whichever is cheapest",
     )
     max_count: int = MAX_COUNT
+    # Standard deviations of the lengths' logarithms, of the traffic; 0 where lengths are given.
+    input_spread: float = 0.0
+    output_spread: float = 0.0
     traffic: str | None = _language(
         f"Lengths of prompts and answers: {', '.join(KNOWN_TRAFFIC)} (published traces), or a CSV "
         "or JSONL file with input_tokens and output_tokens.",
@@ -331,9 +350,13 @@ class ServingQuestion(LanguageQuestion):
         return bool(self.targets)
 
     @property
-    def tpot_limit_ms(self) -> float | None:
-        """`max_tpot_ms`; None where answers have one token: none comes after the first."""
-        return self.max_tpot_ms if self.output_tokens > 1 else None
+    def time_limits(self) -> tuple[TimeLimit, ...]:
+        """The limits of times. Where answers have one token none comes after the first."""
+        names = ("max_ttft_ms", "max_tpot_ms", "max_e2e_seconds")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.output_tokens <= 1:
+            given.pop("max_tpot_ms", None)
+        return tuple(TimeLimit.of(name, value) for name, value in given.items())
 
     @property
     def longest_tokens(self) -> int:

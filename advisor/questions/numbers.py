@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from advisor.domain.generation import PERCENTILES
 from advisor.messages import FieldName
 from advisor.quantities import parse_memory_mib, parse_number, read_number, write_number
 from advisor.questions.fields import Kind, Schema, client_text, json_name, only_text, wrong
@@ -64,6 +66,64 @@ class Number(Kind):
 
 # Of samples or tokens in a second.
 RATE = Number(counted=True, metavar="RATE")
+
+
+class TimeLimit(NamedTuple):
+    """The longest that a time may be, in ms or (of whole requests) in seconds: of the mean request, or of
+    the request that `percentile` of a hundred are no slower than."""
+
+    field: str
+    percentile: int | None
+    most: float
+
+    @classmethod
+    def of(cls, field: str, value: float | str) -> TimeLimit:
+        """The limit that a field's value writes: 2000, or 'p99:2000'."""
+        percentile, found, most = str(value).rpartition(":")
+        return cls(field, int(percentile[1:]) if found else None, float(most))
+
+    @property
+    def reason(self) -> str:
+        """'ttft', 'tpot' or 'e2e'."""
+        return self.field.split("_")[1]
+
+    @property
+    def unit(self) -> float:
+        """How many of it a second has."""
+        return 1000.0 if self.field.endswith("_ms") else 1.0
+
+    def written(self, most: float) -> float | str:
+        """Another limit of the same kind, as a field's value."""
+        return most if self.percentile is None else f"p{self.percentile}:{most:.12g}"
+
+
+class Latency(Number):
+    """A time in the mean, or `p99:` before one that 99 of a hundred requests keep."""
+
+    _TAIL = re.compile(rf"p({'|'.join(map(str, PERCENTILES))}):(.*)", re.IGNORECASE)
+
+    def __init__(self, unit: str) -> None:
+        super().__init__(metavar=f"[pN:]{unit}")
+
+    def from_json(self, value: Any, field: str) -> Any:
+        return (
+            self._checked(value, field, self.client_most)
+            if isinstance(value, str)
+            else super().from_json(value, field)
+        )
+
+    def text_of(self, value: Any) -> str:
+        return value if isinstance(value, str) else super().text_of(value)
+
+    def schema(self) -> dict[str, Any]:
+        pattern = f"^p({'|'.join(map(str, PERCENTILES))}):[0-9.eE+-]+$"
+        return super().schema() | {"type": ["number", "string"], "pattern": pattern}
+
+    def _checked(self, value: Any, field: str, most: float) -> Any:
+        if not (tail := self._TAIL.fullmatch(str(value).strip())):
+            return super()._checked(value, field, most)
+        number = super()._checked(tail[2], field, most)
+        return TimeLimit(field, int(tail[1]), number).written(number)
 
 
 class FromZero(Number):

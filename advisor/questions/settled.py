@@ -130,6 +130,8 @@ def settled_serving(question: S, model: LanguageModel, catalog: Catalog) -> S:
             "output_tokens": traffic.output_tokens.mean,
             "context_tokens": question.context_tokens or longest,
             "traffic": None,
+            "input_spread": traffic.input_tokens.log_deviation,
+            "output_spread": traffic.output_tokens.log_deviation,
         }
     settled = structs.replace(question, model=model.name, config=None, **tokens)
     most_tokens, mean = question.context_tokens, math.ceil(settled.input_tokens + settled.output_tokens)

@@ -26,6 +26,9 @@ _INPUT = ("input_tokens", "contexttokens", "input_length", "request tokens")
 _OUTPUT = ("output_tokens", "generatedtokens", "output_length", "response tokens")
 _OTHER_SEPARATORS = ";\t|"
 
+# Of a normal distribution 99 of a hundred lie below so many deviations.
+_NORMAL_P99 = 2.3263
+
 Array: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 
@@ -35,6 +38,13 @@ class Lengths(NamedTuple):
     mean: float
     p50: float
     p99: float
+
+    @property
+    def log_deviation(self) -> float:
+        """The standard deviation of their logarithms, were they log-normal with this mean and p99."""
+        # ln(p99 / mean) = 2.326 s - s^2 / 2, up to its largest value.
+        longer = min(math.log(max(self.p99 / self.mean, 1.0)), _NORMAL_P99**2 / 2)
+        return _NORMAL_P99 - math.sqrt(_NORMAL_P99**2 - 2 * longer)
 
 
 class TrafficProfile(NamedTuple):

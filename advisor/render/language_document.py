@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from advisor.domain import Span, Withheld
+from advisor.domain.generation import PERCENTILES
 from advisor.domain.language import (
     FrontPoint,
     GenerationCandidate,
@@ -126,6 +127,7 @@ def _serving_block(candidate: GenerationCandidate) -> dict[str, Any]:
         "placement": placement_block(candidate.placement),
         **fields(candidate, "input_tokens output_tokens offered_requests_per_second"),
         "rates": rates_block(candidate.rates),
+        "percentiles": percentiles_block(candidate.rates),
         "most": rates_block(candidate.most),
         "memory_per_gpu": asdict(candidate.memory),
         "ready_seconds": {
@@ -149,6 +151,16 @@ def rates_block(rates: ServingRates) -> dict[str, Any]:
         "output_tokens_per_second requests_per_second output_tokens_per_second_per_user ttft_seconds "
         "tpot_seconds e2e_seconds",
     )
+
+
+def percentiles_block(rates: ServingRates) -> dict[str, Any]:
+    """Times that so many of a hundred requests do not exceed, with the bounds of each."""
+    return {
+        f"{time}_seconds": {
+            f"p{part}": finite_bounds(span) for part, span in zip(PERCENTILES, parts, strict=True)
+        }
+        for time, parts in zip(("ttft", "tpot", "e2e"), rates.tails, strict=False)
+    }
 
 
 def spans(record: object, names: str) -> dict[str, Any]:

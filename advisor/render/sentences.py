@@ -204,13 +204,19 @@ def _range(limits: Record, *, write: Callable[[float], str]) -> str:
     return least if least == most else f"{least}..{most}"
 
 
+def _time(value: float | str) -> str:
+    """'2000', or 'p99:2000' as it is asked for."""
+    return value if isinstance(value, str) else plain(value)
+
+
 # How fields of a request are written; one that is left out, or as it is anyway, is not.
 _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (str, "precision stack memory_format tf32 protocol input disk accelerated_only allow_extrapolation"),
     (str, "kv_precision engine method"),
     (plain, "batch_size max_hours start_minutes max_first_epoch_hours max_latency_ms"),
     (plain, "max_gpus max_count max_nodes"),
-    (plain, "target_requests_per_second max_ttft_ms max_tpot_ms max_e2e_seconds max_ready_seconds"),
+    (_time, "max_ttft_ms max_tpot_ms max_e2e_seconds"),
+    (plain, "target_requests_per_second max_ready_seconds burstiness think_seconds"),
     (plain, "tensor_parallel micro_batch"),
     ("{:,.12g}".format, "epochs samples tokens"),
     ("{:,.0f}".format, "users input_tokens output_tokens context_tokens sequence"),
@@ -230,6 +236,7 @@ _USUAL: Mapping[str, tuple[object, ...]] = {
     "max_count": (1, USUAL_COUNT),
     "max_nodes": (1,),
     "engine": ("vllm",),
+    "burstiness": (1.0,),
 }
 
 

@@ -117,13 +117,18 @@ class Traffic(NamedTuple):
 
     `prefix_share` of the input tokens is found in the prefix cache and not computed again.
     `equal_lengths`: no request is longer than another, so that those that start together end
-    together, and the next ones come in waves.
+    together, and the next ones come in waves. `input_sigma` and `output_sigma` are standard deviations of the
+    lengths' logarithms. Those that arrive by themselves do so the more in bursts the further `burstiness` is
+    below 1, which is Poisson: the shape of the Gamma distribution of the times between them.
     """
 
     input_tokens: float
     output_tokens: float
     prefix_share: float = 0.0
     equal_lengths: bool = False
+    input_sigma: float = 0.0
+    output_sigma: float = 0.0
+    burstiness: float = 1.0
 
 
 class ServingObservation(NamedTuple):

@@ -169,11 +169,15 @@ def asked_text(request: ServingQuestion, candidate: GenerationCandidate, *, long
         parts.append(f"{format_target(request.target_requests_per_second)} requests/s (Poisson)")
     if request.users is not None:
         parts.append(f"{request.users:,} users")
-    limits = {"TTFT": request.max_ttft_ms, "TPOT": request.max_tpot_ms}
-    parts += [f"{name} <= {ms:g} ms" for name, ms in limits.items() if ms is not None]
-    limits = {"a whole request": request.max_e2e_seconds, "ready": request.max_ready_seconds}
-    parts += [f"{name} <= {seconds:g} s" for name, seconds in limits.items() if seconds is not None]
+    for limit in request.time_limits:
+        of = "" if limit.percentile is None else f"p{limit.percentile} of "
+        parts.append(f"{of}{_TIMES[limit.reason]} <= {limit.most:g} {'ms' if limit.unit > 1 else 's'}")
+    if request.max_ready_seconds is not None:
+        parts.append(f"ready <= {request.max_ready_seconds:g} s")
     return ", ".join(parts)
+
+
+_TIMES = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "a whole request"}
 
 
 def _step_lines(steps: Sequence[ServingStep], before: GenerationCandidate) -> list[str]:

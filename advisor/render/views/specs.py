@@ -230,6 +230,7 @@ def serving_facts(spec: Record) -> list[Fact]:
         (Message("requests"), _requests(rates, serving["most"], confidence)),
         (Message("a user"), per_user),
         (Message("latency"), latency),
+        *_percentiles(serving),
         (
             Message("GPU memory"),
             Message(
@@ -253,6 +254,17 @@ def serving_facts(spec: Record) -> list[Fact]:
         start=seconds_text(ready["start_engine"]),
     )
     return [*facts, (Message("ready"), starts)]
+
+
+def _percentiles(serving: Record) -> Iterator[Fact]:
+    """What all but the slowest keep; nothing in documents of earlier versions."""
+    if tails := serving.get("percentiles"):
+        times = [seconds_text(tails[f"{time}_seconds"]["p99"]["median"]) for time in ("ttft", "e2e")]
+        message = Message("TTFT {ttft}, a whole request {e2e}", ttft=times[0], e2e=times[1])
+        if serving["output_tokens"] > 1:
+            tpot = seconds_text(tails["tpot_seconds"]["p99"]["median"])
+            message = Message("{times}, TPOT {tpot}", times=message, tpot=tpot)
+        yield Message("p99"), message
 
 
 def time_message(span: Record) -> Message:

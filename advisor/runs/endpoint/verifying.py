@@ -69,13 +69,13 @@ def criteria_of(
         criteria.append(_criterion(name, tokens / count, figures[name], RUN_SIGMA, is_least=True))
     if request.target_requests_per_second is not None:
         criteria.append(_keeps_up(figures))
-    for name, limit, units, sigma in (
-        ("ttft_seconds", request.max_ttft_ms, 1000, TTFT_RUN_SIGMA),
-        ("tpot_seconds", request.max_tpot_ms, 1000, RUN_SIGMA),
-        ("e2e_seconds", request.max_e2e_seconds, 1, RUN_SIGMA),
-    ):
-        if limit is not None:
-            criteria.append(_criterion(name, limit / units, figures[name], sigma, is_least=False))
+    for limit in request.time_limits:
+        name, sigma = f"{limit.reason}_seconds", TTFT_RUN_SIGMA if limit.reason == "ttft" else RUN_SIGMA
+        figure = figures[name]
+        if figure is not None and limit.percentile is not None:
+            # Of percentiles that are not kept the next higher one.
+            figure = figure | {"mean": figure.get(f"p{limit.percentile}", figure["p99"])}
+        criteria.append(_criterion(name, limit.most / limit.unit, figure, sigma, is_least=False))
     requests = figures["requests"]
     total = requests["failed"] + requests["ok"]
     share = requests["failed"] / total if total else None

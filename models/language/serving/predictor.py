@@ -25,6 +25,7 @@ from advisor.models.language.serving.rates import (
     least_logs,
     open_loop,
     request_logs,
+    tails_under,
 )
 from advisor.models.language.serving.seconds import Logs, static_batch_seconds
 from advisor.models.language.serving.values import MeasuredValue, measured
@@ -137,7 +138,8 @@ class ServingPredictor(Gaussian, frozen=True):
         def logs_of(logs: Logs) -> RequestLogs:
             return request_logs(view.asked, logs, sequences, waiting)
 
-        return self._rates(view, logs_of, sequences, confidence)
+        rates = self._rates(view, logs_of, sequences, confidence)
+        return rates._replace(tails=tails_under(view.asked, view.logs, sequences, waiting))
 
     def under_load(
         self,
@@ -157,7 +159,7 @@ class ServingPredictor(Gaussian, frozen=True):
             return np.asarray(seconds * in_flight * request_traffic.output_tokens)
 
         held = np.where(request_traffic.held > 0, request_traffic.held, np.nan)
-        flow = open_loop(lambda b: service(view.logs, b), rate, held)
+        flow = open_loop(lambda b: service(view.logs, b), rate, held, request_traffic.burstiness)
         sequences = flow.in_flight + 1
         waiting = flow.waiting_seconds / service(view.logs, sequences)
         # Of those in flight who arrives is one, whom the others do not multiply.
@@ -172,7 +174,10 @@ class ServingPredictor(Gaussian, frozen=True):
 
         rates = self._rates(view, logs_of, sequences, confidence, in_flight=flow.in_flight)
         offered = np.where(np.isnan(flow.in_flight), np.nan, rate * request_traffic.output_tokens)
-        return rates._replace(output_tokens_per_second=Bounds(offered, offered, offered))
+        return rates._replace(
+            output_tokens_per_second=Bounds(offered, offered, offered),
+            tails=tails_under(request_traffic, view.logs, sequences, waiting, rate),
+        )
 
     def static_batch(
         self,

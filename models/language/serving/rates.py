@@ -17,12 +17,14 @@ from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.memory import card_gib, serving_memory
 from advisor.models.language.serving.seconds import (
     Logs,
+    RequestSeconds,
     least_seconds,
     prompt_seconds,
     request_seconds,
     smooth_maximum_shares,
     step_parts,
 )
+from advisor.models.language.serving.tails import Tails, length_factors, tails_of
 from advisor.models.language.serving.work import Work, work_of
 
 # An interval is cut into so many parts at once, so often: fewer calls than halving it 30 times.
@@ -40,12 +42,18 @@ class Flow(NamedTuple):
     waiting_seconds: Floats
 
 
-def open_loop(request_seconds: Callable[[Floats], Floats], rate: Floats, most_in_flight: Floats) -> Flow:
+def open_loop(
+    request_seconds: Callable[[Floats], Floats],
+    rate: Floats,
+    most_in_flight: Floats,
+    burstiness: Floats | float = 1.0,
+) -> Flow:
     """The flow of `rate` (n,) requests a second, found by cutting intervals.
 
     `request_seconds` has the seconds of a request (n,) with so many in flight (.., n), itself included. Who
     arrives sees the mean number in flight (Poisson arrivals see time averages). Before that it waits where
-    all `most_in_flight` (n,) places are taken, by Sakasegawa's approximation of M/M/c (1977).
+    all `most_in_flight` (n,) places are taken, by Sakasegawa's approximation of M/M/c (1977), the longer the
+    more it comes in bursts.
     """
 
     def lacking(in_flight: Floats) -> Floats:
@@ -64,6 +72,7 @@ def open_loop(request_seconds: Callable[[Floats], Floats], rate: Floats, most_in
     with np.errstate(divide="ignore", invalid="ignore"):
         places = np.maximum(most_in_flight, 1.0)
         wait = seconds * busy ** (np.sqrt(2 * (places + 1)) - 1) / (places * (1 - busy))
+        wait *= (1 + 1 / burstiness) / 2
     within = busy < 1
     return Flow(np.where(within, high, np.nan), np.where(within, wait, np.nan))
 
@@ -83,7 +92,8 @@ class ServingRates(NamedTuple):
 
     `tpot_seconds` is the mean time of an output token after the first, `ttft_seconds` that until
     the first; `output_tokens_per_second` is of the whole replica, `in_flight` its sequences.
-    `binds` indexes `BINDS`. `calibrated`: the bounds are quantiles of held-out residuals.
+    `binds` indexes `BINDS`. `calibrated`: the bounds are quantiles of held-out residuals. `tails` are None of
+    a batch, whose requests end together.
     """
 
     tpot_seconds: Bounds
@@ -92,13 +102,14 @@ class ServingRates(NamedTuple):
     in_flight: Floats
     binds: NDArray[np.intp]
     calibrated: NDArray[np.bool_]
+    tails: Tails | None = None
 
 
 class Asked(NamedTuple):
     """Deployments with their requests, as columns (n,).
 
     `computed_tokens` are those of the input that no prefix cache has; `held` is the most
-    sequences that a replica takes in.
+    sequences that a replica takes in; the rest is as of `Traffic`.
     """
 
     work: Work
@@ -106,6 +117,9 @@ class Asked(NamedTuple):
     computed_tokens: Floats
     output_tokens: Floats
     held: Floats
+    input_sigma: Floats
+    output_sigma: Floats
+    burstiness: Floats
 
     def take(self, rows: NDArray[np.intp]) -> Asked:
         """Some of the rows, each as often as it is named."""
@@ -115,14 +129,15 @@ class Asked(NamedTuple):
 def asked_of(deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic]) -> Asked:
     """The columns of deployments under one traffic, or each under its own."""
     each = [traffic] * len(deployments) if isinstance(traffic, Traffic) else list(traffic)
-    columns = np.array(each, dtype=float).reshape(len(deployments), 4)
-    input_tokens, output_tokens, prefix_share, _ = columns.T
+    columns = np.array(each, dtype=float).reshape(len(deployments), len(Traffic._fields))
+    input_tokens, output_tokens, prefix_share, _, *further = columns.T
     return Asked(
         work=work_of(deployments),
         input_tokens=input_tokens,
         computed_tokens=np.maximum(input_tokens * (1 - prefix_share), 1.0),
         output_tokens=output_tokens,
         held=sequences_held(deployments, input_tokens, output_tokens),
+        **dict(zip(Traffic._fields[4:], further, strict=True)),
     )
 
 
@@ -157,12 +172,12 @@ class RequestLogs(NamedTuple):
     rate: Floats
 
 
-def request_logs(
-    traffic: Asked, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
-) -> RequestLogs:
-    """With `sequences` (n,) in flight, each of which waited `waiting` (n,) of its own time in service before.
-    `arrivals` (n,) a second of requests that come by themselves; None: a closed loop."""
-    seconds = request_seconds(
+def seconds_of(
+    traffic: Asked, logs: Logs, sequences: Floats, arrivals: Floats | None = None
+) -> RequestSeconds:
+    """With `sequences` (n,) in flight; `arrivals` (n,) a second of requests that come by themselves, None: a
+    closed loop."""
+    return request_seconds(
         traffic.work,
         logs,
         sequences,
@@ -170,11 +185,38 @@ def request_logs(
         traffic.output_tokens,
         traffic.computed_tokens,
         arrivals,
+        traffic.burstiness,
     )
+
+
+def logs_with_wait(
+    traffic: Asked, seconds: RequestSeconds, sequences: Floats, waiting: Floats
+) -> RequestLogs:
+    """Of requests each of which waited `waiting` (n,) of its own time in service before."""
     service = seconds.rate * sequences * traffic.output_tokens
     return RequestLogs(
         np.log(seconds.each_token), np.log(seconds.first_token + waiting * service), np.log(seconds.rate)
     )
+
+
+def request_logs(
+    traffic: Asked, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
+) -> RequestLogs:
+    """As of `seconds_of`, each of which waited `waiting` (n,) of its own time in service before."""
+    return logs_with_wait(traffic, seconds_of(traffic, logs, sequences, arrivals), sequences, waiting)
+
+
+def tails_under(
+    traffic: Asked, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
+) -> Tails:
+    """What requests differ in, as of `request_logs`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seconds = seconds_of(traffic, logs, sequences, arrivals)
+        first = np.exp(logs_with_wait(traffic, seconds, sequences, waiting).first_token)
+        lengths, computed = length_factors(traffic.input_sigma), traffic.computed_tokens
+        seen = 2 * traffic.input_tokens - computed
+        prompts = prompt_seconds(traffic.work, logs, computed * lengths, seen * lengths)
+        return tails_of(seconds, first, prompts, traffic.output_tokens, traffic.output_sigma)
 
 
 def least_logs(traffic: Asked, sequences: Floats, rate: Floats | None = None) -> RequestLogs:

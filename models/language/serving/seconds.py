@@ -190,11 +190,20 @@ def _overhead(work: Work, logs: Logs, sequences: Floats) -> Floats:
 
 
 class RequestSeconds(NamedTuple):
-    """Means of a request's phases, each (n,); `rate`: of the replica for each output token."""
+    """Means of a request's phases, each (n,); `rate`: of the replica for each output token. What requests
+    differ in (`tails`): seconds of their own `prompt`; seconds that they `waited` for those of others, `most`
+    at all (inf: no end), a share `chance` of them any; prompts of others that are read between a request's
+    tokens, and what each adds to the time of one (`slowed`)."""
 
     first_token: Floats
     each_token: Floats
     rate: Floats
+    prompt: Floats
+    waited: Floats
+    most: Floats
+    chance: Floats
+    between: Floats
+    slowed: Floats
 
 
 # A queue of prompts is not told nearer to its end than this: beyond, all in flight wait in it.
@@ -211,13 +220,15 @@ def request_seconds(
     output_tokens: Floats,
     computed_tokens: Floats | None = None,
     arrivals: Floats | None = None,
+    burstiness: Floats | float = 1.0,
 ) -> RequestSeconds:
     """`sequences` (n,) in flight: in a closed loop as one ends, the next one begins.
 
     A first token waits for its own prompt, for those that go with it, and in a closed loop for a part of all
     the others', which start together. Where requests arrive by themselves (`arrivals` (n,) a second) prompts
-    queue instead, as in M/M/1. The prompts of others for which it did not wait are read between its steps, as
-    far as steps do not hide them (`mixed`); those that its steps have no room for are waited for before the
+    queue instead, as in M/M/1, longer where they come in bursts (`Traffic.burstiness`, after Allen and
+    Cunneen). The prompts of others for which it did not wait are read between its steps, as far as steps do
+    not hide them (`mixed`); those that its steps have no room for are waited for before the
     first token, too. Of an input `computed_tokens` (n,) are not in a prefix cache.
     """
     parts = step_parts(work, logs, sequences, input_tokens + output_tokens / 2)
@@ -244,7 +255,7 @@ def request_seconds(
         wanted = arrivals * mixed * of_many
         busy = np.minimum(wanted, _MOST_BUSY)
         ahead = np.maximum(busy / (1 - busy), np.where(wanted > busy, others, 0.0))
-        queued = mixed * of_many * ahead
+        queued = mixed * of_many * ahead * (1 + 1 / burstiness) / 2
         # As many come between the own tokens as arrive meanwhile.
         slowed = np.minimum(arrivals * mixed * longer(prompt), busy)
         left = arrivals * gaps * step / (1 - slowed)
@@ -257,7 +268,19 @@ def request_seconds(
     first_token = np.exp(logs.first) + step + prompt * (1 + together) + queued + beyond
     each_token = step + within / np.maximum(gaps, _NO_GAP) * longer(read)
     service = first_token + gaps * each_token
-    return RequestSeconds(first_token, each_token, service / (sequences * output_tokens))
+    waited = prompt * together + queued + beyond
+    if arrivals is None:
+        most = np.maximum(others * of_many, waited)
+        chance = np.minimum(2 * waited / np.maximum(most, _NO_GAP), 1.0)
+    else:
+        most, chance = np.full_like(waited, np.inf), busy
+    left = np.maximum(left, _NO_GAP)
+    return RequestSeconds(
+        first_token,
+        each_token,
+        service / (sequences * output_tokens),
+        *np.broadcast_arrays(prompt, waited, most, chance, left, (each_token - step) / left),
+    )
 
 
 def static_batch_seconds(

@@ -85,17 +85,13 @@ def with_chosen(front: Sequence[FrontPoint], candidate: GenerationCandidate) -> 
 def _missed(request: ServingQuestion, point: _Point) -> str:
     """ "limit" or "target", whichever the load misses by the bounds that count; '' for none."""
     rates, sure = point.rates, deciding_level(request)
-    limits = (
-        (1000 * rates.ttft[sure], request.max_ttft_ms),
-        (1000 * rates.tpot[sure], request.tpot_limit_ms),
-        (rates.e2e(request.output_tokens)[sure], request.max_e2e_seconds),
-    )
     output = point.output(sure)
     wanted = (
         (output, request.target_output_tokens_per_second),
         (output / request.output_tokens, request.target_requests_per_second),
         (point.replicas * float(rates.concurrency), request.users),
     )
-    if any(most is not None and value > most for value, most in limits):
+    limits = request.time_limits
+    if any(rates.limited(limit, request.output_tokens)[sure] > limit.most for limit in limits):
         return "limit"
     return "target" if any(least is not None and value < least for value, least in wanted) else ""

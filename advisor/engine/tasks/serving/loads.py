@@ -21,7 +21,7 @@ from advisor.engine.tasks.serving.table import ServingTable
 from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Integers
+    from advisor.engine.model import Booleans, Floats, Integers
 
 
 def solved_table(
@@ -91,7 +91,7 @@ class _Solver:
         """With as many instances as leave each replica a load that keeps the limits."""
         bearable = self._replicas.capacity[self._level, self._option]
         if self._request.users is not None:
-            bearable = self._replicas.held[self._option]
+            bearable = self._users_of_grid(self._grid)[:, -1]
 
         def enough(count: Integers, options: Integers) -> Booleans:
             return self._judged(self._at_share(load, count, options))[1]
@@ -116,8 +116,26 @@ class _Solver:
         """Some options on `count` instances each, whose replicas share the load."""
         share, replicas = load / (count * self._each[options]), self._option[options]
         if self._request.users is not None:
+            if self._request.think_seconds:
+                share = self._in_flight(share, options)
             return self._replicas.with_in_flight(replicas, np.ceil(share * (1 - _ROUNDING)))
         return self._replicas.with_arrivals(replicas, share, self._level)
+
+    def _users_of_grid(self, grid: Rates) -> Floats:
+        """Users of one replica at each load of its grid: those in flight, and by Little's law those that
+        think meanwhile."""
+        requests = grid.output[self._level] / self._request.output_tokens
+        return np.asarray(
+            np.fmax.accumulate(grid.concurrency + self._request.think_seconds * requests, axis=1)
+        )
+
+    def _in_flight(self, users: Floats, options: Integers) -> Floats:
+        """Requests of so many users (n,) in flight in a replica of each option, beyond all that it holds
+        where those are too many."""
+        known = self._users_of_grid(self._grid)[options]
+        each = self._grid.concurrency[options]
+        found = np.array([np.interp(*row) for row in zip(users, known, each, strict=True)])
+        return np.where(users > known[:, -1] * (1 + _ROUNDING), np.inf, found)
 
     def _judged(self, rates: Rates) -> tuple[list[Limit], Booleans]:
         """The limits of times, in order, and the loads that keep all of them. Of an option that is
@@ -127,18 +145,14 @@ class _Solver:
         alive = np.asarray(~np.isnan(rates.tpot[level]))
         # 1 where nothing held out backs the bounds, and that counts.
         doubted = np.asarray(~rates.calibrated & (not request.allow_extrapolation), dtype=float)
-        times = (
-            ("no_interval", doubted, 0.5),
-            ("ttft", 1000 * rates.ttft[level], request.max_ttft_ms),
-            ("tpot", 1000 * rates.tpot[level], request.tpot_limit_ms),
-            ("e2e", rates.e2e(request.output_tokens)[level], request.max_e2e_seconds),
-        )
+        times = [("no_interval", doubted, 0.5)]
+        for limit in request.time_limits:
+            times.append((limit.reason, rates.limited(limit, request.output_tokens)[level], limit.most))
         for reason, values, most in times:
-            if most is not None:
-                least = np.where(alive, values, np.inf)
-                alive = np.asarray(alive & (least <= most))
-                keeps, nearness = (np.atleast_2d(values.T).T for values in (alive, -least))
-                judged.append(Limit(reason, np.asarray(keeps.any(axis=1)), nearness.max(axis=1)))
+            least = np.where(alive, values, np.inf)
+            alive = np.asarray(alive & (least <= most))
+            keeps, nearness = (np.atleast_2d(values.T).T for values in (alive, -least))
+            judged.append(Limit(reason, np.asarray(keeps.any(axis=1)), nearness.max(axis=1)))
         return judged, alive
 
     def _largest(self, alive: Booleans) -> Rates:

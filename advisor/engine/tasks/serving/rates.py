@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.domain.generation import PERCENTILES
 from advisor.domain.language import MOST_SEQUENCES
 from advisor.domain.runs import Span
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import BINDS
 from advisor.questions.language import ServingQuestion
+from advisor.questions.numbers import TimeLimit
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -37,15 +39,28 @@ class Level(IntEnum):
 
 def deciding_level(request: ServingQuestion) -> Level:
     """What has to keep target and limits: the bound, or the median where a miss counts by its cost."""
-    aims = request.targets or request.max_ttft_ms or request.tpot_limit_ms or request.max_e2e_seconds
+    aims = request.targets or request.time_limits
     return Level.MEDIAN if aims and not request.is_sure else Level.SURE
+
+
+def traffic_of(request: ServingQuestion) -> Traffic:
+    """The requests of a question."""
+    return Traffic(
+        request.input_tokens,
+        request.output_tokens,
+        request.prefix_share,
+        input_sigma=request.input_spread,
+        output_sigma=request.output_spread,
+        burstiness=request.burstiness,
+    )
 
 
 class Rates(NamedTuple):
     """One replica under loads of shape (...); the first axis of rates and times is `Level`.
 
     `output` is output tokens per second, times are seconds; nan where there is no such load, or
-    where it is beyond what the replica can do. `binds` holds values of `ServingBind`.
+    where it is beyond what the replica can do. `binds` holds values of `ServingBind`; `tails` (12, ...) are
+    TTFT, TPOT and whole requests at each of `PERCENTILES` over their means.
     """
 
     concurrency: Floats
@@ -54,11 +69,23 @@ class Rates(NamedTuple):
     tpot: Floats
     binds: NDArray[np.str_]
     calibrated: Booleans
+    tails: Floats
 
     def e2e(self, output_tokens: float) -> Floats:
         """Seconds of a whole request: the first token, and all that follow. What slows one slows
         the other."""
         return self.ttft + (output_tokens - 1) * self.tpot
+
+    def limited(self, limit: TimeLimit, output_tokens: float) -> Floats:
+        """The time that a limit is of, in its unit."""
+        means = self.e2e(output_tokens) if limit.reason == "e2e" else getattr(self, limit.reason)
+        return np.asarray(limit.unit * means * self.tail(limit.reason, limit.percentile))
+
+    def tail(self, time: str, percentile: int | None) -> Any:
+        """A percentile of a time over its mean; 1 of the mean."""
+        if percentile is None:
+            return 1.0
+        return self.tails[len(PERCENTILES) * _TIMES.index(time) + PERCENTILES.index(percentile)]
 
     def beside(self, other: Rates) -> Rates:
         """These loads (n,), then others."""
@@ -74,6 +101,7 @@ class Rates(NamedTuple):
             self.tpot[places],
             self.binds[index],
             self.calibrated[index],
+            self.tails[places],
         )
 
 
@@ -116,7 +144,7 @@ class Replicas:
         most = [min(option.memory.largest_concurrency, MOST_SEQUENCES) for option in distinct.values()]
         self.held = np.array(most, dtype=float)
         self._predictor, self._confidence = predictor, request.confidence
-        self._traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
+        self._traffic = traffic_of(request)
         self._known = predicted.setdefault((self._traffic, request.confidence), {})
         self.grid = self._on_grid()
         # Requests a second (3, n) that each deployment answers at most.
@@ -151,7 +179,8 @@ class Replicas:
         shape = points.shape
         output, ttft, tpot = (column.reshape(3, *shape) for column in (rates.output, rates.ttft, rates.tpot))
         binds, calibrated = rates.binds.reshape(shape), rates.calibrated.reshape(shape)
-        return Rates(points, output, ttft, tpot, binds, calibrated)
+        tails = rates.tails.reshape(len(rates.tails), *shape)
+        return Rates(points, output, ttft, tpot, binds, calibrated, tails)
 
     def _under(self, rows: Integers, loads: Floats, within: Booleans, *, loaded: bool) -> Rates:
         """The predictor's answer to each load that is `within` what can be done."""
@@ -172,23 +201,27 @@ class Replicas:
         if keys:
             columns[:, some] = np.array([known[key] for key in keys]).T
         output, ttft, tpot = columns[:_PLACE].reshape(3, 3, len(rows))
-        concurrency, binds, calibrated = columns[_PLACE:]
+        concurrency, binds, calibrated, *tails = columns[_PLACE:]
         concurrency[~within] = loads[~within]
         words = np.array(BINDS)[binds.astype(np.intp)]
-        return Rates(concurrency, output, ttft, tpot, words, calibrated.astype(bool))
+        return Rates(concurrency, output, ttft, tpot, words, calibrated.astype(bool), np.array(tails))
 
 
-# Three bounds of rate, TTFT and TPOT; then sequences in flight, what binds, and `calibrated`.
+# Three bounds of rate, TTFT and TPOT; then sequences in flight, what binds, `calibrated`, and tails.
 _PLACE = 9
-_COLUMNS = 12
+_TIMES = ("ttft", "tpot", "e2e")
+_COLUMNS = _PLACE + 3 + len(_TIMES) * len(PERCENTILES)
 
 
 def _columns(served: ServingRates) -> Floats:
-    """All that is kept of predictions, (12, n): first rate, TTFT and TPOT, each by `Level`."""
+    """All that is kept of predictions, (24, n): first rate, TTFT and TPOT, each by `Level`."""
     rate, ttft, tpot = served.output_tokens_per_second, served.ttft_seconds, served.tpot_seconds
     bounds = [
         *(rate.lower, rate.median, rate.upper),
         *(ttft.upper, ttft.median, ttft.lower),
         *(tpot.upper, tpot.median, tpot.lower),
     ]
-    return np.array([*bounds, served.in_flight, served.binds, served.calibrated], dtype=float)
+    tails = (
+        np.concatenate(served.tails) if served.tails else np.ones((_COLUMNS - _PLACE - 3, len(rate.median)))
+    )
+    return np.array([*bounds, served.in_flight, served.binds, served.calibrated, *tails], dtype=float)

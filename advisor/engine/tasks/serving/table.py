@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from advisor.domain import Spec
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision, ServingBind
+from advisor.domain import Span, Spec
+from advisor.domain.generation import PERCENTILES, KvPrecision, LlmEngine, LlmPrecision, ServingBind
 from advisor.domain.language import GenerationCandidate, ServingRates, most_sequences
 from advisor.engine.columns import OptionTable, option_columns
 from advisor.engine.limits import Limit
@@ -103,7 +103,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             input_tokens=request.input_tokens,
             output_tokens=request.output_tokens,
             memory=option.memory,
-            rates=rates_record(request, rates, busy),
+            rates=replace(rates_record(request, rates, busy), tails=tails_record(request, rates)),
             most=rates_record(request, most, replicas),
             ready=option.ready,
             binds=_binding(request, option, rates, float(most.output[Level.MEDIAN])),
@@ -128,6 +128,15 @@ def _binding(
     if held < most and float(rates.concurrency) >= held:
         return ServingBind.MEMORY
     return ServingBind(str(rates.binds))
+
+
+def tails_record(request: ServingQuestion, rates: Rates) -> tuple[tuple[Span, ...], ...]:
+    """Times of one load at each percentile."""
+    means = {"ttft": rates.ttft, "tpot": rates.tpot, "e2e": rates.e2e(request.output_tokens)}
+    return tuple(
+        tuple(time_span(values * rates.tail(time, percentile)) for percentile in PERCENTILES)
+        for time, values in means.items()
+    )
 
 
 def rates_record(request: ServingQuestion, rates: Rates, replicas: float) -> ServingRates:

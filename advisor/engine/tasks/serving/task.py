@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
 from advisor.engine.columns import term_factor, terms_of
-from advisor.engine.constraints import Amount, Constraint, Whole
+from advisor.engine.constraints import Amount, Constraint, R, Whole
 from advisor.engine.limits import Limit, closest
 from advisor.engine.place_constraints import Choice, of_place
 from advisor.engine.probability import Aim
@@ -31,6 +31,8 @@ from advisor.engine.tasks.serving.words import serving_assumptions, serving_warn
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
 from advisor.questions.language import ServingQuestion
+from advisor.questions.numbers import TimeLimit
+from advisor.questions.spec import SpecQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats, Integers
@@ -117,14 +119,10 @@ class ServingTask(
             (at_once * rates.output, request.target_output_tokens_per_second),
             (at_once * output / request.output_tokens, request.target_requests_per_second),
         )
-        kept = (
-            (1000 * rates.ttft, request.max_ttft_ms),
-            (1000 * rates.tpot, request.tpot_limit_ms),
-            (rates.e2e(request.output_tokens), request.max_e2e_seconds),
-        )
         aims = list[Aim]()
         aims += [(_known(values), target) for values, target in reached if target is not None]
-        aims += [(_known(1 / values), 1 / most) for values, most in kept if most is not None]
+        for limit in request.time_limits:
+            aims.append((_known(1 / rates.limited(limit, request.output_tokens)), 1 / limit.most))
         return aims
 
     def candidate_cost(self, request: ServingQuestion, candidate: GenerationCandidate) -> float:
@@ -252,9 +250,7 @@ class ServingTask(
             Amount("target_requests_per_second", "--target-requests-per-s", most=False),
             Whole("users", "--users", most=False),
             Amount("max_usd_per_hour", "--max-price"),
-            Amount("max_ttft_ms", "--max-ttft-ms"),
-            Amount("max_tpot_ms", "--max-tpot-ms"),
-            Amount("max_e2e_seconds", "--max-e2e-s"),
+            *(TimeAmount(limit.field, request.declared[limit.field].option) for limit in request.time_limits),
             Whole("context_tokens", "--max-context", most=False),
             Amount("max_ready_seconds", "--max-ready-s"),
         )
@@ -270,15 +266,30 @@ class ServingTask(
             "target_requests_per_second": table.most_output(level) / request.output_tokens,
             "users": table.at_once * table.most.concurrency,
             "max_usd_per_hour": table.usd,
-            "max_ttft_ms": 1000 * rates.ttft[level],
-            "max_tpot_ms": 1000 * rates.tpot[level],
-            "max_e2e_seconds": rates.e2e(request.output_tokens)[level],
+            **{
+                limit.field: rates.limited(limit, request.output_tokens)[level]
+                for limit in request.time_limits
+            },
             "max_ready_seconds": [option.ready.upper_seconds for option in options],
             "context_tokens": [option.memory.longest_context for option in options],
             "max_count": table.count,
             "tensor_parallel": [option.placement.tensor_parallel for option in options],
         }
         return np.asarray(values[name], dtype=float)
+
+
+class TimeAmount(Amount):
+    """A time in the mean, or of a percentile, which stays."""
+
+    def get(self, request: SpecQuestion) -> float:
+        return TimeLimit.of(self.name, getattr(request, self.name)).most
+
+    def put(self, request: R, value: Any) -> R:
+        limit = TimeLimit.of(self.name, getattr(request, self.name))
+        return super().put(request, limit.written(value))
+
+    def text(self, request: SpecQuestion) -> str:
+        return str(TimeLimit.of(self.name, getattr(request, self.name)).written(self.get(request)))
 
 
 def _cost(request: ServingQuestion, table: ServingTable, level: Level) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.domain.generation import LlmEngine
 from advisor.domain.language import GenerationCandidate, most_sequences
@@ -52,17 +52,19 @@ def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: s
 
 
 def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
-    rates = table.rates
-    *messages, unit, limit = _TIMES[reason]
-    by_reason = {"ttft": rates.ttft, "tpot": rates.tpot, "e2e": rates.e2e(request.output_tokens)}
-    upper, median, _ = unit * by_reason[reason][:, row]
+    limit = next(limit for limit in request.time_limits if limit.reason == reason)
+    upper, median, _ = table.rates.limited(limit, request.output_tokens)[:, row]
+    messages, told = _TIMES[reason], dict[str, Any]()
+    if limit.percentile is not None:
+        messages, told = _TAILS, {"percentile": limit.percentile, "time": _OF_TAILS[reason]}
     return Message(
         messages[deciding_level(request)].text,
         code=reason,
         upper=ceil_significant(float(upper)),
         median=ceil_significant(float(median)),
-        limit=getattr(request, limit),
-        concurrency=float(rates.concurrency[row]),
+        limit=limit.most,
+        concurrency=float(table.rates.concurrency[row]),
+        **told,
     )
 
 
@@ -86,7 +88,23 @@ _TOO_FEW_IN_ENGINE = Message(
 _TOO_FEW_SLOTS = Message(
     "its replicas take in {held:,} requests at once (--parallel {most}), not those of {users:,} users"
 )
-# The message where a bound decides, where the median does, factor to its unit, and the limit's field.
+# Of a percentile, whose unit is the limit's.
+_TAILS = (
+    Message(
+        "p{percentile} of {time} is up to {upper:,g}, above {limit:g} (median {median:,g}, "
+        "{concurrency:,.3g} in flight in a replica)"
+    ),
+    Message(
+        "p{percentile} of {time} is {median:,g} (median), above {limit:g} ({concurrency:,.3g} in flight in a "
+        "replica)"
+    ),
+)
+_OF_TAILS = {
+    "ttft": Message("time to first token (ms)"),
+    "tpot": Message("time per output token (ms)"),
+    "e2e": Message("a whole request (s)"),
+}
+# The message where a bound decides, and where the median does.
 _TIMES = {
     "ttft": (
         Message(
@@ -97,8 +115,6 @@ _TIMES = {
             "time to first token is {median:,g} ms (median), above {limit:g} ms ({concurrency:,.3g} in "
             "flight in a replica)"
         ),
-        1000.0,
-        "max_ttft_ms",
     ),
     "tpot": (
         Message(
@@ -109,8 +125,6 @@ _TIMES = {
             "time per output token is {median:,g} ms (median), above {limit:g} ms ({concurrency:,.3g} in "
             "flight in a replica)"
         ),
-        1000.0,
-        "max_tpot_ms",
     ),
     "e2e": (
         Message(
@@ -121,8 +135,6 @@ _TIMES = {
             "a request takes {median:,g} s (median), above {limit:g} s ({concurrency:,.3g} in flight in a "
             "replica)"
         ),
-        1.0,
-        "max_e2e_seconds",
     ),
 }
 

@@ -41,13 +41,15 @@ DEPLOYMENTS = st.builds(
     st.sampled_from(["vllm", "sglang", "trtllm"]),
     st.sampled_from(["bf16", "fp8"]),
 )
-TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000), st.just(0.0))
+# What hypothesis would else make up of a Traffic: lengths that spread, and bursts.
+PLAIN = (st.just(False), st.just(0.0), st.just(0.0), st.just(1.0))
+TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000), st.just(0.0), *PLAIN)
 
 
 @settings(max_examples=100, deadline=None)
 @given(
     DEPLOYMENTS,
-    st.builds(Traffic, st.floats(16, 8000), st.floats(1, 2000), st.just(0.0)),
+    st.builds(Traffic, st.floats(16, 8000), st.floats(1, 2000), st.just(0.0), *PLAIN),
     st.floats(1, 500),
     st.floats(1.1, 4),
 )
