@@ -103,7 +103,7 @@ pictures: .venv/full ## the pictures of README and docs, from the real commands 
 	@$(BIN)/python -m benchmarks.readme && $(BIN)/python -m benchmarks.pictures
 
 bench: .venv/full ## accuracy and speed, as JSON
-	@for name in startup python_api decisions vcpu_truth service_load physics; do $(BIN)/python -m benchmarks.$$name --json || exit 1; done
+	@for name in startup python_api decisions vcpu_truth service_load physics replay; do $(BIN)/python -m benchmarks.$$name --json || exit 1; done
 	@$(BIN)/python -m benchmarks.truth --rows infra/build/performance_sources/observations.csv.gz --json
 	@$(BIN)/python -m benchmarks.truth --language --json
 	@for part in stalls coverage pairs sweeps; do $(BIN)/python -m benchmarks.rates $$part --json || exit 1; done

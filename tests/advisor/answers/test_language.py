@@ -93,6 +93,26 @@ def test_what_is_promised_holds_when_the_instance_is_asked_alone() -> None:
     assert answered > 3
 
 
+def test_users_who_think_and_percentiles_that_are_limited_move_the_answer() -> None:
+    """Half of the time spent in thought keeps half in flight; a percentile's limit is kept by it, and takes
+    no cheaper spec than the same limit of the mean."""
+    usual = serving_recommended(context(), recommend(users=64)).chosen
+    thinking = serving_recommended(context(), recommend(users=64, think_seconds=20.0)).chosen
+    assert usual is not None
+    assert thinking is not None
+    assert thinking.rates.concurrency < usual.rates.concurrency
+    seconds = thinking.rates.e2e_seconds.lower
+    assert thinking.rates.concurrency > 64 * seconds / (seconds + 20) / 2
+    mean, tail = (
+        serving_recommended(context(), recommend(users=64, max_ttft_ms=most, required_confidence=0.9)).chosen
+        for most in (3000.0, "p99:3000")
+    )
+    assert mean is not None
+    assert tail is not None
+    assert 1000 * tail.rates.tails[0][-1].upper <= 3000
+    assert tail.spec.total_usd_per_hour >= mean.spec.total_usd_per_hour
+
+
 def anchor(path: Path, tpot_seconds: float) -> Path:
     """A measured endpoint: eight requests in flight on one L4, with another time per token."""
     document = json.loads((Path(__file__).parents[2] / "data/endpoint_anchor.json").read_text())
