@@ -143,33 +143,54 @@ def replay(deployment: Deployment, load: Load) -> tuple[Floats, Floats]:
         arrivals = np.cumsum(rng.exponential(1 / load.rate, _REQUESTS))
     coming = [(float(moment), place) for place, moment in enumerate(arrivals)][: load.users or None]
     heapq.heapify(coming)
-    following = load.users or _REQUESTS
-    now, first, done = 0.0, np.zeros(_REQUESTS), np.zeros(_REQUESTS)
-    queue: list[int] = []
-    left: dict[int, int] = {}
-    while coming or queue or left:
-        if not queue and not left:
-            now = max(now, coming[0][0])
-        while coming and coming[0][0] <= now:
-            queue.append(heapq.heappop(coming)[1])
-        reads, budget = list[int](), 8192.0
-        while queue and (not reads or inputs[queue[0]] <= budget):
-            budget -= inputs[queue[0]]
-            reads.append(queue.pop(0))
-        now += step(max(len(left), 1)) + (prompt(float(inputs[reads].sum())) if reads else 0.0)
-        for place in reads:
-            first[place], left[place] = now, int(outputs[place])
-        for place in [place for place in left if place not in reads or left[place] == 1]:
-            left[place] -= 1
-            if left[place] <= (0 if outputs[place] == 1 else 1):
-                del left[place]
-                done[place] = now
-                if load.users and following < _REQUESTS:
-                    arrivals[following] = now
-                    heapq.heappush(coming, (now, following))
-                    following += 1
+    engine = _Engine(inputs, outputs, arrivals, coming, load.users or _REQUESTS)
+    while coming or engine.queue or engine.left:
+        engine.run_step(step, prompt)
+        if load.users:
+            engine.send_next()
     several = outputs > 1
-    return first - arrivals, (done - first)[several] / (outputs[several] - 1)
+    return engine.first - arrivals, (engine.done - engine.first)[several] / (outputs[several] - 1)
+
+
+class _Engine:
+    """Requests by their places, and where each stands."""
+
+    def __init__(
+        self, inputs: Floats, outputs: Floats, arrivals: Floats, coming: list[tuple[float, int]], next_: int
+    ) -> None:
+        self._inputs, self._outputs, self._arrivals, self._coming = inputs, outputs, arrivals, coming
+        self._next, self._now, self._ended = next_, 0.0, 0
+        self.first, self.done = np.zeros(len(inputs)), np.zeros(len(inputs))
+        self.queue: list[int] = []
+        self.left: dict[int, int] = {}
+
+    def run_step(self, step: Callable[[int], float], prompt: Callable[[float], float]) -> None:
+        """One token of each request, and the prompts that have room beside."""
+        if not self.queue and not self.left:
+            self._now = max(self._now, self._coming[0][0])
+        while self._coming and self._coming[0][0] <= self._now:
+            self.queue.append(heapq.heappop(self._coming)[1])
+        reads, budget = list[int](), 8192.0
+        while self.queue and (not reads or self._inputs[self.queue[0]] <= budget):
+            budget -= self._inputs[self.queue[0]]
+            reads.append(self.queue.pop(0))
+        prompts = prompt(float(self._inputs[reads].sum())) if reads else 0.0
+        self._now += step(max(len(self.left), 1)) + prompts
+        self.left = {place: tokens - 1 for place, tokens in self.left.items()}
+        for place in reads:
+            self.first[place], self.left[place] = self._now, int(self._outputs[place]) - 1
+        ended = [place for place, tokens in self.left.items() if not tokens]
+        self.done[ended], self._ended = self._now, len(ended)
+        for place in ended:
+            del self.left[place]
+
+    def send_next(self) -> None:
+        """In a closed loop a request for each that ended."""
+        for _ in range(self._ended):
+            if self._next < len(self._inputs):
+                self._arrivals[self._next] = self._now
+                heapq.heappush(self._coming, (self._now, self._next))
+                self._next += 1
 
 
 def _seconds_of(
