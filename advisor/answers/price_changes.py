@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -109,7 +110,8 @@ def _workload_change(old: Catalog, new: Catalog, workload: Workload) -> dict[str
     day = date.fromisoformat(workload.recommendation["as_of"])
     before = [_cost(old, key, spec, day) for key, spec in zip(keys, specs, strict=True)]
     after = [_cost(new, key, spec, day) for key, spec in zip(keys, specs, strict=True)]
-    first, second = _cheapest(workload, specs, before), _cheapest(workload, specs, after)
+    was, now = _ranks(workload, specs, before), _ranks(workload, specs, after)
+    first, second = _first(was, was), _first(now, was)
     return {
         "recommended": spec_document(key_of(workload.pick)) if workload.pick else None,
         "cheapest": {
@@ -127,18 +129,31 @@ def _workload_change(old: Catalog, new: Catalog, workload: Workload) -> dict[str
     }
 
 
-def _cheapest(
+def _ranks(
     workload: Workload, specs: Sequence[Mapping[str, Any]], costs: Sequence[_Cost | None]
-) -> int | None:
-    """Index of the spec that ranks first; the recommended one is before its equals."""
+) -> list[float]:
+    """What each spec ranks by, infinite without a price."""
     request = workload.recommendation["request"]
     has_target = any(request.get(name) is not None for name in _TARGETS)
-    ranks = [
-        (cost.upper_usd * _hours(spec, has_target=has_target), index)
-        for index, (spec, cost) in enumerate(zip(specs, costs, strict=True))
-        if cost is not None
+    return [
+        inf if cost is None else cost.upper_usd * _hours(spec, has_target=has_target)
+        for spec, cost in zip(specs, costs, strict=True)
     ]
-    return min(ranks)[1] if ranks else None
+
+
+def _first(ranks: Sequence[float], before: Sequence[float]) -> int | None:
+    """Index of the spec that would be chosen: the recommended one (the first) as long as none that costs
+    less has become cheaper beside it than it was `before`."""
+    if not ranks or min(ranks) == inf:
+        return None
+    if inf in (ranks[0], before[0]):
+        return ranks.index(min(ranks))
+    overtaking = [
+        (rank, index)
+        for index, (rank, old) in enumerate(zip(ranks, before, strict=True))
+        if rank < ranks[0] and rank * before[0] < old * ranks[0]
+    ]
+    return min(overtaking, default=(0.0, 0))[1]
 
 
 def _hours(spec: Mapping[str, Any], *, has_target: bool) -> float:

@@ -104,7 +104,8 @@ def _among(
             **task.details(request, options, table, rows, chosen),
         }
 
-    return RankedAnswer(answer, details) if whole else RankedAnswer(answer)
+    most_usd = task.most_usd_per_hour(request, table.take(rows)) if table is not None else np.inf
+    return RankedAnswer(answer, details if whole else dict, most_usd)
 
 
 def _safe(task: Task[R, O, T, C, A], request: R, today: date) -> C | None:

@@ -9,6 +9,7 @@ interval is chosen, and what is cheapest by its median may be cheaper.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import date
 from typing import Any, Generic
@@ -30,10 +31,12 @@ _BEHIND = 10
 
 
 class RankedAnswer(Struct, Generic[A], frozen=True):
-    """An answer that is ranked, and the fields that are found only where it is the one given."""
+    """An answer that is ranked, the fields that are found only where it is the one given, and the price
+    by the hour that the spec given in its place may have."""
 
     answer: A
     details: Callable[[], dict[str, Any]] = dict
+    most_usd_per_hour: float = math.inf
 
     def complete(self, **fields: Any) -> A:
         """The answer with all its fields."""
@@ -66,11 +69,13 @@ class PriceDoubt(Generic[R, C, A]):
         recent = published
         if published is None or not all_listed(published.answer.ranked[0].spec, today):
             recent = self._among(listed_on=today)
+        most = max(draft.most_usd_per_hour, first.spec.total_usd_per_hour)
         rivals = [draft, published, recent, self._as_sure_as_behind(answer)]
         if first.spec.offer.price.kind == ESTIMATED:
             rivals.append(self._of_kinds({LIST, OBSERVED}))
         surest = min(
-            (rival for rival in rivals if rival), key=lambda rival: self._at_most(rival.answer.ranked[0])
+            (rival for rival in rivals if rival and rival.answer.ranked[0].spec.total_usd_per_hour <= most),
+            key=lambda rival: self._at_most(rival.answer.ranked[0]),
         )
         chosen = surest.answer.ranked[0]
         # Beside an old list price stands one of a recent list.

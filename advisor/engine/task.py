@@ -204,12 +204,18 @@ class Task(ABC, Generic[R, O, T, C, A]):
         order = sorted(range(len(rows)), key=lambda i: (ranks[i], -rates[i], names[i]))
         level, may = self.level(request, some)
         if may.any():
-            within = usd <= 2 * usd[may].min()
+            within = usd <= self.most_usd_per_hour(request, some)
             first = min(
                 order, key=lambda i: (not (may[i] and within[i]), not level[i], usd[i] if level[i] else 0)
             )
             order.sort(key=lambda i: i != first)
         return rows[np.array(order, dtype=np.intp)]
+
+    def most_usd_per_hour(self, request: R, table: T) -> float:
+        """The price by the hour that the answer may have: twice that of the least of the rows which cost
+        no more at the median than the cheapest may. Infinite where the price by the hour decides."""
+        _, may = self.level(request, table)
+        return 2 * float(table.usd[may].min()) if may.any() else np.inf
 
     def level(self, request: R, table: T) -> tuple[Booleans, Booleans]:
         """Which rows cost no more at the median than the cheapest one does in one case of four, so that they

@@ -28,7 +28,7 @@ def priced(name, usd, kind=LIST, high=1.0, low=1.0):
     return replace(base, spec=replace(base.spec, offer=replace(base.spec.offer, price=price)))
 
 
-def decide(candidates, request=REQUEST, today=TODAY):
+def decide(candidates, request=REQUEST, today=TODAY, **draft):
     """The decision among candidates that all answer."""
 
     def answered(request):
@@ -40,7 +40,7 @@ def decide(candidates, request=REQUEST, today=TODAY):
         ]
         counted.sort(key=hourly)
         shown = tuple(counted[: request.max_results])
-        return RankedAnswer(recommendation(request=request, ranked=shown, today=today))
+        return RankedAnswer(recommendation(request=request, ranked=shown, today=today), **draft)
 
     return PriceDoubt(request, answered, hourly, today).answer()
 
@@ -100,6 +100,12 @@ def test_an_old_list_price_is_no_listed_one():
     answer = decide([A], today=PRICED + timedelta(days=400))
     assert answer.price_call.listed is None
     assert answer.chosen.spec.low_usd_per_hour < answer.chosen.spec.total_usd_per_hour
+
+
+@pytest.mark.parametrize(("most", "chosen"), [(2.0, "a"), (0.9, "guess")])
+def test_a_sure_price_does_not_win_where_it_is_twice_that_of_what_costs_as_little(most, chosen):
+    """Without a target specs rank by what they do: a surer price never doubles the one by the hour."""
+    assert decide([guess(0.6, high=2.0), A], most_usd_per_hour=most).chosen.spec.name == chosen
 
 
 def test_the_kinds_that_are_asked_for_are_kept():

@@ -13,7 +13,7 @@ from advisor.domain.tuning import FineTuningCandidate, TuningMemoryUse
 from advisor.engine.columns import OptionTable
 from advisor.engine.tasks.tuning.options import TuningOption
 from advisor.models.language.finetuning.predictor import Settled
-from advisor.models.language.finetuning.tuning import Checkpointing, Sharding
+from advisor.models.language.finetuning.tuning import Checkpointing
 from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
             link=Link(tuning.link),
             micro_batch=int(tuning.micro_batch or 1),
             checkpointing=tuning.checkpointing != Checkpointing.NONE,
-            sharded=tuning.gpus > 1 and tuning.sharding != Sharding.NONE,
             memory=memory_use(option.settled),
             tokens_per_second=Span(lower=lower, median=median, upper=upper),
             hours=Span(lower=shortest, median=usual, upper=longest),
