@@ -14,7 +14,9 @@ from advisor.messages import Message
 from advisor.questions.spec import SpecQuestion
 from advisor.render.document import document_yaml, plain_document
 from advisor.render.tables import flat_rows, recommendation_csv
-from advisor.render.views.brief import recommendation_markdown
+from advisor.render.text import spec_lines
+from advisor.render.views.brief import brief_text, recommendation_markdown
+from advisor.render.views.whole import EVERY, NEAREST, whole_text
 
 # Formats of a whole recommendation; those of `render.export` are files that start its spec.
 FORMATS = ("json", "yaml", "csv", "md")
@@ -46,20 +48,26 @@ class Answer(Struct, frozen=True, kw_only=True):
         return flat_rows(self.document()["rows"], self.columns)
 
 
-def brief_unless_asked(
+def recommendation_text(
     result: Judged[Any, Any],
     question: Any,
-    whole: Callable[[int | None], str],
-    brief: Callable[[], str],
+    asked: Callable[[Any], str],
+    document: Callable[[], dict[str, Any]],
     *,
     everything: bool = False,
 ) -> Callable[[int | None], str]:
-    """The text of a recommendation: twelve lines, or the `whole` of it where nothing answers, a number of
-    specs or an explanation is wanted, or `everything`."""
-    everything = everything or question.explain or question.explain_rejected or result.chosen is None
+    """The text of a recommendation: twelve lines, or all of it where nothing answers, a number of specs or an
+    explanation is wanted, or `everything`. `asked` writes the question about the chosen spec."""
+    everything = everything or question.explain or question.explain_rejected
+    room = EVERY if question.explain_rejected else NEAREST
 
     def text(specs: int | None = None) -> str:
-        return whole(specs) if everything or specs is not None else brief()
+        chosen = result.chosen
+        if chosen is None:
+            return whole_text((), "", document(), room)
+        if everything or specs is not None:
+            return whole_text(spec_lines(chosen.spec, result.request), asked(chosen), document(), room)
+        return brief_text(result, asked(chosen), document())
 
     return text
 

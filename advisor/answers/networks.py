@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import Answer, Recommended, brief_unless_asked
+from advisor.answers.answer import Answer, Recommended, recommendation_text
 from advisor.answers.cards import cards_meant
 from advisor.answers.context import Context, with_anchors
 from advisor.answers.curves import curves_document
@@ -17,7 +17,7 @@ from advisor.answers.left_out import left_out, unconverted_notes
 from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
 from advisor.catalog.load import WhatIfCatalog, with_host
-from advisor.domain import Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation
+from advisor.domain import Candidate, Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation
 from advisor.engine import Preparations, recommend, script_assumption, stack_assumption
 from advisor.engine.explaining import explain
 from advisor.engine.no_offer import no_offer
@@ -38,11 +38,10 @@ from advisor.questions.network import Compare, NetworkQuestion, Predict, Recomme
 from advisor.questions.settled import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.document import recommendation_document
-from advisor.render.explaining import explanation_document, explanation_text
+from advisor.render.explaining import explanation_document
 from advisor.render.export import export
 from advisor.render.records import rate_unit
 from advisor.render.text import wrapped
-from advisor.render.views.brief import brief_text
 from advisor.render.views.compare import (
     COLUMNS,
     comparison_document,
@@ -52,13 +51,9 @@ from advisor.render.views.compare import (
     instances_text,
     notes_lines,
 )
-from advisor.render.views.network import (
-    gpu_prediction_document,
-    gpu_prediction_text,
-    prediction_document,
-    prediction_text,
-    recommendation_text,
-)
+from advisor.render.views.network import gpu_prediction_document, instance_lines, prediction_document
+from advisor.render.views.whole import whole_text
+from advisor.units import format_mib
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Explanation
@@ -138,19 +133,14 @@ def _answer(
         explanation = explanation_document(*explained) if explained else None
         return recommendation_document(result, sources, explanation, every_rejected=every)
 
-    def brief() -> str:
-        assert result.chosen is not None
-        asked = asked_of(result.request, result.chosen.workload, rate_unit(result.request.dataset))
-        return brief_text(result, str(asked), document())
+    def asked(chosen: Candidate) -> str:
+        return str(asked_of(result.request, chosen.workload, rate_unit(result.request.dataset)))
 
-    def whole(specs: int | None) -> str:
-        shown = recommendation_text(result, sources, all_rejected=every, specs=specs)
-        return shown + _explanation_lines(explained)
-
+    everything = question.pareto or question.live
     return NetworkRecommended(
         result=result,
         message_document=document,
-        text=brief_unless_asked(result, question, whole, brief, everything=question.pareto or question.live),
+        text=recommendation_text(result, question, asked, document, everything=everything),
         no_offer=partial(no_offer, result),
         relaxed=partial(_relaxed, result, question, context, preparations),
         start_file=partial(_start_file, result),
@@ -162,10 +152,6 @@ def _answer(
 def _start_file(result: Recommendation, name: str) -> str:
     assert result.chosen is not None
     return export(result.chosen, name)
-
-
-def _explanation_lines(explained: tuple[str, Explanation] | None) -> str:
-    return f"\n{explanation_text(*explained)}" if explained else ""
 
 
 def explained_answer(result: Recommendation, context: Context) -> tuple[str, Explanation] | None:
@@ -249,7 +235,8 @@ def predicted(context: Context, question: Predict) -> Answer:
         }
 
     def text() -> str:
-        return prediction_text(request, result, sources) + _explanation_lines(explained)
+        asked = str(asked_of(request, result.workload, rate_unit(request.dataset)))
+        return whole_text(instance_lines(request, result), asked, document())
 
     return Answer(result=result, message_document=document, text=text, notes=context.notes)
 
@@ -275,11 +262,15 @@ def _predicted_on_gpu(context: Context, question: Predict) -> Answer:
         "samples on the device",
         *other_names(request),
     )
-    written = (request, result, context.sources(), assumed)
+    document = partial(gpu_prediction_document, request, result, context.sources(), assumed)
+    head = (
+        f"{card.name}, {format_mib(card.memory_mib)}   samples on the device; `--instance` predicts a machine"
+    )
+    asked = str(asked_of(request, result.workload, rate_unit(request.dataset)))
     return Answer(
         result=result,
-        message_document=partial(gpu_prediction_document, *written),
-        text=partial(gpu_prediction_text, *written),
+        message_document=document,
+        text=lambda: whole_text((head,), asked, document()),
         notes=context.notes,
     )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import Answer, Recommended, brief_unless_asked
+from advisor.answers.answer import Answer, Recommended, recommendation_text
 from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog, load_catalog
@@ -46,15 +46,11 @@ from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.export.serving import export_serving
 from advisor.render.language_document import generation_document
-from advisor.render.views.brief import brief_text
+from advisor.render.text import spec_lines
 from advisor.render.views.compare import SERVING_COLUMNS, serving_comparison_document, serving_comparison_text
 from advisor.render.views.memory import serving_memory_document, serving_memory_text
-from advisor.render.views.serving import (
-    asked_text,
-    generation_text,
-    serving_prediction_document,
-    serving_prediction_text,
-)
+from advisor.render.views.serving import asked_text, serving_prediction_document
+from advisor.render.views.whole import whole_text
 
 if TYPE_CHECKING:
     from advisor.models.language.deployments import GpuFacts
@@ -116,17 +112,10 @@ def recommended(catalog: Catalog, question: RecommendGeneration, *, today: date 
     every = question.explain_rejected
     document = partial(generation_document, result, sources, every_rejected=every)
 
-    def brief() -> str:
-        assert result.chosen is not None
-        return brief_text(result, asked_text(result.request, result.chosen), document())
-
-    def whole(specs: int | None) -> str:
-        return generation_text(result, sources, all_rejected=every, specs=specs)
-
     return Recommended(
         result=result,
         message_document=document,
-        text=brief_unless_asked(result, question, whole, brief),
+        text=recommendation_text(result, question, partial(asked_text, result.request), document),
         no_offer=partial(unmet, result, described),
         start_file=partial(_start_file, result, question),
     )
@@ -146,12 +135,10 @@ def predicted(catalog: Catalog, question: PredictGeneration) -> Answer:
     context, model, request = _request(context, question)
     name = instance_named(str(question.instance), question, catalog)
     (result,) = _predicted(context, model, request, (name,))
-    written = (result, request, sources)
-    return Answer(
-        result=result,
-        message_document=partial(serving_prediction_document, *written),
-        text=partial(serving_prediction_text, *written),
-    )
+    document = partial(serving_prediction_document, result, request, sources)
+    head = spec_lines(result.candidate.spec, request, has_price=result.price is not None)
+    asked = asked_text(request, result.candidate)
+    return Answer(result=result, message_document=document, text=lambda: whole_text(head, asked, document()))
 
 
 def compared(catalog: Catalog, question: CompareGeneration) -> Answer:

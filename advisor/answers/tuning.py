@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import FORMATS, Answer, Recommended, brief_unless_asked
+from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
 from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog
@@ -28,9 +28,10 @@ from advisor.questions.settled import instance_named, language_model_of, settled
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.language_document import finetuning_document
-from advisor.render.views.brief import brief_text
+from advisor.render.text import spec_lines
 from advisor.render.views.memory import tuning_memory_document, tuning_memory_text
-from advisor.render.views.tuning import asked_text, finetuning_text, tuning_document, tuning_text
+from advisor.render.views.tuning import asked_text, tuning_document
+from advisor.render.views.whole import whole_text
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel
@@ -61,17 +62,10 @@ def recommended(catalog: Catalog, question: RecommendFinetuning, *, today: date 
     every = question.explain_rejected
     document = partial(finetuning_document, result, sources, every_rejected=every)
 
-    def brief() -> str:
-        assert result.chosen is not None
-        return brief_text(result, asked_text(result.request, result.chosen), document())
-
-    def whole(specs: int | None) -> str:
-        return finetuning_text(result, sources, all_rejected=every, specs=specs)
-
     return Recommended(
         result=result,
         message_document=document,
-        text=brief_unless_asked(result, question, whole, brief),
+        text=recommendation_text(result, question, partial(asked_text, result.request), document),
         no_offer=partial(unmet, result, described),
         start_file=_no_start_file,
     )
@@ -93,12 +87,10 @@ def predicted(catalog: Catalog, question: PredictFinetuning) -> Answer:
     request = settled_tuning(question, task.model, catalog)
     name = instance_named(str(question.instance), question, catalog)
     result = task.prediction_on(request, name, today=settled.today())
-    written = (result, request, _sources(catalog))
-    return Answer(
-        result=result,
-        message_document=partial(tuning_document, *written),
-        text=partial(tuning_text, *written),
-    )
+    document = partial(tuning_document, result, request, _sources(catalog))
+    head = spec_lines(result.candidate.spec, request, has_price=result.price is not None)
+    asked = asked_text(request, result.candidate)
+    return Answer(result=result, message_document=document, text=lambda: whole_text(head, asked, document()))
 
 
 def memory(catalog: Catalog, question: MemoryFinetuning) -> Answer:

@@ -32,7 +32,6 @@ class FineTuningCandidate(Struct, frozen=True, kw_only=True):
     link: Link
     micro_batch: int
     checkpointing: bool
-    sharded: bool = False
     memory: TuningMemoryUse
     tokens_per_second: Span
     hours: Span

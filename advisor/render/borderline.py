@@ -72,11 +72,6 @@ def trial_of(answer: Judged[Any, Any]) -> CloseCall | None:
     return next((call for call in calls if call.kind is kind), None)
 
 
-def other_calls(answer: Judged[Any, Any]) -> list[CloseCall]:
-    """The borderline candidates beside the chosen spec."""
-    return [call for call in answer.close_calls if call is not trial_of(answer)]
-
-
 def _unsure_message(
     about: dict[str, Any], safe: AnyCandidate | None, trial: CloseCall | None, request: Any
 ) -> Message:

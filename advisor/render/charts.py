@@ -171,14 +171,14 @@ def _box(left: float, middle: float, width: float, half: float) -> list[tuple[fl
 _STAGE_ROW, _STAGE_LEFT, _STAGE_RIGHT = 22.0, 120.0, 150.0
 
 
-def stages_picture(block: Record, t: Texts) -> Chart:
+def stages_picture(block: Record, t: Texts, *, on_cpu: bool = False) -> Chart:
     """A bar a stage, full at all of it; the one that binds is darker and told in bold."""
     height = _STAGE_ROW * len(block["stages"]) + 8
     paper, room = Paper(WIDTH, height), WIDTH - _STAGE_LEFT - _STAGE_RIGHT
     alts = []
     for number, row in enumerate(block["stages"]):
         binds, y = row["stage"] == block["stage"], height - _STAGE_ROW * (number + 0.5) - 4
-        name, used = stage_name(row["stage"], t), percent(row["utilization"])
+        name, used = stage_name(row["stage"], t, on_cpu=on_cpu), percent(row["utilization"])
         rate = format_rate(row["samples_per_second"])
         paper.area(_box(_STAGE_LEFT, y, room, 7), "#ffffff", edge=FAINT)
         share = min(max(row["utilization"], 0.0), 1.0)

@@ -9,14 +9,14 @@ from datetime import date
 from typing import Any
 
 from advisor.catalog.live import PRICE_PAGES, is_live, refresh_command
-from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Price, Recommendation, Spec
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Price, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.messages import Message
 from advisor.naming import covers_clouds
 from advisor.render.facts import place_name, spec_name
 from advisor.render.records import by_price, fields
-from advisor.render.text import INDENT, WIDTH, AnyAnswer, beside, folded_command
+from advisor.render.text import WIDTH, AnyAnswer
 
 # How the price of an instance that is not listed, or old, is known; and that of a disk, alone or
 # after the instance's.
@@ -194,34 +194,6 @@ def resting_lines(answer: AnyAnswer) -> list[str]:
     call = _facts(answer)
     sentence = call and _resting_sentence(call, clouds=covers_clouds(answer.request))
     return textwrap.wrap(str(sentence), WIDTH) if sentence else []
-
-
-def price_lines(answer: AnyAnswer) -> list[str]:
-    """The spec that may be cheaper, else the cheapest listed one, and the command that asks for today's
-    price."""
-    call, clouds = _facts(answer), covers_clouds(answer.request)
-    if call is None:
-        return []
-    offer, listed = _doubted(answer), call["listed"]
-    sentence = _cheaper_sentence(call, clouds=clouds)
-    if sentence is None and listed is not None:
-        sentence = Message(
-            "{name} is listed in {region}, {market}.",
-            name=spec_name(listed),
-            region=place_name(listed, clouds=clouds),
-            market=_MARKETS[listed["market"]],
-        )
-    texts = [str(sentence or "")]
-    command, page = _todays_command(offer), PRICE_PAGES.get(offer.instance.cloud)
-    if command is not None:
-        # Other tasks have no --live.
-        live = " (or ask again with --live)" if isinstance(answer, Recommendation) else ""
-        texts.append(f"Today's price{live}:")
-    elif page is not None:
-        texts.append(f"Today's price: {page}")
-    lines = textwrap.wrap(" ".join(filter(None, texts)), WIDTH - INDENT, break_on_hyphens=False)
-    lines += folded_command(command, WIDTH - INDENT) if command else []
-    return beside("on price", lines)
 
 
 def _doubted(answer: AnyAnswer) -> Offer:

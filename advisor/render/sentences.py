@@ -7,20 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from advisor.domain import LIST
+from advisor.domain import LIST, Stage
 from advisor.messages import Message
 from advisor.questions.network import AUTO, USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.facts import covers_clouds, place_name, spec_name, type_name
-from advisor.render.i18n.catalogue import Texts, report_texts
+from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences
-from advisor.render.records import RISKS, risk, withheld_block
 from advisor.render.text import SURE, lower_name, upper_name
 from advisor.units import format_hours, format_mib, format_target, format_usd
 
 if TYPE_CHECKING:
-    from advisor.render.records import Claim
+    pass
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
@@ -38,14 +37,23 @@ def gpu_name(spec: Record, t: Texts) -> str:
     gpu = spec["gpu"]
     if not gpu:
         return t("gpu.none")
+    if isinstance(gpu, str) and "gpu_count" not in spec:
+        return gpu
     facts = gpu if isinstance(gpu, Mapping) else {"name": gpu, "count": spec["gpu_count"]}
     return t("gpu.of", count=facts["count"], name=facts["name"])
 
 
-def stage_name(stage: str | None, t: Texts) -> str:
-    """'GPU', 'decoding on vCPUs'; of a language model 'reading the weights from GPU memory', or
-    nothing where it is tuned."""
+def stage_name(stage: str | None, t: Texts, *, on_cpu: bool = False) -> str:
+    """'GPU', or 'network on the CPU' of a machine without one; 'decoding on vCPUs'; of a language model
+    'reading the weights from GPU memory', or nothing where it is tuned."""
+    if on_cpu and stage == Stage.ACCELERATOR:
+        return t("stage.cpu")
     return t.known(f"stage.{stage}", t.known(f"bind.{stage}", stage or ""))
+
+
+def bound_name(spec: Record, t: Texts) -> str:
+    """The stage that holds a spec back, or a row that is drawn of one."""
+    return stage_name(spec.get("bottleneck"), t, on_cpu=spec["gpu"] is None)
 
 
 def sample_name(unit: str) -> str:
@@ -98,23 +106,20 @@ def lower_sentence(confidence: float, t: Texts) -> str:
 
 
 def basis_sentence(spec: Record, t: Texts) -> str:
-    """The sources of a spec's rate and price."""
-    provenance, kind = spec["predicted"]["provenance"], spec["price"]["kind"]
-    return t(
-        "answer.stands",
+    """The sources of a spec's rate, and of its price where one is known."""
+    provenance, price = spec["predicted"]["provenance"], spec.get("price")
+    rate = t(
+        "answer.rate",
         provenance=t.known("provenance." + provenance, provenance),
         risk=t(f"risk.{spec['risk']}"),
         number=spec["risk"],
         proof=_proof(spec["predicted"].get("withheld"), t),  # no older document has it
-        kind=t.known("price." + kind, kind),
-        date=spec["price"]["as_of"],
     )
-
-
-def risk_text(claim: Claim) -> str:
-    """'low risk (1 of 4; half of such withheld cases were within 5.3 %, the bound held in 98 %)'."""
-    level, proof = risk(claim), _proof(withheld_block(claim.withheld), report_texts("en"))
-    return f"{RISKS[level]} risk ({level} of 4{proof})"
+    if not price:
+        return t("answer.unpriced", rate=rate)
+    return t(
+        "answer.stands", rate=rate, kind=t.known("price." + price["kind"], price["kind"]), date=price["as_of"]
+    )
 
 
 def _proof(test: Record | None, t: Texts) -> str:
@@ -327,7 +332,7 @@ def cost_columns(t: Texts, spec: Record) -> list[Column]:
             ("run_takes", lambda spec: format_hours(spec["run"]["hours"]["median"])),
             ("per_run", "run.usd.median", Look.USD),
         )
-    bound = columns_of(t, ("bound", lambda spec: stage_name(spec["bottleneck"], t)))
+    bound = columns_of(t, ("bound", lambda spec: bound_name(spec, t)))
     if "serving" in spec:
         path = "cost.usd_per_million_output_tokens.median"
         return [*columns_of(t, ("per_million_output_tokens", path, Look.USD)), *bound]
@@ -362,14 +367,14 @@ def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
     )
 
 
-def settings_columns(settings: Sequence[Record], t: Texts) -> list[Column]:
+def settings_columns(settings: Sequence[Record], t: Texts, *, on_cpu: bool = False) -> list[Column]:
     """Columns of the document's `other_settings`; the service's page has the same."""
     instead = [Column(t("settings.instead"), _instead)] if any(map(_instead, settings)) else []
     return [
         Column(t("settings.change"), "change"),
         Column(t("settings.gpu"), _gpu_gain),
         Column(t("settings.whole"), _whole_gain),
-        Column(t("table.bound"), lambda setting: stage_name(setting["bottleneck"], t)),
+        Column(t("table.bound"), lambda setting: stage_name(setting["bottleneck"], t, on_cpu=on_cpu)),
         Column(t("settings.known"), lambda setting: t("yes" if setting["measured"] else "no")),
         *instead,
     ]

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
-from advisor.domain import FREE, LIST, Change, CloseCall, Disk, Market, Price, Spec
-from advisor.domain.decision import AnyCandidate, Judged
+from advisor.domain import FREE, LIST, Disk, Market, Price, Spec
+from advisor.domain.decision import Judged
 from advisor.messages import Message
-from advisor.naming import counted_reasons, place_name, place_texts, price_words, rejection_text, spec_name
+from advisor.naming import place_name
 from advisor.questions.spec import SpecQuestion
-from advisor.render.borderline import level_message, sure_message
 from advisor.units import floor_rate, format_count, format_usd
 
 WIDTH = 100
 INDENT = 14
-SHOWN_ALTERNATIVES = 3
 # What lies so close together is one price: disks are estimated to the per cent.
 SURE = 1.03
 
@@ -107,11 +102,6 @@ def hanging(text: str, indent: int = 2) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent=" " * indent)
 
 
-def notes_of(assumptions: Sequence[Message | str], warnings: Sequence[Message | str]) -> list[str]:
-    """The assumptions and warnings of an answer."""
-    return [*wrapped("Assumed", assumptions, 3), *wrapped("Warning", warnings, 3)]
-
-
 def counted(count: int, noun: str) -> str:
     """'1 core', '8 cores'."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
@@ -188,11 +178,6 @@ def disk_text(disk: Disk) -> str:
     return f"local ({disk.size_gib:.0f} GiB)" if disk.price is None else str(disk.choice)
 
 
-def short_disk_text(disk: Disk) -> str:
-    """Without the size, which is the same for all; `--disk` takes it too."""
-    return "local" if disk.price is None else str(replace(disk.choice, size_gib=None))
-
-
 def hourly_lines(name: str, disk: Disk, total: str, lies: str, where: str) -> list[str]:
     """'g6.xlarge + gp3:158GiB   $0.105/h (2024-09-28: $0.0492 to $0.575)   us-east-1, spot': a
     price that is not sure never stands alone. In two lines where one has no room."""
@@ -201,11 +186,11 @@ def hourly_lines(name: str, disk: Disk, total: str, lies: str, where: str) -> li
     return [line] if len(line) <= WIDTH else [head, f"  {lies}   {where}"]
 
 
-def spec_lines(spec: Spec, request: SpecQuestion) -> list[str]:
+def spec_lines(spec: Spec, request: SpecQuestion, *, has_price: bool = True) -> list[str]:
     """The first line of an answer: a spec, what an hour costs, and where."""
-    total = f"{format_usd(spec.total_usd_per_hour)}/h"
+    total = f"{format_usd(spec.total_usd_per_hour)}/h" if has_price else "no price"
     where = f"{place_name(spec.offer, request)}, {spec.offer.market}"
-    return ["", *hourly_lines(spec.name, spec.disk, total, range_text(spec.prices, spec.count), where)]
+    return hourly_lines(spec.name, spec.disk, total, range_text(spec.prices, spec.count), where)
 
 
 def short_order(disk: Mapping[str, Any]) -> str:
@@ -241,108 +226,6 @@ def range_text(prices: Sequence[Price], count: int = 1) -> str:
 def price_ends(prices: Sequence[Price]) -> tuple[float, float]:
     """Between what their sum lies, in dollars an hour."""
     return sum(price.low_usd_per_hour for price in prices), sum(price.high_usd_per_hour for price in prices)
-
-
-def alternative_lines(
-    answer: AnyAnswer,
-    most: int,
-    columns_of: Callable[[Sequence[AnyCandidate], list[str]], Mapping[str, Sequence[str]]],
-    spared: Sequence[str],
-    left: Sequence[str],
-) -> list[str]:
-    """`most` specs behind the first, which stands above, without what has no room. `columns_of` has
-    columns behind the names of specs; what is in none of them is left out, as the regions where all
-    stand in one place."""
-    ranked = answer.ranked[: 1 + most]
-    shown = ranked[1:]
-    if not shown:
-        return []
-    known, limit = len(answer.ranked), answer.request.max_results
-    # Where as many are known as were asked for, there may be more.
-    of_all = f" ({len(shown)} of {known - 1}{'+' if known >= limit else ''})"
-    title = "Alternatives" + (of_all if known > len(shown) + 1 else "")
-    columns = columns_of(shown, place_texts(ranked, answer.request, answer.today)[1:])
-    columns = {name: cells for name, cells in columns.items() if cells}
-    names = [f"  {candidate.spec.name}" for candidate in shown]
-    return ["", *fitting_table({title: names, **columns}, (title, "region", *left), spared)]
-
-
-def relaxation_lines(
-    answer: AnyAnswer,
-    title: str = "What would answer",
-    between: str = ", ",
-    rates: Callable[[AnyCandidate], str] | None = None,
-) -> list[str]:
-    """The relaxations where nothing answers; with the deciding rates that `rates` has."""
-    if not answer.relaxations:
-        return []
-    request, gives = answer.request, [relaxation.gives for relaxation in answer.relaxations]
-    decides = lower_name(request.confidence) if request.is_sure else "median"
-    header = [title, "gives", "per hour", *([f"{decides}/s"] if rates else [])]
-    rows = [
-        [
-            "  " + between.join(map(_change_text, relaxation.changes)),
-            str(spec_name(relaxation.gives.spec, request)),
-            format_usd(relaxation.gives.spec.total_usd_per_hour),
-            *([rates(relaxation.gives)] if rates else []),
-        ]
-        for relaxation in answer.relaxations
-    ]
-    prices = price_words(gives, request, answer.today)
-    if any(prices):
-        header, rows = [*header, "price"], [[*row, price] for row, price in zip(rows, prices, strict=True)]
-    return ["", *table(header, rows, right=(2, 3) if rates else (2,))]
-
-
-def _change_text(change: Change) -> str:
-    """'--max-price 1.014', as it is typed."""
-    return f"{change.option} {change.after}" if change.after else f"no {change.option}"
-
-
-def rejection_lines(
-    answer: AnyAnswer,
-    most: int,
-    *,
-    everyone: bool,
-    named_above: Sequence[str] = (),
-    room: float = inf,
-    total: bool = True,
-) -> list[str]:
-    """Why cheaper types are not recommended: the `most` nearest ones, in `room` lines and without
-    those `named_above`; every type where `everyone`. `total`: the title says how many there are."""
-    shown, chosen = answer.nearest_rejected(), answer.chosen
-    number = f" {len(shown):,}" if total or everyone else ""
-    title = f"Rejected{number}: {counted_reasons(answer.rejected_by_reason)}"
-    lines: list[str] = []
-    if everyone:
-        lines = [rejection_text(rejected, answer.request) for rejected in shown]
-        shown = []
-    elif chosen is not None:
-        limit = chosen.spec.total_usd_per_hour
-        shown = [row for row in shown if row.usd_per_hour is not None and row.usd_per_hour < limit]
-        title = f"Cheaper, but rejected ({len(shown):,}; nearest in price first)"
-    for rejected in [row for row in shown if row.instance_type not in named_above][:most]:
-        more = hanging(rejection_text(rejected, answer.request), 4)
-        lines += more if len(lines) + len(more) <= room else []
-    # As it always was: this title alone is not folded.
-    titles = [title] if everyone and total else hanging(title)
-    return ["", *titles, *lines] if lines else []
-
-
-def borderline_lines(text: str, call: CloseCall, then: str, command: str) -> list[str]:
-    """The borderline specs, the cost and time of a trial, and its command."""
-    cost = f"about {format_usd(call.trial_usd)}, {call.trial_minutes:g} min"
-    sentence, room = f"{text}. One trial settles it ({cost}){then}:", WIDTH - INDENT
-    return beside("borderline", [*textwrap.wrap(sentence, room), *folded_command(command, room)])
-
-
-def decision_lines(answer: AnyAnswer, then: str = "", command: str = "") -> list[str]:
-    """How sure the answer is, with the `command` of the trial that settles it, and what is level with it."""
-    sure, level = sure_message(answer), level_message(answer)
-    trial = f". The trial{then}:" if command else ""
-    lines = textwrap.wrap(f"{sure}{trial}", WIDTH - INDENT) if sure else []
-    lines += folded_command(command, WIDTH - INDENT) if sure and command else []
-    return [*(beside("chance", lines) if lines else ()), *folded("level", [str(level)] if level else ())]
 
 
 def usd_or_dash(usd: float | None) -> str:

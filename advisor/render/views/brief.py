@@ -26,21 +26,13 @@ from advisor.render.sentences import (
     basis_sentence,
     borderline_calls,
     borderline_sentence,
+    bound_name,
     headline,
     stage_name,
 )
 from advisor.render.tables import NETWORK, SERVING, columns_of_task, ranked_rows, records_markdown
-from advisor.render.text import (
-    INDENT,
-    WIDTH,
-    fact,
-    fact_lines,
-    folded_command,
-    lower_name,
-    spec_lines,
-    upper_name,
-    wrapped,
-)
+from advisor.render.terminal import block_lines
+from advisor.render.text import WIDTH, lower_name, spec_lines, upper_name, wrapped
 from advisor.render.views.specs import machine_message, placement_message
 from advisor.units import format_hours, format_rate, format_usd
 
@@ -56,24 +48,16 @@ def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
     """The answer for a terminal in `LINES` lines; `asked` is the question. What may be spared goes where
     there is no room for it: `--explain` has it."""
     assert answer.chosen is not None
-    _, *head = spec_lines(answer.chosen.spec, answer.request)
-    head = [*resting_lines(answer), *head]
-    *blocks, (_, trust) = brief_blocks(asked, document, report_texts("en"))
+    head = [*resting_lines(answer), *spec_lines(answer.chosen.spec, answer.request)]
+    *leaves, (_, trust) = brief_blocks(asked, document, report_texts("en"))
     assert isinstance(trust, Paragraph)
+    blocks = [(rank, block_lines([leaf])) for rank, leaf in leaves]
     last = textwrap.wrap(f"{trust.text} --explain tells the rest.", WIDTH)
     for least in range(_NEEDED + 1):
-        lines = [*head, *(line for rank, block in blocks if rank >= least for line in _lines(block)), *last]
+        lines = [*head, *(line for rank, some in blocks if rank >= least for line in some), *last]
         if len(lines) <= LINES:
             break
     return "\n".join(lines)
-
-
-def _lines(block: Leaf) -> list[str]:
-    if isinstance(block, Facts):
-        return fact_lines(block.pairs)
-    if isinstance(block, Command):
-        return [fact("", line) for line in folded_command(block.text, WIDTH - INDENT)]
-    return textwrap.wrap(block.text, WIDTH) if isinstance(block, Paragraph) else []
 
 
 def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list[Leaf]:
@@ -96,8 +80,8 @@ def brief_blocks(
     which is spared first, to `_NEEDED`; fields of the question as `spell` names them."""
     spec, request = document["recommendation"], document["request"]
     facts = [(t("brief.for"), asked), (t("brief.on"), _machine(spec, t)), (t("brief.does"), _rate(spec, t))]
-    yield _NEEDED, Facts([*facts, *_binding(spec, t)])
-    yield from _sure(document, t)
+    yield _NEEDED, Facts([*facts, *binding_facts(spec, t)])
+    yield from sure_leaves(document, t)
     titles = (t("brief.take"), "")
     for title, other in zip(titles, _of_other_kinds(spec, document["alternatives"]), strict=False):
         yield (_NEEDED if title else 1), Facts([(title, _other(other, document, t))])
@@ -157,19 +141,20 @@ def _span(span: Record, write: Callable[[float], str], p90: str, t: Texts) -> st
     return t("brief.span", median=write(span["median"]), p90=p90, upper=upper)
 
 
-def _binding(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
+def binding_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
     """The stage that holds the rate back, and the one that would do so next."""
     if not spec.get("bottleneck"):
         return
-    text, used = stage_name(spec["bottleneck"], t), spec.get("utilization", {})
+    text, used = bound_name(spec, t), spec.get("utilization", {})
     others = sorted((share, stage) for stage, share in used.items() if stage != spec["bottleneck"])
     if others:
         share, stage = others[-1]
-        text = t("brief.next", first=text, second=stage_name(stage, t), share=f"{100 * share:.0f}")
+        second = stage_name(stage, t, on_cpu=spec["gpu"] is None)
+        text = t("brief.next", first=text, second=second, share=f"{100 * share:.0f}")
     yield t("brief.bound"), text
 
 
-def _sure(document: Record, t: Texts) -> Iterator[tuple[int, Leaf]]:
+def sure_leaves(document: Record, t: Texts) -> Iterator[tuple[int, Leaf]]:
     """How sure the answer is, the trial that settles it, and what is safe without; else a cheaper spec that
     may do."""
     sentences = [translated(sentence, t) for sentence in (document["decision"] or {}).get("sentences", ())]

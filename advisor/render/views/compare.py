@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import LIST, InstancePrediction, OnGpu, geometric_mean, relative
+from advisor.domain import LIST, InstancePrediction, OnGpu, Prediction, geometric_mean, relative
 from advisor.domain.decision import Text
 from advisor.domain.language import ServingPrediction
 from advisor.naming import asked_of
@@ -34,7 +34,6 @@ from advisor.render.text import (
     usd_or_dash,
     wrapped,
 )
-from advisor.render.views.network import rate_cells, rate_columns
 from advisor.render.views.serving import serving_block
 from advisor.units import format_rate, format_usd
 
@@ -141,14 +140,14 @@ def instances_text(
     """A table of one network, instances in the order asked."""
     title = f"{asked_of(request)}; {baseline.instance.name} is 1"
     header = ["instance", "gpu", "disk", "batch"]
-    header += [*rate_columns(baseline.prediction.confidence), "times", "per hour"]
+    header += [*_rate_headings(baseline.prediction.confidence), "times", "per hour"]
     rows = [
         [
             answer.instance.name,
             answer.instance.gpu_name or "-",
             disk_text(answer.disk),
             str(answer.workload.batch_size),
-            *rate_cells(answer.prediction),
+            *_rate_cells(answer.prediction),
             _times(relative(answer.prediction, baseline.prediction)),
             # What is free has no price here.
             usd_or_dash(answer.total_usd_per_hour or None),
@@ -213,7 +212,7 @@ def gpus_text(
     costs; for several networks the mean of those times."""
     lines: list[str] = []
     for request, cells, base in by_network:
-        header = ["gpu", "batch", *rate_columns(request.confidence), "times", "per hour", "per 1M", "rates"]
+        header = ["gpu", "batch", *_rate_headings(request.confidence), "times", "per hour", "per 1M", "rates"]
         rows = [_gpu_cells(cell, base, usd.get(cell.gpu.name)) for cell in cells]
         is_one = f"no batch fits {baseline}, so {base.gpu.name} is 1"
         if base.gpu.name == baseline:
@@ -232,7 +231,7 @@ def _gpu_cells(cell: OnGpu, base: OnGpu, usd: float | None) -> list[str]:
     return [
         cell.gpu.name,
         str(cell.workload.batch_size) if cell.workload else "-",
-        *(rate_cells(prediction) if prediction else ("-", "-")),
+        *(_rate_cells(prediction) if prediction else ("-", "-")),
         _times(relative(prediction, base.prediction)),
         usd_or_dash(usd or None),
         usd_or_dash(_usd_per_million(cell, usd)),
@@ -309,3 +308,12 @@ def serving_comparison_text(
     )
     shown = fitting_table(columns, ("instance", "gpu", "runs as"), ("TTFT", "runs as", "gpu"))
     return "\n".join([*textwrap.wrap(title, WIDTH), "", *shown, "", *notes_lines(predictions)])
+
+
+def _rate_headings(confidence: float) -> list[str]:
+    """['p10/s', 'median/s']: headings of a lower bound and a median."""
+    return [f"{lower_name(confidence)}/s", "median/s"]
+
+
+def _rate_cells(prediction: Prediction) -> list[str]:
+    return [lower_text(prediction.lower), format_rate(prediction.median)]

@@ -72,18 +72,35 @@ def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     """The parts that a network's section alone has: prices, stages, curves, memory."""
     answer, confidence = section["recommendation"], section["answer"]["confidence"]
     yield price_part(section, t, room)
-    yield Part(t("stages.title"), list(_stages(section["bottleneck"], t)), detail=True)
-    yield Part(t("settings.title"), list(_settings(answer.get("other_settings", ()), t)), detail=True)
+    on_cpu = _computes_on_cpu(section)
+    yield Part(t("stages.title"), list(_stages(section["bottleneck"], t, on_cpu=on_cpu)), detail=True)
+    settings = list(_settings(answer.get("other_settings", ()), t, on_cpu=on_cpu))
+    yield Part(t("settings.title"), settings, detail=True)
     yield Part(t("curves.title"), list(_curves(section, t, room)), detail=True)
-    yield Part(t("sensitivity.title"), list(_sensitivity(section["sensitivity"], t)), detail=True)
+    yield Part(
+        t("sensitivity.title"),
+        list(sensitivity_tables(section["sensitivity"], t, on_cpu=on_cpu)),
+        detail=True,
+    )
     yield Part(t("break.title"), list(_turns(section, t, room)), detail=True)
     yield Part(t("memory.title"), list(_memory(section["gpu_memory"], confidence, t, room)), detail=True)
+
+
+def _computes_on_cpu(section: Record) -> bool:
+    """Whether the spec that a section is about has no accelerator."""
+    spec = section["answer"]["spec"]
+    return bool(spec) and spec["gpu"] is None
+
+
+def served(document: Record) -> Record:
+    """What the document of a recommendation or of a prediction tells of all ways to serve."""
+    return document if "front" in document else document.get("serving", {})
 
 
 def serving_parts(document: Record, t: Texts) -> Iterator[Part]:
     """The parts that a served model's answer alone has: latency against throughput, and the gain of one
     step more."""
-    front = document.get("serving", {}).get("front", ())
+    front = served(document).get("front", ())
     if len(front) > 1 and document["recommendation"]:
         chart = front_picture(front, document["recommendation"], t)
         yield Part(t("lm.front"), [chart, front_table(front, document["request"], t)])
@@ -111,7 +128,7 @@ def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
 
 def steps_parts(document: Record, t: Texts) -> list[Part]:
     """The gain of one step more."""
-    steps = [step for step in document.get("serving", {}).get("steps", ()) if step["option"]]
+    steps = [step for step in served(document).get("steps", ()) if step["option"]]
     if not steps:
         return []
     columns = [
@@ -150,7 +167,8 @@ def notes_parts(answer: Record, t: Texts) -> Iterator[Part]:
 
 def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     """The chosen spec elsewhere, what its prediction stands on, and how old its data is."""
-    yield Part(t("evidence.title"), list(_evidence(section["evidence"], t)), detail=True)
+    evidence = list(evidence_tables(section["evidence"], t, on_cpu=_computes_on_cpu(section)))
+    yield Part(t("evidence.title"), evidence, detail=True)
     yield Part(t("regions.title"), list(_regions(section["regions"], t, room)), detail=True)
     yield Part(t("ages.title"), list(_ages(section["data_ages"], t)), detail=True)
 
@@ -203,21 +221,26 @@ def _kind_columns(rows: Sequence[Record], t: Texts) -> list[Column]:
     return columns_of(t, ("kind", lambda row: t.known(f"kind.{row['price_kind']}", row["price_kind"])))
 
 
-def _stages(block: Record | None, t: Texts) -> Iterator[Chart]:
+def _stages(block: Record | None, t: Texts, *, on_cpu: bool) -> Iterator[Chart]:
     if block and block["stages"]:
-        columns = columns_of(
-            t,
-            ("stage", lambda stage: stage_name(stage["stage"], t)),
-            ("alone", "samples_per_second", Look.RATE),
-            ("used", "utilization", Look.SHARE),
-        )
-        table = Table(columns, block["stages"])
-        yield stages_picture(block, t)._replace(note=t("stages.note"), table=table)
+        table = stages_table(block["stages"], t, on_cpu=on_cpu)
+        yield stages_picture(block, t, on_cpu=on_cpu)._replace(note=t("stages.note"), table=table)
 
 
-def _settings(settings: Sequence[Record], t: Texts) -> Iterator[Any]:
+def stages_table(stages: Sequence[Record], t: Texts, *, on_cpu: bool) -> Table:
+    """What each stage reaches by itself, and how far it is used."""
+    columns = columns_of(
+        t,
+        ("stage", lambda stage: stage_name(stage["stage"], t, on_cpu=on_cpu)),
+        ("alone", "samples_per_second", Look.RATE),
+        ("used", "utilization", Look.SHARE),
+    )
+    return Table(columns, stages)
+
+
+def _settings(settings: Sequence[Record], t: Texts, *, on_cpu: bool) -> Iterator[Any]:
     if settings:
-        yield Table(settings_columns(settings, t), settings)
+        yield Table(settings_columns(settings, t, on_cpu=on_cpu), settings)
         yield Paragraph(t("settings.note"), "note")
 
 
@@ -249,13 +272,14 @@ def _curves(section: Record, t: Texts, room: Room) -> Iterator[Any]:
     yield from _shortened(columns, measured, room.turns, t)
 
 
-def _sensitivity(gains: Sequence[Record], t: Texts) -> Iterator[Table]:
+def sensitivity_tables(gains: Sequence[Record], t: Texts, *, on_cpu: bool) -> Iterator[Table]:
+    """The gain of one more of each resource, and from how much on there is none, where that is known."""
     columns = columns_of(
         t,
         ("resource", lambda gain: translated(gain["step"], t)),
         ("brings", lambda gain: _brings(gain, t)),
-        ("bound", lambda gain: stage_name(gain["bottleneck"], t)),
-        ("flat", lambda gain: _flat(gain, t)),
+        ("bound", lambda gain: stage_name(gain["bottleneck"], t, on_cpu=on_cpu)),
+        *([("flat", lambda gain: _flat(gain, t))] if gains and "flat_after" in gains[0] else []),
     )
     if gains:
         yield Table(columns, gains)
@@ -375,10 +399,11 @@ def _regions(places: Sequence[Record], t: Texts, room: Room) -> Iterator[Any]:
     yield from _shortened(columns, places, room.regions, t, _is_chosen)
 
 
-def _evidence(facts: Sequence[Record], t: Texts) -> Iterator[Table]:
+def evidence_tables(facts: Sequence[Record], t: Texts, *, on_cpu: bool) -> Iterator[Table]:
+    """The measured facts behind a prediction, and whether it lies inside of what was measured."""
     columns = columns_of(
         t,
-        ("stage", lambda fact: stage_name(fact["stage"], t)),
+        ("stage", lambda fact: stage_name(fact["stage"], t, on_cpu=on_cpu)),
         ("what", lambda fact: translated(fact["detail"], t)),
         ("matters", lambda fact: t("yes" if fact["inside"] else "no")),
     )

@@ -11,6 +11,7 @@ from advisor.messages import Message
 from advisor.render.blocks import Facts, translated
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import ENGINES, count_text, gib_text, seconds_text
+from advisor.render.sentences import bound_name
 from advisor.render.text import (
     SURE,
     counted_message,
@@ -34,27 +35,30 @@ _TUNED = ("weights", "gradients", "optimizer", "activations", "overhead", "free"
 
 def spec_facts(spec: Record, request: Record, t: Texts) -> Facts:
     """The facts of a spec of any task for a report or a page."""
+    pairs = [(_capital(title), text) for title, text in facts_of(spec, request, t)]
+    bound = bound_name(spec, t)
+    return Facts([*pairs, *([(t("table.bound"), bound)] if bound else [])])
+
+
+def facts_of(spec: Record, request: Record, t: Texts) -> list[tuple[str, str]]:
+    """The facts of a spec of any task but for what holds it back; of a GPU by itself its rate."""
     if "serving" in spec:
         facts = serving_facts(spec)
     elif "tuning" in spec:
         facts = tuning_facts(spec)
     else:
-        facts = network_facts(spec, request)
-    pairs = [(_capital(translated(title, t)), translated(text, t)) for title, text in facts]
-    if spec.get("bottleneck"):
-        stage = spec["bottleneck"]
-        pairs.append((t("table.bound"), t.known(f"stage.{stage}", t.known(f"bind.{stage}", stage))))
-    return Facts(pairs)
+        facts = network_facts(spec, request) if "vcpus" in spec else list(_rate_facts(spec))
+    return [(translated(title, t), translated(text, t)) for title, text in facts]
 
 
 def _capital(title: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def network_facts(spec: Record, request: Record, *, efa: bool = False) -> list[Fact]:
-    """Its hardware, its rate, latency, run and cost; no record says whether its network is `efa`."""
+def network_facts(spec: Record, request: Record) -> list[Fact]:
+    """Its hardware, its rate, latency, run and cost."""
     confidence, price = spec["predicted"]["confidence"], spec["price"] or {}
-    facts: list[Fact] = [(Message("has"), machine_message(spec, decodes=True)), *_rate_facts(spec, efa=efa)]
+    facts: list[Fact] = [(Message("has"), machine_message(spec, decodes=True)), *_rate_facts(spec)]
     if spec.get("latency"):
         facts.append((Message("latency"), _latency(spec["latency"], confidence)))
     facts += _run_facts(spec, request, confidence)
@@ -66,7 +70,7 @@ def network_facts(spec: Record, request: Record, *, efa: bool = False) -> list[F
     return facts
 
 
-def _rate_facts(spec: Record, *, efa: bool) -> Iterator[Fact]:
+def _rate_facts(spec: Record) -> Iterator[Fact]:
     """The rate of all, and how it is shared among GPUs and instances."""
     predicted, count = spec["predicted"], spec.get("count", 1)
     confidence, unit = predicted["confidence"], predicted["unit"]
@@ -93,7 +97,7 @@ def _rate_facts(spec: Record, *, efa: bool) -> Iterator[Fact]:
                 "{count}, each at {percent:.0f} % of the rate of one alone, over {network} (modelled)",
                 count=nodes["count"],
                 percent=100 * nodes["efficiency"],
-                network=Message("{network} by EFA", network=over) if efa else over,
+                network=over,
             ),
         )
 
@@ -337,9 +341,8 @@ def _serving_cost(cost: Record, confidence: float) -> Message:
     )
 
 
-def tuning_facts(spec: Record, *, sharded: bool | None = None) -> list[Fact]:
-    """Its placement, its rate, its memory, and time and cost of the run; no record says whether the model
-    is `sharded`."""
+def tuning_facts(spec: Record) -> list[Fact]:
+    """Its placement, its rate, its memory, and time and cost of the run."""
     tuning, run, predicted = spec["tuning"], spec["run"], spec["predicted"]
     memory, confidence = tuning["memory_per_gpu"], predicted["confidence"]
     takes = Message(
@@ -352,18 +355,16 @@ def tuning_facts(spec: Record, *, sharded: bool | None = None) -> list[Fact]:
         hours = Message("{hours}; costs {usd}", hours=hours, usd=_run_cost(run, confidence))
     return [
         (Message("has"), machine_message(spec, decodes=False)),
-        (Message("runs"), _tuned_by(tuning, predicted["gpus_used"], sharded)),
+        (Message("runs"), _tuned_by(tuning, predicted["gpus_used"])),
         (Message("throughput"), interval_message(predicted["throughput"], "tokens/s", confidence)),
         (Message("GPU memory"), takes),
         (Message("run"), hours),
     ]
 
 
-def _tuned_by(tuning: Record, gpus: int, sharded: bool | None) -> Message:
+def _tuned_by(tuning: Record, gpus: int) -> Message:
     parts: list[Message | str] = [counted_message("GPU", gpus)]
     if tuning["link"] != "none":
-        if sharded is not None:
-            parts.append(Message("the model sharded") if sharded else Message("each with the whole model"))
         parts.append(Message("over {link}", link=tuning["link"]))
     batch = counted_message("sequence", tuning["micro_batch"])
     parts.append(Message("{sequences} a GPU at once", sequences=batch))

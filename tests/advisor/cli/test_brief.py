@@ -37,7 +37,8 @@ def test_everything_else_stands_under_explain(shown):
     brief, whole = shown(*words), shown(*words, "--explain")
     assert brief.splitlines()[0] in whole
     assert "Alternatives" in whole
-    assert "Assumed" in whole
+    assert "Assumptions" in whole
+    assert max(map(len, whole.splitlines())) <= 100
 
 
 @pytest.mark.parametrize("words", ["", "--task generation", "--task finetuning", "--task training"])

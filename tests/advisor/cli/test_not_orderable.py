@@ -49,4 +49,4 @@ def test_a_type_says_on_which_market_it_is_closed_and_who_says_so(shown, answer)
     question = ("predict", "--instance", "a3-highgpu-1g", "--task", "inference", "--model", "resnet50")
     out = shown(*question)
     assert "not sold on demand (seen on 2025-09-13)" in " ".join(out.split())
-    assert "--market spot" in out
+    assert "--market spot" in " ".join(out.split())

@@ -1,0 +1,107 @@
+"""Blocks as plain text of at most 100 columns. Nothing is cut: a cell that has no room is folded."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+
+from advisor.render.blocks import (
+    Block,
+    Chart,
+    Column,
+    Command,
+    Facts,
+    Items,
+    Leaf,
+    Look,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+)
+from advisor.render.text import INDENT, WIDTH, fact, fact_lines, folded_command, hanging
+
+# Columns between two cells, and at the left of a row.
+_GAP = "  "
+# A heading is folded to no less.
+_HEADING = 12
+
+
+def block_lines(blocks: Iterable[Block]) -> list[str]:
+    """The lines of some blocks, a title above each part that has any."""
+    lines: list[str] = []
+    for block in blocks:
+        if isinstance(block, Part | Section):
+            below = block_lines(block.blocks)
+            lines += ["", block.title, *below] if below else []
+        else:
+            lines += _leaf_lines(block)
+    return lines
+
+
+def _leaf_lines(block: Leaf) -> list[str]:
+    match block:
+        case Facts(pairs):
+            return fact_lines(pairs)
+        case Paragraph(text):
+            return textwrap.wrap(text, WIDTH)
+        case Items(texts):
+            return [line for text in texts for line in hanging(f"- {text}")]
+        case Command(text):
+            return [fact("", line) for line in folded_command(text, WIDTH - INDENT)]
+        case Chart(table=table):
+            return _table_lines(table) if table else []
+        case Table():
+            return _table_lines(block)
+
+
+def _table_lines(block: Table) -> list[str]:
+    columns = block.columns
+    rows = [[column.text(record) for column in columns] for record in block.records]
+    rows += [list(block.total)] if block.total else []
+    widths = _widths(columns, rows)
+    long = [number for number, column in enumerate(columns) if column.look is Look.LONG]
+    if sum(widths) + len(_GAP) * len(widths) > WIDTH and long:
+        kept = [number for number in range(len(columns)) if number != long[-1]]
+        total = [block.total[number] for number in kept] if block.total else ()
+        return _table_lines(block._replace(columns=[columns[number] for number in kept], total=total))
+    return [
+        line
+        for row in ([column.heading for column in columns], *rows)
+        for line in _row_lines(row, widths, columns)
+    ]
+
+
+def _row_lines(row: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> Iterator[str]:
+    folded = [textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
+    for parts in zip_longest(*folded, fillvalue=""):
+        cells = [
+            part.rjust(width) if column.look.is_number else part.ljust(width)
+            for part, width, column in zip(parts, widths, columns, strict=True)
+        ]
+        yield (_GAP + _GAP.join(cells)).rstrip()
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    """The widths of the columns: where all have no room, headings are folded first, then the widest text,
+    and no word."""
+    texts = list(zip(*rows, strict=True))
+    least = [
+        max(min(len(column.heading), _HEADING), *map(len, cells))
+        for column, cells in zip(columns, texts, strict=True)
+    ]
+    words = [
+        low
+        if column.look.is_number
+        else max(len(word) for cell in (column.heading, *cells) for word in cell.split())
+        for column, cells, low in zip(columns, texts, least, strict=True)
+    ]
+    widths = [max(low, len(column.heading)) for low, column in zip(least, columns, strict=True)]
+    for lowest in (least, words):
+        while sum(widths) + len(_GAP) * len(widths) > WIDTH:
+            spare = [(width > low, width) for width, low in zip(widths, lowest, strict=True)]
+            if not max(spare)[0]:
+                break
+            widths[spare.index(max(spare))] -= 1
+    return widths

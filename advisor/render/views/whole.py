@@ -1,0 +1,164 @@
+"""The whole of an answer as plain text, whatever its task: its facts, then the parts that a report has of
+them. What `--explain` tells, and what one instance or one GPU does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from advisor.render.blocks import Block, Column, Command, Facts, Items, Leaf, Look, Paragraph, Part, Table
+from advisor.render.facts import covers_clouds
+from advisor.render.i18n.catalogue import Texts, report_texts
+from advisor.render.sentences import (
+    basis_sentence,
+    columns_of,
+    cost_columns,
+    headline,
+    price_call_leaves,
+    rate_columns,
+    relax_sentence,
+    settings_columns,
+    spec_columns,
+    stage_name,
+)
+from advisor.render.terminal import block_lines
+from advisor.render.views.brief import binding_facts, sure_leaves
+from advisor.render.views.details import (
+    Room,
+    evidence_tables,
+    front_table,
+    notes_parts,
+    other_parts,
+    sensitivity_tables,
+    served,
+    stages_table,
+    steps_parts,
+)
+from advisor.render.views.specs import facts_of
+
+Record = Mapping[str, Any]
+NEAREST, EVERY = Room(1, rejected=10), Room(1, rejected=10**6)
+SHOWN_FRONT = 20
+# What is free has no logarithm.
+_LEAST_USD = 1e-6
+
+
+def whole_text(head: Sequence[str], asked: str, document: Record, room: Room = NEAREST) -> str:
+    """The lines of `head`, which name the machine and its price, and all that the document of a
+    recommendation or of a prediction tells; `asked` is the question."""
+    return "\n".join([*head, *block_lines(_blocks(asked, document, report_texts("en"), room))])
+
+
+def _blocks(asked: str, document: Record, t: Texts, room: Room) -> Iterator[Block]:
+    ranks = "alternatives" in document
+    spec = document["recommendation"] if ranks else document
+    if spec is None:
+        yield Paragraph(headline(document, t))
+    elif spec["predicted"]:
+        note = [("note", spec["note"])] if spec.get("note") else []
+        facts = facts_of(spec, document["request"], t)
+        yield Facts([("for", asked), *facts, *binding_facts(spec, t), *note])
+        yield from (leaf for _, leaf in sure_leaves(document, t)) if ranks else ()
+        yield from _on_price(document, t)
+        yield Paragraph(basis_sentence(spec, t))
+    else:
+        yield Facts([("for", asked), ("does", "nothing: no batch fits its memory")])
+    yield from _changes(document, t)
+    yield from _curves(document, t)
+    yield from other_parts(document, t, room) if ranks else ()
+    yield from _why(document, t)
+    notes = document if "warnings" in document else {**document, "warnings": document["extrapolation"]}
+    yield from notes_parts(notes, t)
+
+
+def _on_price(document: Record, t: Texts) -> Iterator[Leaf]:
+    """What the answer makes of prices that are not listed."""
+    leaves = list(price_call_leaves(document, t))
+    texts = [leaf.text for leaf in leaves if isinstance(leaf, Paragraph)]
+    if texts:
+        yield Facts([("on price", " ".join(texts))])
+    yield from (leaf for leaf in leaves if isinstance(leaf, Command))
+
+
+def _changes(document: Record, t: Texts) -> Iterator[Part]:
+    """What would make something answer, what other settings bring, and what clouds said when asked."""
+    confidence, clouds = document["request"]["confidence"], covers_clouds(document)
+    relaxed = [relax_sentence(change, confidence, t, clouds=clouds) for change in document.get("relax", ())]
+    yield Part(t("relax.title"), [Items(relaxed)] if relaxed else [])
+    live = document.get("live") or {"checked": ()}
+    known = [row for row in live["checked"] if row["told"] or row["offered"] is not None]
+    yield Part(t("live.title"), [Items([_live(row, t) for row in known])])
+    settings = document.get("other_settings", ())
+    yield Part(t("settings.title"), [Table(settings_columns(settings, t), settings)] if settings else [])
+    yield from steps_parts(document, t)
+
+
+def _live(row: Record, t: Texts) -> str:
+    """'g4dn.xlarge $0.526/h (as known), offered, quota 8 vCPUs'."""
+    now, before = row["told"], row["before"]
+    price = t("live.not_verified")
+    if now:
+        was = t("live.was", usd=before["usd_per_hour"]) if before and row["changed"] else t("live.as_known")
+        price = t("live.price", usd=now["usd_per_hour"], was=was if before else t("live.new"))
+    offered = t({True: "live.offered", False: "live.gone", None: "live.not_confirmed"}[row["offered"]])
+    quota = [] if row["vcpu_quota"] is None else [t("live.quota", vcpus=f"{row['vcpu_quota']:g}")]
+    return ", ".join([f"{row['instance_type']} {price}", offered, *quota])
+
+
+def _curves(document: Record, t: Texts) -> Iterator[Part]:
+    """Rates by batch, latency against throughput, and price against rate."""
+    confidence = document["request"]["confidence"]
+    batches = document.get("by_batch", ())
+    if len(batches) > 1:
+        yield Part(t("batches.title"), [Table(_batch_columns(batches, confidence, t), batches)])
+    front = served(document).get("front", ())
+    if len(front) > 1:
+        yield Part(t("lm.front"), [front_table(front, document["request"], t)])
+    priced = thinned(document.get("pareto", ()), SHOWN_FRONT)
+    if len(priced) > 1:
+        columns = [
+            *spec_columns(t, priced[0]["region"], clouds=covers_clouds(document)),
+            *columns_of(t, ("batch", "batch_size", Look.WHOLE), ("per_hour", "total_usd_per_hour", Look.USD)),
+            rate_columns(t, confidence)[0],
+            cost_columns(t, priced[0])[0],
+        ]
+        yield Part(t("price.title"), [Table(columns, priced)])
+
+
+def _batch_columns(batches: Sequence[Record], confidence: float, t: Texts) -> list[Column]:
+    columns = [
+        *columns_of(t, ("batch", "batch_size", Look.WHOLE)),
+        *rate_columns(t, confidence, "throughput.")[:2],
+    ]
+    if any(point["latency"] for point in batches):
+        columns += [Column(f"p{which} ms", f"latency.p{which}_ms", Look.RATE) for which in (50, 99)]
+    return [*columns, *columns_of(t, ("bound", lambda point: stage_name(point["bottleneck"], t)))]
+
+
+def _why(document: Record, t: Texts) -> Iterator[Part]:
+    """The stages, the gain of one more of each resource, and the measured facts behind them."""
+    explanation = document.get("explanation")
+    if not explanation:
+        return
+    spec = document.get("recommendation") or document.get("nearest") or document
+    rates, used = spec["stage_rates"], spec["utilization"]
+    stages = [
+        {"stage": stage, "samples_per_second": rates[stage], "utilization": share}
+        for stage, share in sorted(used.items(), key=lambda item: -item[1])
+    ]
+    on_cpu = spec["gpu"] is None
+    yield Part(t("stages.title"), [stages_table(stages, t, on_cpu=on_cpu)])
+    yield Part(t("sensitivity.title"), list(sensitivity_tables(explanation["gains"], t, on_cpu=on_cpu)))
+    yield Part(t("evidence.title"), list(evidence_tables(explanation["measured_range"], t, on_cpu=on_cpu)))
+
+
+def thinned(front: Sequence[Record], most: int) -> list[Record]:
+    """At most so many of a front, about the same ratio of prices apart; the ends stay."""
+    if len(front) <= most:
+        return list(front)
+    logs = [math.log(max(point["total_usd_per_hour"], _LEAST_USD)) for point in front]
+    step = (logs[-1] - logs[0]) / (most - 1)
+    marks = [logs[0] + step * number for number in range(most - 1)]
+    kept = {next(number for number, log in enumerate(logs) if log >= mark) for mark in marks}
+    return [front[number] for number in sorted({*kept, len(front) - 1})]
