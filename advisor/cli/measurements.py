@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from advisor.cli.sweep_view import stored_measurements, trial_name
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
 from advisor.files import write_whole
-from advisor.render.text import table
+from advisor.render.text import WIDTH, table
 from advisor.runs.stored_rows import MeasurementExport, MeasurementPage
 from advisor.sweeps.formats.files import read_file, to_csv, to_jsonl
 from advisor.sweeps.quality.issues import quality_issues
@@ -116,18 +117,13 @@ def check(output: str) -> None:
 def _check_text(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]) -> str:
     if not checked:
         return "Nothing measured."
-    cells = [
-        (
-            row.trial.trial_id[:8],
-            trial_name(row.trial),
-            issue.code.replace("_", " "),
-            str(issue.detail),
-            str(issue.advice),
-        )
-        for row, issues in checked
-        for issue in issues
-    ]
-    lines = table(("trial", "what", "weak", "how", "what to do"), cells) if cells else []
+    lines: list[str] = []
+    for row, issues in checked:
+        if issues:
+            lines.append(f"{row.trial.trial_id[:8]}  {trial_name(row.trial)}")
+        for issue in issues:
+            text = f"{issue.code.replace('_', ' ')}: {issue.detail}; {issue.advice}"
+            lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
     weak = sum(bool(issues) for _, issues in checked)
     last = [f"{weak} of {len(checked)} measurements are weak."]
     if once := sum(row.status is Status.OK and not row.repeats for row, _ in checked):

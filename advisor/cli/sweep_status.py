@@ -6,9 +6,10 @@ import json
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -38,8 +39,11 @@ if TYPE_CHECKING:
 _COLUMNS = ("trial", "since", "lease left", "by", "running now")  # the widest last
 
 
-def snapshot_lines(snapshot: Snapshot, trouble: str = "") -> list[str]:
-    """Lines with the number of trials by their end; those that run; until when."""
+def snapshot_lines(
+    snapshot: Snapshot, trouble: str = "", planned: Mapping[int, int] = MappingProxyType({})
+) -> list[str]:
+    """Lines with the number of trials by their end; those that run; until when. `planned` is the number of
+    trials of each sweep of this machine, by its process."""
     lines = [format_counted(snapshot.total, "trial")]
     lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in counts_of(snapshot).items()]
     if snapshot.running:
@@ -57,7 +61,15 @@ def snapshot_lines(snapshot: Snapshot, trouble: str = "") -> list[str]:
     if snapshot.submitted:
         counted = format_counted(snapshot.submitted, "trial")
         lines += ["", f"Submitted, and not begun: {counted}."]
-    lines += ["", *_end_lines(snapshot)] if snapshot.left else []
+    if planned:
+        for pid, count in planned.items():
+            lines += [
+                "",
+                f"Process {pid} of this machine measures {format_counted(count, 'trial')}; those that ",
+            ]
+            lines[-1] += "it has not begun are not counted here: describe the sweep with its options."
+    elif snapshot.left:
+        lines += ["", *_end_lines(snapshot)]
     if trouble:
         seen = snapshot.at.strftime("%H:%M:%S")
         lines += ["", f"As of {seen} UTC, since then: {trouble}"]
@@ -80,6 +92,12 @@ def _end_lines(snapshot: Snapshot) -> list[str]:
 _PATIENCE_SECONDS = 2.0
 _QUIET_LOOKS = 2  # between two trials of a driver nothing runs for a moment
 Show = Callable[["Snapshot", str], None]
+
+
+def _planned_by(drivers: Set[int]) -> dict[int, int]:
+    """The number of trials that each of the processes began with, as the log of this machine has it."""
+    began = (line for line in log_lines(sweep_log_path()) if line.get("event") == "sweep_began")
+    return {line["pid"]: line["trials"] for line in began if line.get("pid") in drivers}
 
 
 def _seconds(text: str) -> float:
@@ -108,8 +126,10 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
     with closing(open_store(reading=True)) as store:
         stored = store.read(trial_ids)
         snapshot = look_at(store, trial_ids, {row.trial_id for row in stored.damaged})
+        drivers = drivers_here(store.identity)
     print_damaged(stored)
-    print_answer(output, snapshot_document(snapshot), lambda: snapshot_lines(snapshot))
+    planned = _planned_by(drivers) if question.is_empty and output == "table" else {}
+    print_answer(output, snapshot_document(snapshot), lambda: snapshot_lines(snapshot, planned=planned))
     fail_if_damaged(stored)
 
 

@@ -7,6 +7,7 @@ itself: every 30 minutes is every 30 minutes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -120,6 +121,14 @@ _MACROS = {
     "@annually": "0 0 1 1 *",
 }
 _FIELDS = 5
+_EVERY = re.compile(r"@every\s+([0-9]{1,3})\s*(m|min|h)", re.IGNORECASE)
+_TAKEN = {
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day-of-month": "1 to 31 or L",
+    "month": "1 to 12 or JAN to DEC",
+    "day-of-week": "0 to 7 or SUN to SAT",
+}
 
 
 class CronLine:
@@ -163,7 +172,15 @@ class CronLine:
             return CronSim(self._expression, instant.astimezone(self._zone))
         except CronSimError as error:
             reason = str(error).lower()
-            raise wrong("cron", "{field} '{line}': {reason}", line=self.text, reason=reason) from error
+            taken = _TAKEN.get(reason.removeprefix("bad "))
+            hint = Message("it takes {taken}, lists (1,2), ranges (1-5) and steps (*/2)", taken=taken)
+            raise wrong(
+                "cron",
+                "{field} '{line}': {reason}",
+                line=self.text,
+                reason=reason,
+                hint=hint if taken else None,
+            ) from error
 
 
 def zone_of(name: str) -> tzinfo:
@@ -186,6 +203,16 @@ def zone_of(name: str) -> tzinfo:
 
 def _expression(text: str) -> str:
     """The five fields of a line, as cronsim takes them."""
+    if match := _EVERY.fullmatch(text):
+        number, whole = int(match[1]), 24 if match[2].lower() == "h" else 60
+        if not number or whole % number:
+            raise wrong(
+                "cron",
+                "{field} '{line}': a day has no such even parts",
+                line=text,
+                hint=Message("a number that divides {whole}, or write a cron line", whole=whole),
+            )
+        text = f"*/{number} * * * *" if whole == 60 else f"0 */{number} * * *"
     if text.startswith("@") and text.lower() not in _MACROS:
         raise unknown_name("cron line", text, _MACROS, field="cron")
     fields = _MACROS.get(text.lower(), text).upper().split()

@@ -41,6 +41,20 @@ def is_running(pid: int, start_time: str) -> bool:
     return True
 
 
+def oom_kills(proc: Path = Path("/proc")) -> int:
+    """The processes that the kernel has killed for the machine's memory since boot; 0 where it is silent."""
+    with suppress(OSError, ValueError, IndexError):
+        return int((proc / "vmstat").read_text().split("oom_kill ")[1].split()[0])
+    return 0
+
+
+def killer_text(kills_before: int) -> str:
+    """Who sent SIGKILL, by the kernel's count since then; to be put behind a process's ending."""
+    if oom_kills() > kills_before:
+        return "; the kernel ended processes meanwhile, as the machine's memory was full"
+    return "; by somebody: the kernel ended none for memory meanwhile"
+
+
 def start_ticks(pid: int) -> str:
     """When it started, in clock ticks since boot; empty where that is not known."""
     fields = stat_fields(pid)

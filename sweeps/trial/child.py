@@ -25,10 +25,11 @@ from msgspec import Struct
 from advisor.domain import MIB, Status
 from advisor.errors import AdvisorError, MeasuringError, UsageError
 from advisor.sweeps.events import EVENT_KEY, forward_all
-from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.machine.processes import end_with_parent, killer_text, oom_kills
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, new_name, own_tag, scratch_parent
 
 _MOST_CHARACTERS = 500
+_KILLS_BEFORE = oom_kills()  # of a worker, whose loaders begin later
 _LOADER_TRACEBACK = "Original Traceback"
 _OWN_ERROR = re.compile(r"^advisor\.errors\.\w+: ")
 # As the driver, cuBLAS and cuDNN say it.
@@ -138,8 +139,7 @@ def _lost_loader(stated: str) -> str | None:
     if not stated.startswith("RuntimeError: DataLoader worker (pid"):
         return None
     return (
-        f"a loader process was killed from outside ({stated.partition(': ')[2]}): by somebody, or "
-        "because the whole machine ran out of memory (dmesg)"
+        f"a loader process was killed from outside ({stated.partition(': ')[2]}){killer_text(_KILLS_BEFORE)}"
     )
 
 
@@ -188,6 +188,7 @@ class Worker:
         self._process = process
         self._errors = errors
         self._unread = b""
+        self._kills_before = oom_kills()
 
     @property
     def pid(self) -> int:
@@ -245,7 +246,7 @@ class Worker:
             return "closed its output and went on without an answer"
         if code >= 0:
             return f"ended with exit code {code}"
-        why = "; the whole machine's memory? (dmesg)" if -code == signal.SIGKILL else ""
+        why = killer_text(self._kills_before) if -code == signal.SIGKILL else ""
         return f"was killed from outside (signal {-code}){why}"
 
     def _line(self, deadline: float) -> bytes:

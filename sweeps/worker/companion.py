@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.machine.processes import end_with_parent, killer_text, oom_kills
 
 _COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.worker.companion")
 _PATIENCE_SECONDS = 5.0
@@ -46,6 +47,7 @@ def main() -> None:
 
 
 def _watch(process: subprocess.Popen[str], rank: int, over: threading.Event, fail: Fail) -> None:
+    kills_before = oom_kills()
     said, _ = process.communicate()
     code = process.returncode
     if code == 0 or over.is_set():
@@ -55,10 +57,8 @@ def _watch(process: subprocess.Popen[str], rank: int, over: threading.Event, fai
     elif code > 0:
         fail("failed", f"process {rank} ended with exit code {code}")
     else:
-        fail(
-            "failed",
-            f"process {rank} was killed from outside (signal {-code}); the whole machine's memory? (dmesg)",
-        )
+        why = killer_text(kills_before) if -code == signal.SIGKILL else ""
+        fail("failed", f"process {rank} was killed from outside (signal {-code}){why}")
 
 
 def _ending(said: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from advisor.infra.aws.accounts import guest_reads
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.budget import refuse_too_small, usd_per_hour
 from advisor.infra.aws.guest.job import SWEEP_RUN
-from advisor.infra.aws.launch_options import Sweep, Volume, checked_sweep_id, sweep_id_of
+from advisor.infra.aws.launch_options import LaunchOption, Sweep, Volume, checked_sweep_id, sweep_id_of
 from advisor.infra.aws.permissions import Finding
 from advisor.infra.aws.preflight import Preflight, allowed, bucket, look
 from advisor.infra.aws.regions import InstanceRequirements, PriceOf
@@ -76,11 +76,14 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
     preflight: Preflight
     findings: tuple[Finding, ...]
     bucket_region: str
+    listed: tuple[LaunchOption, ...] = ()
 
     @property
     def most_usd_per_hour(self) -> float | None:
-        """The price of the dearest offer with its volumes; None without an offer."""
-        hourly = [usd_per_hour(option, self.sweep) for option in self.preflight.options]
+        """The price of the dearest offer with its volumes; without an offer (AWS was not asked) by the list
+        price of the type on demand; None where it has none."""
+        options = self.preflight.options or self.listed
+        hourly = [usd_per_hour(option, self.sweep) for option in options]
         return max(hourly, default=None)
 
     @property
@@ -131,8 +134,25 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
         hourly = usd_per_hour(cheapest, sweep)
         refuse_too_small(sweep.budget_usd, 0.0, hourly, str(cheapest), sweep.least)
+    listed = [(entry.name, listed_usd_per_hour(catalog, entry, options.region)) for entry in types[:1]]
     return CloudPlan(
-        options=options, sweep=sweep, preflight=preflight, findings=tuple(findings), bucket_region=home
+        options=options,
+        sweep=sweep,
+        preflight=preflight,
+        findings=tuple(findings),
+        bucket_region=home,
+        listed=tuple(
+            LaunchOption(
+                instance_type=name,
+                region=options.region,
+                zone="",
+                subnet="",
+                market=Market.ON_DEMAND,
+                usd_per_hour=usd,
+            )
+            for name, usd in listed
+            if usd is not None
+        ),
     )
 
 

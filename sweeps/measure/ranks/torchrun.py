@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.machine.processes import end_with_parent, killer_text, oom_kills
 from advisor.sweeps.trial.child import send_to_parent
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the ranks of this node to their end."""
     end_with_parent()
+    kills_before = oom_kills()
     # Loading torch takes seconds, in which the parent may die.
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
@@ -28,7 +29,7 @@ def main() -> None:
     try:
         run(parse_args(sys.argv[1:]))  # type: ignore[no-untyped-call]
     except ChildFailedError as error:
-        _end(_cause(error.failures))
+        _end(_cause(error.failures, kills_before))
     except (OSError, RuntimeError) as error:  # a first node that does not resolve, or answer
         _end(f"the nodes do not find each other: {error}")
 
@@ -38,12 +39,12 @@ def _end(reason: str) -> None:
     raise SystemExit(1)
 
 
-def _cause(failures: Mapping[int, ProcessFailure]) -> str:
+def _cause(failures: Mapping[int, ProcessFailure], kills_before: int) -> str:
     """The first failure. A killed rank leaves no note of the time; the others then lose their connections
     to it, and report that."""
     for rank, failure in failures.items():
         if failure.exitcode == -signal.SIGKILL:
-            return f"rank {rank} was killed from outside (SIGKILL); the machine's memory? (dmesg)"
+            return f"rank {rank} was killed from outside (SIGKILL){killer_text(kills_before)}"
     rank, first = min(failures.items(), key=lambda item: item[1].timestamp)
     note = first.message
     return f"rank {rank}: {note['message'] if isinstance(note, dict) else note}"

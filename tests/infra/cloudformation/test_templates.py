@@ -6,12 +6,13 @@ is resolved here and asked of moto's own services."""
 import ast
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from advisor.cli.sweep import run as sweep_run
 from advisor.errors import UsageError
+from advisor.infra.aws import tags
 from advisor.infra.aws.permissions import NAMES as POLICIES
 from advisor.infra.aws.permissions import policy
 from advisor.infra.cloudformation import NAMES, template
@@ -176,6 +177,41 @@ def test_each_container_has_its_own_policy():
         assert attribute == "Arn"
         (held,) = resources[role]["Properties"]["Policies"]
         assert allowed_actions(held["PolicyDocument"]) == allowed_actions(policy(name, bucket=BUCKET))
+
+
+def test_the_accounts_reaper_ends_what_has_expired_and_nothing_else(account):
+    resources = template("account")["Resources"]
+    (held,) = resources["ReaperRole"]["Properties"]["Policies"]
+    assert allowed_actions(held["PolicyDocument"]) == allowed_actions(policy("reaper", bucket=BUCKET))
+    ec2 = client_of("ec2")
+    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+
+    def instance(**worn):
+        listed = [{"Key": key, "Value": value} for key, value in worn.items()]
+        made = ec2.run_instances(
+            ImageId=image,
+            MinCount=1,
+            MaxCount=1,
+            TagSpecifications=[{"ResourceType": "instance", "Tags": listed}],
+        )
+        return made["Instances"][0]["InstanceId"]
+
+    now = datetime.now(UTC)
+    before, later = (tags.time_text(now + timedelta(minutes=minutes)) for minutes in (-1, 5))
+    ours = {tags.MANAGED: tags.MANAGED_VALUE}
+    expired = instance(**ours, **{tags.EXPIRES_AT: before})
+    kept = [
+        instance(**ours, **{tags.EXPIRES_AT: later}),
+        instance(**ours),
+        instance(**{tags.EXPIRES_AT: before}),
+    ]
+    code = {}
+    exec(resources["Reaper"]["Properties"]["Code"]["ZipFile"], code)  # as Lambda imports it
+    code["reap"]({}, None)
+    rows = ec2.describe_instances(InstanceIds=[expired, *kept])["Reservations"]
+    states = {row["Instances"][0]["InstanceId"]: row["Instances"][0]["State"]["Name"] for row in rows}
+    assert states == {expired: "terminated", **dict.fromkeys(kept, "running")}
+    assert len(resources["Reaper"]["Properties"]["Code"]["ZipFile"]) < 4096
 
 
 def test_the_bucket_is_closed_and_outlives_the_stack():
