@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from advisor.catalog import Catalog, OfferQuery, PartialOffer
 from advisor.catalog.gpus import GpuSheet, cheapest_by_gpu, sheet_names
 from advisor.domain import DataKind, Market, Offer, Provenance, Task
+from advisor.domain.generation import KvPrecision
 from advisor.domain.words import ANY_MARKET
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
 from advisor.models.zoo.networks import NETWORKS, NetworkInfo
@@ -130,6 +131,46 @@ def _chosen(catalog: Catalog, wanted: GpuFilter) -> list[GpuSheet]:
     return [sheet for sheet in sheets if sheet.gpu.name in wanted_sheets]
 
 
+def language_models_document(search: str | None = None) -> dict[str, Any]:
+    """`advisor.language-models/1`: those that match a part of a name or a pattern; `UsageError` for a model
+    that is known and generates nothing, or by no such name."""
+    from advisor.models.language.configs import bundled_language_models  # of language models alone
+    from advisor.models.language.memory import kv_bytes_per_token, weight_gib
+    from advisor.models.language.serving import bundled_serving_predictor
+
+    known, predictor = bundled_language_models(), bundled_serving_predictor()
+    names = [name for name in known.names() if search is None or _is_like(search, name)]
+    if search is not None and not names:
+        names = [known.find(search).name]
+    return {
+        "schema": "advisor.language-models/1",
+        "models": [
+            {
+                "name": model.name,
+                "family": model.family,
+                "parameters": round(model.parameters),
+                "active_parameters": round(model.active_parameters),
+                "layers": model.layers,
+                "experts": model.experts,
+                "max_context": model.max_context,
+                "precision": str(model.own_precision),
+                "weights_gib": weight_gib(model, model.own_precision),
+                "kv_bytes_per_token": kv_bytes_per_token(model, model.own_kv_precision or KvPrecision.BF16),
+                "measured": predictor.has_shape(model),
+            }
+            for model in map(known.find, names)
+        ],
+    }
+
+
+def _is_like(search: str, *texts: str) -> bool:
+    """Whether a text has the words in it, or is like the pattern."""
+    wanted = search.casefold()
+    if any(sign in wanted for sign in "*?["):
+        return any(fnmatchcase(text.casefold(), wanted) for text in texts)
+    return any(wanted in text.casefold() for text in texts)
+
+
 SCHEMA = "advisor.networks/1"
 _COMPUTED = (Task.TRAINING, Task.INFERENCE)
 # The extra of this package that builds networks of a library; of others none does.
@@ -152,11 +193,7 @@ class Listed(NamedTuple):
         """Whether its name, title or family has the text in it, or is like the pattern."""
         title = self.info.title if self.info else ""
         bare = self.name.rpartition("/")[2]
-        texts = (self.name, f"{self.entry.library}/{bare}", title, self.entry.family)
-        wanted = search.casefold()
-        if any(sign in wanted for sign in "*?["):
-            return any(fnmatchcase(text.casefold(), wanted) for text in texts)
-        return any(wanted in text.casefold() for text in texts)
+        return _is_like(search, self.name, f"{self.entry.library}/{bare}", title, self.entry.family)
 
     def document(self, model: PerformanceModel | None) -> dict[str, Any]:
         """JSON-ready."""

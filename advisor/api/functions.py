@@ -10,14 +10,29 @@ from typing import Any
 
 from advisor.answers import ask
 from advisor.answers.context import load_context
-from advisor.answers.listing import gpus_document_of, listed_networks, networks_document, page_of, query_of
+from advisor.answers.listing import (
+    gpus_document_of,
+    language_models_document,
+    listed_networks,
+    networks_document,
+    page_of,
+    query_of,
+)
 from advisor.api.answers import Answer, Comparison, Listing, Memory, Prediction, Recommendation
 from advisor.api.calling import Call, asks, errors_with_fields
 from advisor.catalog import load_catalog
+from advisor.domain.generation import LanguageTask
 from advisor.errors import CANNOT_RUN, AdvisorError, NoIntervalError, NoOfferError, UsageError
 from advisor.questions import commands
 from advisor.questions.listings import Gpus, Offers, Sources
-from advisor.render.listings import SHOWN_OFFERS, families_text, gpus_text, networks_text, offers_text
+from advisor.render.listings import (
+    SHOWN_OFFERS,
+    families_text,
+    gpus_text,
+    language_models_text,
+    networks_text,
+    offers_text,
+)
 
 
 class Objective:
@@ -181,12 +196,17 @@ def offers(call: Call) -> Answer:
     )
 
 
-def networks(search: str | None = None) -> Answer:
-    """The networks that can be asked for, with what is known of their rates.
+def networks(search: str | None = None, *, task: str | None = None) -> Answer:
+    """The networks that can be asked for, with what is known of their rates; by the task generation or
+    finetuning the language models.
 
     `search` is a part of a name, title or family, or a pattern ('timm/vit_base*'); nothing that is
     like it gives no networks.
     """
+    if task in set(LanguageTask):
+        with errors_with_fields():
+            known = language_models_document(search)
+        return Listing(lambda: known, partial(language_models_text, known["models"]), "models")
     with errors_with_fields():
         model = load_context().model
     document = networks_document(model, listed_networks(model, search))

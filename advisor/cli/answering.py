@@ -7,16 +7,29 @@ from typing import TYPE_CHECKING
 import click
 
 from advisor.answers import ask
-from advisor.answers.listing import gpus_document_of, listed_networks, networks_document
+from advisor.answers.listing import (
+    gpus_document_of,
+    language_models_document,
+    listed_networks,
+    networks_document,
+)
 from advisor.catalog import load_catalog
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import SectionedCommand, Shown, output_in, output_option, question_options
+from advisor.domain.generation import LanguageTask
 from advisor.errors import DataError, unknown_name
 from advisor.models.performance import load_model
 from advisor.questions.commands import COMPARE, MEMORY, PREDICT, AnyCompare, AnyMemory, AnyPredict
 from advisor.questions.listings import Gpus, Sources
 from advisor.questions.settled import language_hint
-from advisor.render.listings import GPU_COLUMNS, families_text, flat_gpu_row, gpus_text, networks_text
+from advisor.render.listings import (
+    GPU_COLUMNS,
+    families_text,
+    flat_gpu_row,
+    gpus_text,
+    language_models_text,
+    networks_text,
+)
 from advisor.render.tables import records_csv, records_markdown
 
 if TYPE_CHECKING:
@@ -110,8 +123,13 @@ def gpus(question: Gpus, output: str) -> None:
 @click.command()
 @click.argument("search", required=False, metavar="[SEARCH]", type=Shown("search"))
 @click.option("--all", "every", is_flag=True, help="List every network instead of families.")
+@click.option(
+    "--task",
+    type=click.Choice(list(LanguageTask), case_sensitive=False),
+    help="List the language models that can be served and tuned instead.",
+)
 @output_option
-def networks(search: str | None, every: bool, output: str) -> None:
+def networks(search: str | None, every: bool, task: str | None, output: str) -> None:
     """The networks that the advisor knows.
 
     SEARCH matches a part of a name, title or family, or a pattern. Without it: the families.
@@ -123,7 +141,12 @@ def networks(search: str | None, every: bool, output: str) -> None:
     advisor networks resnet
     advisor networks 'timm/vit_base*'
     advisor networks --all -o json
+    advisor networks --task generation qwen3
     """
+    if task:
+        known_models = language_models_document(search)
+        print_answer(output, known_models, lambda: language_models_text(known_models["models"]), indent=2)
+        return
     model = _model()
     listed = listed_networks(model, search)
     if search is not None and not listed:

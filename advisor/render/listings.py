@@ -50,6 +50,25 @@ def networks_text(networks: Sequence[Record]) -> str:
     return "\n".join(table([*header, "GPU rates"], rows, right=(6, 7)))
 
 
+def language_models_text(models: Sequence[Record]) -> str:
+    """A line a language model."""
+    header = ["name", "weights", "active", "format", "GiB", "KV a token", "context", "rate"]
+    rows = [
+        [
+            row["name"],
+            f"{row['parameters'] / 1e9:,.1f} B",
+            f"{row['active_parameters'] / 1e9:,.1f} B",
+            row["precision"],
+            f"{row['weights_gib']:,.1f}",
+            f"{row['kv_bytes_per_token'] / 1024:,.0f} KiB",
+            "-" if row["max_context"] is None else f"{row['max_context']:,}",
+            "published" if row["measured"] else "modelled",
+        ]
+        for row in models
+    ]
+    return "\n".join(table(header, rows, right=(1, 2, 4, 5, 6)))
+
+
 def _network_cells(row: Record) -> list[str]:
     known = {task: _known(row, task) for task in row["rates"]}
     alike = len(set(known.values())) == 1

@@ -13,6 +13,7 @@ from advisor.domain import Withheld
 from advisor.domain.generation import Link, LlmPrecision
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers, variances
+from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment, ServingObservation, Traffic, unmeasured_parts
 from advisor.models.language.serving.effects import Setting, design_of, line_of, minor_version, shape_of
 from advisor.models.language.serving.rates import (
@@ -98,7 +99,7 @@ class ServingPredictor(Gaussian, frozen=True):
     def unmeasured(self, deployment: Deployment) -> tuple[Message, ...]:
         """The features of a deployment that no measured row and no trial of the user has, in words."""
         gpu, model = deployment.gpu.name, deployment.model
-        is_known = shape_of(model) in self._shapes()
+        is_known = self.has_shape(model)
         unmeasured = unmeasured_parts(
             gpu,
             model.name,
@@ -107,6 +108,10 @@ class ServingPredictor(Gaussian, frozen=True):
             model_known=is_known,
         )
         return (*unmeasured, *(() if is_known or not model.mixed else (_MIXED,)))
+
+    def has_shape(self, model: LanguageModel) -> bool:
+        """Whether rows or trials are of a model of these sizes."""
+        return shape_of(model) in self._shapes()
 
     def _shapes(self) -> set[str]:
         """Shapes of the models that rows and trials are of."""

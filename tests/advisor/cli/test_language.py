@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 import advisor
+from advisor.answers.reporting.saved import first_fault
+from advisor.cli.main import run
 from advisor.errors import UsageError
 from advisor.questions.network import Predict
 from advisor.questions.reading import from_texts, from_values, options_of, texts_of
@@ -262,3 +264,15 @@ def test_no_name_means_requests():
     """They are what is left where no data set is named."""
     with pytest.raises(UsageError, match="dataset"):
         advisor.recommend(task="inference", model="sdxl", dataset="requests")
+
+
+def test_language_models_are_listed_by_the_task_and_others_say_what_they_are(capsys):
+    """With sizes and whether rates were measured; an embedding model says what it is."""
+    assert run(["networks", "--task", "generation", "qwen3-32b", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert first_fault(document, "advisor.language-models/1") is None
+    (listed,) = [model for model in document["models"] if model["name"] == "Qwen/Qwen3-32B"]
+    assert listed["measured"]
+    assert listed["weights_gib"] == pytest.approx(61.03, rel=0.01)
+    assert run(["networks", "--task", "generation", "BAAI/bge-m3"]) == 2
+    assert "makes vectors or scores of texts" in capsys.readouterr().err
