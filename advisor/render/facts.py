@@ -33,12 +33,12 @@ def place_name(spec: Record, *, clouds: bool) -> str:
 
 
 def type_name(record: Record, *, clouds: bool) -> str:
-    """'g2-standard-4', with `clouds` 'g2-standard-4 (gcp)', of a record that has no place.
+    """'2 x g2-standard-4', with `clouds` '2 x g2-standard-4 (gcp)', of a record that has no place.
 
     Documents of earlier versions tell no cloud there.
     """
     cloud = record.get("cloud") if clouds else None
-    name = str(record["instance_type"])
+    name = spec_name(record)
     return f"{name} ({cloud})" if cloud else name
 
 

@@ -315,6 +315,7 @@ def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> d
         "gives": {
             "cloud": spec.offer.instance.cloud,
             "instance_type": spec.offer.instance.name,
+            "count": spec.count,
             "region": spec.offer.region,
             "total_usd_per_hour": spec.total_usd_per_hour,
             "lower": lower(relaxation.gives),

@@ -229,7 +229,7 @@ def _relaxed(relaxation: Record, confidence: float, frame: Frame) -> dict[str, s
         "text": ", ".join(texts),
         "gives": t(
             "none.gives",
-            name=gives["instance_type"],
+            name=spec_name(gives),
             usd=format_usd(gives["total_usd_per_hour"]),
             lower=lower_rate(gives["lower"]),
             p10=lower_name(confidence),
