@@ -169,7 +169,7 @@ def _batches(
 ) -> Iterator[Iterator[Any]]:
     """Endless batches (images, labels); the loader's processes are gone on leaving."""
     try:
-        from advisor.sweeps.worker.loading import make_loader
+        from advisor.sweeps.worker.inputs import make_loader
     except ModuleNotFoundError as error:
         raise missing(error.name or "Pillow") from error
     assert session.data is not None

@@ -16,8 +16,7 @@ from advisor.sweeps.machine.mounts import block_device
 from advisor.sweeps.machine.processes import stat_fields
 from advisor.sweeps.machine.size import allowed_cpus
 from advisor.sweeps.trial.limits.choosing import Affinity, Unlimited, WholeMachine, asks_for_whole_machine
-from advisor.sweeps.trial.limits.delegation import delegated_parent
-from advisor.sweeps.trial.limits.groups import CgroupV1, CgroupV2
+from advisor.sweeps.trial.limits.groups import CgroupV1, CgroupV2, delegated_parent
 from advisor.sweeps.trial.limits.types import LimitRequest
 from advisor.sweeps.trial.limits.usage import MemoryPeak, read_usage
 from advisor.sweeps.trial.orphan_removal import clean_up

@@ -29,7 +29,7 @@ from advisor.sweeps.planning.repeating import merged
 from advisor.sweeps.run.ray.executor import RayExecutor
 from advisor.sweeps.run.ray.placing import needs_of
 from advisor.sweeps.trial.trial_process import run_attempt
-from advisor.sweeps.worker.engines import runner_of
+from advisor.sweeps.worker.measuring import runner_of
 from advisor.sweeps.worker.torch_engine import gpu_uuid, peaks
 from tests.advisor.cli.test_sweep_cloud import ON_AWS, account
 from tests.gpu.conftest import require_whole_gpu

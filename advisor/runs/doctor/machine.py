@@ -26,7 +26,7 @@ from advisor.store import default_database_url
 from advisor.store.measurements import describe
 from advisor.sweeps.machine.cgroups import v1_groups, v2_group
 from advisor.sweeps.machine.size import allowed_cpus, machine_size
-from advisor.sweeps.run.spool import unsaved_files
+from advisor.sweeps.run.queue import unsaved_files
 from advisor.sweeps.trial.limits.choosing import choose_limiter
 from advisor.sweeps.trial.limits.types import LimitRequest, ResourceLimits
 

@@ -57,8 +57,8 @@ from advisor.sweeps.planning.networks import planned_network
 from advisor.sweeps.planning.plan import GPU_SECONDS, SweepRequest, plan_trials
 from advisor.sweeps.planning.repeating import merged
 from advisor.sweeps.run.executors import ProcessExecutor
+from advisor.sweeps.run.queue import Spool
 from advisor.sweeps.run.runner import current_rows
-from advisor.sweeps.run.spool import Spool
 from advisor.sweeps.trial.trial_process import measure_trial
 
 # Known this well, more minutes would not tell more: another run differs by as much.

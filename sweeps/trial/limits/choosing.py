@@ -13,8 +13,7 @@ from pathlib import Path
 from advisor.domain import MIB, LimitedBy
 from advisor.sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
 from advisor.sweeps.machine.size import machine_size
-from advisor.sweeps.trial.limits.delegation import delegated_parent
-from advisor.sweeps.trial.limits.groups import CgroupV1, CgroupV2
+from advisor.sweeps.trial.limits.groups import CgroupV1, CgroupV2, delegated_parent
 from advisor.sweeps.trial.limits.types import (
     AFFINITY,
     MACHINE,

@@ -203,7 +203,7 @@ def test_costs_are_told_for_each_decoder_at_hand(tmp_path):
 def test_the_pipeline_decodes_with_each_and_names_what_it_cannot(tmp_path, name):
     if not available(name):
         pytest.skip(f"no {name} here")
-    from advisor.sweeps.worker.loading import Images
+    from advisor.sweeps.worker.inputs import Images
 
     (tmp_path / "0.jpg").write_bytes(jpeg(size=(300, 200)))
     (tmp_path / "1.jpg").write_bytes(b"\xff\xd8 no picture")

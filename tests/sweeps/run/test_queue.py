@@ -17,7 +17,7 @@ from advisor.errors import DataError
 from advisor.store.measurements import SqlStore
 from advisor.sweeps.events import Event, collected, forward
 from advisor.sweeps.formats import files
-from advisor.sweeps.run import spool
+from advisor.sweeps.run import queue
 from advisor.sweeps.run.queue import leasing
 from advisor.sweeps.run.runner import RETRIED, run_sweep
 from advisor.sweeps.trial.ownership import this_process
@@ -244,9 +244,9 @@ def test_what_others_measured_meanwhile_is_told_in_the_end(store):
 
 def test_a_spool_goes_where_there_is_room(tmp_path, monkeypatch):
     (tmp_path / "in the way").write_text("")
-    monkeypatch.setattr(spool, "user_folder", lambda: tmp_path / "in the way" / "folder")
+    monkeypatch.setattr(queue, "user_folder", lambda: tmp_path / "in the way" / "folder")
     monkeypatch.chdir(tmp_path)
-    kept = spool.Spool()
+    kept = queue.Spool()
     paths = {kept.keep(measurement(trial=entry)) for entry in TRIALS[:2]}
     assert [path.parent for path in paths] == [tmp_path]
     assert len(files.read_file(paths.pop()).measurements) == 2
@@ -258,7 +258,7 @@ def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(sto
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(spool, "user_folder", lambda: tmp_path)
+    monkeypatch.setattr(queue, "user_folder", lambda: tmp_path)
     monkeypatch.setattr(store, "join", stopped)
     with pytest.raises(KeyboardInterrupt, match="advisor measurements import") as caught:
         run_sweep(TRIALS[:2], Slow("mine"), store)

@@ -13,8 +13,8 @@ import pytest
 from advisor.domain import Status
 from advisor.sweeps.datasets.source import Sample, SampleKind
 from advisor.sweeps.trial.child import ending_of
-from advisor.sweeps.worker import loading
-from advisor.sweeps.worker.loading import EndlessOrder, make_loader
+from advisor.sweeps.worker import inputs
+from advisor.sweeps.worker.inputs import EndlessOrder, make_loader
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 
 pytestmark = [*LEFT_TO_THE_COLLECTOR]
@@ -46,7 +46,7 @@ def test_a_served_image_is_its_centre_and_an_augmented_one_is_drawn_anew(transfo
     torch = pytest.importorskip("torch")
     planes = bytes(range(256)) * 3 * 256
     sample = Sample(SampleKind.PIXELS, planes, 0, 256, 256)
-    images = loading.Images(Samples(lambda: sample), 224, transform=transform)
+    images = inputs.Images(Samples(lambda: sample), 224, transform=transform)
     first, second = (images[0][0] for _ in range(2))
     assert first.shape == (3, 224, 224)
     assert torch.equal(first, second) is same
@@ -94,7 +94,7 @@ def test_a_killed_loader_process_is_told_as_that(tmp_path):
 
 
 def test_a_loader_process_that_hangs_ends_the_trial(tmp_path, monkeypatch):
-    monkeypatch.setattr(loading, "_LONGEST_BATCH_SECONDS", 1)
+    monkeypatch.setattr(inputs, "_LONGEST_BATCH_SECONDS", 1)
     ending = ending_of_loading(lambda: time.sleep(600), tmp_path)
     assert ending.status is Status.TIMED_OUT
     assert str(tmp_path) in ending.reason

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from advisor.domain import MemoryFormat, Stack, Stage, Status, Task
 from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.datasets.opening import profile_folder
-from advisor.sweeps.worker.engines import runner_of
-from advisor.sweeps.worker.measuring import measure
+from advisor.sweeps.worker.measuring import measure, runner_of
 from tests.sweeps.builders import PROFILE, resources, trial
 
 MADE = replace(PROFILE, name="made-in-memory", storage_format="synthetic", samples=1_000_000)

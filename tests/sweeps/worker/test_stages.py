@@ -17,8 +17,8 @@ from advisor.sweeps.datasets.source import JpegFiles, Sample, SampleKind
 from advisor.sweeps.trial.limits.choosing import Unlimited
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
 from advisor.sweeps.trial.trial_process import run_attempt
-from advisor.sweeps.worker.engines import runner_of
 from advisor.sweeps.worker.host_engine import EmulatedGpu
+from advisor.sweeps.worker.measuring import runner_of
 from advisor.sweeps.worker.stages import StoredPart, read_for, stage_results
 from advisor.sweeps.worker.timed_run import StepRunner
 from tests.sweeps.builders import TIME_BOX, trial, trial_on
