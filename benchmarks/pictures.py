@@ -20,7 +20,7 @@ from benchmarks.served import Served
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
-SERVING = "/language?task=generation&model=meta-llama/Llama-3.1-8B&users=8"
+SERVING = "/?task=generation&model=meta-llama/Llama-3.1-8B&users=8"
 SHOTS: dict[str, tuple[str, dict[str, Any]]] = {
     "page.png": (QUESTION, {"locale": "en-GB"}),
     "page.zh-CN.png": (QUESTION, {"locale": "zh-CN", "color_scheme": "dark"}),

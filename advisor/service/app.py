@@ -30,6 +30,7 @@ from advisor.service.answers import KeptAnswers, Threads
 from advisor.service.audit import AuditLog, Auditor
 from advisor.service.gate import CURRENT, Authenticator, Gate, RateLimits, Visit
 from advisor.service.metrics import REQUESTS, SECONDS, note_start, product_version
+from advisor.service.page import catalog as catalog_page
 from advisor.service.page import compare, frame, login, predict, question, recommend
 from advisor.service.page import measurements as measurements_page
 from advisor.service.page.frame import Frame, styles_source
@@ -209,6 +210,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     recommend.router,
     predict.router,
     compare.router,
+    catalog_page.router,
     question.router,
     measurements_page.router,
     login.router,

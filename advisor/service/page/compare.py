@@ -1,4 +1,4 @@
-"""`/compare` and `/language/compare`: instances, GPUs or whole specs side by side, on one scale."""
+"""`/compare`: instances, GPUs or whole specs side by side, on one scale."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fastapi import APIRouter
 
 from advisor.answers import ask
 from advisor.answers.context import Context
+from advisor.domain.generation import LanguageTask
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language import CompareGeneration
@@ -19,10 +20,9 @@ from advisor.render.phrases import seconds_text
 from advisor.render.sentences import columns_of, rate_columns
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import (
-    LANGUAGE_USUAL,
     QuestionPage,
-    language_choices,
     question_of,
+    speaks,
     target_of,
     words_of_spec,
     workload_fields,
@@ -225,6 +225,10 @@ def _predicted(context: Context, word: str, words: Mapping[str, str], frame: Fra
         raise
 
 
+def _compared(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    return (_language if speaks(words) else _networks)(context, words, frame)
+
+
 def _networks(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     t, target = frame.texts, target_of(words)
     if not words.get("spec"):
@@ -246,7 +250,7 @@ def _networks(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
 
 
 def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    question = question_of(CompareGeneration, {**words, "task": LANGUAGE_USUAL["task"]})
+    question = question_of(CompareGeneration, {**words, "task": LanguageTask.GENERATION})
     document, t = ask.compare(context, question).message_document(), frame.texts
     rows, request = document["rows"], document["request"]
     times = [
@@ -265,24 +269,13 @@ def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
     return _specs_view(rows, request["model"], facts, request["target_output_tokens_per_second"], t)
 
 
-NETWORKS = QuestionPage(
+PAGE = QuestionPage(
     "compare.html",
     "comparison.html",
-    _networks,
+    _compared,
     {"task": "training", "model": "resnet50", "instance": "g4dn.xlarge,g5.xlarge,g6.xlarge"},
     frozenset(("instance", "gpu", "spec")),
     ("instance", "spec"),
 )
-LANGUAGE = QuestionPage(
-    "language_compare.html",
-    "comparison.html",
-    _language,
-    {"model": "meta-llama/Llama-3.1-8B", "users": "8", "instance": "g6.xlarge,g5.xlarge"},
-    frozenset(("instance",)),
-    ("instance",),
-    usual=LANGUAGE_USUAL,
-    choices=language_choices,
-)
 router = APIRouter(include_in_schema=False)
-router.get("/compare")(NETWORKS.answer)
-router.get("/language/compare")(LANGUAGE.answer)
+router.get("/compare")(PAGE.answer)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
+from starlette.types import Receive, Scope, Send
 
-from advisor.messages import Message
+from advisor.messages import Message, Spell
 from advisor.render.blocks import plain, translated
 from advisor.render.html import environment as shared_environment
 from advisor.render.html import shown
@@ -113,15 +114,19 @@ def cut(name: str) -> str:
 
 @pass_context
 def _translated(context: Context, text: object) -> Markup:
-    """A sentence in the page's language, with fields by the names that the page has for them; English is
-    marked where nothing else is."""
+    """A sentence in the page's language; English is marked where nothing else is."""
     texts: Texts = context["t"]
+    return shown(translated(text if isinstance(text, Message) else str(text), texts, spelled(texts)))
+
+
+def spelled(texts: Texts) -> Spell:
+    """Fields by the names that the page has for them."""
 
     def spell(field: str) -> str:
         label = texts.known(f"field.{field}", "")
         return texts("field.named", field=label) if label else field
 
-    return shown(translated(text if isinstance(text, Message) else str(text), texts, spell))
+    return spell
 
 
 TEXTS = Path(__file__).with_name("texts") / "page.json"
@@ -148,12 +153,14 @@ def chosen_language(words: str | None, remembered: str | None, accepted: str | N
 
 NAVIGATION = (
     ("/", "nav.find"),
-    ("/language", "nav.language"),
-    ("/predict", "nav.predict"),
     ("/compare", "nav.compare"),
-    ("/measurements", "nav.measurements"),
-    ("/sweeps", "nav.sweeps"),
+    ("/predict", "nav.predict"),
+    ("/catalog", "nav.catalog"),
 )
+# Of whoever runs the service, below every page.
+OPERATORS = (("/measurements", "nav.measurements"), ("/sweeps", "nav.sweeps"))
+# Where the answer of a page stands that is sent ahead of it.
+ANSWER = "<!--answer-->"
 THEMES = ("light", "dark")
 # Parameters that say how a page looks, not what it answers.
 LOOKS = ("lang", "theme", "part")
@@ -174,6 +181,7 @@ class Frame:
         stripped = ((name, value.strip()) for name, value in query.multi_items() if name not in LOOKS)
         self.words = [(name, value) for name, value in stripped if value]
         self.is_part = query.get("part") in ("answer", "inner")
+        self.is_example = False
 
     def here(self, path: str, **changed: object) -> str:
         """A link in the same language: the cookie knows it, and a copied address says it too."""
@@ -185,9 +193,8 @@ class Frame:
         merged = {**dict(self.words), **changed}
         return self.here(path, **{name: value for name, value in merged.items() if value is not None})
 
-    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """A template filled in with the frame and `values`. A language or theme that was switched is kept in
-        a cookie; neither is secret, and scripts switch themes too."""
+    def text(self, template: str, **values: Any) -> str:
+        """A template filled in with the frame and `values`."""
         query, path, t = self.request.query_params, self.request.url.path, self.texts
         caller = visit_of(self.request).caller
         other = next(language for language in LANGUAGES if language != t.language)
@@ -196,12 +203,15 @@ class Frame:
         common = {
             "t": t,
             "theme": self.theme,
+            "path": path,
             "place": "/" + path.split("/")[1],
             "navigation": NAVIGATION,
+            "operators": OPERATORS,
             "here": self.here,
             "same": self.same,
             "words": dict(self.words),
             "wrong": {},
+            "waits": False,
             "inner": query.get("part") == "inner",
             "session": caller is not None and caller.by == "session",  # may log out
             "docs_href": "/openapi.json",
@@ -212,14 +222,41 @@ class Frame:
             },
             "next_theme": {"name": theme, "href": link(path, [*self.words, ("theme", theme)])},
         }
-        response = HTMLResponse(render(template, common | values), status)
+        return render(template, common | values)
+
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """A page of `text`. A language or theme that was switched is kept in a cookie; neither is secret, and
+        scripts switch themes too."""
+        return self._dressed(HTMLResponse(self.text(template, **values), status))
+
+    def streamed(self, head: str, answer: Awaitable[str], tail: str) -> Response:
+        """A page whose answer comes later than what stands before it."""
+        return self._dressed(_Streamed(head, answer, tail))
+
+    def _dressed(self, response: Response) -> Response:
         response.headers["Vary"] = "Accept-Language, Cookie"
         response.headers["Cache-Control"] = "private, no-cache"
-        response.headers["Content-Language"] = t.language
-        for name, value in (("lang", t.language), ("theme", self.theme)):
-            if name in query and value:
+        response.headers["Content-Language"] = self.texts.language
+        for name, value in (("lang", self.texts.language), ("theme", self.theme)):
+            if name in self.request.query_params and value:
                 response.set_cookie(name, value, max_age=_A_YEAR, samesite="lax")
         return response
+
+
+class _Streamed(HTMLResponse):
+    """Sent in two parts, and not compressed: that would keep the first one back."""
+
+    def __init__(self, head: str, answer: Awaitable[str], tail: str) -> None:
+        super().__init__()
+        del self.headers["Content-Length"]
+        self.headers["Content-Encoding"] = "identity"
+        self._head, self._answer, self._tail = head, answer, tail
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self._head.encode(), "more_body": True})
+        body = f"{await self._answer}{self._tail}".encode()
+        await send({"type": "http.response.body", "body": body})
 
 
 def link(path: str, fields: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:

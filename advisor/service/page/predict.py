@@ -92,6 +92,7 @@ def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
         "memory": _steps(base["memory_mib"], MEMORY_MIB, t, _gib, format_mib),
         "disk": _disk_steps(base["request"]["cloud"], base["disk"], words.get("disk", ""), t),
     }
+    inner = frame.request.url.path != "/predict" or frame.request.query_params.get("part") == "inner"
     own = "" if base["disk"]["type"] == LOCAL else str(base["disk"]["order"])
     orders = dict.fromkeys(step.point or own for step in steps["disk"])
     curve = Curve(
@@ -109,8 +110,9 @@ def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
             {"name": name, "label": t("field." + name), "steps": ladder, "value": words.get(name, "")}
             for name, ladder in steps.items()
         ],
-        "curves": _curves(document, words, target, frame),
-        "disks": _disks(document, t),
+        # Beside an answer there is room for sliders alone.
+        "curves": [] if inner else _curves(document, words, target, frame),
+        "disks": None if inner else _disks(document, t),
         "in_full": document["asked"],
         "assumptions": document["assumptions"],
         "warnings": [*answer.result.notes, *document["warnings"]],
@@ -213,7 +215,9 @@ def _disks(document: Record, t: Texts) -> Table:
 
 
 EXAMPLE = {"task": "training", "model": "resnet50", "instance": "g5.xlarge"}
-PAGE = QuestionPage("predict.html", "what_if_answer.html", _what_if, EXAMPLE, frozenset(("instance",)))
+PAGE = QuestionPage(
+    "predict.html", "what_if_answer.html", _what_if, EXAMPLE, frozenset(("instance",)), whole=True
+)
 
 router = APIRouter(include_in_schema=False)
 router.get("/predict")(PAGE.answer)

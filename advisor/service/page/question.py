@@ -3,13 +3,15 @@ networks as they are typed."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
+from anyio import to_thread
 from fastapi import APIRouter, Request
-from msgspec import Struct, field
+from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
@@ -19,7 +21,6 @@ from advisor.domain.generation import KvPrecision, LanguageTask, LlmEngine, LlmM
 from advisor.domain.words import ANY_MARKET
 from advisor.errors import AdvisorError, NoIntervalError, UsageError
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.zoo.networks import NETWORKS
 from advisor.questions.network import AUTO, Predict
 from advisor.questions.numbers import RATE
 from advisor.questions.question import Kinds, Question
@@ -29,7 +30,7 @@ from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.questions.values import DATASETS
 from advisor.render.i18n.catalogue import Texts
 from advisor.service.answers import context_of, threads_of
-from advisor.service.page.frame import Frame
+from advisor.service.page.frame import ANSWER, Frame
 from advisor.service.problems import Problem, problem_of
 
 # A list is read, not scrolled through.
@@ -54,7 +55,7 @@ def matching(names: Iterable[str], search: str) -> list[str]:
 
 LISTS: Mapping[str, Callable[[Context, str], Iterable[str]]] = {
     "networks": lambda context, _cloud: context.model.table.names,
-    "models": lambda _context, _cloud: bundled_language_models().names(),
+    "models": lambda context, _cloud: {*context.model.table.names, *bundled_language_models().names()},
     "instances": lambda context, cloud: context.catalog.type_names(cloud),
     "gpus": lambda context, _cloud: sorted(context.catalog.rented_gpus),
 }
@@ -79,6 +80,47 @@ def names(request: Request, kind: str, search: str = "", cloud: str = "any") -> 
 Q = TypeVar("Q", bound=Question)
 
 
+# The task of a language model that is like one of a network, and the other way around.
+_LIKE: Mapping[str, str] = {
+    Task.INFERENCE: LanguageTask.GENERATION,
+    Task.PREPROCESSING: LanguageTask.GENERATION,
+    Task.TRAINING: LanguageTask.FINETUNING,
+    LanguageTask.GENERATION: Task.INFERENCE,
+    LanguageTask.FINETUNING: Task.TRAINING,
+}
+# The fields that both have.
+_SHARED = ("model", "instance", "cloud", "region", "market", "price_kind", "gpu", "max_price", "max_count")
+# A run of fine-tuning that says nothing of its length.
+_TOKENS = "1e8"
+
+
+def with_task(context: Context, words: Mapping[str, str]) -> dict[str, str]:
+    """The words with a task that fits their model: networks and language models are named in one field.
+    A name of both is what the task says; a name of neither leaves the task as it is."""
+    model, task = words.get("model", ""), words.get("task", "")
+    says, known = task in set(LanguageTask), model in context.model.table.names
+    is_language = _is_language_model(model) and (says or not known)
+    if task not in _LIKE:
+        task = LanguageTask.GENERATION if is_language else Task.INFERENCE
+    elif says is not is_language and (known or is_language):
+        task = _LIKE[task]
+        words = {name: words[name] for name in _SHARED if name in words}
+    words = {**words, "task": str(task)}
+    return {"tokens": _TOKENS, **words} if task == LanguageTask.FINETUNING else words
+
+
+def _is_language_model(name: str) -> bool:
+    try:
+        return bool(bundled_language_models().find(name))
+    except UsageError:
+        return False
+
+
+def speaks(words: Mapping[str, str]) -> bool:
+    """Whether the question is about a language model."""
+    return words.get("task", "") in set(LanguageTask)
+
+
 def question_of(kind: Kinds[Q], given: Mapping[str, str]) -> Q:
     """The question; `UsageError` for the first field that cannot be read. Of a field that takes several
     values an address may have them divided by commas."""
@@ -95,8 +137,11 @@ def question_of(kind: Kinds[Q], given: Mapping[str, str]) -> Q:
     )
 
 
-# A page does not carry thousands of names.
-_MOST_OFFERED = 200
+# What a browser offers where no script finds names by what is typed.
+EXAMPLES = (
+    *("resnet50", "bert-base-uncased", "vit_base_patch16_224", "yolov8s", "stable-diffusion-xl"),
+    *("whisper-large-v3", "meta-llama/Llama-3.1-8B", "Qwen/Qwen3-8B"),
+)
 # What most people rank by; the command line takes any of the kinds.
 _PRICE_KINDS = ("", "list", "list,observed")
 # The clouds that ship; what somebody imported comes after them.
@@ -119,18 +164,18 @@ _LEFT_OPEN_OF_LANGUAGE: Mapping[str, Iterable[str]] = {
 
 
 def choices_of(context: Context, words: Mapping[str, str], t: Texts) -> dict[str, Any]:
-    """Values and labels of the fields, in the page's language."""
+    """Values and labels of the fields, in the page's language; what is left open has an empty value."""
     catalog, cloud = context.catalog, words.get("cloud", "aws")
     markets = [(str(name), t(f"market.{name}")) for name in Market]
     clouds = sorted(catalog.clouds, key=lambda name: CLOUDS.index(name) if name in CLOUDS else len(CLOUDS))
-    # Networks that trials can run, then those measured on most GPUs; others are typed.
-    cells = Counter(cell.partition("/")[0] for cell in context.model.step_times.cells)
-    networks = sorted(context.model.table.names, key=lambda name: (name not in NETWORKS, -cells[name]))
+    open_fields = {name: [("", t(f"usual.{name}")), *_named(values)] for name, values in _LEFT_OPEN.items()}
+    if speaks(words):
+        usual = ("", t("language.usual"))
+        open_fields = {name: [usual, *_named(values)] for name, values in _LEFT_OPEN_OF_LANGUAGE.items()}
     return {
-        "task": [(str(name), t(f"task.{name}")) for name in Task],
-        "model": _named(sorted(networks[:_MOST_OFFERED])),
+        "task": [(str(name), t(f"task.{name}")) for name in (LanguageTask if speaks(words) else Task)],
         "precision": _named((AUTO, *Precision)),
-        **{name: [("", t(f"usual.{name}")), *_named(values)] for name, values in _LEFT_OPEN.items()},
+        **open_fields,
         "cloud": [*_named(clouds), ("any", t("cloud.any"))],
         "market": markets,
         "ranked_market": [*markets, (ANY_MARKET, t("market.any"))],
@@ -139,16 +184,7 @@ def choices_of(context: Context, words: Mapping[str, str], t: Texts) -> dict[str
         # Of one cloud; nobody reads the hundreds of all.
         "regions": sorted(catalog.regions(cloud)) if cloud in catalog.clouds else [],
         "gpus": sorted(catalog.rented_gpus),
-    }
-
-
-def language_choices(context: Context, words: Mapping[str, str], t: Texts) -> dict[str, Any]:
-    """Values and labels of the fields about a language model; what is left open has an empty value."""
-    usual = ("", t("language.usual"))
-    return choices_of(context, words, t) | {
-        "task": [(str(task), t(f"task.{task}")) for task in LanguageTask],
-        "model": list(bundled_language_models().names()),
-        **{name: [usual, *_named(values)] for name, values in _LEFT_OPEN_OF_LANGUAGE.items()},
+        "models": EXAMPLES,
     }
 
 
@@ -164,7 +200,8 @@ def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str,
     title = t("error.field", field=t(f"field.{field}")) if known else t("error.question")
     problem = {"title": title, "detail": detail, "ways": _ways(error, frame)}
     wrong = {field: [text for text in (detail, refusal.hint) if text]} if field else {}
-    return {"problem": problem, "wrong": wrong, "said": "", "pick": None, "sliders": []}, refusal.status
+    values = {"problem": problem, "wrong": wrong, "said": "", "pick": None, "sliders": []}
+    return values | {"example": False, "speaks": False}, refusal.status
 
 
 def _ways(error: AdvisorError | Problem, frame: Frame) -> list[dict[str, Any]]:
@@ -211,11 +248,11 @@ def workload_fields(frame: Frame) -> dict[str, str]:
     return {name: words[name] for name in _OF_WORKLOAD if name in words and name != "batch_size"}
 
 
-USUAL = {"precision": "auto", "cloud": "aws", "market": "on-demand"}
-LANGUAGE_USUAL = {"cloud": "aws", "market": "on-demand", "task": "generation"}
+USUAL = {"cloud": "aws", "market": "on-demand"}
 # Fields that everybody sees; the others are in the disclosure, which is open if one is filled in.
 ALWAYS_SHOWN = {
     *USUAL,
+    "precision",
     "task",
     "model",
     "instance",
@@ -226,19 +263,21 @@ ALWAYS_SHOWN = {
     "users",
     "spec",
     "target_requests_per_s",
-    "max_ttft_ms",
-    "max_tpot_ms",
     "method",
     "tokens",
     "sequence",
 }
 
 
+# A page that takes longer is sent in parts, with a status that cannot tell of errors any more.
+_AT_ONCE_SECONDS = 0.7
+
+
 class QuestionPage(Struct, frozen=True):
     """A page whose address is a question: the templates of the whole page and of the answer alone, which the
     script asks for; what `view` makes of the question; what is answered where nobody has words yet (none of
     `needs` is given), since an answer says more than an empty page. The values of a `repeated` field are one
-    list; `usual` is shown where nothing was words."""
+    list. One that is `whole` is computed before anything is sent: its form has what only its answer knows."""
 
     template: str
     part: str
@@ -246,33 +285,63 @@ class QuestionPage(Struct, frozen=True):
     example: Mapping[str, str]
     needs: frozenset[str]
     repeated: tuple[str, ...] = ()
-    usual: Mapping[str, str] = field(default_factory=lambda: USUAL)
-    choices: Callable[[Context, Mapping[str, str], Texts], dict[str, Any]] = choices_of
+    whole: bool = False
 
     async def answer(self, request: Request) -> Response:
         """The page, or a part of it; what is wrong with the question stands where the answer would be. It is
-        computed in a thread, as every answer."""
-        return await threads_of(request).run(self._answer, request, slow=True)
-
-    def _answer(self, request: Request) -> Response:
+        computed in a thread, as every answer. Of one that takes long the form and a skeleton of the answer
+        are sent ahead, so that no window stays empty."""
         frame, context = Frame(request), context_of(request)
+        words = self._words(context, frame)
+        task = asyncio.create_task(threads_of(request).run(self._values, frame, context, words, slow=True))
+        if not (frame.is_part or self.whole):
+            await asyncio.wait((task,), timeout=_AT_ONCE_SECONDS)
+            if not task.done():
+                head, tail = await to_thread.run_sync(self._frame, frame, context, words)
+                return frame.streamed(head, self._late(task, frame), tail)
+        values, status = await task
+        if frame.is_part:
+            return await to_thread.run_sync(partial(frame.page, self.part, status=status, **values))
+        form = self._form(frame, context, words)
+        return await to_thread.run_sync(partial(frame.page, self.template, status=status, **values | form))
+
+    def _words(self, context: Context, frame: Frame) -> dict[str, str]:
         words = dict(frame.words)
         for repeated in self.repeated:
             values_of_repeated = [value for name, value in frame.words if name == repeated]
             if values_of_repeated:
                 words[repeated] = ",".join(values_of_repeated)
-        is_example = not self.needs & words.keys()
-        if is_example:
+        frame.is_example = not self.needs & words.keys() and not frame.is_part
+        if not self.needs & words.keys():
             words = {**self.example, **words}
-            frame.words = list(words.items())
+        words = with_task(context, words)
+        frame.words = list(words.items())
+        return words
+
+    def _values(self, frame: Frame, context: Context, words: Mapping[str, str]) -> tuple[dict[str, Any], int]:
         try:
             values, status = self.view(context, words, frame), 200
         except (AdvisorError, Problem) as error:
             values, status = trouble_view(error, frame)
-        shown = {**self.usual, **words}
-        more = bool(shown.keys() - ALWAYS_SHOWN) or shown["market"] != self.usual["market"]
-        values |= {"words": shown, "more_open": more, "example": is_example and not frame.is_part}
-        if frame.is_part:
-            return frame.page(self.part, status=status, **values)
-        choices = self.choices(context, shown, frame.texts)
-        return frame.page(self.template, status=status, choices=choices, **values)
+        return values | {"example": frame.is_example, "speaks": speaks(words)}, status
+
+    def _form(self, frame: Frame, context: Context, words: Mapping[str, str]) -> dict[str, Any]:
+        shown = {**USUAL, **({} if speaks(words) else {"precision": AUTO}), **words}
+        more = bool(shown.keys() - ALWAYS_SHOWN) or shown["market"] != USUAL["market"]
+        more = more or shown.get("precision", AUTO) != AUTO
+        return {"words": shown, "more_open": more, "choices": choices_of(context, shown, frame.texts)}
+
+    def _frame(self, frame: Frame, context: Context, words: Mapping[str, str]) -> tuple[str, str]:
+        """The page before and behind its answer."""
+        values = {"speaks": speaks(words), "waits": True}
+        text = frame.text(self.template, **self._form(frame, context, words), **values)
+        head, _, tail = text.partition(ANSWER)
+        return head, tail
+
+    async def _late(self, task: asyncio.Task[tuple[dict[str, Any], int]], frame: Frame) -> str:
+        """The answer's HTML, once it is there."""
+        try:
+            values, _ = await task
+        except Problem as error:  # too many wait
+            values, _ = trouble_view(error, frame)
+        return await to_thread.run_sync(partial(frame.text, self.part, **values))

@@ -1,8 +1,8 @@
-"""`/` and `/language`: a question by its fields, its answer under its address; `/export`: that as a file."""
+"""`/`: a question by its fields, its answer under its address; `/export`: that as a file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -17,37 +17,35 @@ from advisor.errors import AdvisorError
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Recommend
-from advisor.render.blocks import Column, Table, lower_rate, translated
+from advisor.render.blocks import Command, Paragraph, Part, Table, lower_rate, translated
 from advisor.render.charts import front_picture
 from advisor.render.export import COMPOSE
 from advisor.render.export import FORMATS as EXPORTS
 from advisor.render.export.serving import FORMATS as SERVING_EXPORTS
-from advisor.render.facts import covers_clouds, spec_name
+from advisor.render.facts import covers_clouds
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.records import candidate_block
 from advisor.render.sentences import (
     alternative_columns,
-    borderline_calls,
-    borderline_sentence,
     by_price,
-    decision_leaves,
     headline,
     price_call_leaves,
     rejected_columns,
     settings_columns,
 )
 from advisor.render.text import lower_name
+from advisor.render.views.brief import brief_leaves
 from advisor.render.views.details import Room, front_table, notes_parts, other_parts, steps_parts
 from advisor.render.views.specs import spec_facts, time_message
 from advisor.service.answers import context_of, threads_of
-from advisor.service.page.frame import Frame
+from advisor.service.page.frame import Frame, spelled
 from advisor.service.page.predict import what_if_of
 from advisor.service.page.question import (
-    LANGUAGE_USUAL,
     QuestionPage,
-    language_choices,
     question_of,
+    speaks,
     trouble_view,
+    with_task,
     words_of_spec,
     workload_fields,
 )
@@ -57,7 +55,6 @@ from advisor.service.page.specs import (
     picture_of,
     price_chart,
     row_fields,
-    setting_of,
     spec_fields,
     spec_view,
     stage_text,
@@ -72,8 +69,13 @@ COMPARED = 3
 MOST_RELAXATIONS = 6
 _ROOM = Room(1, rejected=25)
 _STEM = "recommendation"
+_MODEL = "meta-llama/Llama-3.1-8B"
 # What starts no server.
 _NOT_OF_LANGUAGE = tuple(name for name in EXPORTS if name not in SERVING_EXPORTS)
+
+
+def _answer(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    return (_language if speaks(words) else _network)(context, words, frame)
 
 
 def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
@@ -83,58 +85,71 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
     document = answer.message_document()
     request, pick = document["request"], document["recommendation"]
     target, clouds = request["target_throughput"], covers_clouds(document)
-    values = _shared(document, target, frame) | {
-        "network": document,
-        "rejected": Table(rejected_columns(t, clouds=clouds), document["rejected"]),
-        "close_calls": [
-            (borderline_sentence(call, target, t, clouds=clouds), call["trial"]["command"])
-            for call in borderline_calls(document)
-        ],
-    }
+    values = _shared(document, target, frame)
+    values["rejected"] = _rejected(document, Table(rejected_columns(t, clouds=clouds), document["rejected"]))
     if pick is None:
         nearest = document["nearest"]
         view = spec_view(nearest, target, t) | _bound(nearest, t) if nearest else None
-        return values | {"nearest": view, "said": t("none.title")}
-    batch = (t("detail.batch"), str(pick["batch_size"]))
-    runs = (t("field.precision"), setting_of(pick))
-    values["pick"] |= _bound(pick, t) | {"details": [batch, runs, *spec_facts(pick, request, t).pairs]}
+        said = {"nearest": view, "asked": document["asked"], "said": t("none.title")}
+        return values | said | {"parts": list(notes_parts(document, t))}
+    values["pick"] |= _bound(pick, t)
+    settings = Table(settings_columns(document["other_settings"], t), document["other_settings"])
+    detail = [
+        Part(t("detail.title"), [spec_facts(pick, request, t)]),
+        Part(t("settings.title"), [settings, Paragraph(t("settings.note"), "note")]),
+    ]
     return values | {
         "headline": _headline(request, t),
-        "alternatives": _alternatives(document, frame),
-        "settings": Table(settings_columns(document["other_settings"], t), document["other_settings"]),
-        "chart": price_chart(
-            pick,
-            [*document["alternatives"], *map(candidate_block, answer.result.pareto)],
-            target,
-            frame,
-            lambda row: frame.here("/predict", **words_of_spec(frame, row_fields(row))),
+        "parts": [*(detail if settings.records else detail[:1]), *_assumed(document, t)],
+        "alternatives": _alternatives(
+            document, frame, lambda spec: frame.here("/predict", **words_of_spec(frame, spec_fields(spec)))
         ),
-        "chart_follow": t("chart.follow"),
+        "charts": [
+            price_chart(
+                pick,
+                [*document["alternatives"], *map(candidate_block, answer.result.pareto)],
+                target,
+                frame,
+                lambda row: frame.here("/predict", **words_of_spec(frame, row_fields(row))),
+            )
+        ],
         "what_if": what_if_of(context, pick, frame),
     }
 
 
+def _assumed(document: Record, t: Texts) -> Iterator[Part]:
+    """The assumptions alone: warnings stand in the answer's card."""
+    return notes_parts({**document, "warnings": ()}, t)
+
+
+def _rejected(document: Record, table: Table) -> dict[str, Any] | None:
+    """Why the others were left out; None where none was."""
+    if not table.records:
+        return None
+    catalog = document["catalog"]
+    return {"catalog": catalog, "table": table, "more": len(table.records) < catalog["offers_rejected"]}
+
+
 def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    task, t = words.get("task", LANGUAGE_USUAL["task"]), frame.texts
-    document = ask.recommend(context, question_of(RECOMMEND, {**words, "task": task})).message_document()
+    t = frame.texts
+    document = ask.recommend(context, question_of(RECOMMEND, words)).message_document()
     pick, request = document["recommendation"], document["request"]
     values = _shared(document, request.get("target_output_tokens_per_second"), frame)
-    others = [*other_parts(document, t, _ROOM), *notes_parts(document, t)]
     if pick is None:
         sentence = headline(document, t)
+        others = [*other_parts(document, t, _ROOM), *notes_parts(document, t)]
         return values | {"sentence": sentence, "said": sentence, "parts": others}
-    values["pick"] |= {
-        "details": spec_facts(pick, request, t).pairs,
-        "spans": _times(pick, request, t) if "serving" in pick else _run(pick, request, t),
-    }
+    values["pick"] |= {"spans": _times(pick, request, t) if "serving" in pick else _run(pick, request, t)}
+    detail = Part(t("detail.title"), [spec_facts(pick, request, t)])
+    left_out = list(other_parts(document, t, _ROOM._replace(alternatives=0)))
+    chart = price_chart(
+        pick, document["alternatives"], None, frame, lambda row: frame.same("/", gpu=row["gpu"])
+    )
     return values | {
         "headline": t("language.reaches", task=t(f"task.{request['task']}"), model=request["model"]),
-        "front": _front(document, frame),
-        "parts": [*steps_parts(document, t), *others],
-        "chart": price_chart(
-            pick, document["alternatives"], None, frame, lambda row: frame.same("/language", gpu=row["gpu"])
-        ),
-        "chart_follow": t("language.follow_gpu"),
+        "parts": [detail, *steps_parts(document, t), *_assumed(document, t), *left_out],
+        "alternatives": _alternatives(document, frame, lambda spec: frame.same("/", gpu=spec["gpu"]["name"])),
+        "charts": [*_front(document, frame), chart],
     }
 
 
@@ -144,9 +159,9 @@ def _shared(document: Record, target: float | None, frame: Frame) -> dict[str, A
         "problem": None,
         "pick": None,
         "parts": (),
+        "rejected": None,
         "percentiles": percentiles(confidence),
         "price_call": list(price_call_leaves(document, t)),
-        "decision": list(decision_leaves(document, t)),
     }
     if pick is None:
         relax = document["relax"][:MOST_RELAXATIONS]
@@ -160,8 +175,18 @@ def _shared(document: Record, target: float | None, frame: Frame) -> dict[str, A
         p10=lower_name(confidence),
         unit=view["unit"],
     )
-    href = _compare_href(document, frame)
-    return values | {"pick": view, "said": said, "exports": _export_links(frame), "compare_href": href}
+    facts, *others = brief_leaves(document, t, spelled(t))
+    return values | {
+        "pick": view,
+        "said": said,
+        "facts": facts,
+        "commands": [leaf.text for leaf in others if isinstance(leaf, Command)],
+        "notes": [leaf for leaf in others if isinstance(leaf, Paragraph)],
+        "warnings": document["warnings"],
+        "exports": _export_links(frame),
+        "compare_href": _compare_href(document, frame),
+        "what_if": None,
+    }
 
 
 def _headline(request: Record, t: Texts) -> str:
@@ -178,19 +203,14 @@ def _bound(spec: Record, t: Texts) -> dict[str, Any]:
     return {"bottleneck": stage_text(spec["bottleneck"], spec, t), "stages": stage_views(spec, t)}
 
 
-def _alternatives(document: Record, frame: Frame) -> Table | None:
-    """Each leads to the page that changes its vCPUs, RAM and disk."""
+def _alternatives(document: Record, frame: Frame, href: Callable[[Record], str]) -> Table | None:
+    """The others, each leading to a page of its own."""
     t, specs = frame.texts, document["alternatives"]
     if not specs:
         return None
     home, clouds = document["recommendation"]["region"], covers_clouds(document)
-    action = Column(
-        t("table.action"),
-        lambda _spec: t("nav.predict"),
-        link=lambda spec: frame.here("/predict", **words_of_spec(frame, spec_fields(spec))),
-        label=lambda spec: t("others.what_if", name=spec_name(spec)),
-    )
-    return Table([*alternative_columns(specs, t, home, clouds=clouds), action], specs)
+    name, *columns = alternative_columns(specs, t, home, clouds=clouds)
+    return Table([name._replace(link=href), *columns], specs)
 
 
 def _compare_href(document: Record, frame: Frame) -> str | None:
@@ -205,7 +225,7 @@ def _compare_href(document: Record, frame: Frame) -> str | None:
         types = list(dict.fromkeys(spec["instance_type"] for spec in alike))[:COMPARED]
         fields = CompareGeneration.fields
         words = {name: value for name, value in frame.words if name in fields and name != "disk"}
-        href = frame.here("/language/compare", **{**words, **location, "instance": ",".join(types)})
+        href = frame.here("/compare", **{**words, **location, "instance": ",".join(types)})
         return href if len(types) > 1 else None
     parts = [spec_fields(spec) for spec in alike[:COMPARED]]
     specs_text = ",".join(f"{part['instance']} {part['disk']} {part['batch_size']}" for part in parts)
@@ -264,19 +284,20 @@ def _span(name: str, text: str, span: Record, limit: float | None, t: Texts) -> 
     return {"name": name, "text": text, "bar": bar}
 
 
-def _front(document: Record, frame: Frame) -> dict[str, Any] | None:
+def _front(document: Record, frame: Frame) -> Iterator[dict[str, Any]]:
     """Latency against throughput, drawn and as a table; a place leads to the question with as many users."""
     front, t = document.get("serving", {}).get("front", ()), frame.texts
     if len(front) < 2:
-        return None
+        return
 
     def href(point: Record) -> str:
         users = max(1, round(point["concurrency"]))
-        return frame.same("/language", users=users, target_requests_per_s=None)
+        return frame.same("/", users=users, target_requests_per_s=None)
 
     picture = picture_of(lambda width: front_picture(front, document["recommendation"], t, width, href))
     table = front_table(front, document["request"], t)
-    return {"picture": picture, "note": picture["wide"].note, "table": table}
+    note = f"{picture['wide'].note} {t('language.follow_users')}"
+    yield {"title": t("lm.front"), "picture": picture, "note": note, "table": table}
 
 
 def _export_links(frame: Frame) -> list[dict[str, str]]:
@@ -294,32 +315,23 @@ def _export_links(frame: Frame) -> list[dict[str, str]]:
     ]
 
 
-NETWORK = QuestionPage(
+PAGE = QuestionPage(
     "find.html",
     "answer.html",
-    _network,
-    {"task": "inference", "model": "googlenet", "target_throughput": "500"},
+    _answer,
+    {"model": "resnet50", "target_throughput": "1000"},
     frozenset(("task", "model")),
-)
-LANGUAGE = QuestionPage(
-    "language.html",
-    "answer.html",
-    _language,
-    {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": "8"},
-    frozenset(("task", "model")),
-    usual=LANGUAGE_USUAL,
-    choices=language_choices,
 )
 router = APIRouter(include_in_schema=False)
-router.get("/language")(LANGUAGE.answer)
+router.get("/")(PAGE.answer)
 
 
-@router.get("/")
-async def find(request: Request) -> Response:
-    """The question and its answer; one about a language model has a page of its own."""
-    if request.query_params.get("task") in set(LanguageTask):
-        return RedirectResponse(f"/language?{request.url.query}")
-    return await NETWORK.answer(request)
+@router.get("/language")
+@router.get("/language/compare")
+async def language(request: Request) -> Response:
+    """Addresses of earlier versions: one field names networks and language models alike."""
+    query = request.url.query if "model" in request.query_params else f"model={_MODEL}&{request.url.query}"
+    return RedirectResponse(f"{request.url.path.removeprefix('/language') or '/'}?{query.rstrip('&')}")
 
 
 @router.get("/export")
@@ -330,7 +342,7 @@ async def export(request: Request) -> Response:
 
 def _export(request: Request) -> Response:
     frame = Frame(request)
-    words = dict(frame.words)
+    words = with_task(context_of(request), dict(frame.words))
     name = words.pop("format", "json")
     try:
         kind, question = format_named(name), question_of(RECOMMEND, words)

@@ -11,7 +11,6 @@ from advisor.render.blocks import Chart, Column, Look, Table, lower_rate, plain
 from advisor.render.charts import curves_picture, price_picture
 from advisor.render.facts import Drawn, drawn_rows, place_name, spec_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.paper import WIDTH
 from advisor.render.sentences import rate_columns
 from advisor.render.text import lower_name, upper_name
 from advisor.service.page.frame import Frame
@@ -175,10 +174,10 @@ def spec_fields(spec: Record) -> dict[str, object]:
 
 
 # Of a phone, and of half a card on a desk: letters stay as large as in a whole one.
-NARROW, HALF = 240.0, 300.0
+NARROW, HALF = 240.0, 330.0
 
 
-def picture_of(drawn: Callable[[float], Chart], wide: float = WIDTH) -> dict[str, Chart]:
+def picture_of(drawn: Callable[[float], Chart], wide: float = HALF) -> dict[str, Chart]:
     """The picture that `drawn` makes of a width in points, wide and narrow."""
     return {"wide": drawn(wide), "narrow": drawn(NARROW)}
 
@@ -213,7 +212,9 @@ def price_chart(
             lambda row: t("key.pick" if row["chosen"] else "key.front" if row["on_front"] else "key.other"),
         ),
     ]
-    return {"picture": picture, "table": Table(columns, rows, lambda row: row["chosen"])}
+    note = t("price.note", **percentiles(chosen["predicted"]["confidence"]))
+    table = Table(columns, rows, lambda row: row["chosen"])
+    return {"title": t("price.title"), "picture": picture, "note": note, "table": table}
 
 
 def disk_of(order: str) -> dict[str, str]:
@@ -241,4 +242,4 @@ def curve_picture(
         "measured": (),
         "answer": {"target_throughput": target, "spec": {**here, "unit": document["predicted"]["unit"]}},
     }
-    return picture_of(lambda width: curves_picture(section, t, width, href), HALF)
+    return picture_of(lambda width: curves_picture(section, t, width, href))

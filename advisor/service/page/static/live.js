@@ -32,6 +32,7 @@ export function liven(form) {
     region.removeAttribute("aria-busy");
     region.querySelector(":scope > .slow")?.remove();
     if (mine.signal.aborted) return;
+    if (isOther(form, html)) { location.assign(otherAddress(form)); return; }
     show(region, form, html);
     if (!form.hasAttribute("data-inner")) remember(form, query, told);
   };
@@ -80,6 +81,20 @@ async function answer(form, query, signal) {
   } catch (error) {
     return error.name === "AbortError" ? "" : template("server-away");
   }
+}
+
+// Networks and language models have other fields: a name of the other kind gets its own form.
+function isOther(form, html) {
+  const speaks = /data-speaks="(1?)"/.exec(html);
+  return speaks !== null && form.dataset.speaks !== undefined && speaks[1] !== form.dataset.speaks && !html.includes('class="problem"');
+}
+
+function otherAddress(form) {
+  const kept = new URLSearchParams();
+  for (const name of ["model", "instance", "cloud", "region"]) if (form.elements[name]?.value) kept.set(name, form.elements[name].value);
+  const lang = new URLSearchParams(location.search).get("lang");
+  if (lang) kept.set("lang", lang);
+  return `${form.getAttribute("action")}?${kept}`;
 }
 
 function template(id) {

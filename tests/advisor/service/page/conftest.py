@@ -6,6 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from advisor.service.app import create_app
+from advisor.service.page import question
 from advisor.service.settings import Settings
 
 # They never close, or need not.
@@ -47,6 +48,12 @@ class Page(HTMLParser):
 def client(context):
     with TestClient(create_app(Settings(), context), base_url="http://127.0.0.1") as test_client:
         yield test_client
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """A page that takes long is sent in parts, and its status tells nothing."""
+    monkeypatch.setattr(question, "_AT_ONCE_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
-"""`/`: an answer under every address, whole without a script. The page about language models: its form, its
-answer, and what is wrong with a question."""
+"""`/`: an answer under every address, whole without a script, about networks and language models alike."""
 
 from urllib.parse import urlencode
 
 import pytest
+
+from advisor.service.page import question
 
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 
@@ -166,7 +167,7 @@ ASKED = {
 
 
 def test_an_answer_has_its_facts_its_chart_and_its_files(service):
-    page = service.get("/language", params=ASKED)
+    page = service.get("/", params=ASKED)
     assert page.status_code == 200
     for said in (
         "TTFT (time to the first token)",
@@ -182,22 +183,55 @@ def test_an_answer_has_its_facts_its_chart_and_its_files(service):
 
 def test_fine_tuning_is_asked_in_the_same_form(service):
     words = {"task": "finetuning", "model": ASKED["model"], "tokens": "1e8", "allow_extrapolation": "true"}
-    page = service.get("/language", params=words)
+    page = service.get("/", params=words)
     assert page.status_code == 200
     assert "GiB activations" in page.text
 
 
 @pytest.mark.parametrize("wrong", [{"batch_size": "8"}, {"precision": "fp32"}, {"model": "none"}])
 def test_what_is_wrong_stands_where_the_answer_would_be(service, wrong):
-    page = service.get("/language", params={**ASKED, **wrong})
+    page = service.get("/", params={**ASKED, **wrong})
     assert page.status_code == 422
     assert 'role="alert"' in page.text
 
 
-def test_the_first_page_leads_questions_about_language_models_here(service):
-    moved = service.get("/", params=ASKED, follow_redirects=False)
+@pytest.mark.parametrize("path", ["", "/compare"])
+def test_addresses_of_earlier_versions_lead_here(service, path):
+    moved = service.get(f"/language{path}", params=ASKED, follow_redirects=False)
     assert moved.status_code in (302, 307)
-    assert moved.headers["location"] == f"/language?{urlencode(ASKED)}"
+    assert moved.headers["location"] == f"{path or '/'}?{urlencode(ASKED)}"
+
+
+@pytest.mark.parametrize(
+    ("words", "task"),
+    [
+        ("model=meta-llama/Llama-3.1-8B", "generation"),
+        ("model=Qwen/Qwen3-8B&task=training&precision=amp&target_throughput=500", "finetuning"),
+        ("model=resnet50&task=generation&users=8", "inference"),
+        ("model=gpt2", "inference"),
+        ("model=gpt2&task=generation&users=2&input_tokens=100&output_tokens=50", "generation"),
+    ],
+)
+def test_one_field_names_networks_and_language_models(page, words, task):
+    """What fits no name of its kind is left out: nobody has to change the task first."""
+    result = page(f"/?{words}")
+    (chosen,) = [entry["value"] for entry in result.all("input", name="task") if "checked" in entry]
+    assert chosen == task
+    assert result.all("h2", id="pick-title")
+
+
+def test_a_page_that_takes_long_begins_at_once(page, client, monkeypatch):
+    """Its form and a skeleton come first, and the answer is as it would have been."""
+    whole = page(QUESTION)
+    monkeypatch.setattr(question, "_AT_ONCE_SECONDS", 0.0)
+    streamed = page(QUESTION)
+    assert streamed.all("div", **{"class": "skeleton card"})
+    assert not whole.all("div", **{"class": "skeleton card"})
+    assert [entry["id"] for entry in streamed.all("h3") if "id" in entry] == [
+        entry["id"] for entry in whole.all("h3") if "id" in entry
+    ]
+    late = page("/?task=inference&model=googlenet&target_throughput=abc")
+    assert "must be a number above 0" in late.text
 
 
 BESIDE = "model=meta-llama/Llama-3.1-8B&users=8&instance=g6.xlarge&instance=g5.xlarge"
@@ -205,7 +239,7 @@ BESIDE = "model=meta-llama/Llama-3.1-8B&users=8&instance=g6.xlarge&instance=g5.x
 
 def test_instances_stand_side_by_side_as_the_api_compares_them(page, client):
     """Price, rate and times of each; of the two, the faster one is best in every time."""
-    result = page(f"/language/compare?{BESIDE}&instance=g6e.xlarge")
+    result = page(f"/compare?{BESIDE}&instance=g6e.xlarge")
     rows = client.get(f"/v1/compare?task=generation&{BESIDE}&instance=g6e.xlarge").json()["rows"]
     assert len(result.all("th", scope="col")) == len(rows) == 3
     for row in rows:
@@ -215,8 +249,8 @@ def test_instances_stand_side_by_side_as_the_api_compares_them(page, client):
 
 
 def test_an_answer_leads_to_its_types_side_by_side(page):
-    result = page(f"/language?{urlencode(ASKED)}")
-    (href,) = [link["href"] for link in result.all("a") if "/language/compare" in link["href"]]
+    result = page(f"/?{urlencode(ASKED)}")
+    (href,) = [link["href"] for link in result.all("a") if "/compare?" in link["href"]]
     assert len(page(href).all("th", scope="col")) >= 2
 
 
@@ -229,5 +263,5 @@ def test_an_answer_leads_to_its_types_side_by_side(page):
     ],
 )
 def test_what_cannot_be_compared_is_told_at_its_field(page, words, field):
-    result = page(f"/language/compare?model=meta-llama/Llama-3.1-8B&{words}", status=422)
+    result = page(f"/compare?model=meta-llama/Llama-3.1-8B&{words}", status=422)
     assert result.all("input", name=field)[0]["aria-invalid"] == "true"

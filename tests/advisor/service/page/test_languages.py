@@ -124,7 +124,7 @@ def test_a_first_visit_is_light(client):
     assert size <= MOST_KIB * 1024
 
 
-@pytest.mark.parametrize("address", ["/", "/language", "/predict", "/compare"])
+@pytest.mark.parametrize("address", ["/", "/catalog", "/predict", "/compare"])
 def test_nothing_holds_up_the_first_paint(page, address):
     """No style sheet is another request, and scripts wait for the page."""
     result = page(address)

@@ -1,10 +1,11 @@
-"""What if, compare, measurements, sweeps and the login as HTML."""
+"""What if, compare, the catalogue, measurements, sweeps and the login as HTML."""
 
 from contextlib import closing
 
 import pytest
 
 from advisor.domain import Status
+from advisor.service.page.catalog import POPULAR
 from advisor.service.page.frame import static_path
 from advisor.service.page.measurements import asked_text
 from advisor.store.measurements import open_store
@@ -96,6 +97,28 @@ def test_specs_that_cannot_be_compared_are_told_at_their_field(page, words, text
     result = page(f"{SPECS}&{words}", status=422)
     assert text in result.text
     assert result.all("input", name="spec")[0]["aria-invalid"] == "true"
+
+
+def test_the_catalogue_leads_to_a_type_and_to_what_it_does(page, client):
+    """Prices are the API's; a popular network leads to its prediction."""
+    listed = page("/catalog?cloud=aws&region=us-east-1&market=on-demand&gpu=A10G")
+    (href,) = [link["href"] for link in listed.all("a") if link["href"].startswith("/catalog/g5.xlarge")]
+    shown = page(href)
+    prices = client.get("/v1/catalog/g5.xlarge").json()["prices"]
+    assert len(prices) > 10
+    assert all(region in shown.text for region in prices)
+    rates = [link["href"] for link in shown.all("a") if "/predict?" in link["href"]]
+    assert len({link.partition("model=")[2].partition("&")[0] for link in rates}) == len(POPULAR)
+    assert page(rates[0]).all("h2", id="now-title")
+
+
+@pytest.mark.parametrize("path", ["/catalog/m5.large", "/catalog/gpus", "/catalog?cloud=any&gpu=L4"])
+def test_the_catalogue_tells_of_all_that_is_sold(page, path):
+    assert len(page(path).all("tr")) > 5
+
+
+def test_an_unknown_type_is_told(page):
+    assert "g5.xlarge" in page("/catalog/g5.xlarg", status=422).text
 
 
 def test_a_sweep_that_is_wrong_keeps_its_form(client):

@@ -98,7 +98,7 @@ def test_compare_follows_what_is_named(visit):
 def test_a_network_is_found_and_chosen_by_keyboard(visit):
     """What is typed is a search: no answer is asked for until a name is chosen."""
     page = visit("/?task=inference&model=googlenet&target_throughput=500")
-    field = page.get_by_role("combobox", name="Network")
+    field = page.get_by_role("combobox", name="What do you want to run?")
     field.fill("resnet 101")
     options = page.get_by_role("listbox").get_by_role("option")
     expect(options.first).to_have_text("resnet101")
@@ -139,15 +139,15 @@ def test_of_several_names_the_last_one_is_found(visit):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_an_open_list_passes_axe(visit, assert_accessible, scheme):
-    page = visit("/language", color_scheme=scheme)
-    field = page.get_by_role("combobox", name="Network")
+    page = visit("/?task=generation&model=Qwen/Qwen3-8B", color_scheme=scheme)
+    field = page.get_by_role("combobox", name="What do you want to run?")
     field.fill("qwen")
     expect(page.get_by_role("listbox").get_by_role("option").first).to_be_visible()
     field.press("ArrowDown")
     assert_accessible(page)
 
 
-GENERATION = "/language?task=generation&model=meta-llama/Llama-3.1-8B&users=8"
+GENERATION = "/?task=generation&model=meta-llama/Llama-3.1-8B&users=8"
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 
 
@@ -197,7 +197,7 @@ def test_the_task_decides_which_fields_are_sent(visit):
 
 def test_specs_of_an_answer_stand_side_by_side(visit):
     page = visit(QUESTION)
-    page.get_by_text("Compare the first of them").click()
+    page.get_by_text("Compare side by side").click()
     expect(page.locator(".specs thead th")).to_have_count(3)
     assert page.locator(".specs .best").count() >= 2
     page.fill("#spec", "g5.xlarge gp3:500GiB, g5.xlarge io2:500GiB:9000iops")

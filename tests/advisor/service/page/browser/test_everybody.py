@@ -8,9 +8,9 @@ from playwright.sync_api import expect
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 SPECS = "/compare?task=inference&model=googlenet&spec=g5.xlarge gp3:500GiB,g6.xlarge local"
-GENERATION = "/language?task=generation&model=meta-llama/Llama-3.1-8B&users=8&max_ttft_ms=2000"
-TUNING = "/language?task=finetuning&model=meta-llama/Llama-3.1-8B&tokens=1e8"
-BESIDE = "/language/compare?model=meta-llama/Llama-3.1-8B&users=8&instance=g6.xlarge,g5.xlarge"
+GENERATION = "/?task=generation&model=meta-llama/Llama-3.1-8B&users=8&max_ttft_ms=2000"
+TUNING = "/?task=finetuning&model=meta-llama/Llama-3.1-8B&tokens=1e8"
+BESIDE = "/compare?model=meta-llama/Llama-3.1-8B&users=8&instance=g6.xlarge,g5.xlarge"
 PAGES = (
     QUESTION,
     "/predict?task=training&model=resnet50&instance=g5.xlarge&vcpus=8",
@@ -22,10 +22,13 @@ PAGES = (
     "/measurements",
     "/sweeps",
     "/login",
+    "/catalog",
+    "/catalog/gpus",
+    "/catalog/g5.xlarge",
 )
 REFUSED = "/?task=inference&model=googlenet&target_throughput=abc"
 NONE = "/?task=inference&model=googlenet&target_throughput=90000&gpu=T4"
-NONE_SERVES = "/language?task=generation&model=meta-llama/Llama-3.1-8B&users=8&max_price=0.1"
+NONE_SERVES = "/?task=generation&model=meta-llama/Llama-3.1-8B&users=8&max_price=0.1"
 
 
 def test_by_keyboard_alone(visit):
@@ -50,10 +53,25 @@ def test_by_keyboard_alone(visit):
     assert not page.evaluate("document.activeElement.closest('.marks')")
 
 
-@pytest.mark.parametrize("address", [*PAGES, REFUSED, NONE, NONE_SERVES])
-def test_nothing_is_wider_than_a_phone(visit, address):
+TRAINING = "/?task=training&model=resnet50&target_throughput=500"
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+@pytest.mark.parametrize("address", [*PAGES, REFUSED, NONE, NONE_SERVES, TRAINING])
+def test_nothing_is_wider_than_its_window(visit, address, width):
+    page = visit(address, viewport={"width": width, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("address", [QUESTION, GENERATION, TRAINING])
+def test_an_answer_is_in_sight(visit, address):
+    """On a phone name and price stand above the fold; on a desk a usual answer is two or three screens."""
     page = visit(address, **PHONE)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    for told in (".pick-name", ".price strong"):
+        box = page.locator(told).bounding_box()
+        assert box["y"] + box["height"] <= 740
+    page = visit(address, viewport={"width": 1280, "height": 900})
+    assert page.evaluate("document.documentElement.scrollHeight") <= 2500
 
 
 def test_the_dark_is_kept(visit):
