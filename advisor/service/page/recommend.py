@@ -22,7 +22,7 @@ from advisor.render.charts import front_picture
 from advisor.render.export import COMPOSE
 from advisor.render.export import FORMATS as EXPORTS
 from advisor.render.export.serving import FORMATS as SERVING_EXPORTS
-from advisor.render.facts import covers_clouds
+from advisor.render.facts import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.records import candidate_block
 from advisor.render.sentences import (
