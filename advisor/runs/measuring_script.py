@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import math
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from advisor.runs.processes import how_it_ended
 from advisor.sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
 from advisor.sweeps.machine.environment import local_cpu
 from advisor.sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.machine.processes import end_group
 from advisor.sweeps.measure.document import (
     FEWEST_STEPS,
     RecordedSteps,
@@ -220,19 +220,7 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator
     try:
         yield process
     finally:
-        # Politely first: what it made elsewhere it may still tidy up.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        try:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_SECONDS_TO_END)
-        finally:
-            # Also children that did not listen. With a limit: a Ctrl-C that meets `poll` between its
-            # taking a lock and its `try` leaves the lock taken, and `wait()` would stand for ever.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_SECONDS_TO_END)
+        end_group(process, _SECONDS_TO_END)
 
 
 def _environment(path: Path, minutes: float, profile: bool) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -25,6 +26,22 @@ def end_with_parent(number: int = signal.SIGKILL, parent: int | None = None) -> 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
     if parent is not None and os.getppid() != parent:
         os._exit(128 + number)
+
+
+def end_group(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """End a session of its own in order, then, after so many seconds, whatever did not listen."""
+    try:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+    finally:
+        # With a limit: a signal that meets `poll` between its taking a lock and its `try` leaves the lock
+        # taken, and `wait()` would stand for ever.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
 
 
 def is_running(pid: int, start_time: str) -> bool:

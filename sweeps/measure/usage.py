@@ -175,13 +175,15 @@ def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None)
         return float(getattr(steady[-1].total, name) - getattr(steady[0].total, name)) / seconds
 
     own = rate("cpu_seconds")
+    states = [state for sample in steady for state in sample.gpus]
     gpus = [
         {
             "uuid": uuid,
-            "utilization_percent": statistics.fmean(state["utilization_percent"] or 0 for state in states),
-            "memory_mib": max(state["own_memory_mib"] for state in states),
+            "utilization_percent": statistics.fmean(own["utilization_percent"] or 0 for own in each),
+            "memory_mib": max(own["own_memory_mib"] for own in each),
         }
-        for uuid, states in _by_gpu(steady).items()
+        for uuid in dict.fromkeys(state["uuid"] for state in states)
+        if (each := [state for state in states if state["uuid"] == uuid])
     ]
     usage: dict[str, Any] = {
         "seconds": round(seconds, 1),
@@ -243,11 +245,3 @@ def _steady_from(rates: Sequence[float]) -> int | None:
         if abs(early - late) <= _EVEN_WITHIN * max(early, late, 0.1):
             return first
     return None
-
-
-def _by_gpu(samples: Sequence[Sample]) -> dict[str, list[Facts]]:
-    states: dict[str, list[Facts]] = {}
-    for sample in samples:
-        for state in sample.gpus:
-            states.setdefault(state["uuid"], []).append(state)
-    return states

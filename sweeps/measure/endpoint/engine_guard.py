@@ -13,10 +13,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from advisor.sweeps.machine.processes import end_group
 from advisor.sweeps.trial.orphan import orphan_processes
 from advisor.sweeps.trial.orphan_removal import owner_is_me, remove
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
@@ -37,7 +37,8 @@ def main(command: Sequence[str]) -> int:
             if select.select([0], [], [], _LOOK_EVERY_SECONDS)[0] and not os.read(0, 1 << 10):
                 break  # the parent has gone
     finally:
-        _end(process)
+        end_group(process, _SECONDS_TO_END)  # then children in other groups
+        remove(orphan for orphan in orphan_processes() if owner_is_me(orphan.owner))
     return process.returncode
 
 
@@ -47,20 +48,6 @@ def _environment() -> dict[str, str]:
     own = os.pathsep.join(path for path in paths if path and path != _ROOT)
     environment = dict(os.environ) | {OWNER_VARIABLE: str(own_tag()), "PYTHONPATH": own}
     return environment if own else {k: v for k, v in environment.items() if k != "PYTHONPATH"}
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """In order first; then whatever is left of its group, and of children in other groups."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_SECONDS_TO_END)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    # With a limit: a SIGTERM that meets `poll` may leave its lock taken.
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_SECONDS_TO_END)
-    remove(orphan for orphan in orphan_processes() if owner_is_me(orphan.owner))
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:

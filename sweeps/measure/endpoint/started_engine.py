@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import math
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from msgspec import Struct
 
 from advisor.errors import MeasuringError, one_line
 from advisor.messages import Message
+from advisor.sweeps.machine.processes import end_group
 from advisor.sweeps.measure.endpoint.engine_commands import HOST
 from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
@@ -201,8 +201,4 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(_SECONDS_TO_END)
     except subprocess.TimeoutExpired:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        # With a limit: a Ctrl-C that meets `poll` may leave its lock taken.
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_SECONDS_TO_END)
+        end_group(process, 1.0)
