@@ -17,5 +17,5 @@ def cards_meant(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
         names = [card for name in wanted.names for card in sheet_names(name, catalog.cards)]
     meant = [name for name in dict.fromkeys(names) if wanted.allows(catalog.gpus[name])]
     if not meant:
-        raise wrong("gpu", "no GPU is like what {field} asks for", hint="ask for less")
+        raise wrong("gpu", "no GPU matches {field}", hint="ask for less")
     return [catalog.cards[name] for name in meant]

@@ -137,7 +137,7 @@ def gpus_named(
     chosen = [sheet for name in names for sheet in sheet_names(name, catalog.cards)] or list(rented)
     fitting = [(name, known[name]) for name in chosen if allows(catalog.gpus[name])]
     if not fitting:
-        raise wrong("gpu", "no GPU is like what {field} asks for", hint="ask for less")
+        raise wrong("gpu", "no GPU matches {field}", hint="ask for less")
     return sorted(set(fitting), key=lambda gpu: (gpu[1], gpu[0]))
 
 

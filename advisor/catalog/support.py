@@ -74,7 +74,7 @@ def _check_host(instance: InstanceType) -> Rejection | None:
         )
     if instance.burstable:
         return Rejection(
-            "facts_missing", Message("burstable, and the share of its vCPUs it may use for ever is unknown")
+            "facts_missing", Message("burstable, and its sustained share of the vCPUs is unknown")
         )
     if instance.ebs_baseline_mib_per_second is None and instance.cloud == "aws":
         return Rejection("facts_missing", Message("its own limit to network disks is unknown"))

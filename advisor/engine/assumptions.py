@@ -338,8 +338,8 @@ def burst_warnings(disk: Disk, prediction: Prediction) -> list[Message]:
         return []
     return [
         Message(
-            "a short test would read faster than what lasts: {burst:.3g} MiB/s and "
-            "{burst_iops:,.0f} IOPS for about {hours:hours} (lent by {causes}), then "
+            "the disk bursts, so a short test misleads: {burst:.3g} MiB/s and "
+            "{burst_iops:,.0f} IOPS for about {hours:hours} (burst of {causes}), then "
             "{rate:.3g} MiB/s and {iops:,.0f} IOPS",
             burst=burst.read_mib_per_second,
             burst_iops=burst.read_iops,

@@ -63,9 +63,9 @@ class SlowCpus(Struct, frozen=True):
 
     def record(self, index: int) -> Rejected:
         """A type as rejected, by its index."""
-        wanted = format_target(self.wanted)
+        wanted = f"{format_target(self.wanted)}/s"
         if self.instances > 1:
-            wanted = f"{format_rate(self.wanted / self.instances)} each"
+            wanted = f"{format_rate(self.wanted / self.instances)}/s each"
         cpu = self.cpus.types[index]
         detail = _cpu_bound(cpu.cores, float(self.cpus.most[index]), wanted)
         return Rejected(cpu.cloud, cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)
@@ -85,13 +85,13 @@ class SlowCpus(Struct, frozen=True):
 def _cpu_bound(cores: float, rate: float, wanted: str) -> Message:
     if cores == 1:
         return Message(
-            "its core computes at most {rate:rate}/s (median), below {wanted}/s",
+            "its core computes at most {rate:rate}/s (median), below {wanted}",
             code="cpu_bound",
             rate=rate,
             wanted=wanted,
         )
     return Message(
-        "its {cores:g} cores compute at most {rate:rate}/s (median), below {wanted}/s",
+        "its {cores:g} cores compute at most {rate:rate}/s (median), below {wanted}",
         code="cpu_bound",
         cores=cores,
         rate=rate,

@@ -79,7 +79,7 @@ def _none_of(answer: Judged[Any, Any], where: Message) -> Message:
     """Where nothing even runs, why."""
     reasons = answer.rejected_by_reason
     if not reasons:
-        return Message("no type of {where} is like what is asked for", where=where)
+        return Message("no type of {where} matches the question", where=where)
     if len(answer.rejected) == 1:
         return Message(
             "the only type of {where} does not do this: {reasons}",

@@ -99,8 +99,8 @@ class NetworkQuestion(SpecQuestion):
     splits: ClassVar[bool] = False  # whether several instances may share the work unasked
 
     network: str = _workload(
-        "The network, which says what a sample is, also of preprocessing: a name from `advisor "
-        "networks`, or your own file.py:build.",
+        "The network: a name from `advisor networks`, or your own file.py:build. Preprocessing needs it, "
+        "too: it says what a sample is.",
         Network(),
         name="model",
     )
@@ -371,7 +371,7 @@ class Recommend(NetworkQuestion):
             if limits[field] is not None:
                 raise wrong(
                     field,
-                    "{field} is of a run",
+                    "{field} limits a run",
                     hint=Message(
                         "say how long it is with {epochs} or {samples}",
                         epochs=FieldName("epochs"),

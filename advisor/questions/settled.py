@@ -363,7 +363,7 @@ def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[Netwo
             raise
         known = error.hint or "see `advisor networks`"
         own = Message(
-            "for a network of your own give {anchor} FILE that was measured, or {model} file.py:build",
+            "for your own network use {model} file.py:build, or {anchor} FILE of `advisor measure`",
             anchor=FieldName("anchor"),
             model=FieldName("model"),
         )

@@ -48,7 +48,7 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
     if answer.level < 2:
         return None
     return Message(
-        "the costs of {count} specs cannot be told apart: of these it has the lowest price per hour",
+        "{count} specs cost the same within the error; this one has the lowest price per hour",
         count=answer.level,
     )
 
@@ -87,10 +87,10 @@ def _unsure_message(
         )
     about |= {"safe": spec_name(safe.spec, request), "usd": safe.spec.total_usd_per_hour}
     if trial is None:
-        return Message("{percent:.0f} % sure; to be safe: {safe} at {usd:usd}/h", **about)
+        return Message("{percent:.0f} % sure; safe instead: {safe} at {usd:usd}/h", **about)
     return Message(
-        "{percent:.0f} % sure; a trial of {minutes:g} minutes ({trial:usd}) settles it; to be safe without "
-        "one: {safe} at {usd:usd}/h",
+        "{percent:.0f} % sure; a trial of {minutes:g} minutes ({trial:usd}) settles it; safe without a "
+        "trial: {safe} at {usd:usd}/h",
         **about,
     )
 

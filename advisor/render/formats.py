@@ -130,7 +130,7 @@ def format_of_file(name: str) -> str:
     if stem and extension.lower() in REPORT_FORMATS:
         return extension.lower()
     raise UsageError(
-        "--out {name}: its end names no format",
+        "--out {name} does not end in a known format",
         name=name,
         hint=Message("name --format, or end it in {ends}", ends=[f".{end}" for end in REPORT_FORMATS]),
     )

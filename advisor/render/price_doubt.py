@@ -76,17 +76,17 @@ def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
     is_published = chosen["kind"] == LIST
     if listed is None or listed == chosen:
         none = Message("{lies}.", lies=lies)
-        return none if is_published else Message("{lies}; no listed price answers this.", lies=lies)
+        return none if is_published else Message("{lies}; no offer with a list price meets this.", lies=lies)
     named = Message(
         "{name} at {usd:usd}{per}", name=_named(listed, clouds), usd=listed["cost"]["median"], per=per
     )
     if listed["market"] != chosen["market"]:
         named = Message("{spec} ({market})", spec=named, market=_MARKETS[listed["market"]])
     if is_published:
-        return Message("{lies}; cheapest of a recent list: {named}.", lies=lies, named=named)
+        return Message("{lies}; the cheapest at a recent list price is {named}.", lies=lies, named=named)
     if listed["unlisted"]["instance"]:
-        return Message("{lies}; cheapest of an old list: {named}.", lies=lies, named=named)
-    return Message("{lies}; cheapest listed: {named}.", lies=lies, named=named)
+        return Message("{lies}; the cheapest at an old list price is {named}.", lies=lies, named=named)
+    return Message("{lies}; the cheapest at a list price is {named}.", lies=lies, named=named)
 
 
 def _cheaper_sentence(call: Record, *, clouds: bool) -> Message | None:

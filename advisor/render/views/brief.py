@@ -52,7 +52,7 @@ def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
     *leaves, (_, trust) = brief_blocks(asked, document, report_texts("en"))
     assert isinstance(trust, Paragraph)
     blocks = [(rank, block_lines([leaf])) for rank, leaf in leaves]
-    last = textwrap.wrap(f"{trust.text} --explain tells the rest.", WIDTH)
+    last = textwrap.wrap(f"{trust.text} --explain has the rest.", WIDTH)
     for least in range(_NEEDED + 1):
         lines = [*head, *(line for rank, some in blocks if rank >= least for line in some), *last]
         if len(lines) <= LINES:
@@ -119,11 +119,10 @@ def _rate(spec: Record, t: Texts) -> str:
     run, serving, cost = spec.get("run"), spec.get("serving"), spec.get("cost")
     if run:
         p90, usd = upper_name(confidence), run["usd"]
-        spans = [
-            _span(run["hours"], format_hours, p90, t),
-            *([_span(usd, format_usd, p90, t)] if usd else []),
-        ]
-        return t.listed([*spans, rate])
+        hours = _span(run["hours"], format_hours, p90, t)
+        if usd is None:
+            return t("brief.run_hours", rate=rate, hours=hours)
+        return t("brief.run", rate=rate, hours=hours, usd=_span(usd, format_usd, p90, t))
     if serving:
         times = serving["rates"]
         latency = [f"TTFT {seconds_text(times['ttft_seconds']['median'])}"]
