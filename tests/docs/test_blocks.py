@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from advisor.cli.main import cli, run
+from benchmarks import readme
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -76,6 +77,16 @@ def test_every_block_in_a_language_is_of_that_language(page):
             compile(block["text"], str(page), "exec")
         elif block["language"] in readers:
             readers[block["language"]](block["text"])
+
+
+@pytest.mark.slow
+def test_pages_show_what_their_commands_print():
+    """`python -m benchmarks.readme` makes them again."""
+    answer = readme.answer()
+    for page in readme.PAGES:
+        assert page.read_text() == readme.with_answer(page.read_text(), answer)
+    for page in readme.MARKED:
+        assert page.read_text() == readme.with_printed(page.read_text())
 
 
 @pytest.mark.slow

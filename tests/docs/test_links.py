@@ -8,7 +8,9 @@ import pytest
 
 from advisor.api import functions
 from advisor.api.calling import fields_of
+from advisor.catalog import load_catalog
 from advisor.models.language.configs import bundled_language_models
+from advisor.models.performance.networks import bundled_networks
 from advisor.questions.question import kinds_of
 from benchmarks.truth import trust
 from docs.site.__main__ import main, pages, settings
@@ -98,15 +100,28 @@ def test_chinese_text_has_chinese_punctuation():
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        ("README.md", "{} checkpoints by name"),
-        ("README.zh-CN.md", "按名称 {} 个检查点"),
-        ("docs/how-to/language.md", "{} checkpoints are known by name"),
-        ("docs/internals/language.md", "The table has {} models"),
+        ("README.md", "{checkpoints} checkpoints by name"),
+        ("README.zh-CN.md", "按名称 {checkpoints} 个检查点"),
+        ("CHANGELOG.md", "{checkpoints} checkpoints by name"),
+        ("CHANGELOG.md", "{networks:,} networks"),
+        ("docs/how-to/language.md", "{checkpoints} checkpoints are known by name"),
+        ("docs/internals/language.md", "The table has {checkpoints} models"),
+        ("docs/reference/networks.md", "{networks:,} networks at {inputs:,} inputs"),
+        ("docs/reference/prices.md", "AWS, {aws} regions"),
+        ("docs/reference/prices.md", "GCP, {gcp} regions"),
+        ("docs/reference/prices.md", "Azure, {azure} regions"),
     ],
 )
-def test_a_page_counts_the_language_models_that_are_known(page, words):
-    known = len(bundled_language_models().names())
-    assert words.format(known) in (ROOT / page).read_text()
+def test_a_page_counts_what_is_known(page, words):
+    catalog = load_catalog()
+    table = ROOT / "advisor/data/performance/networks.csv"
+    known = {
+        "checkpoints": len(bundled_language_models().names()),
+        "networks": len(bundled_networks().names),
+        "inputs": len(table.read_text().splitlines()) - 1,
+        **{cloud: len(catalog.regions(cloud)) for cloud in ("aws", "gcp", "azure")},
+    }
+    assert words.format(**known) in (ROOT / page).read_text()
 
 
 # The page on trust shows the figures of what ships.

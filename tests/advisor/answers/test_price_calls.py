@@ -82,7 +82,7 @@ def check(response):
         assert f": {call.listed.spec.name} of {call.listed.spec.offer.instance.cloud} at $" in first
     else:
         is_published = chosen.spec.offer.price.kind == LIST
-        assert ("no listed price answers this" in first) is not is_published
+        assert ("no offer with a list price meets this" in first) is not is_published
     return rests
 
 
