@@ -11,16 +11,14 @@ from click.shell_completion import get_completion_class
 from advisor.cli.questions import Name
 from advisor.errors import UsageError
 
-# Where each shell looks, or is told to look by a line in its settings.
-_FOLDER = "~/.local/share/instance-sizing-advisor"
+# Fish finds its file; the others need a line in their settings, and zsh also compinit before it.
 _FILES = {
-    "bash": f"{_FOLDER}/completion.bash",
-    "zsh": f"{_FOLDER}/completion.zsh",
+    "bash": "~/.local/share/instance-sizing-advisor/completion.bash",
+    "zsh": "~/.local/share/instance-sizing-advisor/completion.zsh",
     "fish": "~/.config/fish/completions/advisor.fish",
 }
-_SETTINGS = {"bash": "~/.bashrc", "zsh": "~/.zshrc"}
-# zsh completes only after compinit, which a bare .zshrc does not call.
-_BEFORE = {"zsh": "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }; "}
+_COMPINIT = "(( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit; }}; "
+_LINES = {"bash": ". {}", "zsh": f"{_COMPINIT}. {{}}"}
 
 
 @click.group()
@@ -36,24 +34,17 @@ def install(shell: str | None) -> None:
     It writes one file; for bash and zsh it also adds one line to ~/.bashrc or ~/.zshrc.
     """
     shell = shell or Path(os.environ.get("SHELL", "")).name
-    if shell not in _FILES:
-        raise UsageError("your shell is not known here", field="shell", hint="name bash, zsh or fish")
     script = get_completion_class(shell)
-    assert script is not None
-    file = Path(_FILES[shell]).expanduser()
+    if shell not in _FILES or script is None:
+        raise UsageError("your shell is not known here", field="shell", hint="name bash, zsh or fish")
+    file, settings = Path(_FILES[shell]).expanduser(), Path(f"~/.{shell}rc").expanduser()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(script(click.Group("advisor"), {}, "advisor", "_ADVISOR_COMPLETE").source())
     click.echo(f"wrote {file}", err=True)
-    if settings := _SETTINGS.get(shell):
-        _add_line(Path(settings).expanduser(), f'{_BEFORE.get(shell, "")}. "{file}"')
+    line = _LINES.get(shell, "").format(f"'{file}'")
+    before = settings.read_text(errors="surrogateescape") if line and settings.exists() else ""
+    if line not in before.splitlines() and line:
+        with settings.open("a") as stream:
+            stream.write(f"\n{line}\n" if before and not before.endswith("\n") else f"{line}\n")
+        click.echo(f"added to {settings}: {line}", err=True)
     click.echo("Open a new shell, then type `advisor rec` and press Tab.", err=True)
-
-
-def _add_line(settings: Path, line: str) -> None:
-    """At the end of the shell's settings, once."""
-    before = settings.read_text(errors="surrogateescape") if settings.exists() else ""
-    if line in before.splitlines():
-        return
-    with settings.open("a") as stream:
-        stream.write(f"{'' if before.endswith(chr(10)) or not before else chr(10)}{line}\n")
-    click.echo(f"added to {settings}: {line}", err=True)
