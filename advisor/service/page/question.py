@@ -248,11 +248,10 @@ def workload_fields(frame: Frame) -> dict[str, str]:
     return {name: words[name] for name in _OF_WORKLOAD if name in words and name != "batch_size"}
 
 
-USUAL = {"cloud": "aws", "market": "on-demand"}
-# Fields that everybody sees; the others are in the disclosure, which is open if one is filled in.
+USUAL = {"market": "on-demand", "precision": AUTO}
+# Fields that everybody sees; the others are in the disclosure.
 ALWAYS_SHOWN = {
-    *USUAL,
-    "precision",
+    "cloud",
     "task",
     "model",
     "instance",
@@ -302,7 +301,7 @@ class QuestionPage(Struct, frozen=True):
         values, status = await task
         if frame.is_part:
             return await to_thread.run_sync(partial(frame.page, self.part, status=status, **values))
-        form = self._form(frame, context, words)
+        form = self._form(frame, context, words, values.get("wrong", ()))
         return await to_thread.run_sync(partial(frame.page, self.template, status=status, **values | form))
 
     def _words(self, context: Context, frame: Frame) -> dict[str, str]:
@@ -325,11 +324,17 @@ class QuestionPage(Struct, frozen=True):
             values, status = trouble_view(error, frame)
         return values | {"example": frame.is_example, "speaks": speaks(words)}, status
 
-    def _form(self, frame: Frame, context: Context, words: Mapping[str, str]) -> dict[str, Any]:
-        shown = {**USUAL, **({} if speaks(words) else {"precision": AUTO}), **words}
-        more = bool(shown.keys() - ALWAYS_SHOWN) or shown["market"] != USUAL["market"]
-        more = more or shown.get("precision", AUTO) != AUTO
-        return {"words": shown, "more_open": more, "choices": choices_of(context, shown, frame.texts)}
+    def _form(
+        self, frame: Frame, context: Context, words: Mapping[str, str], wrong: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """Values of the form. Its disclosure says how many fields it has filled in, and is open where one of
+        them is wrong: on a phone an answer below it would be out of sight."""
+        shown = {"cloud": "aws", **USUAL, **words}
+        if speaks(words) and "precision" not in words:
+            del shown["precision"]  # left open, as all fields of a language model
+        hidden = {name for name in shown.keys() - ALWAYS_SHOWN if shown[name] != USUAL.get(name)}
+        more = {"more_open": not hidden.isdisjoint(wrong), "more_set": len(hidden)}
+        return {"words": shown, "choices": choices_of(context, shown, frame.texts), **more}
 
     def _frame(self, frame: Frame, context: Context, words: Mapping[str, str]) -> tuple[str, str]:
         """The page before and behind its answer."""

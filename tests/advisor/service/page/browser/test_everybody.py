@@ -39,6 +39,8 @@ def test_by_keyboard_alone(visit):
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("#main$"))
     page.keyboard.press("Tab")
+    expect(page.locator("#model")).to_be_focused()
+    page.keyboard.press("Tab")
     page.keyboard.press("ArrowLeft")
     expect(page.locator(".eyebrow")).to_contain_text("Training")
     picture = page.locator(".picture.wide-only").first
