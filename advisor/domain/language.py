@@ -120,6 +120,19 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
     notes: tuple[Text, ...] = ()
     probability: float | None = None
     withheld: Withheld | None = None
+    api_usd_per_million_tokens: float | None = None
+
+    @property
+    def tokens_per_day_of_api(self) -> float | None:
+        """Tokens a day, in and out together, from which on the spec costs less than the API."""
+        each = self.api_usd_per_million_tokens
+        return None if each is None else 24 * self.spec.total_usd_per_hour / each * MILLION
+
+    @property
+    def most_tokens_per_day(self) -> float:
+        """What the spec serves a day at the most, in and out together, at the median."""
+        requests = self.most.requests_per_second.median
+        return 86400 * requests * (self.input_tokens + self.output_tokens)
 
     @property
     def sure_share(self) -> float:

@@ -17,7 +17,7 @@ from advisor.domain.generation import KvPrecision, LanguageTask, LlmEngine, LlmM
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import bundled_networks
-from advisor.questions.fields import Choice, File, Files, KnownOrPath, Names, Text, wrong
+from advisor.questions.fields import Choice, File, Files, KnownOrPath, Names, Parsed, Text, wrong
 from advisor.questions.numbers import RATE, FromZero, Latency, Number, Share, TimeLimit
 from advisor.questions.question import ask
 from advisor.questions.spec import (
@@ -58,6 +58,7 @@ _OF_LOAD = (
         "required_confidence",
     ),
     *("target_requests_per_second", "users", "burstiness", "think_seconds"),
+    "api_usd_per_million",
 )
 _OF_TUNING = (*_OF_MODEL, "method", "sequence", "micro_batch")
 _OF_TUNING_RUN = (*_OF_TUNING, "tokens", "start_minutes", "required_confidence")
@@ -112,6 +113,22 @@ def _no_split(text: str, field: str) -> UsageError:
 
 def _is_auto(texts: Any) -> bool:
     return [text.strip().lower() for text in texts] == [AUTO]
+
+
+def _api_price(text: str) -> str:
+    """Two prices in USD, of a million tokens in and out."""
+    prices = text.split(",")
+    if len(prices) != 2:
+        raise wrong(
+            "api_usd_per_million",
+            "{field} takes two prices, IN,OUT (as 0.15,0.6), not '{text}'",
+            text=text[:60],
+        )
+    least, price = FromZero(), Number()
+    return ",".join(
+        f"{kind.from_text(each.strip(), 'api_usd_per_million'):.12g}"
+        for kind, each in zip((least, price), prices, strict=True)
+    )
 
 
 _TOKENS = Number(whole=True, most=MOST_TOKENS, metavar="TOKENS")
@@ -292,6 +309,12 @@ class ServingQuestion(LanguageQuestion):
         default=None,
         usual="auto: whichever is cheapest",
     )
+    api_usd_per_million: str | None = _language(
+        "What an API asks for a million tokens, IN,OUT as 0.15,0.6: from how many tokens a day the instance "
+        "costs less.",
+        Parsed(_api_price, str, "IN,OUT", joins=True),
+        default=None,
+    )
     max_count: int = MAX_COUNT
     # Standard deviations of the lengths' logarithms, of the traffic; 0 where lengths are given.
     input_spread: float = 0.0
@@ -343,6 +366,15 @@ class ServingQuestion(LanguageQuestion):
         """Attributes of the targets that are set."""
         names = ("target_output_tokens_per_second", "target_requests_per_second", "users")
         return tuple(name for name in names if getattr(self, name) is not None)
+
+    @property
+    def api_usd_per_million_tokens(self) -> float | None:
+        """What an API asks for a million tokens of these requests, in and out together."""
+        if self.api_usd_per_million is None:
+            return None
+        each = map(float, self.api_usd_per_million.split(","))
+        lengths = self.input_tokens, self.output_tokens
+        return sum(usd * tokens for usd, tokens in zip(each, lengths, strict=True)) / sum(lengths)
 
     @property
     def ranks_by_price(self) -> bool:

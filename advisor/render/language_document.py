@@ -110,9 +110,23 @@ def generation_block(candidate: GenerationCandidate, confidence: float, sources:
                 candidate, "usd_per_million_output_tokens usd_per_million_input_tokens usd_per_million_tokens"
             ),
             "by_price": by_price(spec, candidate.usd_per_million_output_tokens.median),
+            **_against_api(candidate),
         },
         "serving": _serving_block(candidate),
         "note": notes_text(candidate.notes),
+    }
+
+
+def _against_api(candidate: GenerationCandidate) -> dict[str, Any]:
+    """From how many tokens a day the spec costs less than the API that was named, and how many it serves."""
+    if candidate.api_usd_per_million_tokens is None:
+        return {}
+    return {
+        "api": {
+            "usd_per_million_tokens": candidate.api_usd_per_million_tokens,
+            "cheaper_from_tokens_per_day": candidate.tokens_per_day_of_api,
+            "most_tokens_per_day": candidate.most_tokens_per_day,
+        }
     }
 
 

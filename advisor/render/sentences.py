@@ -217,7 +217,7 @@ def _time(value: float | str) -> str:
 # How fields of a request are written; one that is left out, or as it is anyway, is not.
 _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (str, "precision stack memory_format tf32 protocol input disk accelerated_only allow_extrapolation"),
-    (str, "kv_precision engine method"),
+    (str, "kv_precision engine method api_usd_per_million"),
     (plain, "batch_size max_hours start_minutes max_first_epoch_hours max_latency_ms"),
     (plain, "max_gpus max_count max_nodes"),
     (_time, "max_ttft_ms max_tpot_ms max_e2e_seconds"),

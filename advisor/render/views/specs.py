@@ -22,7 +22,7 @@ from advisor.render.text import (
     throughput_message,
     upper_name,
 )
-from advisor.units import ceil_ms, ceil_significant, format_hours, format_mib, format_usd
+from advisor.units import ceil_ms, ceil_significant, format_count, format_hours, format_mib, format_usd
 
 Record = Mapping[str, Any]
 Fact = tuple[Message, Message | str]
@@ -248,6 +248,8 @@ def serving_facts(spec: Record) -> list[Fact]:
     ]
     if cost:
         facts.append((Message("cost"), _serving_cost(cost, confidence)))
+        if api := cost.get("api"):
+            facts.append((Message("an API"), _api_cost(api)))
     starts = Message(
         "{total} (up to {upper}) from the engine's start: {load} to read the weights from {disk}, {start} "
         "its own",
@@ -325,6 +327,21 @@ def _requests(rates: Record, most: Record, confidence: float) -> Message:
         p10=lower,
         lower=lower_text(most["requests_per_second"]["lower"]),
         flight=count_text(most["concurrency"]),
+    )
+
+
+def _api_cost(api: Record) -> Message:
+    least, most = api["cheaper_from_tokens_per_day"], api["most_tokens_per_day"]
+    told = {"usd": api["usd_per_million_tokens"], "least": format_count(least), "most": format_count(most)}
+    if least > most:
+        return Message(
+            "at {usd:usd} per million tokens costs less at any load: {least} tokens a day would cost the "
+            "same, and this serves {most}",
+            **told,
+        )
+    return Message(
+        "at {usd:usd} per million tokens costs more from {least} tokens a day on; this serves up to {most}",
+        **told,
     )
 
 

@@ -50,7 +50,7 @@ _LATER = frozenset(
         *("stack", "memory_format", "tf32", "input", "sample_input", "model_asked", "namesake", "pareto"),
         *("price_kinds", "accelerated_only", "max_first_epoch_hours", "horizon_hours", "max_results"),
         *("allow_extrapolation", "max_nodes", "required_confidence", "start_minutes", "protocol"),
-        *("burstiness", "think_seconds", "input_spread", "output_spread"),
+        *("burstiness", "think_seconds", "input_spread", "output_spread", "api_usd_per_million"),
     }
 )
 

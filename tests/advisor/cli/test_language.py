@@ -276,3 +276,22 @@ def test_language_models_are_listed_by_the_task_and_others_say_what_they_are(cap
     assert listed["weights_gib"] == pytest.approx(61.03, rel=0.01)
     assert run(["networks", "--task", "generation", "BAAI/bge-m3"]) == 2
     assert "makes vectors or scores of texts" in capsys.readouterr().err
+
+
+def test_an_api_s_price_says_from_how_many_tokens_a_day_an_instance_costs_less(answer, shown, capsys):
+    """Twice the price, half the tokens; where it never wins that is said; other texts are refused."""
+    ask = [*ASK, "--input-tokens", "1000", "--output-tokens", "250"]
+    dear, dearer = (
+        answer(*ask, "--api-usd-per-million", prices)["recommendation"] for prices in ("2,10", "4,20")
+    )
+    api = dear["cost"]["api"]
+    assert api["usd_per_million_tokens"] == pytest.approx((1000 * 2 + 250 * 10) / 1250)
+    day = 24 * dear["price"]["total_usd_per_hour"]
+    assert api["cheaper_from_tokens_per_day"] * api["usd_per_million_tokens"] / 1e6 == pytest.approx(day)
+    assert dearer["cost"]["api"]["cheaper_from_tokens_per_day"] == pytest.approx(
+        api["cheaper_from_tokens_per_day"] / 2
+    )
+    cheap = " ".join(shown(*ask, "--api-usd-per-million", "0.001,0.001", "--explain").split())
+    assert "costs less at any load" in cheap
+    assert run([*ask, "--api-usd-per-million", "0.2"]) == 2
+    assert "takes two prices" in capsys.readouterr().err

@@ -112,6 +112,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             extrapolation=predictor.unmeasured(deployment),
             notes=option.notes,
             withheld=predictor.withheld(deployment, float(rates.concurrency)),
+            api_usd_per_million_tokens=request.api_usd_per_million_tokens,
         )
 
 
