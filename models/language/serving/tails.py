@@ -50,8 +50,9 @@ def tails_of(
     def waits(above: Floats) -> Floats:
         """The wait that a share `above` (4, 1) of all requests exceeds."""
         uniform = np.maximum(longest - above / chance * (longest - least), 0.0)
-        queue = waited / chance * np.log(np.maximum(chance / above, 1.0))
-        return np.where(closed, uniform, queue)
+        # Who finds one prompt alone before its own waits for the rest of it; many are as a queue's.
+        queue = waited / chance * (1 + chance) / 2 * np.log(np.maximum(chance / above, 1.0))
+        return np.asarray(np.where(closed, uniform, queue))
 
     gaps, each = output_tokens - 1, seconds.each_token
     step = each - seconds.slowed * seconds.between
