@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,20 +13,14 @@ from advisor.cli.printing import print_answer
 from advisor.cli.questions import output_option
 from advisor.cli.sweep_view import stored_measurements
 from advisor.files import own_model_path
-from advisor.models.bayes import Floats
 from advisor.models.performance import load_model, save_model
-from advisor.models.performance.fit import mean_percent, median_percent, p90_percent
 from advisor.runs.fitting import fit_user_model, measurements_from
 
 if TYPE_CHECKING:
-    from advisor.models.performance.fit import FitResult
+    from advisor.models.performance.fit import Errors, FitResult
 
 _MOST_NAMED = 5
-_ERRORS: Mapping[str, Callable[[Floats], float]] = {
-    "median": median_percent,
-    "mean": mean_percent,
-    "p90": p90_percent,
-}
+_ERRORS = ("median", "mean", "p90")
 _PREDICTORS = {
     "shipped": "the model that ships",
     "boosting": "boosted trees, your trials alone",
@@ -77,10 +71,10 @@ def fit(source: Path | None, out: Path | None, reset: bool, output: str) -> None
 
 def fit_document(result: FitResult, path: Path) -> dict[str, Any]:
     """The outcome as JSON (`advisor.fit/1`); errors are null where no pipeline was fitted."""
-    residuals, gpu = result.held_out_residuals, result.gpu
+    errors, gpu = result.errors, result.gpu
 
-    def percent(error: Callable[[Floats], float], residuals: Floats) -> float | None:
-        return round(error(residuals), 2) if len(residuals) else None
+    def figures(each: Errors | None) -> dict[str, float | None]:
+        return {name: each and getattr(each, name) for name in _ERRORS}
 
     return {
         "schema": "advisor.fit/1",
@@ -88,10 +82,9 @@ def fit_document(result: FitResult, path: Path) -> dict[str, Any]:
         "fitted": result.fitted,
         "pipeline_kept": result.kept_pipeline or None,
         "left_out": _counted(result.left_out),
-        "held_out_error_percent": {name: percent(error, residuals) for name, error in _ERRORS.items()},
+        "held_out_error_percent": figures(errors["fitted"]),
         "compared": [
-            {"predictor": name, **{each: percent(error, rows) for each, error in _ERRORS.items()}}
-            for name, rows in ({**result.residuals_by, "fitted": residuals} if len(residuals) else {}).items()
+            {"predictor": name, **figures(each)} for name, each in errors.items() if errors["fitted"]
         ],
         "machines": [
             {"cpu": machine.cpu, "speed": round(machine.factor, 3), "is_odd": machine.is_odd}
@@ -101,7 +94,7 @@ def fit_document(result: FitResult, path: Path) -> dict[str, Any]:
             "taken": len(gpu.observations.steps),
             "trials": gpu.trials,
             "gpus": sorted({step.gpu.name for step in gpu.observations.steps}),
-            "error_before_percent": percent(median_percent, gpu.residuals),
+            "error_before_percent": gpu.errors and gpu.errors.median,
             "contradicting": [
                 {
                     "model": step.workload.network,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -20,7 +20,6 @@ from advisor.domain import Gpu, Measurement, Observation, Status
 from advisor.errors import DataError, UsageError
 from advisor.models.bundled import FOLDER
 from advisor.models.performance import PerformanceModel, load_model
-from advisor.models.performance.fit import FitResult, TakenSteps, conditioned, fit, kept_pipeline, taken_steps
 from advisor.models.performance.gpu_observations import ProbedLayer, layers_of
 from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import NetworkTable, bundled_networks
@@ -28,6 +27,9 @@ from advisor.models.performance.own_networks import fastest_seconds
 from advisor.sweeps.anchors.observing import observed
 from advisor.sweeps.formats.serialization import measurement_from_dict
 from advisor.sweeps.quality.issues import refusal
+
+if TYPE_CHECKING:
+    from advisor.models.performance.fit import FitResult, TakenSteps
 
 
 def measurements_from(path: Path) -> list[Measurement]:
@@ -61,6 +63,8 @@ def fit_user_model(
     In the order of their trials, as the bundled ones are: which one was measured first (on a cluster, after a
     crash) must not change a digit of an answer. Where GPUs are told of by too few measurements for a
     pipeline, the one that ships is kept. Raises `DataError` where nothing can be learnt."""
+    from advisor.models.performance.fit import conditioned, fit, kept_pipeline  # loads scikit-learn
+
     shipped = load_model()
     rows = sorted(measurements, key=lambda row: row.trial.trial_id)
     gpu = _taken_steps(rows, fingerprints, shipped)
@@ -99,6 +103,8 @@ def sound_rows(rows: Iterable[Measurement]) -> list[Measurement]:
 def _taken_steps(
     rows: Sequence[Measurement], fingerprints: Iterable[Mapping[str, Any]], shipped: PerformanceModel
 ) -> TakenSteps:
+    from advisor.models.performance.fit import taken_steps
+
     sheets, table = load_catalog().gpus, shipped.table
     steps: list[Observation] = []
     left_out = Counter[str]()

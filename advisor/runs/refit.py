@@ -13,17 +13,14 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
 from advisor.files import own_model_path, user_folder
-from advisor.models.bayes import Floats
 from advisor.models.performance import load_model, save_model
-from advisor.models.performance.fit import FitResult, median_percent, p90_percent, with_gpu
-from advisor.models.performance.fit_pipeline import outside_interval, residuals_of, unseen_residuals
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.usable import sort_out
 from advisor.runs.fitting import fit_user_model, reference_cpu, shipped_rows, sound_rows
@@ -31,6 +28,9 @@ from advisor.runs.probing import kept_fingerprints
 from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.quality.rates import RateInterval, rate_interval
 from advisor.sweeps.trial.formatting import trial_name
+
+if TYPE_CHECKING:
+    from advisor.models.performance.fit import FitResult
 
 # Facts of a machine that explain another rate; `versions` has those of packages.
 _TELLING = ("gpu", "cpu_model", "kernel", "python", "driver", "host")
@@ -162,6 +162,9 @@ def split_rows(now: Sequence[Measurement], earlier: Sequence[Measurement], since
 def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The new fit against the last model, and how the fresh rows lie in the last one's interval. Raises
     `DataError` where nothing can be fitted, or kept."""
+    from advisor.models.performance.fit import errors_of  # loads scikit-learn
+    from advisor.models.performance.throughput import outside_interval, residuals_of, unseen_residuals
+
     result, last = fit_user_model(rows.now, kept_fingerprints()), _last_model()
     if result.kept_pipeline:
         return _with_gpu_steps(result, last, result.kept_pipeline), None
@@ -183,21 +186,23 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
     if before:
         by_last = unseen_residuals(before, scored, table, reference_cpu, shipped_rows())
     unseen = unseen_residuals(usable, scored, table, reference_cpu, shipped_rows())
-    new, old = _errors(unseen), _errors(by_last)
-    better, same = new["median"] <= old["median"], result.model.id == last.id
+    new, old = errors_of(unseen), errors_of(by_last)
+    assert new is not None  # some were scored
+    assert old is not None
+    better, same = new.median <= old.median, result.model.id == last.id
     if not better:
         _with_gpu_steps(result, last, "")
     elif not same:
         _keep(result.model)
     fit = {
         "kept": NEW if better else LAST,
-        "why": _why(new["median"], old["median"], len(scored), same=same),
+        "why": _why(new.median, old.median, len(scored), same=same),
         "new_model": result.model.id,
         "last_model": last.id,
         "held_out_rows": len(scored),
         "fitted": result.fitted,
-        "new_error_percent": new,
-        "last_error_percent": old,
+        "new_error_percent": {"median": new.median, "p90": new.p90},
+        "last_error_percent": {"median": old.median, "p90": old.p90},
         "last_is_held_out": bool(before),
     }
     return fit, outside
@@ -205,6 +210,8 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
 def _with_gpu_steps(result: FitResult, last: PerformanceModel, why: str) -> dict[str, Any]:
     """The last model's pipeline stays; what was measured of GPUs is taken all the same."""
+    from advisor.models.performance.fit import with_gpu
+
     observations = result.gpu.observations
     if observations != last.gpu_observations:
         _keep(with_gpu(last, observations, load_model().step_times))
@@ -221,10 +228,6 @@ def _usable_of(before: Sequence[Measurement], last: PerformanceModel) -> list[Me
 
 def _usable(rows: Iterable[Measurement], networks: Collection[str]) -> list[Measurement]:
     return list(sort_out(sorted(sound_rows(rows), key=lambda row: row.trial.trial_id), networks).usable)
-
-
-def _errors(residuals: Floats) -> dict[str, float]:
-    return {"median": round(median_percent(residuals), 2), "p90": round(p90_percent(residuals), 2)}
 
 
 def _why(new: float, old: float, rows: int, *, same: bool) -> str:

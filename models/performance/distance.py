@@ -14,11 +14,10 @@ import numpy as np
 from advisor.domain import Gpu, Prediction, Resources, Stage, Task, Workload
 from advisor.domain.explanation import Distance
 from advisor.messages import Message
-from advisor.models.performance.join import exponents, smooth_minimum
 from advisor.models.performance.machines import FACTS, SAME_SCORE
 from advisor.models.performance.memory.steps import loader_workers
 from advisor.models.performance.networks import NetworkTable
-from advisor.models.performance.pipeline import BATCHES_AHEAD_A_WORKER, Pipeline
+from advisor.models.performance.pipeline import BATCHES_AHEAD_A_WORKER, Pipeline, exponents, smooth_minimum
 from advisor.models.performance.prepared import MATTERS, copy_assumed_note
 from advisor.models.performance.scaling import bundled_scaling
 from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from advisor.domain import Stage
 from advisor.models.bayes import Floats, gaussian_multiplier, half_widths
-from advisor.models.performance.join import exponents, logs_by_stage
 from advisor.models.performance.machines import (
     OTHER_ARCHITECTURE_SIGMA,
     SAME_SCORE,
@@ -31,7 +30,9 @@ from advisor.models.performance.pipeline import (
     STAGES,
     Pipeline,
     PipelineColumns,
+    exponents,
     join_logs,
+    logs_by_stage,
     second_thread_cores,
     storage_rate,
     trial_group,

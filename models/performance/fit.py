@@ -3,53 +3,56 @@ conditioning those that ship."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from msgspec import Struct, field
 from msgspec.structs import replace
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from advisor.domain import Measurement, Observation
+from advisor.domain import STEP_SIGMA, Measurement, Observation
 from advisor.errors import DataError
 from advisor.models.bayes import Floats
-from advisor.models.performance.fit_pipeline import (
-    Trials,
-    configuration,
-    cpu_steps_of,
-    fit_and_calibrate,
-    folds_of,
-    residuals_of,
-    trials_beside,
-)
-from advisor.models.performance.gpu_observations import GpuObservations, ProbedLayer, joined_repeats
-from advisor.models.performance.machines import SPEED, Integers, ReferenceCpu, measured_ranges
+from advisor.models.performance.frames import observed_frame
+from advisor.models.performance.gpu_observations import GpuObservations, ProbedLayer
+from advisor.models.performance.machines import SPEED, ReferenceCpu, measured_ranges
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.persistence import content_id, to_document
 from advisor.models.performance.step_times import StepTimes
+from advisor.models.performance.throughput import (
+    ThroughputModel,
+    cpu_steps_of,
+    residuals_of,
+    splits,
+    trial_frame,
+)
 from advisor.models.performance.usable import require_enough, sort_out
 
 
-def percent_errors(log_residuals: Floats) -> Floats:
-    """|predicted / observed - 1| in percent for log(observed / predicted)."""
-    errors: Floats = 100 * np.abs(np.expm1(-np.asarray(log_residuals, dtype=float)))
-    return errors
+class Errors(NamedTuple):
+    """Absolute errors in percent: nine rows in ten stay below `p90`."""
+
+    median: float
+    mean: float
+    p90: float
 
 
-def median_percent(log_residuals: Floats) -> float:
-    """Median absolute percentage error."""
-    return float(np.median(percent_errors(log_residuals)))
-
-
-def mean_percent(log_residuals: Floats) -> float:
-    """Mean absolute percentage error."""
-    return float(np.mean(percent_errors(log_residuals)))
-
-
-def p90_percent(log_residuals: Floats) -> float:
-    """The absolute percentage error that nine rows in ten stay below."""
-    return float(np.quantile(percent_errors(log_residuals), 0.9))
+def errors_of(log_residuals: Floats) -> Errors | None:
+    """|predicted / observed - 1| of log(observed / predicted); None of no rows."""
+    if not len(log_residuals):
+        return None
+    percent = 100 * np.abs(np.expm1(-np.asarray(log_residuals, dtype=float)))
+    return Errors(
+        *(round(float(v), 2) for v in (np.median(percent), percent.mean(), np.quantile(percent, 0.9)))
+    )
 
 
 class TakenSteps(Struct, frozen=True, kw_only=True):
@@ -65,11 +68,32 @@ class TakenSteps(Struct, frozen=True, kw_only=True):
     trials: int = 0
     left_out: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def errors(self) -> Errors | None:
+        """Errors about the steps before they were taken."""
+        return errors_of(self.residuals)
+
 
 # Samples per second, in place of what nothing limits.
 _FASTEST = 1e6
+# What plain regressions know of a trial: logarithms of the former, the latter as they are.
+_COUNTS = (
+    "vcpus",
+    "batch_size",
+    "encoded_bytes",
+    "score",
+    "decoded_pixels",
+    "resampled_pixels",
+    "output_pixels",
+)
+_SHARES = ("cached_share", "training", "on_cpu")
 # A machine that is so many times as fast, or as slow, as the mark of its CPU says is named.
 ODD_SPEED = 1.5
+
+
+_CELL = ["network", "input", "task", "precision", "stack", "memory_format", "tf32", "gpu"]
+# Batches between these tell next to nothing more, and each costs whoever loads the model.
+_MOST_BATCHES = 4
 
 
 class MachineSpeed(NamedTuple):
@@ -100,9 +124,50 @@ class FitResult(Struct, frozen=True, kw_only=True):
     machines: tuple[MachineSpeed, ...] = ()
 
     @property
+    def errors(self) -> Mapping[str, Errors | None]:
+        """Errors about the trials held out, by predictor."""
+        return {
+            name: errors_of(rows)
+            for name, rows in {**self.residuals_by, "fitted": self.held_out_residuals}.items()
+        }
+
+    @property
     def fitted(self) -> int:
         """The number of measurements that the pipeline was fitted on."""
         return len(self.held_out_residuals)
+
+
+def joined_repeats(steps: Sequence[Observation], layers: Iterable[ProbedLayer] = ()) -> GpuObservations:
+    """The median of each step and layer that was measured several times, in a fixed order.
+
+    Of a cell that was measured at many batch sizes, some that are spread over all of them.
+    """
+    joined = []
+    for _, cell in observed_frame(steps).groupby(_CELL):
+        batches: Any = cell.groupby("batch_size").indices
+        sizes = sorted(batches)
+        count = min(len(sizes), _MOST_BATCHES)
+        for place in np.linspace(0, len(sizes) - 1, count).round().astype(int):
+            joined.append(_median([steps[row] for row in cell.index[batches[sizes[place]]]]))
+    timed: dict[Hashable, list[ProbedLayer]] = defaultdict(list)
+    for layer in layers:
+        sizes_of = tuple(sorted(layer.sizes.items()))
+        timed[layer.name, layer.backward, layer.precision, layer.gpu.name, sizes_of].append(layer)
+    medians = (
+        replace(timed[key][0], seconds=float(np.median([entry.seconds for entry in timed[key]])))
+        for key in sorted(timed, key=str)
+    )
+    return GpuObservations(tuple(joined), tuple(medians))
+
+
+def _median(repeats: Sequence[Observation]) -> Observation:
+    """Their middle, as sure as they agree, and never surer than one that was timed with care."""
+    logs = np.log([repeat.seconds for repeat in repeats])
+    sigma = max(STEP_SIGMA, float(logs.std()) / len(repeats) ** 0.5)
+    first = min(repeats, key=lambda repeat: repeat.origin)
+    more = f" and {len(repeats) - 1} more" if len(repeats) > 1 else ""
+    seconds = float(np.exp(np.median(logs)))
+    return replace(first, seconds=seconds, sigma=sigma, origin=f"{first.origin}{more}")
 
 
 def taken_steps(
@@ -148,23 +213,23 @@ def fit(
     known = {(row.trial.trial_id, row.started_at) for row in usable}
     before = [row for row in shipped_rows if (row.trial.trial_id, row.started_at) not in known]
     before = list(sort_out(before, table.names).usable)
-    trials = trials_beside(before, usable, table, cpu_of)
-    folds = folds_of([configuration(row) for row in usable])
-    calibrated = shipped.pipeline.residuals if shipped and before else {}
-    pipeline, residuals = fit_and_calibrate(trials, folds, calibrated)
-    own = trials.take(np.arange(len(trials.log_rate)) >= len(before))
-    cpu_steps = cpu_steps_of(usable, table, own)
-    first = len({cpu_of(row) for row in before})
+    rows = trial_frame(usable, table, cpu_of, shipped=before)
+    calibrated = shipped.pipeline.residuals if shipped and before else None
+    fitted = ThroughputModel(residuals=calibrated).fit(rows, rows["rate"])
+    pipeline, residuals, own = fitted.pipeline_, fitted.residuals_, rows[rows["own"]]
+    cpu_steps = cpu_steps_of(usable, table, own["cpu"].tolist())
+    first = rows["cpu"][~rows["own"]].nunique()
     machines = tuple(
         MachineSpeed(cpu.model or "CPU", float(np.exp(pipeline.parameters[f"{SPEED}/{number}"])))
         for number, cpu in enumerate(pipeline.cpus)
         if before and number >= first
     )
-    cpus = len({*own.columns.cpu.tolist()})
+    cpus, errors = own["cpu"].nunique(), errors_of(residuals)
+    assert errors is not None  # there are enough
     model = PerformanceModel(
         id="",
         trained_on=_trained_on(usable, cpus, step_times, shipped if before else None),
-        error_percent=round(median_percent(residuals), 2),
+        error_percent=errors.median,
         sources=tuple(sources),
         step_times=step_times,
         pipeline=replace(
@@ -180,38 +245,23 @@ def fit(
         model=with_id(model),
         held_out_residuals=residuals,
         left_out=sorted_out.left_out,
-        residuals_by={**by_shipped, **_regressions(own, folds)} if shipped else {},
+        residuals_by={**by_shipped, **_regressions(own)} if shipped else {},
         machines=machines,
     )
 
 
-def _regressions(trials: Trials, folds: Integers) -> dict[str, Floats]:
+def _regressions(trials: pd.DataFrame) -> dict[str, Floats]:
     """Held-out residuals of two plain regressions of log rates on the trials' numbers, which know no physics
-    and no other trials; none without scikit-learn."""
-    try:
-        from sklearn.ensemble import GradientBoostingRegressor
-        from sklearn.linear_model import RidgeCV
-        from sklearn.model_selection import PredefinedSplit, cross_val_predict
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-    except ImportError:
-        return {}
-    columns = trials.columns
-    rates = (trials.accelerator, columns.disk_bytes_per_second / columns.stored_bytes)
-    pixels = (columns.decoded_pixels, columns.resampled_pixels, columns.output_pixels)
-    numbers = [columns.vcpus, columns.batch_size, columns.encoded_bytes, columns.score, *pixels]
-    numbers += [np.minimum(rate, _FASTEST) for rate in rates]
-    shares = (columns.cached_share, columns.training, columns.on_cpu)
-    features = np.column_stack([*(np.log1p(np.nan_to_num(number)) for number in numbers), *shares])
+    and no other trials."""
+    rates = (trials["accelerator"], trials["disk_bytes_per_second"] / trials["stored_bytes"])
+    numbers = [trials[name] for name in _COUNTS] + [np.minimum(rate, _FASTEST) for rate in rates]
+    features = np.column_stack([*(np.log1p(np.nan_to_num(n)) for n in numbers), trials[list(_SHARES)]])
     models = {
         "boosting": GradientBoostingRegressor(random_state=0),
         "linear": make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
     }
-    split = PredefinedSplit(folds)
-    return {
-        name: trials.log_rate - cross_val_predict(model, features, trials.log_rate, cv=split)
-        for name, model in models.items()
-    }
+    logs, cv = np.log(trials["rate"].to_numpy()), splits(trials["configuration"])
+    return {name: logs - cross_val_predict(model, features, logs, cv=cv) for name, model in models.items()}
 
 
 def kept_pipeline(model: PerformanceModel, measurements: Iterable[Measurement], why: DataError) -> FitResult:

@@ -5,24 +5,22 @@ ships follows from them when the model is loaded."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, convert
+from msgspec.structs import asdict
 
-from advisor.domain import STEP_SIGMA, Gpu, MemoryFormat, Observation, Precision, Stack, Task, Tf32, Workload
+from advisor.domain import Gpu, Observation, Task, Workload
 from advisor.domain.machines import is_positive
 from advisor.models.network_columns import KINDS, WIDTH_STEPS
 from advisor.models.performance.network_table import OPERATION, Rows
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step
 
-_HOW = ("precision", "stack", "memory_format", "tf32")
-# Batches between these tell next to nothing more, and each costs whoever loads the model.
-_MOST_BATCHES = 4
+_OF_A_WORKLOAD = ("network", "input", "task", "batch_size", "precision", "stack", "memory_format", "tf32")
+_OF_A_STEP = ("seconds", "sigma", "origin")
 _OF_LAYERS = ("name", "backward", "precision", "seconds")
 
 
@@ -38,63 +36,20 @@ class GpuObservations(NamedTuple):
         return not (self.steps or self.layers)
 
 
-def joined_repeats(steps: Iterable[Observation], layers: Iterable[ProbedLayer] = ()) -> GpuObservations:
-    """The median of each step and layer that was measured several times, in a fixed order.
-
-    Of a cell that was measured at many batch sizes, some that are spread over all of them.
-    """
-    cells: dict[Hashable, dict[int, list[Observation]]] = defaultdict(lambda: defaultdict(list))
-    for step in steps:
-        workload = step.workload
-        cell = (
-            workload.network,
-            workload.input or "",
-            str(workload.task),
-            *(str(getattr(workload, name)) for name in _HOW),
-            step.gpu.name,
-        )
-        cells[cell][workload.batch_size].append(step)
-    timed: dict[Hashable, list[ProbedLayer]] = defaultdict(list)
-    for layer in layers:
-        sizes = tuple(sorted(layer.sizes.items()))
-        timed[layer.name, layer.backward, layer.precision, layer.gpu.name, sizes].append(layer)
-    return GpuObservations(
-        tuple(
-            _median(batches[size])
-            for _, batches in sorted(cells.items(), key=str)
-            for size in _spread(sorted(batches))
-        ),
-        tuple(
-            replace(timed[key][0], seconds=float(np.median([entry.seconds for entry in timed[key]])))
-            for key in sorted(timed, key=str)
-        ),
-    )
-
-
-def _spread(sizes: Sequence[int]) -> list[int]:
-    if len(sizes) <= _MOST_BATCHES:
-        return list(sizes)
-    places = np.linspace(0, len(sizes) - 1, _MOST_BATCHES).round().astype(int)
-    return [sizes[name] for name in places]
-
-
-def _median(repeats: Sequence[Observation]) -> Observation:
-    """Their middle, as sure as they agree, and never surer than one that was timed with care."""
-    logs = np.log([repeat.seconds for repeat in repeats])
-    sigma = max(STEP_SIGMA, float(logs.std()) / len(repeats) ** 0.5)
-    first = min(repeats, key=lambda repeat: repeat.origin)
-    more = f" and {len(repeats) - 1} more" if len(repeats) > 1 else ""
-    seconds = float(np.exp(np.median(logs)))
-    return replace(first, seconds=seconds, sigma=sigma, origin=f"{first.origin}{more}")
-
-
 def observations_document(observations: GpuObservations) -> dict[str, Any]:
     """JSON-ready values; `observations_from` reads them."""
     gpus = {step.gpu.name: step.gpu for step in observations.steps}
     gpus |= {layer.gpu.name: layer.gpu for layer in observations.layers}
     return {
-        "gpus": {name: _values(gpu) for name, gpu in sorted(gpus.items())},
-        "steps": [_step(step) for step in observations.steps],
+        "gpus": {name: asdict(gpu) for name, gpu in sorted(gpus.items())},
+        "steps": [
+            {
+                **{name: getattr(step.workload, name) for name in _OF_A_WORKLOAD},
+                **{name: getattr(step, name) for name in _OF_A_STEP},
+                "gpu": step.gpu.name,
+            }
+            for step in observations.steps
+        ],
         "layers": [
             {name: getattr(layer, name) for name in _OF_LAYERS}
             | {"sizes": dict(layer.sizes), "gpu": layer.gpu.name}
@@ -108,20 +63,9 @@ def observations_from(document: Mapping[str, Any]) -> GpuObservations:
     gpus = {name: Gpu(**values) for name, values in document["gpus"].items()}
     steps = [
         Observation(
-            workload=Workload(
-                network=row["network"],
-                input=row["input"],
-                task=Task(row["task"]),
-                batch_size=row["batch_size"],
-                precision=Precision(row["precision"]),
-                stack=Stack(row["stack"]),
-                memory_format=MemoryFormat(row["memory_format"]),
-                tf32=Tf32(row["tf32"]),
-            ),
+            workload=convert({name: row[name] for name in _OF_A_WORKLOAD}, Workload),
             gpu=gpus[row["gpu"]],
-            seconds=row["seconds"],
-            sigma=row["sigma"],
-            origin=row["origin"],
+            **{name: row[name] for name in _OF_A_STEP},
         )
         for row in document["steps"]
     ]
@@ -130,25 +74,6 @@ def observations_from(document: Mapping[str, Any]) -> GpuObservations:
         for row in document["layers"]
     ]
     return GpuObservations(tuple(steps), tuple(layers))
-
-
-def _values(gpu: Gpu) -> dict[str, Any]:
-    return {name: getattr(gpu, name) for name in Gpu.__struct_fields__}
-
-
-def _step(observation: Observation) -> dict[str, Any]:
-    workload = observation.workload
-    return {
-        "network": workload.network,
-        "input": workload.input,
-        "task": str(workload.task),
-        "batch_size": workload.batch_size,
-        **{name: str(getattr(workload, name)) for name in _HOW},
-        "gpu": observation.gpu.name,
-        "seconds": observation.seconds,
-        "sigma": observation.sigma,
-        "origin": observation.origin,
-    }
 
 
 _KINDS = {

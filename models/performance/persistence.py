@@ -15,13 +15,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import convert, to_builtins
+from msgspec.structs import replace
 
 from advisor.domain import Gpu, Precision, Task, Workload
 from advisor.domain.machines import gpu_of_row
@@ -31,10 +32,10 @@ from advisor.files import write_whole
 from advisor.messages import FieldName, Message
 from advisor.models.bundled import FOLDER, MODEL, read_bundled, read_data_sheets
 from advisor.models.performance.gpu_observations import observations_document, observations_from
-from advisor.models.performance.machines import CoreTrials, ReferenceCpu, ranges_from
+from advisor.models.performance.machines import ranges_from
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.networks import NetworkTable, bundled_networks
-from advisor.models.performance.pipeline import PIPELINE_PRIORS, CpuStep, Pipeline
+from advisor.models.performance.pipeline import PIPELINE_PRIORS, Pipeline
 from advisor.models.performance.step_times_file import bundled_step_times
 
 SCHEMA = "advisor.performance/5"
@@ -145,94 +146,41 @@ _CAME_LATER_AS = {
     "host/seconds_per_resampled_pixel": -60.0,
     "host/stored_pixels": 0.0,
 }
-_CAME_LATER = ("core_trials", "cpu_steps", "model", "other_cpus")
-
-
-def _in_range(parameters: Mapping[str, float], largest: float = 60.0) -> Mapping[str, float]:
-    """Parameters are logarithms: e**60 is beyond every rate, time and count there is."""
-    for name, value in parameters.items():
-        if not abs(value) <= largest:
-            raise ValueError(f"{name} is {value}")
-    return parameters
-
-
-def _sorted(residuals: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Residuals by group, as `half_widths` needs them."""
-    for group, values in residuals.items():
-        if list(values) != sorted(values) or any(not abs(value) <= 60 for value in values):
-            raise ValueError(f"the residuals of {group} are no sorted log ratios")
-    return residuals
+_CAME_LATER = ("core_trials", "cpu_steps", "other_cpus")
+# Logarithms: e**60 is beyond every rate, time and count there is.
+_LARGEST_LOG = 60.0
 
 
 def _plain(part: Pipeline) -> dict[str, Any]:
-    """Fields as JSON has them: sets become sorted lists, tuples lists. What came later and is empty
-    is left out, so that models keep their ids."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, tuple) and not hasattr(value, "_fields"):
-            return type(value)(map(plain, value))
-        if not isinstance(value, Struct):
-            return sorted(value) if isinstance(value, frozenset) else value
-        items = ((name, getattr(value, name)) for name in value.__struct_fields__)
-        kept = ((n, v) for n, v in items if v or n not in _CAME_LATER)
-        return {n: _steps(v) if n == "cpu_steps" else plain(v) for n, v in kept}
-
-    return plain(part)  # type: ignore[no-any-return]
-
-
-def _steps(steps: Sequence[CpuStep]) -> list[tuple[Any, ...]]:
-    """Those of the reference CPU as they were before there were others."""
-    return [tuple(step) if step.cpu else tuple(step)[:-1] for step in steps]
+    """Fields as JSON has them. What came later and is empty is left out, so that models keep their ids."""
+    plain: dict[str, Any] = to_builtins(part, order="sorted")
+    for cpu in (plain["reference"], *plain["other_cpus"]):
+        if not cpu["model"]:
+            del cpu["model"]
+    plain["cpu_steps"] = [step if step[-1] else step[:-1] for step in plain["cpu_steps"]]
+    return {name: value for name, value in plain.items() if value or name not in _CAME_LATER}
 
 
 def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
-    reference = ReferenceCpu(**raw["reference"])
-    others = tuple(ReferenceCpu(**cpu) for cpu in raw.get("other_cpus", ()))
-    names = [name for k, cpu in enumerate(others, 1) for name in reference.priors_of(cpu, k)]
-    return Pipeline(
-        parameters=_checked_schema(
-            {**_CAME_LATER_AS, **_in_range(raw["parameters"])}, [*PIPELINE_PRIORS, *names]
-        ),
-        reference=reference,
-        largest_vcpus=float(raw["largest_vcpus"]),
-        residuals=_sorted(raw["residuals"]),
-        cpu_networks=frozenset(raw["cpu_networks"]),
-        # Models fitted before kept a rate of another form.
-        cpu_steps=tuple(_cpu_step(1 + len(others), *row) for row in raw.get("cpu_steps", ())),
-        measured=ranges_from(raw.get("measured", {})),
-        other_cpus=others,
-        core_trials=_core_trials(raw.get("core_trials", ()), len(others)),
-    )
-
-
-def _core_trials(rows: Sequence[Sequence[float]], cpus: int) -> tuple[CoreTrials, ...]:
-    """None, or those of each other CPU."""
-    trials = tuple(CoreTrials(int(number), *rest) for number, *rest in rows)
-    if len(trials) not in (0, cpus) or not all(0 <= value < 1e9 for row in trials for value in row):
-        raise ValueError(f"{len(trials)} rows of trials for {cpus} other CPUs")
-    return trials
-
-
-def _cpu_step(
-    cpus: int,
-    network: str,
-    moment: str | None,
-    task: str,
-    batch_size: int,
-    cores: float,
-    seconds: float,
-    cpu: int = 0,
-) -> CpuStep:
-    if cpu not in range(cpus) or not (0 < cores < math.inf and 0 < seconds < math.inf and batch_size >= 1):
-        raise ValueError(f"a step of {network} on {cores} cores took {seconds} seconds")
-    return CpuStep(network, moment, Task(task), batch_size, cores, seconds, cpu)
-
-
-def _checked_schema(values: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:
-    missing = [name for name in names if name not in values]
-    if missing:
-        raise ValueError(f"it lacks {', '.join(missing)}")
-    return values
+    # Models fitted before kept a step's rate of another form.
+    pipeline = convert({**raw, "parameters": {**_CAME_LATER_AS, **raw["parameters"]}}, Pipeline)
+    others, residuals = pipeline.other_cpus, pipeline.residuals
+    names = [name for k, cpu in enumerate(others, 1) for name in pipeline.reference.priors_of(cpu, k)]
+    if missing := {*PIPELINE_PRIORS, *names} - set(pipeline.parameters):
+        raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+    logs = (*pipeline.parameters.values(), *(value for values in residuals.values() for value in values))
+    if not all(abs(value) <= _LARGEST_LOG for value in logs):
+        raise ValueError("a logarithm is beyond all that can be")
+    if any(list(values) != sorted(values) for values in residuals.values()):
+        raise ValueError("its residuals are not sorted")
+    trials = pipeline.core_trials
+    if len(trials) not in (0, len(others)) or not all(0 <= number < 1e9 for row in trials for number in row):
+        raise ValueError(f"{len(trials)} rows of trials for {len(others)} other CPUs")
+    for step in pipeline.cpu_steps:
+        numbers = step.cores, step.seconds, step.batch_size
+        if step.cpu not in range(1 + len(others)) or not all(0 < number < math.inf for number in numbers):
+            raise ValueError(f"a step of {step.network} on {step.cores} cores took {step.seconds} seconds")
+    return replace(pipeline, measured=ranges_from(pipeline.measured))
 
 
 # The pace of an emulated GPU belongs to a trial's identity, so it must never change under a user: it

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.models.bayes import Floats
-from advisor.models.performance.fit_pipeline import PhysicalForm, Trials, fit_units, joined_rates
+from advisor.models.performance.physical_form import PhysicalForm, Trials, joined_rates
 
 
 def matern52(left: Floats, right: Floats, lengths: Floats | float) -> Floats:
@@ -42,7 +42,7 @@ _STEP = 1e-3
 class Surface(Struct, frozen=True):
     """All rows that are asked about or may be measured, and the form that describes them.
 
-    `trials` (n rows) carry log rates of nan; `places` (n, d) are their coordinates for the misfit.
+    `places` (n, d) are the coordinates of the `trials` (n rows) for the misfit.
     """
 
     trials: Trials
@@ -96,12 +96,7 @@ class Belief(Struct, frozen=True):
         """The surface after the measured rows; `noise` are variances of their log rates."""
         if not cells:
             return cls.before(surface)
-        rows = np.zeros(len(surface.places), dtype=bool)
-        rows[list(cells)] = True
-        measured = surface.trials.log_rate.copy()
-        measured[list(cells)] = log_rates
-        existing = replace(surface.trials, log_rate=measured).take(rows)
-        units = fit_units(surface.form, existing)
+        units = surface.form.fitted(surface.trials.take(cells), log_rates)
         slopes = surface.slopes(units)
         mean = surface.log_rates(units) - slopes @ units
         beliefs = [

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Precision, Status
 from advisor.infra.build.fitting.cpus import held_out
-from advisor.models.performance.fit import mean_percent, median_percent
+from advisor.models.performance.fit import errors_of
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.runs.fitting import measurements_from
 from benchmarks.cpu_fit import ROWS, cpu_rows, is_same, measured_cpu_steps, rebuilt
@@ -43,5 +43,6 @@ def test_the_bundled_step_times_are_what_the_rows_give():
 def test_networks_and_batches_held_out_are_told_as_well_as_the_documents_say():
     found = {name: -held.residuals for name, held in held_out(measured_cpu_steps()).items()}
     for name, mean, median in (("network", 13.6, 9.9), ("cell", 11.6, 8.7)):
-        assert mean_percent(found[name]) == pytest.approx(mean, abs=0.5)
-        assert median_percent(found[name]) == pytest.approx(median, abs=0.7)
+        errors = errors_of(found[name])
+        assert errors.mean == pytest.approx(mean, abs=0.5)
+        assert errors.median == pytest.approx(median, abs=0.7)

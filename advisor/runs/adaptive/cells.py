@@ -28,9 +28,9 @@ from advisor.engine.candidates import Runnable, attached, query_of, runnable
 from advisor.errors import NoOfferError, UsageError
 from advisor.models.bayes import Floats
 from advisor.models.performance import load_model, paced_gpu, published_step_seconds
-from advisor.models.performance.fit_pipeline import Trials, modelled_on_cpu
 from advisor.models.performance.memory.steps import host_memory_mib
 from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.physical_form import Trials, modelled_on_cpu
 from advisor.models.performance.pipeline import PipelineRequest, pipeline_columns
 from advisor.models.performance.surface import Question, Surface
 from advisor.questions.network import NetworkQuestion
@@ -85,7 +85,6 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
         columns=pipeline_columns(requests, networks),
         cells=tuple((request.workload.network, request.workload.task) for request in requests),
         accelerator=np.array(rates),
-        log_rate=np.full(len(rows), np.nan),
         modelled=np.array([request.on_cpu for request in requests]),
         cpus=(reference_cpu(earliest or _unmeasured(requests[0])),),
     )

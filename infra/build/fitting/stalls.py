@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import IMAGENET
 from advisor.models.bayes import Floats
-from advisor.models.performance.join import logs_by_stage
-from advisor.models.performance.pipeline import PipelineColumns, host_rate, join_logs
+from advisor.models.performance.pipeline import PipelineColumns, host_rate, join_logs, logs_by_stage
 
 # Before any run: a queue's own exponent, tasks are alike, and several GPUs lose a few per cent.
 STALL_PRIORS: Mapping[str, tuple[float, float]] = {

@@ -7,9 +7,8 @@ numbers each, as `advisor.models.zoo.live_memory.memory_facts` tells them (nan: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
-from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -49,18 +48,6 @@ DTYPE = np.dtype(
 )
 
 
-def facts_row(
-    key: tuple[str, str, str], weights_mib: float, trained_mib: float, runs: Mapping[str, Mapping[str, float]]
-) -> tuple[Any, ...]:
-    """A row of memory.npy: (library, name, input), and by run what `memory_facts` told."""
-    facts = [
-        [[runs.get(run, {}).get(f"{precision}_{fact}", np.nan) for fact in FACTS] for precision in PRECISIONS]
-        for run in RUNS
-    ]
-    library, name, size = (entry.encode() for entry in key)
-    return library, name, size, weights_mib, trained_mib, facts
-
-
 Key = tuple[str, str, str]
 _KEY = ("library", "name", "input")
 
@@ -69,7 +56,7 @@ class MemoryTable(Mapping[Key, MemoryProfile]):
     """Profiles by library, name and input."""
 
     def __init__(self, rows: NDArray[np.void]) -> None:
-        """Rows as `table_of` makes them."""
+        """Rows as the builder makes them."""
         self._rows = rows
 
     def __getitem__(self, key: Key) -> MemoryProfile:
@@ -190,11 +177,3 @@ def bundled_profile(name: str, size: str | None = None) -> MemoryProfile:
             for step, points in profile.steps.items()
         },
     )
-
-
-def table_of(rows: Sequence[tuple[Any, ...]]) -> NDArray[np.void]:
-    """Rows as they ship: sizes with 12 bits of mantissa (0.02 %), which compress well."""
-    table = np.array(list(rows), dtype=DTYPE)
-    bits = table["facts"].view(np.uint32)
-    table["facts"] = ((bits + np.uint32(1 << 10)) & np.uint32(0xFFFFF800)).view(np.float32)
-    return table

@@ -214,10 +214,10 @@ FOLDER = Path(advisor.__file__).parents[1] / "examples"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
-def test_there_are_four_and_they_keep_no_output():
+def test_there_are_five_and_they_keep_no_output():
     import nbformat
 
-    assert len(NOTEBOOKS) == 4
+    assert len(NOTEBOOKS) == 5
     for file in NOTEBOOKS:
         book = nbformat.read(file, as_version=4)
         nbformat.validate(book)

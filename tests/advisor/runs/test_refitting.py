@@ -85,7 +85,7 @@ def test_the_last_model_stays_where_the_new_one_is_worse(monkeypatch):
 
     measured_before_and_after(1.0)
     monkeypatch.setattr(
-        "advisor.models.performance.fit_pipeline.unseen_residuals",
+        "advisor.models.performance.throughput.unseen_residuals",
         lambda _on, scored, *_, **__: np.full(len(scored), 0.5),
     )
     report = after_sweep(DUE)

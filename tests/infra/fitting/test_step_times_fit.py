@@ -35,10 +35,9 @@ from advisor.infra.build.fitting.stalls import (
 from advisor.infra.build.performance_sources.observations import COLUMNS
 from advisor.models.bayes import Parameters
 from advisor.models.performance import load_model, paced_gpu
-from advisor.models.performance.join import exponents
 from advisor.models.performance.network_table import network_table
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.pipeline import PIPELINE_PRIORS
+from advisor.models.performance.pipeline import PIPELINE_PRIORS, exponents
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step
 from advisor.models.performance.step_time import steps_of

@@ -19,13 +19,13 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.models.performance.join import logs_by_stage
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.on_cpu import published_on_cpu
 from advisor.models.performance.pipeline import (
     PIPELINE_PRIORS,
     PipelineRequest,
     join_logs,
+    logs_by_stage,
     pipeline_columns,
     stage_rates,
 )

@@ -16,11 +16,11 @@ from advisor.domain.machines import gpu_of_row
 from advisor.models.bundled import read_data_sheets
 from advisor.models.network_columns import KINDS
 from advisor.models.performance import load_model, paced_gpu
-from advisor.models.performance.fit_pipeline import fit_pipeline, log_residuals, trials_of
 from advisor.models.performance.machines import DiskTable
 from advisor.models.performance.memory.steps import host_memory_mib
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.pipeline import PipelineRequest, pipeline_columns
+from advisor.models.performance.throughput import ThroughputModel, trial_frame
 from advisor.models.performance.usable import sort_out
 from advisor.runs.fitting import reference_cpu, shipped_rows
 from tests.models.performance.synthetic import UNHEARD_OF
@@ -259,13 +259,14 @@ def held_out_ratios(group):
     """Predicted over measured rates of the trials of several formats, by what they are grouped by, each under
     a fit without its group."""
     rows = list(sort_out(shipped_rows(), bundled_networks().names).usable)
-    trials = trials_of(rows, bundled_networks(), reference_cpu)
+    trials = trial_frame(rows, bundled_networks(), reference_cpu)
     scored = np.array([row in FORMAT_ROWS for row in rows])
     groups = np.array([group(row) for row in rows])
     ratios = {}
     for name in sorted(set(groups[scored])):
         out = scored & (groups == name)
-        errors = log_residuals(trials.take(out), fit_pipeline(trials.take(~out)))
+        model = ThroughputModel(calibrate=False).fit(trials[~out], trials["rate"][~out])
+        errors = model.residuals_of(trials[out], trials["rate"][out])
         ratios[name] = [row for row, is_out in zip(rows, out, strict=True) if is_out], np.exp(-errors)
     return ratios
 

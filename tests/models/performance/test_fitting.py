@@ -10,16 +10,9 @@ from msgspec.structs import replace
 from advisor.domain import IMAGENET, ON_CPU, LimitedBy, Provenance, Stack, Stage, Status, Task, Workload
 from advisor.errors import DataError
 from advisor.models.performance import load_model
-from advisor.models.performance.fit_pipeline import (
-    configuration,
-    folds_of,
-    held_out_residuals,
-    residuals_of,
-    trials_beside,
-    trials_of,
-)
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.persistence import from_document, to_document
+from advisor.models.performance.throughput import ThroughputModel, residuals_of, trial_frame
 from advisor.models.performance.usable import sort_out
 from advisor.runs.fitting import fit_user_model, reference_cpu, shipped_rows
 from tests.models.performance.synthetic import (
@@ -159,8 +152,7 @@ def test_a_bus_that_a_trial_measured_takes_the_place_of_the_assumed_one(paramete
     runs = {"stage_runs": {"transfer": {"mib_per_second": 5_000.0}}}
     measured = replace(row, environment={**row.environment, **runs})
     assumed, known = (
-        trials_of([entry], networks, reference_cpu).columns.copy_bytes_per_second[0]
-        for entry in (row, measured)
+        trial_frame([entry], networks, reference_cpu)["copy_bytes_per_second"][0] for entry in (row, measured)
     )
     assert known == pytest.approx(5_000.0 * 2**20)
     assert assumed != pytest.approx(known)
@@ -226,9 +218,8 @@ def test_more_than_fifty_trials_of_three_image_sizes_are_told_held_out():
     sizes = {(row.trial.workload.dataset.width, row.trial.workload.dataset.height) for row in own}
     assert len(own) >= 50
     assert len(sizes) >= 3
-    trials = trials_beside(shipped, own, bundled_networks(), reference_cpu)
-    folds = folds_of([configuration(row) for row in own])
-    errors = np.abs(np.expm1(held_out_residuals(trials, folds)))
+    frame = trial_frame(own, bundled_networks(), reference_cpu, shipped=shipped)
+    errors = np.abs(np.expm1(ThroughputModel().fit(frame, frame["rate"]).residuals_))
     assert errors.mean() < 0.09
     ample = np.array([row.trial.resources.memory_mib > 2048 for row in own])
     assert errors[ample].mean() < 0.05
@@ -256,8 +247,8 @@ def test_the_rows_of_every_cpu_are_fitted(fitted_on_all, rows):
 
 def held_out_errors(rows):
     """The median error of held-out trials, by CPU."""
-    folds = folds_of([configuration(row) for row in rows])
-    residuals = held_out_residuals(trials_of(rows, bundled_networks(), reference_cpu), folds)
+    frame = trial_frame(rows, bundled_networks(), reference_cpu)
+    residuals = ThroughputModel().fit(frame, frame["rate"]).residuals_
     names = np.array([row.environment["cpu_model"] for row in rows])
     errors = np.abs(np.expm1(residuals))
     return {str(name): float(np.median(errors[names == name])) for name in np.unique(names)}

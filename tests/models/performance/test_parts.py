@@ -20,8 +20,8 @@ from advisor.models.bayes import (
     variances,
 )
 from advisor.models.performance import load_model, paced_gpu
-from advisor.models.performance.join import smooth_minimum
 from advisor.models.performance.machines import DiskTable, useful_cores
+from advisor.models.performance.pipeline import smooth_minimum
 from advisor.runs.fitting import fit_user_model
 from tests.models.performance.synthetic import CPU, measure, trials, true_parameters
 

@@ -2,16 +2,17 @@
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pytest
 
 from advisor.domain import Accelerator, Task, Trial, Workload
-from advisor.models.performance.fit_pipeline import trials_of
 from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.next_trials import anchor_trials, log_determinant, next_trials
 from advisor.models.performance.surface import USUAL_NOISE, Belief, Question, Surface
+from advisor.models.performance.throughput import trial_frame, trials_of
 from tests.models.performance.synthetic import DATASET, REFERENCE_SCORE, measure, resources, true_parameters
 
 STEP = {"alexnet": 0.004, "googlenet": 0.02, "resnet50": 0.05}
@@ -30,7 +31,7 @@ def grid():
     ]
 
 
-@pytest.fixture(scope="module")
+@cache
 def truth():
     """A host half as fast as believed, with a soft knee; free of noise."""
     parameters = true_parameters(host__seconds_per_byte=math.log(1.5e-8), join__gamma=math.log(3.0))
@@ -38,20 +39,29 @@ def truth():
 
 
 @pytest.fixture(scope="module")
-def surface(truth):
+def surface():
+    return Surface.of(trials_of(frame()))
+
+
+@cache
+def frame():
     reference = ReferenceCpu(score=REFERENCE_SCORE, sigma=0.1)
-    return Surface.of(trials_of(truth, bundled_networks(), lambda _: reference))
+    return trial_frame(truth(), bundled_networks(), lambda _: reference)
+
+
+def true_logs():
+    return np.log(frame()["rate"].to_numpy())
 
 
 def believed(surface, index, seed=0):
     noise = USUAL_NOISE * np.random.default_rng(seed).standard_normal(len(index))
-    rates = surface.trials.log_rate[index] + noise
+    rates = true_logs()[index] + noise
     return Belief.after(surface, index, rates, np.full(len(index), USUAL_NOISE**2))
 
 
 def error(surface, belief):
-    rows = range(len(surface.trials.log_rate))
-    return float(np.abs(np.expm1(belief.means(rows) - surface.trials.log_rate)).mean())
+    rows = range(len(true_logs()))
+    return float(np.abs(np.expm1(belief.means(rows) - true_logs())).mean())
 
 
 def test_6_to_8_anchors_tell_more_than_any_of_300_random_designs(surface):
@@ -116,6 +126,6 @@ def test_a_target_draws_trials_to_the_specs_near_it(surface):
 def test_a_noisy_cell_is_measured_again_where_noise_rules(surface):
     """All that is left to learn is a cell whose own noise hides it."""
     index = list(range(108))
-    belief = Belief.after(surface, index, surface.trials.log_rate, np.full(108, 0.3**2))
+    belief = Belief.after(surface, index, true_logs(), np.full(108, 0.3**2))
     choice = next_trials(belief, Question(tuple(index)), [], repeats={5: 0.3**2}, count=2)
     assert choice.rows == (5,)

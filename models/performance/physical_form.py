@@ -1,0 +1,134 @@
+"""The physical form of a pipeline's rates, with its priors, and its likeliest parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from advisor.domain import Task
+from advisor.models.bayes import Floats
+from advisor.models.performance.machines import ReferenceCpu
+from advisor.models.performance.networks import NetworkTable
+from advisor.models.performance.on_cpu import published_on_cpu, speed_of
+from advisor.models.performance.pipeline import (
+    GAMMA_RANGE,
+    PIPELINE_PRIORS,
+    Pipeline,
+    PipelineColumns,
+    PipelineRequest,
+)
+
+# Scatter of a trial's rate on a shared machine; residuals are counted in it.
+TRIAL_SIGMA = 0.06
+# Decoders share little, and the prior knows; a pipeline behind a lock or one reader shares much.
+_STRAYING = ("host/contention",)
+# What a network that nobody measured on this CPU may differ by from what step times tell.
+_CPU_NETWORK_SIGMA = 0.5
+
+
+class Trials(Struct, frozen=True):
+    """Trials as columns (n,), with the CPUs they ran on, the reference one first. Where `modelled`, a network
+    on the CPU was not measured: `accelerator` is what step times tell of such cores at their own mark."""
+
+    columns: PipelineColumns
+    cells: tuple[tuple[str, Task], ...]
+    accelerator: Floats
+    modelled: NDArray[np.bool_]
+    cpus: tuple[ReferenceCpu, ...]
+
+    def take(self, rows: Sequence[int]) -> Trials:
+        """Some of the trials, by their numbers."""
+        chosen = list(rows)
+        cells = tuple(self.cells[row] for row in chosen)
+        columns, modelled = self.columns.take(chosen), self.modelled[chosen]
+        return Trials(columns, cells, self.accelerator[chosen], modelled, self.cpus)
+
+
+class PhysicalForm(Struct, frozen=True):
+    """Parameters `names` (p,) with their priors; each network that a CPU computes and nobody
+    measured there has one of its own."""
+
+    names: tuple[str, ...]
+    means: Floats
+    sigmas: Floats
+    cpus: tuple[ReferenceCpu, ...]
+    largest_vcpus: float
+
+    @classmethod
+    def of(cls, trials: Trials) -> PhysicalForm:
+        """The form with all parameters that these trials touch: each network that is modelled and
+        each CPU but the reference one has its own."""
+        priors = dict(PIPELINE_PRIORS)
+        for (network, task), entry in zip(trials.cells, trials.modelled, strict=True):
+            if entry:
+                priors[_own(f"{network}/{task}")] = (0.0, _CPU_NETWORK_SIGMA)
+        reference, *others = trials.cpus
+        for number, cpu in enumerate(others, 1):
+            priors |= reference.priors_of(cpu, number)
+        means, sigmas = (np.array(column) for column in zip(*priors.values(), strict=True))
+        on_reference = trials.columns.vcpus[trials.columns.cpu == 0]
+        return cls(tuple(priors), means, sigmas, trials.cpus, float(on_reference.max(initial=0.0)))
+
+    def pipeline(self, units: Floats) -> Pipeline:
+        """The form with parameters `units` (p,) standard deviations from their priors' means."""
+        values = (self.means + self.sigmas * units).tolist()
+        return Pipeline(
+            parameters=dict(zip(self.names, values, strict=True)),
+            reference=self.cpus[0],
+            largest_vcpus=self.largest_vcpus,
+            residuals={},
+            other_cpus=self.cpus[1:],
+        )
+
+    def fitted(self, trials: Trials, logs: Floats, weights: Floats | float = 1.0) -> Floats:
+        """The likeliest parameters (p,) of trials with such log rates (n,), in standard deviations from
+        their priors' means."""
+        from scipy.optimize import least_squares
+
+        def residuals(units: Floats) -> Floats:
+            data = (logs - np.log(joined_rates(trials, self.pipeline(units))[0])) / TRIAL_SIGMA
+            own = np.where(strays, _heavy_tailed(units), units)
+            return np.concatenate([np.sqrt(weights) * _soft(data), own])
+
+        strays = np.array([name in _STRAYING for name in self.names])
+        lower, upper = np.full(len(self.names), -8.0), np.full(len(self.names), 8.0)
+        gamma = self.names.index("join/gamma")
+        lower[gamma], upper[gamma] = (np.log(GAMMA_RANGE) - self.means[gamma]) / self.sigmas[gamma]
+        start = np.zeros(len(self.names))
+        return np.asarray(least_squares(residuals, start, bounds=(lower, upper), max_nfev=50).x)
+
+
+def _soft(residuals: Floats) -> Floats:
+    """Residuals whose squares are the soft-L1 loss, so that one bad trial bends little."""
+    soft: Floats = np.sign(residuals) * np.sqrt(8 * (np.sqrt(1 + residuals**2 / 4) - 1))
+    return soft
+
+
+def _heavy_tailed(units: Floats) -> Floats:
+    """Residuals whose squares are the loss of Student's t of two degrees of freedom."""
+    heavy: Floats = np.sign(units) * np.sqrt(2 * np.log1p(units**2 / 2))
+    return heavy
+
+
+def joined_rates(trials: Trials, pipeline: Pipeline) -> tuple[Floats, Floats]:
+    """Predicted rates (n,) and stage weights (n, 4)."""
+    accelerator = trials.accelerator
+    if trials.modelled.any():
+        speed = speed_of(trials.columns.score, pipeline)
+        own = [pipeline.parameters.get(_own(f"{name}/{task}"), 0.0) for name, task in trials.cells]
+        accelerator = accelerator * np.where(trials.modelled, speed * np.exp(own), 1.0)
+    return pipeline.join(trials.columns, pipeline.stage_rates(trials.columns, accelerator))
+
+
+def _own(key: str) -> str:
+    """The parameter that says what a network ("resnet50/training") differs by on this CPU."""
+    return f"cpu/own/{key}"
+
+
+def modelled_on_cpu(request: PipelineRequest, networks: NetworkTable) -> float:
+    """The rate that step times give the network alone on such cores, at their own CPU's mark."""
+    workload = request.workload
+    return published_on_cpu(workload, networks.of(workload), request.resources)
