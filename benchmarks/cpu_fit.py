@@ -1,8 +1,7 @@
 """Fits how fast CPUs compute networks: `python -m benchmarks.cpu_fit`.
 
-The rows are infra/build/cpu_steps/measurements.jsonl, made by `python -m advisor.infra.build.campaign cpu
---brief` and
-`--bundle FILE ...` (without places, host names and what each row repeats); the result is
+The rows are infra/build/cpu_steps/measurements.jsonl, made by `python -m infra.build.campaign gpu-hour
+--device cpu` and `--bundle FILE ...` (without places, host names and what each row repeats); the result is
 advisor/data/performance/cpu_step_times.npz. `--check` says whether that file is what the rows give.
 """
 
@@ -35,7 +34,6 @@ from benchmarks.bundled_model import BUNDLED_MEASUREMENTS, ROOT
 
 ROWS = ROOT / "infra/build/cpu_steps" / "measurements.jsonl"
 _DROPPED = ("host", "fingerprint", "gpu_peak_allocated_mib", "gpu_peak_reserved_mib", "gpu")
-_FILE_OF_CLASSIFIERS = "infra/build/cpu_steps/classifiers.py:"
 _MOST_STEPS = 12
 # Of logarithms.
 _CLOSE = 0.02
@@ -68,13 +66,12 @@ def measured_cpu_steps() -> list[MeasuredStep]:
 
 def cpu_rows(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
     """Steps that ended well, of networks whose operations are known, in fp32."""
-    names = set(bundled_networks().names)
     return [
         _row(measurement, mean_step_seconds(measurement.step_seconds))
         for measurement in measurements
         if measurement.status is Status.OK
         and measurement.trial.workload.precision is Precision.FP32
-        and measurement.trial.workload.network in names
+        and bundled_networks().knows(measurement.trial.workload.network)
     ]
 
 
@@ -104,12 +101,8 @@ def _row(measurement: Measurement, seconds: float) -> MeasuredStep:
 def _compact(measurement: Measurement) -> Measurement:
     """Without places and names of hosts, and with as many steps as tell their spread."""
     environment = {name: value for name, value in measurement.environment.items() if name not in _DROPPED}
-    network = measurement.trial.workload.network.removeprefix(_FILE_OF_CLASSIFIERS)
-    trial = replace(measurement.trial, workload=replace(measurement.trial.workload, network=network))
     steps = tuple(round(seconds, 6) for seconds in measurement.step_seconds[-_MOST_STEPS:])
-    return replace(
-        measurement, trial=trial, step_seconds=steps, warmup_step_seconds=(), environment=environment
-    )
+    return replace(measurement, step_seconds=steps, warmup_step_seconds=(), environment=environment)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -57,7 +57,7 @@ FILES = dict.fromkeys(("predict", "compare", "memory", "gpus", "networks"), "ans
 EXTRA_OF = {
     module: extra
     for extra, modules in {
-        "sweep": "PIL ray torch torchvision psutil pynvml skimage cloudpickle",
+        "sweep": "PIL ray torch torchvision psutil pynvml skimage",
         "zoo": "timm transformers diffusers",
         "formats": "lmdb simplejpeg",
         "data": "fsspec",

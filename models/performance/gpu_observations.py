@@ -86,7 +86,18 @@ _KINDS = {
     "pooling": "pool",
     "elementwise": "elementwise",
     "copy": "copy",
+    # Of a GPU-hour, whose marks count their own work.
+    "grouped": "conv_grouped",
+    "attention": "attention",
+    "attention_masked": "attention_masked",
+    "attention_math": "attention_math",
+    "layer_norm": "norm",
+    "softmax": "softmax",
+    "gelu": "elementwise",
+    "upsample": "upsample",
+    "fold": "fold",
 }
+_CHANNELS_LAST = ".nhwc"
 _TF32 = {"tf32": "on", "fp32": "convolutions"}
 _SHORTEST_SECONDS = 2e-4
 # What a layer that was timed with care scatters by, beside what sets it apart from others.
@@ -102,7 +113,8 @@ class ProbedLayer(Struct, frozen=True, kw_only=True):
 
     `name` is the probe's (`conv3x3.wide`, `gemm`, `copy`), `precision` fp32, tf32, fp16, bf16 or
     amp. `sizes` are whole numbers: `batch`, `channels_in`, `channels`, `side`, `kernel`, `groups`
-    of a layer, as far as it has them.
+    of a layer, as far as it has them, or a row's own work: `flops`, `elements`, `fixed`, `reduction`,
+    `width`.
     """
 
     name: str
@@ -119,6 +131,7 @@ class ProbedLayer(Struct, frozen=True, kw_only=True):
             task=str(Task.INFERENCE),
             precision="fp32" if self.precision == "tf32" else self.precision,
             tf32=_TF32.get(self.precision, "off"),
+            memory_format="channels_last" if self.name.endswith(_CHANNELS_LAST) else "contiguous",
             # Layers alone tell nothing of how the user times whole steps.
             source="kernels/probe",
         )
@@ -177,7 +190,7 @@ def _layers(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
         part, _, name = size_name.partition(".")
         if part != "operations" or name.partition(".")[0] not in _KINDS:
             continue
-        for precision in ("fp32", "amp"):
+        for precision in ("fp32", "tf32", "amp", "bf16", "fp16"):
             for backward, direction in enumerate(("forward", "backward")):
                 figure = f"operations.{precision}.{name}.{direction}.time"
                 milliseconds = _figure(fingerprint, figure, "ms")
@@ -235,6 +248,9 @@ def _rows(layer: ProbedLayer) -> Rows:
 def _kernels(layer: ProbedLayer) -> list[_Kernel]:
     """Kernels as the network table counts them: each tensor once, a backward pass with both gradients."""
     kind, sizes = _KINDS[layer.name.partition(".")[0]], layer.sizes
+    if "elements" in sizes:
+        flops, sample, fixed = (float(sizes.get(name, 0)) for name in ("flops", "elements", "fixed"))
+        return [_Kernel(kind, flops, sample, fixed, sizes.get("reduction", 0), sizes.get("width", 0))]
     if kind == "copy":
         return [_Kernel(kind, 0.0, 2.0 * sizes["values"], 0.0)]
     if kind in ("norm", "pool", "elementwise"):

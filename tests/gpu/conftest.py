@@ -10,9 +10,9 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.domain import Accelerator
 from advisor.errors import MeasuringError
-from advisor.infra.build.campaign.cells import Machine, host_resources
+from advisor.infra.build.campaign.protocol import Machine
+from advisor.infra.build.campaign.session import this_machine
 from advisor.sweeps.datasets.making import write_samples
-from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.probe.accelerator import need_cuda
 from advisor.sweeps.trial.trial_process import run_attempt
 
@@ -37,8 +37,7 @@ class Gpu:
     @property
     def machine(self):
         """The whole machine with this GPU."""
-        size = machine_size()
-        resources = host_resources(size.vcpus, size.physical_cores, round(size.memory_mib))
+        resources = this_machine("cpu", {}).resources
         return Machine(accelerator=self.accelerator, resources=resources, gpu=self.name)
 
     def program(self, name):

@@ -11,39 +11,41 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.answers.measuring import measure_reference
-from advisor.domain import MemoryFormat, Precision, Stack, Status, Task
-from advisor.infra.build.campaign.cells import QUICK, Ladder, Setting, pipeline_trials, synthetic_trial
-from advisor.infra.build.campaign.records import Records
-from advisor.infra.build.campaign.session import Campaign, measure_ladder
+from advisor.domain import DatasetProfile, MemoryFormat, Precision, Stack, Status, Task, Trial, Workload
 from advisor.models.zoo.networks import network_info
 from advisor.models.zoo.opening import open_network
 from advisor.runs.measuring_script import measure_script
 from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.formats.files import read_file
+from advisor.sweeps.worker.policy import SYNTHETIC
 from tests.gpu.conftest import is_rehearsal
 from tests.sweeps.own_networks import own_network
 
 MEASURED = (Status.OK, Status.CONTAMINATED)
-BUDGET = replace(QUICK, seconds=1.0, max_seconds=4.0, pipeline_seconds=2.0, pipeline_batch=16)
-FP32 = Setting(precision=Precision.FP32)
+TIMES = {"measure_seconds": 1.0, "min_steps": 3, "max_seconds": 4.0}
+FP32 = {"precision": Precision.FP32}
 SMALL = network_info("cifar10_cnn")
 ROOT = str(Path(__file__).parents[2])
+ON_DEVICE = DatasetProfile(
+    name=SYNTHETIC, samples=1, bytes_per_sample=12_288.0, storage_format=SYNTHETIC, width=32, height=32
+)
 
 
-def cell(gpu, setting=FP32, task=Task.TRAINING, info=SMALL, batch_size=32, fingerprint=""):
-    ladder = Ladder(info=info, task=task, setting=setting, batches=(), fingerprint=fingerprint)
-    return synthetic_trial(ladder, batch_size, gpu.machine, BUDGET)
+def trial(gpu, workload, **plan):
+    machine = gpu.machine
+    plan = {"gpu": machine.gpu, **TIMES, **plan}
+    return Trial(workload=workload, resources=machine.resources, accelerator=machine.accelerator, plan=plan)
+
+
+def cell(gpu, setting=FP32, task=Task.TRAINING, info=SMALL, batch_size=32, **plan):
+    asked = Workload(network=info.name, task=task, batch_size=batch_size, dataset=ON_DEVICE, **setting)
+    return trial(gpu, asked, input=SYNTHETIC, **plan)
 
 
 def behind_the_loader(gpu, photographs, task=Task.TRAINING):
-    (trial, *_) = pipeline_trials(
-        [network_info("alexnet")],
-        gpu.machine,
-        replace(BUDGET, pipeline_tasks=(task,)),
-        profile_folder(photographs),
-        str(photographs),
-    )
-    return trial
+    profile = profile_folder(photographs)
+    asked = Workload(network="alexnet", task=task, batch_size=16, dataset=profile)
+    return replace(trial(gpu, asked, loader_workers=1, prefetch_factor=2), dataset_path=str(photographs))
 
 
 @pytest.mark.parametrize(
@@ -51,9 +53,9 @@ def behind_the_loader(gpu, photographs, task=Task.TRAINING):
     [
         (Task.INFERENCE, FP32),
         (Task.TRAINING, FP32),
-        (Task.TRAINING, Setting(precision=Precision.AMP)),
-        (Task.TRAINING, Setting(precision=Precision.BF16)),
-        (Task.TRAINING, Setting(precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST)),
+        (Task.TRAINING, {"precision": Precision.AMP}),
+        (Task.TRAINING, {"precision": Precision.BF16}),
+        (Task.TRAINING, {"precision": Precision.AMP, "memory_format": MemoryFormat.CHANNELS_LAST}),
     ],
     ids=["inference", "fp32", "amp", "bf16", "channels_last"],
 )
@@ -68,7 +70,7 @@ def test_a_network_steps_on_the_gpu_of_that_name(gpu, task, setting):
 
 def test_a_compiled_network_steps_and_compiling_is_no_step(gpu):
     gpu.needs_a_real_one("inductor generates code for the real device")
-    row = gpu.attempt(cell(gpu, Setting(precision=Precision.FP32, stack=Stack.COMPILE)))
+    row = gpu.attempt(cell(gpu, {**FP32, "stack": Stack.COMPILE}))
     assert row.status in MEASURED, row.reason
     assert max(row.step_seconds) < 2.0
 
@@ -169,50 +171,39 @@ TOO_MUCH = (
 )
 
 
-def rows_of_ladder(gpu, tmp_path, fault):
+def rows_of_three_batches(gpu, tmp_path, fault):
     network = open_network(own_network(tmp_path, fault))
-    ladder = Ladder(
-        info=network.info,
-        task=Task.INFERENCE,
-        setting=FP32,
-        batches=(1, 2, 4),
-        fingerprint=network.fingerprint,
-    )
-    campaign = Campaign(
-        machine=gpu.machine,
-        budget=BUDGET,
-        records=Records(tmp_path / "c.jsonl"),
-        report=lambda _line: None,
-        ends_at=float("inf"),
-        attempt=gpu.attempt,
-    )
-    assert measure_ladder(campaign, ladder)
-    return read_file(tmp_path / "c.jsonl").measurements
+    known = {"info": network.info, "network_fingerprint": network.fingerprint}
+    return [gpu.attempt(cell(gpu, FP32, Task.INFERENCE, batch_size=size, **known)) for size in (1, 2, 4)]
 
 
 def test_a_device_side_assert_costs_one_cell(gpu, tmp_path):
-    rows = rows_of_ladder(gpu, tmp_path, ASSERTION)
+    rows = rows_of_three_batches(gpu, tmp_path, ASSERTION)
     assert rows[0].status in MEASURED, rows[0].reason
     assert rows[1].status is Status.FAILED
     assert rows[2].status in MEASURED, rows[2].reason
 
 
-def test_a_full_gpu_is_no_fault_and_ends_the_ladder(gpu, tmp_path):
-    rows = rows_of_ladder(gpu, tmp_path, TOO_MUCH)
-    assert [row.status for row in rows][1:] == [Status.OUT_OF_MEMORY]
-    assert "the GPU's memory is full" in rows[1].reason
+def test_a_full_gpu_is_no_fault(gpu, tmp_path):
+    row = rows_of_three_batches(gpu, tmp_path, TOO_MUCH)[1]
+    assert row.status is Status.OUT_OF_MEMORY
+    assert "the GPU's memory is full" in row.reason
 
 
-def test_the_campaign_command_measures_and_goes_on(gpu, tmp_path):
-    gpu.needs_a_real_one("the campaign starts its own workers")
-    out = tmp_path / "c.jsonl"
-    command = [*gpu.program("advisor.infra.build.campaign"), "gpu", "--quick", "--networks", "cifar10_cnn"]
-    for minutes in ("0.6", "3"):
+def test_a_gpu_hour_measures_marks_and_networks_and_goes_on(gpu, tmp_path):
+    gpu.needs_a_real_one("it starts its own processes")
+    out = tmp_path / "hour.jsonl"
+    keys = "torchvision/resnet18@3x224x224,torchvision/mobilenet_v2@3x224x224"
+    command = [*gpu.program("advisor.infra.build.campaign"), "gpu-hour", "--short", "--networks", keys]
+    for minutes in ("0.5", "4"):
         asked = [*command, "--out", str(out), "--minutes", minutes]
         assert subprocess.run(asked, check=False).returncode == 0
     rows = read_file(out).measurements
+    assert len(rows) == 9
     assert {row.environment["gpu"] for row in rows} == {gpu.name}
     assert {row.status for row in rows} <= set(MEASURED)
+    figures = next(row.environment["fingerprint"] for row in rows if "fingerprint" in row.environment)
+    assert all(figure["value"] > 0 for figure in figures["figures"].values())
 
 
 def measured_anchor(gpu, reference, **asked):

@@ -1,351 +1,266 @@
-"""A campaign: which cells, when a ladder ends, and that nothing measured is ever lost."""
+"""The GPU-hour: which cells it has, and that nothing measured is ever lost."""
 
 import json
-import statistics
+import os
+import signal
+import subprocess
 import sys
 import time
+from collections import Counter
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from advisor.domain import (
-    MEASURABLE_PRECISIONS,
-    ON_CPU,
-    Accelerator,
-    MemoryFormat,
-    Precision,
-    Stack,
-    Status,
-    Task,
-)
+from advisor.domain import ON_ANY_GPU, Precision, Status, Task
 from advisor.errors import DataError, MeasuringError
 from advisor.infra.build.campaign import __main__ as command
-from advisor.infra.build.campaign.cells import (
-    BRIEF,
-    FULL,
-    QUICK,
-    Ladder,
+from advisor.infra.build.campaign.marks import marks
+from advisor.infra.build.campaign.protocol import (
+    GPU_HOUR,
+    LARGEST,
+    NETWORKS,
+    SHORT,
+    Cell,
     Machine,
-    Setting,
-    host_resources,
-    in_order,
-    ladders,
-    next_cell,
-    pipeline_trials,
-    synthetic_trial,
+    batch_of,
+    cells,
+    trial_of,
 )
-from advisor.infra.build.campaign.device import device_answer
 from advisor.infra.build.campaign.records import Records
-from advisor.infra.build.campaign.session import Campaign, measure_ladder, this_machine
-from advisor.models.zoo.networks import NETWORKS, Kind, network_info
-from advisor.models.zoo.opening import open_network
+from advisor.infra.build.campaign.session import GpuHour, this_machine
+from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance.networks import bundled_networks
 from advisor.sweeps.formats.files import read_file
-from advisor.sweeps.planning.repeating import merged
-from tests.sweeps.builders import PROFILE, measurement
-from tests.sweeps.own_networks import own_network
+from advisor.sweeps.probe.accelerator import CPU
 
-MACHINE = Machine(accelerator=ON_CPU, resources=host_resources(4, 2, 16_000), gpu=None)
-INFOS = in_order(NETWORKS.values())
-FP32 = Setting(precision=Precision.FP32)
-
-
-def ladder_of(info, budget=FULL, task=Task.INFERENCE, fingerprint=""):
-    return Ladder(info=info, task=task, setting=FP32, batches=budget.batches, fingerprint=fingerprint)
-
-
-LADDER = ladder_of(network_info("cifar10_cnn"))
-
-
-def cell(batch_size, **changes):
-    return measurement(trial=synthetic_trial(LADDER, batch_size, MACHINE, FULL), **changes)
-
-
-def done(*rows):
-    return {row.trial.trial_id: row for row in rows}
-
-
-def next_size(*rows):
-    trial = next_cell(LADDER, MACHINE, FULL, done(*rows))
-    return trial and trial.workload.batch_size
-
-
-FAULT = {"status": Status.FAILED, "step_seconds": (), "reason": "CUDA error: device-side assert"}
-
-
-FULL_MEMORY = {"status": Status.OUT_OF_MEMORY, "step_seconds": (), "reason": "CUDA out of memory"}
-
-
-@pytest.mark.parametrize(
-    ("last", "following"), [({}, 32), (FULL_MEMORY, None), ({"step_seconds": (4.5, 5.0)}, None)]
+SMALL = "advisor/resnet18_cifar@3x32x32"
+T4 = paced_gpu("T4")
+MACHINE = Machine(
+    accelerator=ON_ANY_GPU, resources=this_machine("cpu", {}).resources, gpu="Tesla T4", sheet=T4
 )
-def test_a_ladder_climbs_until_memory_ends_or_steps_get_long(last, following):
-    assert next_size() == 1
-    assert next_size(cell(1), cell(8, **last)) == following
 
 
-@pytest.mark.parametrize("status", [Status.FAILED, Status.TIMED_OUT])
-def test_a_fault_costs_one_cell_and_two_in_a_row_the_rest_of_the_ladder(status):
-    fault = FAULT | {"status": status}
-    assert next_size(cell(1), cell(8, **fault)) == 32
-    assert next_size(cell(1), cell(8, **fault), cell(32)) == 128
-    assert next_size(cell(1), cell(8, **fault), cell(32, **fault)) is None
+def test_an_hour_has_every_network_in_three_settings_and_a_tenth_of_them_again():
+    every = list(cells(NETWORKS, GPU_HOUR))
+    again = [cell for cell in every if cell.again]
+    assert len({cell.network.rpartition("@")[0] for cell in every}) == 24
+    assert len(every) - len(again) == 9 * len(NETWORKS)
+    assert 10 * len(again) == pytest.approx(9 * len(NETWORKS), abs=10)
+    assert len({cell.key for cell in every}) == len(every)
+    assert every[-len(again) :] == again
+    seconds = len(every) * GPU_HOUR.seconds + 3.5 * len(marks(on_gpu=True, is_short=False))
+    assert 2_200 < seconds < 3_300  # the rest of the hour starts processes
 
 
-def test_training_begins_with_the_smallest_batch_that_can_be_trained_on():
-    infos = [network_info("deeplabv3_resnet50")]
-    first = {ladder.task: ladder.batches[0] for ladder in ladders(infos, BRIEF, {})}
-    assert first[Task.INFERENCE] == 1
-    assert first[Task.TRAINING] == 8
+def test_every_network_is_in_the_table_that_the_predictor_counts_by():
+    for key in NETWORKS:
+        name, _, size = key.partition("@")
+        assert bundled_networks().find(name, size).kernels, key
 
 
-def test_classifiers_of_images_come_first_and_fp32_before_any_other_setting():
-    kinds = [info.kind for info in INFOS]
-    assert kinds == sorted(kinds, key=lambda kind: kind is not Kind.IMAGE)
-    settings = [ladder.setting for ladder in ladders(INFOS, FULL, {})]
-    assert settings == sorted(settings, key=FULL.settings.index)
-    assert settings[0] == FP32
+def test_the_largest_batch_is_what_the_cards_memory_surely_holds():
+    def largest(network, task, sheet=T4):
+        cell = Cell(network=network, task=task, precision=Precision.AMP, batch=LARGEST)
+        return batch_of(cell, Machine(**{**as_arguments(MACHINE), "sheet": sheet}))
+
+    resnet, bert = NETWORKS[1], "transformers/bert-large-uncased@seq:384"
+    assert 64 <= largest(resnet, Task.TRAINING) < largest(resnet, Task.INFERENCE) <= 1024
+    assert 1 <= largest(bert, Task.TRAINING) <= 32
 
 
-def test_settings_beside_the_usual_one_are_measured_too():
-    result = {ladder.setting for ladder in ladders(INFOS, FULL, {})}
-    assert {setting.precision for setting in result} == set(MEASURABLE_PRECISIONS)
-    assert Setting(precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST) in result
-    assert Setting(precision=Precision.BF16, stack=Stack.COMPILE) in result
-    words = [network_info("bert_base")]
-    formats = {ladder.setting.memory_format for ladder in ladders(words, FULL, {})}
-    assert formats == {MemoryFormat.CONTIGUOUS}
+def as_arguments(struct):
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}
 
 
-def test_every_cell_is_another_trial_and_another_gpu_too():
-    cells = [
-        synthetic_trial(ladder, size, MACHINE, FULL).trial_id
-        for ladder in ladders(INFOS, FULL, {})
-        for size in ladder.batches
-    ]
-    assert len(set(cells)) == len(cells)
-    other = replace(MACHINE, gpu="Tesla T4")
-    assert synthetic_trial(LADDER, 1, other, FULL).trial_id not in cells
-
-
-def test_a_cell_is_measured_for_ten_seconds_and_an_anchor_cell_for_a_minute():
-    def seconds(machine, name):
-        cells = (synthetic_trial(LADDER, size, machine, FULL) for size in LADDER.batches)
-        return [cell.plan.get(name) for cell in cells]
-
-    gpu = replace(MACHINE, accelerator=Accelerator.parse("cuda"))
-    assert seconds(MACHINE, "measure_seconds") == [10.0, 10.0, 60.0, 10.0, 10.0]
-    assert seconds(MACHINE, "warmup_seconds") == [None] * 5
-    assert seconds(gpu, "warmup_seconds") == [None, None, 60.0, None, None]
-
-
-def runs_of_anchor(*further):
-    """The row of the anchor cell after its first run and these."""
-    row = cell(32)
-    for changes in further:
-        row = merged(row, cell(32, **changes))
-    return row
-
-
-SPOILED = {"status": Status.CONTAMINATED}
+def test_marks_are_all_kinds_of_kernels_in_both_layouts():
+    every = marks(on_gpu=True, is_short=False)
+    assert len({mark.key for mark in every}) == len(every)
+    kinds = {mark.name.partition(".")[0] for mark in every}
+    assert kinds == {
+        *("gemm", "conv3x3", "conv1x1", "grouped", "depthwise"),
+        *("attention", "attention_masked", "attention_math"),
+        *("copy", "layer_norm", "softmax", "gelu", "upsample", "fold"),
+    }
+    assert {mark.precision for mark in every} == {"fp32", "tf32", "bf16", "fp16"}
+    depthwise = {mark.name.split(".")[1] for mark in every if mark.name.startswith("depthwise")}
+    assert depthwise == {"3", "5", "7", "9"}
 
 
 @pytest.mark.parametrize(
-    ("anchor", "following"),
+    "name",
     [
-        (runs_of_anchor(), 32),
-        (runs_of_anchor({}), 32),
-        (runs_of_anchor({}, {}), None),
-        (runs_of_anchor(SPOILED), 32),
-        (runs_of_anchor(SPOILED, FAULT), None),
-        (cell(32, **FAULT), None),
+        *("gemm.1024", "conv3x3.3.512.nhwc", "grouped.3.256", "depthwise.9.64", "attention_masked.512"),
+        *("attention_math.512", "layer_norm.1048576", "softmax.1048576", "upsample.1048576", "fold.1048576"),
     ],
 )
-def test_an_anchor_cell_has_three_runs_after_the_rest_and_a_spoiled_one_is_not_made_up_for(anchor, following):
-    assert next_size(cell(1), cell(8), cell(32)) == 128
-    rest = [cell(size) for size in LADDER.batches if size != 32]
-    assert next_size(*rest, anchor) == following
+def test_a_mark_computes_as_much_as_it_says(name):
+    """What its tensors hold, and torch's own count of FLOPs."""
+    from torch.utils.flop_counter import FlopCounterMode
 
-
-def test_steps_of_one_thread_are_in_its_cpu_seconds_only_where_that_is_planned():
-    assert "clock" not in synthetic_trial(LADDER, 1, MACHINE, BRIEF).plan
-    alone = replace(MACHINE, by_cpu_time=True)
-    assert synthetic_trial(LADDER, 1, alone, BRIEF).plan["clock"] == "cpu_seconds"
-
-
-def test_the_campaigns_language_model_has_the_weights_of_the_one_in_the_table():
-    transformers = pytest.importorskip("transformers")
-    network = open_network("infra/build/campaign/networks/language.py:pythia_1b")
-    with torch.device("meta"):
-        result = network.build()
-    assert isinstance(result, transformers.GPTNeoXForCausalLM)
-    assert sum(weights.numel() for weights in result.parameters()) == 1_011_781_632
-
-
-def test_real_input_is_measured_up_to_the_vcpus_that_are_there():
-    infos = [network_info("resnet50"), network_info("cifar10_cnn"), network_info("bert_base")]
-    trials = pipeline_trials(infos, MACHINE, FULL, PROFILE, "/data")
-    assert {trial.workload.network for trial in trials} == {"resnet50"}
-    assert sorted({trial.resources.vcpus for trial in trials}) == [1, 2, 4]
-    assert {t.resources.physical_cores for t in trials if t.resources.vcpus == 4} == {2}
-    loaders = {(t.plan["loader_workers"], t.plan["prefetch_factor"]) for t in trials}
-    assert loaders == {(1, 2), (2, 2), (4, 2), (1, 4), (2, 4)}
+    mark = next(m for m in marks(on_gpu=False, is_short=False) if m.name == name)
+    call = mark.call(CPU)
+    with FlopCounterMode(display=False) as counter:
+        call()
+    flops = mark.sizes["batch"] * mark.sizes.get("flops", 0)
+    # FlopCounterMode counts no fused attention with a mask on a CPU.
+    assert counter.get_total_flops() in (flops, 0)
+    assert mark.sizes["elements"] > 0
 
 
 @given(st.data())
 def test_a_kill_at_any_byte_loses_at_most_the_last_row(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("campaign") / "c.jsonl"
-    records = Records(path)
-    for size in (1, 2):
-        records.append(cell(size))
+    records = Records(path, lambda row: row["mark"])
+    for name in "ab":
+        records.append({"mark": name, "seconds": 1.0})
     content = path.read_bytes()
     first = content.index(b"\n") + 1
     path.write_bytes(content[: data.draw(st.integers(first, len(content)))])
-    again = Records(path)
-    assert cell(1).trial.trial_id in again.done
-    again.append(cell(4))
-    assert not read_file(path).refused
+    again = Records(path, lambda row: row["mark"])
+    assert "a" in again.done
+    again.append({"mark": "c", "seconds": 1.0})
+    assert "c" in Records(path, lambda row: row["mark"]).done
 
 
 def test_a_damaged_line_is_told_and_nothing_is_changed(tmp_path):
     path = tmp_path / "c.jsonl"
     path.write_text("nonsense\n")
     with pytest.raises(DataError, match="line 1"):
-        Records(path)
+        Records(path, lambda row: row["mark"])
     assert path.read_text() == "nonsense\n"
 
 
-def test_a_contaminated_cell_is_measured_again_in_the_next_run_but_not_in_this_one(tmp_path):
-    records = Records(tmp_path / "c.jsonl")
-    records.append(cell(1, status=Status.CONTAMINATED))
-    assert records.done
-    assert not Records(tmp_path / "c.jsonl").done
+# A process that answers as one on a T4 would, 20 % faster than the predictor says: no GPU is here.
+FAKE = """
+import json, sys
+job = json.loads(sys.stdin.readline())
+def say(**what): print(json.dumps(what), flush=True)
+say(facts={"gpu": "Tesla T4", "gpu_memory_mib": 15095.0, "gpu_sm_count": 40, "versions": {"torch": "2.9"}})
+from advisor.infra.build.campaign.marks import marks
+sizes = {m.key: m for m in marks(on_gpu=True, is_short=True)}
+for key in job.get("marks", ()):
+    mark = sizes.get(key)
+    more = {"name": mark.name, "precision": mark.precision, "sizes": mark.sizes} if mark else {}
+    say(row={"mark": key, "status": "ok", "seconds": 1e-3, **more})
+for cell in job.get("cells", ()):
+    END
+    say(row={"cell": cell["cell"], "batch": cell["batch"], "status": "ok",
+             "step_seconds": [cell["batch"] / 100] * 8})
+say(done=True)
+"""
 
 
-def campaign(tmp_path, seconds=300.0, **changes):
-    values = {
-        "machine": this_machine(ON_CPU, QUICK),
-        "budget": replace(QUICK, seconds=0.01, max_seconds=0.1),
-        "records": Records(tmp_path / "c.jsonl"),
-        "report": lambda _line: None,
-        "ends_at": time.monotonic() + seconds,
-    }
-    return Campaign(**{**values, **changes})
+def hour(tmp_path, said=None, seconds=600.0, end="", networks=(NETWORKS[1],), **changes):
+    return GpuHour.of(
+        tmp_path / "hour.jsonl",
+        device="cuda",
+        plan=SHORT,
+        networks=networks,
+        ends_at=time.monotonic() + seconds,
+        report=(said if said is not None else []).append,
+        command=(sys.executable, "-c", FAKE.replace("END", end)),
+        **changes,
+    )
 
 
-@pytest.mark.slow
-def test_a_ladder_is_really_measured_and_resumed(tmp_path):
-    first = campaign(tmp_path)
-    ladder = ladder_of(network_info("cifar10_cnn"), QUICK)
-    assert measure_ladder(first, ladder)
-    rows = read_file(tmp_path / "c.jsonl").measurements
-    assert [row.trial.workload.batch_size for row in rows] == [1, 2]
-    for row in rows:
-        step = statistics.fmean(row.step_seconds)
-        assert row.stage_rates["accelerator"] == pytest.approx(row.trial.workload.batch_size / step)
-    again = campaign(tmp_path)
-    assert measure_ladder(again, ladder)
-    assert again.measured == sum(row.status is Status.CONTAMINATED for row in rows)
-
-
-@pytest.mark.slow
-def test_the_three_runs_of_an_anchor_cell_are_one_row(tmp_path):
-    anchors = replace(QUICK, batches=(2,), anchor_batch=2, anchor_seconds=0.2, seconds=0.01, max_seconds=0.1)
-    ladder = ladder_of(network_info("cifar10_cnn"), anchors)
-    assert measure_ladder(campaign(tmp_path, budget=anchors), ladder)
-    assert len((tmp_path / "c.jsonl").read_text().splitlines()) in (1, 3)
-    (row,) = read_file(tmp_path / "c.jsonl").measurements
-    # Neighbours may spoil a run: then it is kept as an attempt, or the cell for another time.
-    if row.status is Status.OK:
-        assert 1 + len(row.repeats) + len(row.attempts) == 3
-
-
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        ("import time; time.sleep(600)", "no answer within 0.5 s"),
-        ("import os; os.abort()", "signal 6"),
-        ("""print('{"error": "torch sees no CUDA device"}')""", "sees no CUDA device"),
-    ],
-)
-def test_a_gpu_that_does_not_answer_ends_the_campaign_in_time(script, said):
-    with pytest.raises(MeasuringError, match=said):
-        device_answer(
-            "name",
-            command=(sys.executable, "-c", script),
-            patience_seconds=0.5 if "sleep" in script else 60.0,
-        )
-
-
-def test_the_answer_about_the_gpu_is_read_past_other_lines():
-    script = """print('[1]'); print('{"x": 1}'); print('{"name": "Tesla T4"}')"""
-    assert device_answer("name", command=(sys.executable, "-c", script)) == "Tesla T4"
-
-
-def test_nothing_begins_when_the_minutes_are_used_up(tmp_path):
-    assert not measure_ladder(campaign(tmp_path, seconds=1), LADDER)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("fault", "status"),
-    [
-        ("os.abort()", Status.FAILED),
-        ("raise torch.cuda.OutOfMemoryError('CUDA out of memory')", Status.OUT_OF_MEMORY),
-    ],
-)
-def test_what_ends_a_cells_process_costs_that_cell(fault, status, tmp_path):
-    network = open_network(own_network(tmp_path, fault))
-    batches = replace(QUICK, batches=(1, 2, 4), seconds=0.01, max_seconds=0.1)
-    ladder = ladder_of(network.info, batches, fingerprint=network.fingerprint)
-    assert measure_ladder(campaign(tmp_path, budget=batches), ladder)
-    result = [row.status for row in read_file(tmp_path / "c.jsonl").measurements]
-    first, ended, *larger = result
-    assert ended is status
-    # Out of memory ends the ladder: what is larger has none either.
-    assert len(larger) == (status is Status.FAILED)
-    # Other processes may spoil one of them.
-    assert {first, *larger} <= {Status.OK, Status.CONTAMINATED}
-
-
-@pytest.mark.slow
-def test_a_cell_that_hangs_is_ended_and_recorded(tmp_path):
-    network = open_network(own_network(tmp_path, "time.sleep(3600)"))
-    ladder = replace(ladder_of(network.info, fingerprint=network.fingerprint), batches=(2,))
-    assert measure_ladder(campaign(tmp_path, patience_seconds=-12.0), ladder)
-    (row,) = read_file(tmp_path / "c.jsonl").measurements
-    assert row.status is Status.TIMED_OUT
+def test_the_predictor_says_its_rate_before_each_row_and_the_document_is_one_command_from_fit(tmp_path):
+    said = []
+    assert hour(tmp_path, said).run()
+    keys = [cell.key for cell in cells((NETWORKS[1],), SHORT)]
+    told = [line.partition(":")[2] for line in said if ": told " in line]
+    assert len(told) == len(keys)
+    assert all("rows/s (" in line for line in told)
+    for key in keys:
+        named = [line for line in said if line.startswith(f"{key}:")]
+        assert [": told " in line for line in named] == [True, False]
+    out = tmp_path / "model.json"
+    fit = [sys.executable, "-m", "advisor", "fit", "--from", str(tmp_path / "hour.jsonl"), "--out", str(out)]
+    done = subprocess.run(fit, capture_output=True, text=True, check=True)
+    assert "GPU steps of" in done.stdout
+    assert "on T4" in done.stdout
+    model = load_model(out)
+    assert len(model.gpu_observations.steps) == 4
+    assert {layer.name for layer in model.gpu_observations.layers} >= {"gemm.1024", "attention.512"}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["gpu"], 1, "CPU build" if torch.version.cuda is None else ""),
-        (["cpu", "--networks", "alexnett"], 2, "did you mean alexnet?"),
-        (["cpu", "--networks", "alexnet", "--data", "/nonexistent"], 2, "no folder"),
-    ],
+    ("end", "reason"), [("import os; os.abort()", "signal 6"), ("import time; time.sleep(600)", "hung")]
 )
-def test_what_cannot_be_measured_is_one_line(arguments, code, said, capsys, tmp_path, monkeypatch):
-    if torch.cuda.is_available() and arguments[0] == "gpu":
-        pytest.skip("there is a GPU here")
-    monkeypatch.chdir(tmp_path)
-    assert command.main(arguments) == code
-    expected = capsys.readouterr().err.strip()
-    assert said in expected
-    assert len(expected.splitlines()) == 1
+def test_what_ends_or_hangs_costs_one_cell_and_the_next_run_goes_on(tmp_path, end, reason):
+    once = f"if cell['cell'].endswith('training/fp32/1'): {end}"
+    first = hour(tmp_path, end=once, patience_seconds=-20.0 if "sleep" in end else 60.0)
+    assert first.run()
+    rows = {row.trial.plan["cell"]: row for row in read_file(tmp_path / "hour.jsonl").measurements}
+    failed = [key for key, row in rows.items() if row.status is Status.FAILED]
+    assert failed == [f"{NETWORKS[1]}/training/fp32/1"]
+    assert reason in rows[failed[0]].reason
+    again = hour(tmp_path, end=once)
+    assert again.run()
+    assert again.measured == 0
+
+
+def test_a_piece_ends_in_time_and_the_next_one_measures_the_rest(tmp_path):
+    assert not hour(tmp_path, seconds=1.0).run()
+    last = hour(tmp_path)
+    assert last.run()
+    assert len(read_file(tmp_path / "hour.jsonl").measurements) == 5
+
+
+def test_a_library_that_is_missing_leaves_its_networks_out(tmp_path):
+    said = []
+    gone = 'if "vgg" in job["network"]: say(error="torchvision/vgg16 needs torchvision"); sys.exit(1)'
+    assert hour(tmp_path, said, end=gone, networks=NETWORKS[1:3]).run()
+    assert any(line.startswith("left out: ") and "vgg16" in line for line in said)
+
+
+def test_a_trial_says_that_its_steps_are_bare_and_which_cell_it_is():
+    cell = Cell(network=NETWORKS[1], task=Task.TRAINING, precision=Precision.AMP, batch="32")
+    trial = trial_of(cell, 32, MACHINE, GPU_HOUR)
+    assert (trial.workload.network, trial.workload.input) == ("torchvision/resnet50", "3x224x224")
+    assert trial.workload.protocol == "bench"
+    assert trial.plan["cell"] == cell.key
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_without_a_gpu_it_says_which_part_is_missing(tmp_path, capsys):
+    assert command.main(["gpu-hour", "--out", str(tmp_path / "c.jsonl")]) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "CUDA" in line
 
 
 @pytest.mark.machine
 @pytest.mark.slow
-def test_the_command_goes_on_where_its_minutes_ended_and_writes_rows_that_can_be_imported(tmp_path):
-    out = tmp_path / "deep" / "c.jsonl"
-    arguments = ["cpu", "--quick", "--networks", "cifar10_cnn", "--out", str(out)]
-    assert command.main([*arguments, "--minutes", "0.05"]) == 0
-    assert command.main([*arguments, "--minutes", "4"]) == 0
+@pytest.mark.timeout(600)
+def test_a_real_run_that_is_killed_goes_on_where_it_was_and_measures_nothing_twice(tmp_path):
+    """On this CPU: kill -9 after some rows, then the same command until all is done."""
+    out = tmp_path / "hour.jsonl"
+    arguments = ["gpu-hour", "--device", "cpu", "--short", "--networks", SMALL, "--out", str(out)]
+    words = [sys.executable, "-m", "advisor.infra.build.campaign", *arguments]
+    with subprocess.Popen(words, start_new_session=True, stderr=subprocess.DEVNULL) as process:
+        while not (out.exists() and out.read_bytes().count(b"\n") >= 1):
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+    kept = [
+        json.loads(line)["trial"]["plan"]["cell"] for line in out.read_text().splitlines() if line[-1:] == "}"
+    ]
+    assert command.main([*arguments, "--minutes", "9"]) == 0
     read = read_file(out)
-    assert len(read.measurements) == 8
     assert not read.refused
-    assert json.loads(out.read_text().splitlines()[0])["environment"]["versions"]["torch"]
+    rows = Counter(row.trial.plan["cell"] for row in read.measurements)
+    assert set(kept) <= set(rows)
+    assert rows == Counter(cell.key for cell in cells((SMALL,), SHORT))
+    every = [json.loads(line)["mark"] for line in (tmp_path / "hour.marks.jsonl").read_text().splitlines()]
+    assert len(every) == len(set(every)) == 2 + len(marks(on_gpu=False, is_short=True))
+    assert all(row.status is Status.OK for row in read.measurements)
+    assert any("fingerprint" in row.environment for row in read.measurements)
+
+
+def test_a_device_that_refuses_ends_the_run_with_its_reason(tmp_path):
+    refusing = (sys.executable, "-c", """print('{"error": "torch sees no CUDA device"}')""")
+    campaign = hour(tmp_path)
+    campaign.command = refusing
+    with pytest.raises(MeasuringError, match="sees no CUDA device"):
+        campaign.run()

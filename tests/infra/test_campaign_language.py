@@ -16,7 +16,7 @@ from advisor.infra.build.campaign.language.cells import (
     servers,
 )
 from advisor.infra.build.campaign.language.engines import _Endpoint
-from advisor.infra.build.campaign.language.rows import Rows
+from advisor.infra.build.campaign.language.session import language_records
 from advisor.infra.build.campaign.language.shapes import SHAPES, TINY_SHAPES, write_model_folder
 from tests.sweeps.measure.endpoint.openai_server import fake_endpoint
 
@@ -58,15 +58,15 @@ def test_larger_batches_than_memory_holds_are_left_out():
 def test_a_line_that_was_cut_off_is_measured_again_and_a_wrong_one_is_named(tmp_path):
     """A kill costs the row in flight; another file is not continued."""
     path = tmp_path / "rows.jsonl"
-    rows = Rows(path)
+    rows = language_records(path)
     rows.append({"cell": "a", "status": "ok", "concurrency": 1})
     with path.open("ab") as file:
         file.write(b'{"cell": "b", "sta')
-    assert set(Rows(path).done) == {"a"}
+    assert set(language_records(path).done) == {"a"}
     assert path.read_bytes().count(b"\n") == 1
     path.write_text('{"cell": "a", "status": "ok", "concurrency": 1}\n{"other": 1}\n')
     with pytest.raises(DataError, match="line 2"):
-        Rows(path)
+        language_records(path)
 
 
 def test_a_servers_cell_is_a_closed_loop_of_its_concurrency():

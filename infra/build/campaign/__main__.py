@@ -1,7 +1,8 @@
-"""`python -m advisor.infra.build.campaign gpu|cpu`: measure all networks; progress on stderr, rows to a
-file.
-`python -m advisor.infra.build.campaign language`: language models of random weights
-(`campaign/language`).
+"""`python -m infra.build.campaign gpu-hour`: an hour of a GPU; progress on stderr, rows to a file.
+`python -m infra.build.campaign language`: language models of random weights (`campaign/language`).
+
+`gpu-hour` measures kernels, 24 networks and a tenth of them again, in pieces of --minutes: run it again until
+all is measured, then `advisor fit --from FILE`. Before each row it prints what the predictor says.
 
 Ends with 0 (all done, or the minutes used up: run it again to go on), 1 when it cannot measure,
 2 for wrong arguments, 130 after Ctrl-C. What was measured is in the file at any time.
@@ -12,88 +13,69 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from advisor.domain import ON_ANY_GPU, ON_CPU
 from advisor.errors import AdvisorError
-from advisor.infra.build.campaign.cells import BRIEF, FULL, QUICK
-from advisor.infra.build.campaign.session import run_campaign
+from advisor.infra.build.campaign.language.command import add_options, run_language
+from advisor.infra.build.campaign.protocol import GPU_HOUR, NETWORKS, NETWORKS_OF_A_CPU, ON_CPU_PLAN, SHORT
+from advisor.infra.build.campaign.session import GpuHour
 
-_ACCELERATORS = {"gpu": ON_ANY_GPU, "cpu": ON_CPU}
-_LANGUAGE = "language"
 _MOST_MINUTES = 24 * 60
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the campaign; returns the exit code."""
-    words = sys.argv[1:] if arguments is None else arguments
-    if words[:1] == [_LANGUAGE]:
-        options, run = _language_parser().parse_args(words[1:]), _run_language
-    else:
-        options, run = _parser().parse_args(words), _run
-        options.out = options.out or Path(f"campaign-{options.device}.jsonl")
+    """Run a campaign; returns the exit code."""
+    options = _parser().parse_args(arguments)
     try:
-        return run(options)
+        finished = (run_language if options.campaign == "language" else _run_gpu_hour)(options, _report)
     except AdvisorError as error:
         _report(f"campaign: {' '.join(str(error).split())}")
         return error.exit_code
     except KeyboardInterrupt:
         _report(f"campaign: interrupted; {options.out} has what was measured, run again to go on")
         return 130
-
-
-def _run(options: argparse.Namespace) -> int:
-    begun = time.monotonic()
-    finished = run_campaign(
-        _ACCELERATORS[options.device],
-        networks=options.networks,
-        budget=QUICK if options.quick else BRIEF if options.brief else FULL,
-        out=options.out,
-        data=options.data,
-        ends_at=begun + options.minutes * 60,
-        report=_report,
-    )
-    _report_end(finished, options.out)
+    ending = "all is measured" if finished else "more is left; run again to go on"
+    _report(f"campaign: {ending}: {options.out}")
     return 0
 
 
-def _run_language(options: argparse.Namespace) -> int:
-    from advisor.infra.build.campaign.language.command import run_language
-
-    _report_end(run_language(options, _report), options.out)
-    return 0
-
-
-def _report_end(finished: bool, out: Path) -> None:
-    ending = "all cells are measured" if finished else "more is left; run again to go on"
-    _report(f"campaign: {ending}: {out}")
-
-
-def _language_parser() -> argparse.ArgumentParser:
-    from advisor.infra.build.campaign.language.command import add_options
-
-    parser = argparse.ArgumentParser(prog=f"python -m advisor.infra.build.campaign {_LANGUAGE}")
-    add_options(parser, _minutes)
-    return parser
+def _run_gpu_hour(options: argparse.Namespace, report: Callable[[str], None]) -> bool:
+    plan = SHORT if options.short else GPU_HOUR if options.device == "cuda" else ON_CPU_PLAN
+    return GpuHour.of(
+        options.out,
+        device=options.device,
+        plan=plan,
+        networks=options.networks or (NETWORKS if options.device == "cuda" else NETWORKS_OF_A_CPU),
+        ends_at=time.monotonic() + 60 * options.minutes,
+        report=report,
+    ).run()
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m advisor.infra.build.campaign", description=__doc__)
-    parser.add_argument("device", choices=sorted(_ACCELERATORS), help="what computes the steps")
-    parser.add_argument("--out", type=Path, help="a JSONL file that is gone on with")
-    parser.add_argument("--networks", type=_names, help="of the zoo, or file.py:build; default: all")
-    parser.add_argument("--minutes", type=_minutes, default=9.0, help="nothing begins later (9)")
-    parser.add_argument("--data", type=Path, help="JPEG files for the real input pipeline")
-    brief = "batches of 1, 8 and 32 in fp32 and no real input: a CPU's rates"
-    parser.add_argument("--brief", action="store_true", help=brief)
-    parser.add_argument("--quick", action="store_true", help="small batches, short steps: a trial")
+    parser = argparse.ArgumentParser(
+        prog="python -m infra.build.campaign",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    campaigns = parser.add_subparsers(dest="campaign", required=True)
+    hour = campaigns.add_parser("gpu-hour", help="kernels and networks on one device")
+    hour.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="what computes the steps")
+    hour.add_argument(
+        "--out", type=Path, default=Path("gpu-hour.jsonl"), help="a JSONL file that is gone on with"
+    )
+    keys = "as in torchvision/resnet50@3x224x224,advisor/dlrm@13+26; default: the protocol's"
+    hour.add_argument("--networks", type=_names, help=keys)
+    hour.add_argument("--minutes", type=_minutes, default=9.0, help="nothing begins later (9)")
+    hour.add_argument("--short", action="store_true", help="few marks and small batches: a trial")
+    add_options(campaigns.add_parser("language", help="language models"), _minutes)
     return parser
 
 
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not names:
-        raise argparse.ArgumentTypeError("names of networks, separated by commas")
+    if not names or not all("/" in name and "@" in name for name in names):
+        raise argparse.ArgumentTypeError("keys as in torchvision/resnet50@3x224x224, separated by commas")
     return names
 
 

@@ -1,45 +1,46 @@
-"""The campaign's file: one measurement a line, on disk before the next cell begins."""
+"""A campaign's file: one row a line, on disk before the next cell begins."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
-from advisor.domain import Measurement, Status
 from advisor.errors import DataError
-from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
 
-# Worth another try in the next run; whatever else is in the file is done.
-_TRIED_AGAIN = frozenset({Status.CONTAMINATED})
+Row = dict[str, Any]
+Kept = TypeVar("Kept")
 
 
-class Records:
-    """Measurements in a JSONL file that outlives the run; a later line of a trial counts.
+class Records(Generic[Kept]):
+    """Rows in a JSONL file that outlives the run; a later line of a key counts.
 
     What a killed run left of a line is cut off; any other line that cannot be read is a
     `DataError` with its number, and nothing is changed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        key_of: Callable[[Kept], str],
+        read: Callable[[Any], Kept] = lambda row: row,
+        written: Callable[[Kept], Any] = lambda row: row,
+    ) -> None:
         self.path = path
-        self._rows: dict[str, Measurement] = {}
-        self._of_this_run: set[str] = set()
+        self._key_of, self._read_row, self._written = key_of, read, written
+        self._rows: dict[str, Kept] = {}
         self._read()
 
     @property
-    def done(self) -> Mapping[str, Measurement]:
-        """What need not be measured (again) in this run, by trial_id."""
-        return {
-            key: row
-            for key, row in self._rows.items()
-            if key in self._of_this_run or row.status not in _TRIED_AGAIN
-        }
+    def done(self) -> Mapping[str, Kept]:
+        """What need not be measured again, by key: a cell that failed stays so until its line goes."""
+        return self._rows
 
-    def append(self, measurement: Measurement) -> None:
+    def append(self, row: Kept) -> None:
         """Keep it durably; what is on disk stays readable at whatever instant this is killed."""
-        line = json.dumps(measurement_to_dict(measurement)).encode() + b"\n"
+        line = json.dumps(self._written(row)).encode() + b"\n"
         try:
             with self.path.open("ab") as file:
                 file.write(line)
@@ -52,8 +53,7 @@ class Records:
                 path=self.path,
                 strerror=error.strerror,
             ) from error
-        self._rows[measurement.trial.trial_id] = measurement
-        self._of_this_run.add(measurement.trial.trial_id)
+        self._rows[self._key_of(row)] = row
 
     def _read(self) -> None:
         try:
@@ -61,7 +61,8 @@ class Records:
             content = self.path.read_bytes() if self.path.exists() else b""
             whole = content[: content.rfind(b"\n") + 1]
             for number, line in enumerate(whole.splitlines(), start=1):
-                self._take(number, line)
+                if line.strip():
+                    self._take(number, line)
             if len(whole) < len(content):
                 os.truncate(self.path, len(whole))
         except OSError as error:
@@ -73,11 +74,10 @@ class Records:
             ) from error
 
     def _take(self, number: int, line: bytes) -> None:
-        if not line.strip():
-            return
         try:
-            row = measurement_from_dict(json.loads(line))
-        except (ValueError, AttributeError, DataError) as error:
+            row = self._read_row(json.loads(line))
+            self._rows[self._key_of(row)] = row
+        except (ValueError, KeyError, TypeError, AttributeError, DataError) as error:
             raise DataError(
                 "{path}, line {number}: {error}",
                 hint="mend or remove that line, or name another file with --out",
@@ -85,4 +85,3 @@ class Records:
                 number=number,
                 error=error,
             ) from error
-        self._rows[row.trial.trial_id] = row

@@ -1,210 +1,268 @@
-"""One run of a campaign: each cell that the file has not, in a process of its own.
+"""One piece of the GPU-hour: each mark and cell that the files have not, in a process that may die.
 
-This process loads no torch: it takes nothing of the GPU's memory, and no fault of CUDA ends it.
-"""
+This process loads no torch: it takes nothing of the GPU's memory, and no fault of CUDA ends it."""
 
 from __future__ import annotations
 
+import math
+import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from advisor.domain import Accelerator, DatasetProfile, Measurement, Stack, Status, Trial
-from advisor.errors import AdvisorError, MeasuringError, UsageError
-from advisor.infra.build.campaign.cells import (
-    BRIEF,
-    BenchmarkBudget,
-    Ladder,
-    Machine,
-    host_resources,
-    in_order,
-    ladders,
-    next_cell,
-    pipeline_trials,
-    with_pipeline,
-)
-from advisor.infra.build.campaign.device import gpu_name, short_fingerprint
-from advisor.infra.build.campaign.records import Records
-from advisor.models.zoo.networks import NETWORKS
-from advisor.models.zoo.opening import Runnable, open_network
-from advisor.sweeps.datasets.making import ensure_dataset
-from advisor.sweeps.datasets.opening import profile_folder
+from advisor.catalog import load_catalog
+from advisor.catalog.gpus import sheet_of
+from advisor.domain import ON_ANY_GPU, ON_CPU, DiskRate, LimitedBy, Measurement, Resources, Status, Trial
+from advisor.domain.steps import mean_step_seconds
+from advisor.errors import MeasuringError, UsageError
+from advisor.infra.build.campaign.marks import marks
+from advisor.infra.build.campaign.protocol import LARGEST, Cell, Machine, Plan, batch_of, cells, trial_of
+from advisor.infra.build.campaign.records import Records, Row
+from advisor.models.performance import load_model
+from advisor.models.performance.on_cpu import published_on_cpu
+from advisor.sweeps.anchors.observing import gpu_size
+from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from advisor.sweeps.machine.environment import local_cpu
 from advisor.sweeps.machine.size import machine_size
-from advisor.sweeps.planning.repeating import merged
-from advisor.sweeps.trial.trial_process import run_attempt
-from advisor.sweeps.worker.policy import is_synthetic
+from advisor.sweeps.quality.issues import is_gpu_shared
+from advisor.sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
 
-_OWN_NETWORKS = Path(__file__).with_name("networks")
-_MORE_NETWORKS = (
-    "vision.py:resnet18",
-    "vision.py:vit_b_16",
-    "vision.py:convnext_tiny",
-    "language.py:pythia_1b",
-)
-_MADE_SAMPLES = 2000
-_PLACE = Path("~/.cache/instance-sizing-advisor/datasets")
-# Below this, probing would eat the run.
-_LEAST_SECONDS_FOR_A_PROBE = 240.0
-# Photographs may have to be made first.
-_LEAST_SECONDS_FOR_REAL_INPUT = 30.0
-# Loading torch, building the network, the first steps, the stages; compiling on top.
-_STARTING_SECONDS = 20.0
-_COMPILING_SECONDS = 90.0
+_COMMAND = (sys.executable, "-P", "-m", "advisor.infra.build.campaign.device")
+# Loading torch and a library, building the network, the first steps.
+_STARTING_SECONDS = 25.0
+_LAUNCH, _CLOCK = "mark/launch", "mark/clock"
+_CONFIDENCE = 0.9
 
 
-def run_campaign(
-    accelerator: Accelerator,
-    *,
-    networks: Sequence[str] | None,
-    budget: BenchmarkBudget,
-    out: Path,
-    data: Path | None,
-    ends_at: float,
-    report: Callable[[str], None],
-) -> bool:
-    """Measure the missing cells until `ends_at` (time.monotonic()); whether all are done.
+class GpuHour(Struct, kw_only=True):
+    """One run of the protocol. Nothing begins that would not end before `ends_at`, a time.monotonic()
+    moment; rows lie in `rows`, marks beside them."""
 
-    Raises `UsageError` for an unknown network or folder, `MeasuringError` where the accelerator
-    is missing, `DataError` for a file that cannot be used.
-    """
-    chosen = _networks(networks, accelerator)
-    if data is not None:
-        profile_folder(data)  # a wrong folder is refused before minutes are spent
-    machine = this_machine(accelerator, budget)
-    campaign = Campaign(machine=machine, budget=budget, records=Records(out), report=report, ends_at=ends_at)
-    where = machine.gpu or (machine.resources.cpu and machine.resources.cpu.model)
-    report(f"campaign: {where}; {len(campaign.records.done)} cells are in {out} already")
-    if accelerator.is_gpu and campaign.seconds_left > _LEAST_SECONDS_FOR_A_PROBE:
-        report("campaign: copies and matrix products of the GPU")
-        campaign.environment["fingerprint"] = short_fingerprint()
-    finished = _all_ladders(campaign, chosen) and _real_input(campaign, chosen, data)
-    report(f"campaign: {campaign.measured} cells measured in this run")
-    return finished
-
-
-class Campaign(Struct, kw_only=True):
-    """What all cells are measured with. `ends_at` is a time.monotonic() moment; a cell that takes
-    `patience_seconds` longer than usual hangs."""
-
-    machine: Machine
-    budget: BenchmarkBudget
-    records: Records
-    report: Callable[[str], None]
+    device: str
+    plan: Plan
+    networks: tuple[str, ...]
+    rows: Records[Measurement]
+    marks: Records[Row]
     ends_at: float
-    patience_seconds: float = 180.0
-    attempt: Callable[..., Measurement] = run_attempt
-    environment: dict[str, Any] = field(default_factory=dict)
+    report: Callable[[str], None]
+    command: Sequence[str] = _COMMAND
+    # What takes so much longer than it should hangs.
+    patience_seconds: float = 120.0
     measured: int = 0
+    facts: Row = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, out: Path, **options: Any) -> GpuHour:
+        """With its files: what is in them is not measured again."""
+        rows = Records(
+            out, lambda row: str(row.trial.plan["cell"]), measurement_from_dict, measurement_to_dict
+        )
+        return cls(
+            rows=rows, marks=Records(out.with_suffix(".marks.jsonl"), lambda row: row["mark"]), **options
+        )
+
+    def run(self) -> bool:
+        """Measure what is missing until the time is over; whether all is done. `MeasuringError` where the
+        device cannot be used."""
+        self._ended({"marks": [], "is_short": True}, [], [], self._keep_mark)
+        self.report(f"{len(self.marks.done)} marks and {len(self.rows.done)} cells are there already")
+        done = self._marks_are_done() and self._cells_are_done()
+        self.report(f"{self.measured} measured in this run")
+        return done
+
+    def _marks_are_done(self) -> bool:
+        every = [mark.key for mark in marks(on_gpu=self.device == "cuda", is_short=self.plan.is_short)]
+        while missing := [key for key in (_LAUNCH, *every, _CLOCK) if key not in self.marks.done]:
+            times = [self.plan.load_seconds if key == _CLOCK else self.plan.mark_seconds for key in missing]
+            job = {
+                "marks": missing,
+                "is_short": self.plan.is_short,
+                "seconds": self.plan.mark_seconds,
+                "load_seconds": self.plan.load_seconds,
+            }
+            if not self._ended(job, missing, times, self._keep_mark):
+                return False
+        return True
+
+    def _keep_mark(self, row: Row) -> None:
+        self.marks.append(row)
+        what = f"{1e6 * row['seconds']:.4g} us" if "seconds" in row else row.get("reason") or row["clocks"]
+        self.report(f"{row['mark']}: {what}")
+
+    def _cells_are_done(self) -> bool:
+        # A second run has a process of its own.
+        jobs = groupby(cells(self.networks, self.plan), lambda cell: (cell.network, cell.again))
+        done = [self._network_is_done(list(job)) for _, job in jobs]  # each, whatever others do
+        return all(done)
+
+    def _network_is_done(self, job: Sequence[Cell]) -> bool:
+        while missing := [cell for cell in job if cell.key not in self.rows.done]:
+            if self._seconds_left < _STARTING_SECONDS + self.plan.seconds:
+                return False
+            try:
+                if not self._measured(missing):
+                    return False
+            except MeasuringError as error:  # its library is not installed
+                self.report(f"left out: {error}")
+                return True
+        return True
+
+    def _measured(self, missing: Sequence[Cell]) -> bool:
+        """Whether the time sufficed for these cells of one network."""
+        machine = this_machine(self.device, self.facts)
+        trials = [trial_of(cell, batch_of(cell, machine), machine, self.plan) for cell in missing]
+        job = {
+            "network": missing[0].network,
+            "seconds": self.plan.seconds,
+            "by_cpu_time": "clock" in trials[0].plan,
+            "cells": [
+                {
+                    "cell": cell.key,
+                    "task": cell.task,
+                    "precision": cell.precision,
+                    "batch": trial.workload.batch_size,
+                    "may_halve": cell.batch == LARGEST,
+                }
+                for cell, trial in zip(missing, trials, strict=True)
+            ],
+        }
+        coming = iter(zip(missing, trials, strict=True))
+        cell, trial = next(coming)
+        self.report(f"{cell.key}: {told(trial, machine)}")
+
+        def keep(row: Row) -> None:
+            nonlocal cell, trial
+            batch_size = row.get("batch", trial.workload.batch_size)
+            self._keep_cell(trial_of(cell, batch_size, machine, self.plan), row)
+            if following := next(coming, None):
+                cell, trial = following
+                self.report(f"{cell.key}: {told(trial, machine)}")
+
+        return self._ended(job, [each.key for each in missing], [self.plan.seconds] * len(missing), keep)
+
+    def _keep_cell(self, trial: Trial, row: Row) -> None:
+        environment = {**self.facts, **row.get("environment", {})}
+        # One row tells the marks for all.
+        if not any("fingerprint" in other.environment for other in self.rows.done.values()):
+            environment["fingerprint"] = fingerprint([*self.marks.done.values()], self.facts)
+        status = Status(row["status"])
+        if status is Status.OK and is_gpu_shared(environment):
+            status = Status.CONTAMINATED
+        steps = tuple(row.get("step_seconds", ()))
+        rate = trial.samples_per_step / mean_step_seconds(steps) if steps else None
+        self.rows.append(
+            Measurement(
+                trial=trial,
+                status=status,
+                limited_by=LimitedBy.HOST,
+                step_seconds=steps,
+                warmup_step_seconds=tuple(row.get("warmup_step_seconds", ())),
+                stage_rates={"accelerator": rate} if rate else {},
+                reason=row.get("reason", ""),
+                started_at=datetime.now(UTC).isoformat(),
+                environment=environment,
+            )
+        )
+        answer = f"{rate:.4g} rows/s" if rate else f"{status.value} {row.get('reason', '')}"
+        self.report(f"{trial.plan['cell']}: measured {answer}, batch {trial.workload.batch_size}")
+
+    def _ended(
+        self, job: Row, keys: Sequence[str], seconds: Sequence[float], keep: Callable[[Row], None]
+    ) -> bool:
+        """Whether the time sufficed until the process ended; what it dies or hangs on is kept as failed.
+        `MeasuringError` is what it refused."""
+        left = deque(zip(keys, seconds, strict=True))
+        with started_worker(self.command) as worker:
+            worker.send({"device": self.device, **job})
+            while True:
+                key, usual = left[0] if left else ("", 0.0)
+                if self._seconds_left < usual:
+                    return False
+                patience = _STARTING_SECONDS + 2 * usual + self.patience_seconds
+                message = _message(worker, time.monotonic() + patience)
+                if "error" in message or ("died" in message and not left):
+                    raise MeasuringError(str(message.get("error") or message["died"]))
+                if "died" in message:
+                    keep({"mark": key, "status": Status.FAILED.value, "reason": message["died"]})
+                if "died" in message or "done" in message:
+                    return True
+                self.facts = message.get("facts", self.facts)
+                if "row" in message:
+                    keep(message["row"])
+                    self.measured += 1
+                    left.popleft()
 
     @property
-    def seconds_left(self) -> float:
-        """Until nothing new is begun."""
+    def _seconds_left(self) -> float:
         return self.ends_at - time.monotonic()
 
-    def measure(self, trial: Trial) -> bool:
-        """Measure one cell in a process of its own, which is ended where it hangs; False where the
-        time does not suffice, and nothing is known of the cell."""
-        plan = trial.plan
-        usual = plan.get("warmup_seconds", 0.0) + plan["max_seconds"] + _STARTING_SECONDS
-        if trial.workload.stack is Stack.COMPILE:
-            usual += _COMPILING_SECONDS
-        if self.seconds_left < usual:
-            return False
-        deadline = usual + self.patience_seconds
-        row = self.attempt(trial, timeout_seconds=min(deadline, self.seconds_left))
-        # Only a cell that had its deadline, or a whole run, is known to hang.
-        if row.status is Status.TIMED_OUT and self.seconds_left <= 0 and self.measured:
-            return False
-        row = replace(row, environment={**self.environment, **row.environment})
-        self.records.append(merged(self.records.done.get(trial.trial_id), row))
-        self.measured += 1
-        self.report(_line(row))
-        return True
 
-
-def measure_ladder(campaign: Campaign, ladder: Ladder) -> bool:
-    """Measure the ladder's cells that are missing; False when the time was used up."""
-    while trial := next_cell(ladder, campaign.machine, campaign.budget, campaign.records.done):
-        if not campaign.measure(trial):
-            return False
-    return True
-
-
-def _all_ladders(campaign: Campaign, networks: Sequence[Runnable]) -> bool:
-    infos = [network.info for network in networks]
-    fingerprints = {network.info.name: network.fingerprint for network in networks}
-    return all(measure_ladder(campaign, ladder) for ladder in ladders(infos, campaign.budget, fingerprints))
-
-
-def _real_input(campaign: Campaign, networks: Sequence[Runnable], data: Path | None) -> bool:
-    infos = with_pipeline(network.info for network in networks if not network.fingerprint)
-    if not (infos and campaign.budget.pipeline_tasks):
-        return True
-    if campaign.seconds_left < _LEAST_SECONDS_FOR_REAL_INPUT:
-        return False
+def _message(worker: Worker, deadline: float) -> Row:
+    """What the process says next; how it `died` where it is gone, or answers no more."""
     try:
-        folder, profile = _dataset(data, campaign.report)
-    except UsageError:
-        raise
-    except (AdvisorError, ImportError) as error:
-        campaign.report(f"campaign: not measured: the real input pipeline: {error}")
-        return True
-    trials = pipeline_trials(infos, campaign.machine, campaign.budget, profile, str(folder))
-    return _all_measured(campaign, trials)
+        message = worker.receive(deadline)
+        return message if isinstance(message, dict) else {}
+    except WorkerLate:
+        return {"died": "it hung"}
+    except WorkerEnded:
+        return {"died": worker.last_output()}
 
 
-def _all_measured(campaign: Campaign, trials: Iterable[Trial]) -> bool:
-    return all(trial.trial_id in campaign.records.done or campaign.measure(trial) for trial in trials)
-
-
-def _networks(names: Sequence[str] | None, accelerator: Accelerator) -> list[Runnable]:
-    if names is None:
-        more = [f"{_OWN_NETWORKS}/{name}" for name in _MORE_NETWORKS] if accelerator.is_gpu else []
-        names = [*NETWORKS, *more]
-    opened = {network.info.name: network for network in map(open_network, names)}
-    return [opened[info.name] for info in in_order(entry.info for entry in opened.values())]
-
-
-def _dataset(data: Path | None, report: Callable[[str], None]) -> tuple[Path, DatasetProfile]:
-    if data is not None:
-        return data.resolve(), profile_folder(data)
-    report(f"campaign: {_MADE_SAMPLES} photographs for the real input pipeline")
-    return ensure_dataset(_MADE_SAMPLES, _place())
-
-
-def _place() -> Path:
-    try:
-        return _PLACE.expanduser() / f"photographs-{_MADE_SAMPLES}"
-    except RuntimeError as error:
-        raise MeasuringError("there is no home folder", hint="name images with --data") from error
-
-
-def this_machine(accelerator: Accelerator, budget: BenchmarkBudget) -> Machine:
-    """The whole of this machine; `MeasuringError` where CUDA is asked for and not usable."""
+def this_machine(device: str, facts: Mapping[str, Any]) -> Machine:
+    """The whole of this machine, with what its process said of the GPU."""
     # Whole MiB: a reboot must not make other trials of the same ones.
     size = machine_size()
-    resources = host_resources(size.vcpus, size.physical_cores, round(size.memory_mib))
-    one_thread = accelerator.is_cpu and resources.vcpus == 1
-    return Machine(
-        accelerator=accelerator,
-        resources=resources,
-        gpu=gpu_name() if accelerator.is_gpu else None,
-        by_cpu_time=one_thread and budget is BRIEF,
+    resources = Resources(
+        vcpus=float(size.vcpus),
+        physical_cores=float(min(size.vcpus, size.physical_cores)),
+        memory_mib=round(size.memory_mib),
+        disk=DiskRate(type="unlimited"),
+        cpu=local_cpu(),
     )
+    if device == "cpu":
+        return Machine(accelerator=ON_CPU, resources=resources, gpu=None)
+    name = facts.get("gpu")
+    try:
+        sheet = sheet_of(name, load_catalog().gpus, **gpu_size(facts)) if name else None
+    except UsageError:
+        sheet = None
+    return Machine(accelerator=ON_ANY_GPU, resources=resources, gpu=name, sheet=sheet)
 
 
-def _line(row: Measurement) -> str:
-    workload, rate = row.trial.workload, row.throughput_samples_per_second
-    name = f"{workload.network} {workload.task} {workload.precision} batch {workload.batch_size}"
-    if not is_synthetic(row.trial.plan):
-        workers = row.trial.plan["loader_workers"]
-        name += f", {row.trial.resources.vcpus:g} vCPUs, real input by {workers}"
-    answer = "-" if rate is None else f"{rate:.4g} rows/s"
-    memory = row.environment.get("gpu_peak_reserved_mib")
-    used = f", {memory:,.0f} MiB" if memory else ""
-    ending = "" if row.status is Status.OK else f" {row.status.value.replace('_', ' ')}"
-    return f"{name}: {answer}{used}{ending} {row.reason[:100]}".rstrip()
+def told(trial: Trial, machine: Machine) -> str:
+    """What the predictor says of a trial before it is measured."""
+    model, workload = load_model(), trial.workload
+    if machine.gpu is None:
+        return f"told {published_on_cpu(workload, model.table.of(workload), machine.resources):.4g} rows/s"
+    if machine.sheet is None:
+        return "not told: the catalogue has no such GPU"
+    (rate,) = model.step_times.rates([(workload, machine.sheet)], model.table, _CONFIDENCE)
+    lower, upper = (
+        rate.samples_per_second * math.exp(width) for width in (-rate.widths.lower, rate.widths.upper)
+    )
+    return f"told {rate.samples_per_second:.4g} rows/s ({lower:.4g} to {upper:.4g})"
+
+
+def fingerprint(rows: Sequence[Row], facts: Mapping[str, Any]) -> Row:
+    """The marks as a probe's fingerprint, which `advisor fit` takes (`gpu_observations.layers_of`)."""
+    timed = [row for row in rows if "sizes" in row and "seconds" in row]
+    return {
+        "gpus": [facts.get("gpu")],
+        "operations_device": "cuda" if facts.get("gpu") else "cpu",
+        "probed_at": datetime.now(UTC).isoformat(),
+        "sizes": {f"operations.{row['name']}": row["sizes"] for row in timed},
+        "figures": {
+            f"operations.{row['precision']}.{row['name']}.forward.time": {
+                "value": 1e3 * row["seconds"],
+                "unit": "ms",
+            }
+            for row in timed
+        },
+        "others": [row for row in rows if row not in timed],
+    }

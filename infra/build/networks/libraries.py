@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import MeasuringError, UsageError, unknown_name
@@ -18,17 +20,22 @@ FOLDED = "+folded"
 _CLASSES = 1000
 
 
-def build_library_network(library: str, name: str, side: int) -> torch.nn.Module:
-    """The network on the meta device, for square images of `side` pixels and 1000 classes.
+def build_library_network(library: str, name: str, side: int, *, on_meta: bool = True) -> torch.nn.Module:
+    """The network on the meta device, or with values, for square images of `side` pixels and 1000 classes.
 
     `library` is one of `LIBRARIES`; names of timm may carry a tag of weights (`name.tag`) and
     end in `+folded`. Raises `UsageError` for a name that the library does not know, and for a
     size that the network cannot take; `MeasuringError` where the library is not installed.
     """
-    with without_initial_values(), quiet():
+    build = build_on_meta if on_meta else _with_values
+    with without_initial_values() if on_meta else nullcontext(), quiet():
         if library == "torchvision":
-            return _torchvision(name, side)
-        return _timm(name, side)
+            return _torchvision(name, side, build)
+        return _timm(name, side, build)
+
+
+def _with_values(make: Callable[[], Any]) -> Any:
+    return make()
 
 
 def library_names(library: str) -> tuple[str, ...]:
@@ -62,20 +69,21 @@ def timm_aliases() -> dict[str, str]:
     return {name: str(now).partition(".")[0] for name, now in sorted(old.items()) if now}
 
 
-def _torchvision(name: str, side: int) -> torch.nn.Module:
+def _torchvision(name: str, side: int, build: Callable[[Callable[[], Any]], Any]) -> torch.nn.Module:
     existing = library_names("torchvision")
     if name not in existing:
         raise unknown_name("network of torchvision", name, existing)
-    return build_on_meta(lambda: build_torchvision(name, side))
+    module: torch.nn.Module = build(lambda: build_torchvision(name, side))
+    return module
 
 
-def _timm(name: str, side: int) -> torch.nn.Module:
+def _timm(name: str, side: int, build: Callable[[Callable[[], Any]], Any]) -> torch.nn.Module:
     timm = _import_timm()
     plain = name.removesuffix(FOLDED).partition(".")[0]
     if not timm.is_model(plain):
         raise unknown_name("network of timm", plain, timm.list_models())
     try:
-        module: torch.nn.Module = build_on_meta(lambda: _at_size(timm, plain, side))
+        module: torch.nn.Module = build(lambda: _at_size(timm, plain, side))
     except Exception as error:
         raise UsageError(
             "timm cannot build {plain} for {side} pixels ({error})", plain=plain, side=side, error=error

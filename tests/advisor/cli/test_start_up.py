@@ -95,7 +95,13 @@ LIGHT = """
 import sys
 from pathlib import Path
 from advisor.cli.main import EXTRA_OF, run
-sys.modules.update(dict.fromkeys(EXTRA_OF))
+
+class Missing:
+    def find_spec(name, *_):
+        if name in EXTRA_OF:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing)
 sys.exit(run(sys.argv[1:]))
 """
 

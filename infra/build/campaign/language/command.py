@@ -13,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from advisor.infra.build.campaign.language.cells import TRANSFORMERS, VLLM, full_grid, quick_grid, servers
-from advisor.infra.build.campaign.language.rows import Rows
-from advisor.infra.build.campaign.language.session import LanguageCampaign
+from advisor.infra.build.campaign.language.session import LanguageCampaign, language_records
 from advisor.infra.build.campaign.language.shapes import SHAPES, TINY_SHAPES
 from advisor.sweeps.machine.gpu import NO_NVML, gpus
 from advisor.sweeps.measure.endpoint.engine_commands import StartedEngine, engine_version
@@ -48,7 +47,7 @@ def run_language(options: argparse.Namespace, report: Callable[[str], None]) -> 
     campaign = LanguageCampaign(
         grid=grid,
         device="cuda" if capability else "cpu",
-        rows=Rows(options.out),
+        rows=language_records(options.out),
         ends_at=begun + 60 * options.minutes,
         report=report,
     )

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from advisor.errors import MeasuringError
 from advisor.infra.build.campaign.language.cells import VLLM, Cell, Grid, Server
-from advisor.infra.build.campaign.language.rows import Row
 from advisor.infra.build.campaign.language.shapes import write_model_folder
+from advisor.infra.build.campaign.records import Row
 from advisor.sweeps.measure.endpoint.address import address_of
 from advisor.sweeps.measure.endpoint.engine_commands import (
     EngineSettings,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from msgspec import Struct, field
 
 from advisor.errors import MeasuringError, one_line
 from advisor.infra.build.campaign.language.cells import Cell, Grid, Server, cells, missing
 from advisor.infra.build.campaign.language.engines import Measures, started
-from advisor.infra.build.campaign.language.rows import Row, Rows
+from advisor.infra.build.campaign.records import Records, Row
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.gpu import gpus
 from advisor.sweeps.machine.gpu_sampling import GpuSampler
@@ -29,7 +30,7 @@ class LanguageCampaign(Struct, kw_only=True):
 
     grid: Grid
     device: str
-    rows: Rows
+    rows: Records[Row]
     ends_at: float
     report: Callable[[str], None]
     measured: int = 0
@@ -100,6 +101,11 @@ class LanguageCampaign(Struct, kw_only=True):
     @property
     def _seconds_left(self) -> float:
         return self.ends_at - time.monotonic()
+
+
+def language_records(path: Path) -> Records[Row]:
+    """The rows of a file, by their cell's key."""
+    return Records(path, lambda row: str(row["cell"]), lambda row: {**row, "status": row["status"]})
 
 
 def _environment() -> Row:
