@@ -19,28 +19,9 @@ import pandas as pd
 
 from advisor.infra.build.performance_sources.sources_bulk import BULK
 from advisor.infra.build.performance_sources.sources_rates import rates
+from advisor.models.performance.frames import STEP_COLUMNS
 
-COLUMNS = (
-    "source",
-    "network",
-    "task",
-    "stack",
-    "framework",
-    "memory_format",
-    "variant",
-    "precision",
-    "tf32",
-    "gpu",
-    "gpu_count",
-    "batch_size",
-    "input",
-    "step_seconds",
-    "sigma",
-    "peak_memory_mib",
-    "host",
-    "fit",
-    "licence",
-)
+COLUMNS = tuple(STEP_COLUMNS)
 # Such a source's facts may be looked at, but are not passed on: the committed table has none.
 NO_LICENCE = "none seen"
 DEFAULT_PATH = Path(__file__).with_name("observations.csv.gz")
