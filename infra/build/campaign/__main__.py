@@ -90,8 +90,7 @@ def _minutes(text: str) -> float:
 
 
 def _report(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    sys.stderr.write(f"{line}\n")  # by lines, also into a file
 
 
 if __name__ == "__main__":

@@ -25,9 +25,19 @@ from advisor.infra.build.networks.seeing import torchvision_variants
 from advisor.infra.build.networks.variants import ImageClassifier, Variant, image_variant
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.measure.session import steps_on
 from advisor.sweeps.probe.accelerator import Device, load_torch, need_cuda
 from advisor.sweeps.quality.timing import count_warmup_steps
 from advisor.sweeps.trial.child import answer_parent, lacks_memory, send_to_parent
+from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox
+from advisor.sweeps.worker.torch_engine import (
+    TorchEngine,
+    forget_peaks,
+    free_memory,
+    gpu_uuid,
+    peaks,
+    torch_facts,
+)
 
 _VERSIONS = ("torch", "torchvision", "timm", "transformers", "diffusers", "numpy")
 _VARIANTS = {
@@ -37,7 +47,7 @@ _VARIANTS = {
     "advisor": own_variants,
 }
 _MIN_STEPS = 4
-_MOST_LAUNCHES = 0.05
+_SAMPLED_SHARE = 0.05
 # No batch below this is tried where a larger one found no memory: the plan has those anyway.
 _LEAST_BATCH = 32
 
@@ -59,8 +69,6 @@ def _done(job: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _facts(device: Device) -> dict[str, Any]:
-    from advisor.sweeps.worker.torch_engine import torch_facts
-
     return {
         **describe_machine(),
         "versions": describe_versions(*_VERSIONS),
@@ -70,8 +78,6 @@ def _facts(device: Device) -> dict[str, Any]:
 
 
 def _uuid(device: Device) -> str | None:
-    from advisor.sweeps.worker.torch_engine import gpu_uuid
-
     return gpu_uuid() if device.kind == "cuda" else None
 
 
@@ -102,9 +108,16 @@ def _marks(job: Mapping[str, Any], device: Device) -> Iterator[dict[str, Any]]:
 def _under_load(device: Device, seconds: float) -> dict[str, Any]:
     """Clocks, power and heat in the last part of so many seconds of products."""
     product = next(mark for mark in marks(on_gpu=False, is_short=True)).call(device)
-    device.time_calls(product, seconds)
+
+    def compute(seconds: float) -> None:
+        ends_at = time.monotonic() + seconds
+        while time.monotonic() < ends_at:
+            product()
+            device.synchronize()
+
+    compute(seconds * (1 - _SAMPLED_SHARE))
     with GpuSampler(_uuid(device)) as sampler:
-        device.time_calls(product, seconds * _MOST_LAUNCHES)
+        compute(seconds * _SAMPLED_SHARE)
     return sampler.environment
 
 
@@ -164,10 +177,6 @@ def _cells(job: Mapping[str, Any], device: Device) -> Iterator[dict[str, Any]]:
 def _measured(
     runnable: Any, cell: Mapping[str, Any], batch: int, job: Mapping[str, Any], device: Device
 ) -> dict[str, Any]:
-    from advisor.sweeps.measure.session import steps_on
-    from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox
-    from advisor.sweeps.worker.torch_engine import TorchEngine, forget_peaks, free_memory, peaks
-
     forget_peaks(device.kind)
     try:
         engine = TorchEngine(

@@ -20,7 +20,9 @@ _LENGTHS, _HEADS, _HEAD = (512, 1024, 2048), 16, 64
 _VALUES = (2**20, 2**22, 2**24)
 _WIDTH = 1024
 _BATCH = 32
-_SIDE, _FOLDED = 64, 9
+_SIDE = 64
+# Values read and written for each that is given.
+_MOVED = {"copy": 2, "layer_norm": 2, "softmax": 2, "gelu": 2, "upsample": 5, "fold": 10}
 _LAYOUTS = {"": "contiguous_format", ".nhwc": "channels_last"}
 # Of a trial.
 _SHORT = ("gemm.1024", "conv3x3.3.64", "depthwise.3.64", "attention.512", "copy.1048576", "fold.1048576")
@@ -43,7 +45,8 @@ class Mark(Struct, frozen=True, kw_only=True):
     def call(self, device: Device) -> Callable[[], Any]:
         """The call, its tensors made."""
         torch = load_torch()
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = self.precision == "tf32"
+        # Convolutions keep PyTorch's default, as in the networks.
+        torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
         types = {"fp16": torch.float16, "bf16": torch.bfloat16}
         return self.make(device, types.get(self.precision, torch.float32))
 
@@ -125,14 +128,7 @@ def _attend(kind: str, length: int, device: Device, dtype: Any) -> Callable[[], 
 
 def _moving() -> Iterator[Mark]:
     for precision in ("fp32", "fp16"):
-        for kind, moved in (
-            ("copy", 2),
-            ("layer_norm", 2),
-            ("softmax", 2),
-            ("gelu", 2),
-            ("upsample", 5),
-            ("fold", 1 + _FOLDED),
-        ):
+        for kind, moved in _MOVED.items():
             for values in _VALUES:
                 sizes = _work(1, 0, moved * values, 0, 0, 0)
                 make = partial(_move, kind, values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from operator import call
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import MeasuringError, UsageError, unknown_name
@@ -27,15 +28,11 @@ def build_library_network(library: str, name: str, side: int, *, on_meta: bool =
     end in `+folded`. Raises `UsageError` for a name that the library does not know, and for a
     size that the network cannot take; `MeasuringError` where the library is not installed.
     """
-    build = build_on_meta if on_meta else _with_values
+    build = build_on_meta if on_meta else call
     with without_initial_values() if on_meta else nullcontext(), quiet():
         if library == "torchvision":
             return _torchvision(name, side, build)
         return _timm(name, side, build)
-
-
-def _with_values(make: Callable[[], Any]) -> Any:
-    return make()
 
 
 def library_names(library: str) -> tuple[str, ...]:
