@@ -118,7 +118,7 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
         "experts": 0.4,
     },
     "attention": {"chip": 0.15, "engine": 0.15, "mla": 0.4},
-    "link": {"way": 0.4, "peer": 0.6, "host": 0.9, "gpu": 0.14, "engine": 0.13},
+    "link": {"way": 0.2, "peer": 0.8, "host": 0.9, "gpu": 0.14, "engine": 0.13},
     "latency": {
         "way": 0.4,
         "peer": 0.4,
@@ -165,11 +165,14 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
 _SHORT_OF_PEAK = {"fp8": -0.35, "fp4": -0.6}
 # NVLink's kernels do at once what goes step by step over PCIe.
 _WAYS = {"latency": {"pcie": 0.3}, "link": {"pcie": 0.6}}
+# Without peer access what is sent goes through the host's memory, there and back.
+_PEERS = {"link": {"none4": -0.8, "none5": -0.8}}
 # Prompts that go together with one's own where all requests are alike: e^2.5 times as many.
 _WAVES = {"together": 2.5}
 # What falls with the watts that a multiprocessor has at its clock (`power_ratio`).
 _POWER = Prior(1.0, 0.2)
 _OF_POWER = ("decode", "prefill", "attention")
+_PCIE_5_GB_S = 60.0
 # Larger matrices reach more of the peak: how much by the log of their width.
 _SIZE = Prior(0.2, 0.1)
 _OF_SIZE = ("decode", "prefill")
@@ -256,7 +259,7 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "mla": "mla" if model.mla else "",
         "mixed": "mixed" if model.mixed else "",
         "way": way,
-        "peer": _peer(gpu.name) if way == "pcie" else "",
+        "peer": _peer(gpu) if way == "pcie" else "",
         "model": shape_of(model),
         "source": "" if setting.source == REFERENCE_SOURCE else setting.source or UNNAMED,
         "load": setting.load if setting.load in ("static", "maximum") else "",
@@ -271,10 +274,11 @@ def groups_of(setting: Setting) -> dict[str, str]:
     return {kind: group for kind, group in groups.items() if group}
 
 
-def _peer(gpu: str) -> str:
-    """Cards by whether one reads another's memory over PCIe: GeForce's driver does not let it since 2018, nor
-    do the machines that clouds put the A10G into."""
-    return "none" if gpu == "A10G" or re.match(r"(RTX|GTX) \d{4}\b", gpu) else "server"
+def _peer(gpu: GpuFacts) -> str:
+    """Cards by whether one reads another's memory over PCIe, and its generation: GeForce's driver does not
+    let it since 2018, nor do the machines that clouds put the A10G into."""
+    none = gpu.name == "A10G" or re.match(r"(RTX|GTX) \d{4}\b", gpu.name)
+    return ("none" if none else "server") + ("4" if gpu.pcie_gb_s < _PCIE_5_GB_S else "5")
 
 
 def _chip(capability: float) -> str:
@@ -365,4 +369,5 @@ def _centre(log: str, kind: str, group: str) -> float:
         return _SHORT_OF_PEAK.get(group.partition("/")[0], 0.0)
     if kind == "waves":
         return _WAVES.get(log, 0.0)
-    return _WAYS.get(log, {}).get(group, 0.0) if kind == "way" else 0.0
+    by_group = {"way": _WAYS, "peer": _PEERS}.get(kind, {})
+    return by_group.get(log, {}).get(group, 0.0)
