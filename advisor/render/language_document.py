@@ -167,11 +167,17 @@ def rates_block(rates: ServingRates) -> dict[str, Any]:
     )
 
 
+# Of the percentiles that may be limited, those that are told.
+_TOLD = (50, 95, 99)
+
+
 def percentiles_block(rates: ServingRates) -> dict[str, Any]:
     """Times that so many of a hundred requests do not exceed, with the bounds of each."""
     return {
         f"{time}_seconds": {
-            f"p{part}": finite_bounds(span) for part, span in zip(PERCENTILES, parts, strict=True)
+            f"p{part}": finite_bounds(span)
+            for part, span in zip(PERCENTILES, parts, strict=True)
+            if part in _TOLD
         }
         for time, parts in zip(("ttft", "tpot", "e2e"), rates.tails, strict=False)
     }
