@@ -32,7 +32,6 @@ _STAGES = {
     "disk_throughput": Stage.STORAGE,
     "disk_iops": Stage.STORAGE,
 }
-# How each is told, and in what unit.
 
 
 def distances(

@@ -58,6 +58,8 @@ _SAME_CARD = 0.02
 _NO_TIME = 1e-9
 # Scripts are few: what is known of a cell tells them apart less than they differ.
 SCRIPT_REGIME = "script"
+# Whoever asks is one more source: what others alone know of network and GPU is held out with a source.
+OTHERS = "others/known/known"
 # A step of which launching is a larger share takes as long as the host makes it.
 _LAUNCHING = 0.3
 # More standard deviations than this, and an observation contradicts what else is known.
@@ -216,6 +218,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         self, workload: Workload, gpu: Gpu, facts: NetworkFacts, regime: str, confidence: float
     ) -> _Standing:
         group = self.group(workload, gpu, facts)
+        if group == "known/known" and not self._has_own_of(facts, gpu):
+            group = OTHERS
         alike = SCRIPT_REGIME if regime == SCRIPT_REGIME else f"{group}/{regime}"
         if group == "known/known" and not self._is_published_card(gpu, workload.precision):
             alike = group  # a card that the user alone measured is no surer than cards of any age
@@ -375,6 +379,10 @@ class StepTimes(Struct, frozen=True, kw_only=True):
 
     def _has_own(self, facts: NetworkFacts, task: Task) -> bool:
         return any((entry.network, entry.task) == (facts.key, task) for entry in self.own)
+
+    def _has_own_of(self, facts: NetworkFacts, gpu: Gpu) -> bool:
+        """Whether the user measured the network, or the card."""
+        return any(entry.network == facts.key or chip(entry.gpu) == chip(gpu.name) for entry in self.own)
 
     def _is_own(self, facts: NetworkFacts, workload: Workload, gpu: Gpu) -> bool:
         return bool(self.own) and _own_cell(facts, workload, gpu) in self.own

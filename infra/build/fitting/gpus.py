@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.domain import Task
 from advisor.infra.build.fitting.network_effects import Fit, fitted, learnt
@@ -21,6 +22,7 @@ from advisor.models.performance.kinship import Kinship, kinship_of
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
 from advisor.models.performance.step_times import (
+    OTHERS,
     ROW_SIGMA,
     SCRIPT_REGIME,
     StepTimes,
@@ -58,12 +60,7 @@ def fit_step_times(
     whole, fit = _step_times(observations, kernels, start, with_sources=with_sources)
     if not calibrate:
         return whole
-    residuals = held_out_residuals(observations, kernels, fit)
-    return StepTimes(**{**_fields(whole), "quantiles": quantiles_of(residuals)})
-
-
-def _fields(times: StepTimes) -> dict[str, Any]:
-    return {name: getattr(times, name) for name in StepTimes.__struct_fields__}
+    return replace(whole, quantiles=quantiles_of(held_out_residuals(observations, kernels, fit)))
 
 
 def _step_times(
@@ -136,10 +133,10 @@ def _bare_facts(operations: Any, parameters: float, task: Task) -> NetworkFacts:
 
 
 class Residual(NamedTuple):
-    """How far a held-out row of `source` lies off, in units of what was predicted of it."""
+    """How far a held-out row lies off, in units of what was predicted of it; rows `alike` weigh as one."""
 
     value: float
-    source: str
+    alike: str
     regime: str
 
 
@@ -150,8 +147,10 @@ def held_out_residuals(
 
     `new/known`: the network's class; `known/new`: the GPU, with what is known of its kernels;
     `new/new`: both; `known/known`: the network on that GPU, `cell`: some rows of a cell.
+    `others/known/known`: all that the row's source measured, where others know its network and its GPU.
     """
     result: dict[str, list[Residual]] = defaultdict(list)
+    sources = _folds([row.source for row in observations], _FOLDS)
     classes = _folds([row.family for row in observations], _FOLDS)
     cards = _folds([chip(_how(row).gpu.name) for row in observations], _FOLDS)
     pairs = _folds([f"{r.cell.network}/{chip(_how(r).gpu.name)}" for r in observations], _FOLDS)
@@ -161,6 +160,7 @@ def held_out_residuals(
             ("new/known", classes == fold, classes == fold),
             ("known/new", cards == fold, cards == fold),
             ("new/new", (cards == fold) | (classes == fold), (cards == fold) & (classes == fold)),
+            (OTHERS, sources == fold, sources == fold),
             ("known/known", pairs == fold, pairs == fold),
             ("cell", single == fold, single == fold),
         ):
@@ -178,29 +178,50 @@ def held_out_residuals(
             test = _some_of_each(test, by_card=name.endswith("/new"))
             if test:
                 times, _ = _step_times(kept, existing, start)
-                residuals = standardised(times, test)
-                result[name] += residuals
-                for residual in residuals:
-                    is_script = residual.regime == SCRIPT_REGIME
-                    result[SCRIPT_REGIME if is_script else f"{name}/{residual.regime}"].append(residual)
+                _file(result, name, times, test)
         sys.stderr.write(f"fold {fold + 1} of {_FOLDS} of the held-out rows\n")
     return result
+
+
+def _file(
+    result: dict[str, list[Residual]], held: str, times: StepTimes, rows: Sequence[MeasuredStep]
+) -> None:
+    """File the rows' residuals under the groups that answers look for."""
+    for row, residual in zip(rows, standardised(times, rows), strict=True):
+        group = held if held != OTHERS or _is_known(row, times) else ""
+        if held == "new/known":
+            residual = residual._replace(alike=row.family)
+        if group:
+            result[group].append(residual)
+        if residual.regime == SCRIPT_REGIME:
+            result[SCRIPT_REGIME].append(residual._replace(alike=row.source))
+        elif group:
+            result[f"{group}/{residual.regime}"].append(residual)
+
+
+def _is_known(row: MeasuredStep, times: StepTimes) -> bool:
+    """Whether the network and the GPU are known, but not the cell."""
+    network, arithmetic = f"{row.cell.network}/{_how(row).task}", _arithmetic(row)
+    is_cell = f"{network}/{arithmetic}/{_how(row).gpu.name}" in times.cells
+    return (
+        not is_cell and network in times.networks and f"{chip(_how(row).gpu.name)}/{arithmetic}" in times.gpus
+    )
 
 
 def quantiles_of(residuals: Mapping[str, Sequence[Residual]]) -> dict[str, tuple[float, ...]]:
     """Sorted residuals of each group, as many as intervals need.
 
-    A user is one more source. Where the GPU is known one source has most rows, so sources weigh
-    as the roots of their rows; where it is new, cards were evened out already.
+    Sources weigh alike, and classes of networks where they are new; where the GPU is new, cards were
+    evened out already.
     """
     result = {}
     for name, group in residuals.items():
         if len(group) < _FEWEST_ROWS:
             continue
         values = np.array([entry.value for entry in group])
-        rows = Counter(entry.source for entry in group)
+        rows = Counter(entry.alike for entry in group)
         even = name.split("/")[1:2] == ["new"]
-        weights = np.array([1.0 if even else rows[entry.source] ** -0.5 for entry in group])
+        weights = np.array([1.0 if even else 1 / rows[entry.alike] for entry in group])
         order = np.argsort(values)
         ranks = np.cumsum(weights[order]) / weights.sum()
         count = min(len(values), _MOST_QUANTILES)

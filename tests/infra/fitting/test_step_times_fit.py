@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import Task
 from advisor.errors import DataError
-from advisor.infra.build.fitting.gpus import fit_step_times
+from advisor.infra.build.fitting.gpus import Residual, fit_step_times, quantiles_of
 from advisor.infra.build.fitting.network_effects import fitted, network_blocks, posterior_of
 from advisor.infra.build.fitting.observations import (
     OBSERVATIONS,
@@ -136,6 +136,12 @@ def test_what_only_sources_did_is_left_out_of_what_predicts(rows):
     assert any(name.startswith(("source/", "host/")) for name in result.names)
     kept = posterior_of(result, {}).names
     assert not any(name.startswith(("source/", "host/")) for name in kept)
+
+
+def test_what_was_held_out_weighs_alike_however_many_rows_it_has():
+    rows = [Residual(0.0, "much", "today/computing")] * 90 + [Residual(2.0, "little", "today/computing")] * 10
+    values = quantiles_of({"cell": rows})["cell"]
+    assert np.mean(np.array(values) == 2.0) == pytest.approx(0.5, abs=0.02)
 
 
 def test_fitted_step_times_know_what_they_were_taught(rows):
