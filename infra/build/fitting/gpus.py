@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +43,6 @@ _FOLDS_OF_CELLS = 2
 _FEWEST_ROWS = 8
 _MOST_QUANTILES = 200
 _MOST_OF_A_GROUP = 20
-
-Chosen = Callable[[MeasuredStep], bool]
 
 
 def fit_step_times(
@@ -167,14 +165,9 @@ def held_out_residuals(
             if name in ("known/known", "cell") and fold >= _FOLDS_OF_CELLS:
                 continue
             kept = [row for row, held in zip(observations, out, strict=True) if not held]
-            test = [
-                r for r, observation in zip(observations, scored, strict=True) if observation and r.is_pytorch
-            ]
-            if name.endswith("/new"):
-                gone = {chip(_how(r).gpu.name) for r in test}
-                existing = [row for row in kernels if chip(_how(row).gpu.name) not in gone]
-            else:
-                existing = list(kernels)
+            test = [row for row, asked in zip(observations, scored, strict=True) if asked and row.is_pytorch]
+            gone = {chip(_how(row).gpu.name) for row in test} if name.endswith("/new") else set()
+            existing = [row for row in kernels if chip(_how(row).gpu.name) not in gone]
             test = _some_of_each(test, by_card=name.endswith("/new"))
             if test:
                 times, _ = _step_times(kept, existing, start)
