@@ -34,8 +34,7 @@ def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
     """A note for each currency without a known rate, with the clouds that have prices in it."""
     return [
         Message(
-            "prices in {currency} are left out, as nobody says what a dollar is worth: {clouds} "
-            "({variable}=0.9 does)",
+            "prices in {currency} are left out ({clouds}): no exchange rate is set; {variable}=0.9 sets one",
             currency=currency,
             clouds=clouds,
             variable=RATE_VARIABLE.format(currency),

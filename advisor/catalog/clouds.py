@@ -396,7 +396,7 @@ def require_rate(cloud: Cloud) -> None:
     """`UsageError` for a cloud whose prices are not known in dollars."""
     if not cloud.has_rate:
         raise UsageError(
-            "prices of {cloud} are in {currency}, and what a US dollar is worth is not known",
+            "prices of {cloud} are in {currency}, and no exchange rate is set",
             cloud=cloud.name,
             currency=cloud.currency,
             field="cloud",

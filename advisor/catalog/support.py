@@ -30,7 +30,7 @@ OLDEST_CUDA_13_BUILD = 7.5
 OLDEST_ARM_CUDA_BUILD = 8.0
 OLD_BUILD_NOTE = Message("needs a CUDA 12.6 build of PyTorch")
 # AWS publishes this limit for every type but a few old ones; of others few are known here.
-UNLIMITED_NOTE = Message("what the instance passes on to network disks counts only where that is published")
+UNLIMITED_NOTE = Message("an instance's own limit to network disks counts only where it is published")
 _CPU_ARCHITECTURES = ("x86_64", "arm64")
 
 

@@ -14,6 +14,7 @@ from advisor.domain import (
     DatasetProfile,
     Disk,
     InstanceType,
+    Market,
     MemoryFormat,
     Precision,
     Prediction,
@@ -118,7 +119,7 @@ def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Me
         )
     yield stack_assumption(request, workload)
     if request.task is Task.TRAINING:
-        yield Message("each sample read again each epoch")
+        yield Message("every epoch reads the data again")
     elif dataset.is_read:
         yield Message("each sample read once, from the disk")
     if dataset.kind is DataKind.TOKENS:
@@ -174,8 +175,12 @@ def _of_ranking(request: NetworkQuestion) -> list[Message]:
     return miss_assumptions(request)
 
 
-def commitment_warnings(spec: Spec) -> list[Message]:
-    """What a commitment comes to in all."""
+def market_warnings(spec: Spec) -> list[Message]:
+    """What a commitment comes to in all, and what a spot instance may do."""
+    if spec.offer.market is Market.SPOT:
+        return [
+            Message("the cloud may take a spot instance back; restarts and the work lost are not counted")
+        ]
     hours = spec.offer.market.term_hours
     if not hours:
         return []
@@ -191,7 +196,7 @@ def miss_assumptions(request: SpecQuestion) -> list[Message]:
     """What a miss of the target or of a limit counts."""
     if request.is_sure:
         return []
-    return [Message("ranked by price times 1 + {cost:g} x the chance of a miss", cost=MISS_COST)]
+    return [Message("ranked by price x (1 + {cost:g} x the chance of a miss)", cost=MISS_COST)]
 
 
 def _of_run(request: NetworkQuestion) -> list[Message]:
@@ -290,7 +295,7 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[Message | str, ...]
         return ()
     offer, disk = chosen.spec.offer, chosen.spec.disk
     messages: list[Message | str] = [
-        *commitment_warnings(chosen.spec),
+        *market_warnings(chosen.spec),
         *price_warnings(offer.price, disk, today),
         *burst_warnings(disk, chosen.prediction),
     ]

@@ -63,9 +63,13 @@ class SlowCpus(Struct, frozen=True):
 
     def record(self, index: int) -> Rejected:
         """A type as rejected, by its index."""
-        wanted = f"{format_target(self.wanted)}/s"
+        wanted = Message("{rate}/s", rate=format_target(self.wanted))
         if self.instances > 1:
-            wanted = f"{format_rate(self.wanted / self.instances)}/s each"
+            wanted = Message(
+                "the {rate}/s that each of {count} instances has to do",
+                rate=format_rate(self.wanted / self.instances),
+                count=self.instances,
+            )
         cpu = self.cpus.types[index]
         detail = _cpu_bound(cpu.cores, float(self.cpus.most[index]), wanted)
         return Rejected(cpu.cloud, cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)
@@ -82,7 +86,7 @@ class SlowCpus(Struct, frozen=True):
         return self.places[first : below + most]
 
 
-def _cpu_bound(cores: float, rate: float, wanted: str) -> Message:
+def _cpu_bound(cores: float, rate: float, wanted: Message) -> Message:
     if cores == 1:
         return Message(
             "its core computes at most {rate:rate}/s (median), below {wanted}",

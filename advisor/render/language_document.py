@@ -93,6 +93,7 @@ def generation_block(candidate: GenerationCandidate, confidence: float, sources:
     output = rates.output_tokens_per_second
     return {
         **spec_block(spec),
+        "probability": candidate.probability,
         "predicted": _predicted(
             output,
             spec.count,
@@ -222,6 +223,7 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
     spec, rate = candidate.spec, candidate.tokens_per_second
     return {
         **spec_block(spec),
+        "probability": candidate.probability,
         "predicted": _predicted(
             rate, spec.count, TUNING_UNIT, confidence, candidate.gpus_used, withheld=candidate.withheld
         ),

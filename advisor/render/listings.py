@@ -110,7 +110,7 @@ def offers_text(offers: Sequence[Listed], total: int) -> str:
         more = f"{total - len(offers):,}"
         lines.append(f"... and {more} more; filter, or take all with -o json")
     for currency in dict.fromkeys(currency for _, currency in offers if currency != "USD"):
-        lines.append(f"{currency}: {RATE_VARIABLE.format(currency)}=0.9 says what a dollar is worth")
+        lines.append(f"{currency}: {RATE_VARIABLE.format(currency)}=0.9 sets an exchange rate")
     return "\n".join(lines)
 
 

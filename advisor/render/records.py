@@ -253,6 +253,7 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
     predicted["predicted"]["nodes"] = nodes_block(candidate) if spec.count > 1 else None
     return {
         **spec_block(spec),
+        "probability": candidate.probability,
         **predicted,
         "latency": latency_block(candidate.latency),
         "cost": {

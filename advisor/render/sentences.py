@@ -160,7 +160,8 @@ def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds:
         miss=percent(1 - chance),
         saved=saved,
         instead=call["instead_of"] or "",
-        rate=format_target(target or 0.0),
+        aim=t("close.rate", rate=format_target(target)) if target else t("close.all"),
+        where=t("close.each") if call.get("count", 1) > 1 else "",
         minutes=plain(call["trial"]["minutes"]),
         trial=format_usd(call["trial"]["usd"]),
     )
@@ -184,8 +185,9 @@ def borderline_calls(document: Record) -> list[Record]:
     return [call for call in document["close_calls"] if not (weighed and call["kind"] == _OF_CHOSEN)][:1]
 
 
-def relax_sentence(relaxation: Record, confidence: float, t: Texts, *, clouds: bool = False) -> str:
-    """The changed question, and the rate that it gives, with `clouds` of which cloud."""
+def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
+    """The changed question, and the rate that it gives; without a required confidence the change is just
+    enough for an even chance."""
     changes = [
         t("relax.change", option=change["option"], to=change["to"], from_=change["from"])
         if change["to"] is not None
@@ -193,11 +195,12 @@ def relax_sentence(relaxation: Record, confidence: float, t: Texts, *, clouds: b
         for change in relaxation["changes"]
     ]
     gives = relaxation["gives"]
+    is_even = request.get("required_confidence", 0) is None
     return t(
-        "relax.one",
+        "relax.even" if is_even else "relax.one",
         changes=", ".join(changes),
-        name=type_name(gives, clouds=clouds),
-        p10=lower_name(confidence),
+        name=type_name(gives, clouds=request["cloud"] == "any"),
+        p10=lower_name(request["confidence"]),
         lower=lower_rate(gives["lower"]),
         usd=format_usd(gives["total_usd_per_hour"]),
     )

@@ -20,7 +20,7 @@ from advisor.domain import FREE, HOURS_PER_MONTH, Gpu, Market, Offer, Price, Rej
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
 from advisor.domain.price_age import aged, aged_spec
 from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningPrediction
-from advisor.engine.assumptions import commitment_warnings, price_warnings
+from advisor.engine.assumptions import market_warnings, price_warnings
 from advisor.engine.columns import Columns, P
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
 from advisor.engine.task import Task
@@ -201,7 +201,7 @@ def language_warnings(
 ) -> tuple[Message | str, ...]:
     """The weaknesses of an answer that a reader can check."""
     offer = chosen.spec.offer
-    warnings = [*commitment_warnings(chosen.spec), *chosen.extrapolation]
+    warnings = [*market_warnings(chosen.spec), *chosen.extrapolation]
     warnings += [*price_warnings(offer.price, chosen.spec.disk, today)]
     if joined_gpus > 1 and not gpu_link(offer.instance).source:
         name = offer.instance.name

@@ -15,7 +15,7 @@ from typing import Any
 from advisor.domain import Task
 from advisor.domain.decision import Judged
 from advisor.messages import Spell, option_name
-from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, translated
+from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, translated
 from advisor.render.facts import answer_facts, covers_clouds, place_name, spec_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.markdown import md_text, rendered
@@ -42,6 +42,13 @@ LINES = 12
 _NEEDED, _WARNS = 5, 4
 # What is assumed and a reader may want to change: the fields of the request, some of them with a text.
 _ASSUMED = ("dataset", "stack", "protocol", "input_tokens", "output_tokens", "engine", "method", "sequence")
+
+
+_TIMES = (
+    ("ttft", "TTFT", "max_ttft_ms"),
+    ("tpot", "TPOT", "max_tpot_ms"),
+    ("e2e", "whole request", "max_e2e_seconds"),
+)
 
 
 def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
@@ -79,7 +86,11 @@ def brief_blocks(
     """The blocks below the name and price of an answer's spec, each with how much it is needed: from 0,
     which is spared first, to `_NEEDED`; fields of the question as `spell` names them."""
     spec, request = document["recommendation"], document["request"]
-    facts = [(t("brief.for"), asked), (t("brief.on"), _machine(spec, t)), (t("brief.does"), _rate(spec, t))]
+    facts = [
+        (t("brief.for"), asked),
+        (t("brief.on"), _machine(spec, t)),
+        (t("brief.does"), _rate(spec, request, t)),
+    ]
     yield _NEEDED, Facts([*facts, *binding_facts(spec, t)])
     yield from sure_leaves(document, t)
     titles = (t("brief.take"), "")
@@ -105,7 +116,7 @@ def _machine(spec: Record, t: Texts) -> str:
     return t.listed(parts)
 
 
-def _rate(spec: Record, t: Texts) -> str:
+def _rate(spec: Record, request: Record, t: Texts) -> str:
     """The rate with its bound, then the time and cost of the run, or the cost of a million."""
     predicted = spec["predicted"]
     rates, unit, confidence = predicted["throughput"], predicted["unit"], predicted["confidence"]
@@ -124,15 +135,26 @@ def _rate(spec: Record, t: Texts) -> str:
             return t("brief.run_hours", rate=rate, hours=hours)
         return t("brief.run", rate=rate, hours=hours, usd=_span(usd, format_usd, p90, t))
     if serving:
-        times = serving["rates"]
-        latency = [f"TTFT {seconds_text(times['ttft_seconds']['median'])}"]
-        if serving["output_tokens"] > 1:
-            latency.append(f"TPOT {seconds_text(times['tpot_seconds']['median'])}")
+        latency = list(_times(serving, request))
         usd = cost and cost["usd_per_million_output_tokens"]["median"]
         per_million = [t("brief.tokens", usd=format_usd(usd))] if usd is not None else []
         return t.listed([rate, ", ".join(latency), *per_million])
     usd = cost and cost["usd_per_million_samples"]
     return t.listed([rate, *([t("brief.samples", usd=format_usd(usd))] if usd is not None else [])])
+
+
+def _times(serving: Record, request: Record) -> Iterator[str]:
+    """'TTFT 256 ms (p95 1.47 s)': the means, and the percentiles and times that the question limits."""
+    for name, title, option in _TIMES:
+        limit = request.get(option)
+        if (name == "tpot" and serving["output_tokens"] <= 1) or (name == "e2e" and limit is None):
+            continue
+        field = f"{name}_seconds"
+        mean = seconds_text(serving["rates"][field]["median"])
+        which, of_requests, _ = str(limit).partition(":")
+        if of_requests:
+            mean += f" ({which} {seconds_text(serving['percentiles'][field][which]['median'])})"
+        yield f"{title} {mean}"
 
 
 def _span(span: Record, write: Callable[[float], str], p90: str, t: Texts) -> str:
@@ -183,17 +205,21 @@ def _kind(spec: Record) -> tuple[Any, ...]:
 
 
 def _other(spec: Record, document: Record, t: Texts) -> str:
-    """'g6.2xlarge (L4) at $0.978/h, p10 843/s'."""
+    """'g6.2xlarge (L4) $0.978/h, p10 843 images/s, 99 % sure'; of a run its hours and its cost."""
     clouds = covers_clouds(document)
     place = f" {place_name(spec, clouds=clouds)}" if clouds else ""
     gpu = " ({})".format(re.split("-| Blackwell", spec["gpu"]["name"])[0]) if spec["gpu"] else ""
-    return t(
-        "brief.other",
-        name=f"{spec_name(spec)}{place}{gpu}",
-        usd=format_usd(spec["price"]["total_usd_per_hour"]),
-        p10=lower_name(spec["predicted"]["confidence"]),
-        lower=lower_rate(spec["predicted"]["throughput"]["lower"]),
-    )
+    name, usd = f"{spec_name(spec)}{place}{gpu}", format_usd(spec["price"]["total_usd_per_hour"])
+    run, predicted, chance = spec.get("run"), spec["predicted"], spec["probability"]
+    if run and run["usd"]:
+        hours, cost = format_hours(run["hours"]["median"]), format_usd(run["usd"]["median"])
+        other = t("brief.other_run", name=name, usd=usd, hours=hours, cost=cost)
+    else:
+        unit = t.known(f"unit.{predicted['unit']}", predicted["unit"])
+        lower = lower_rate(predicted["throughput"]["lower"])
+        p10 = lower_name(predicted["confidence"])
+        other = t("brief.other", name=name, usd=usd, p10=p10, lower=lower, unit=unit)
+    return other if chance is None else t("brief.likely", other=other, percent=percent(min(chance, 0.99)))
 
 
 def _assumed(request: Record, t: Texts, spell: Spell) -> str:

@@ -209,12 +209,12 @@ def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
     yield Paragraph(headline(answer, t), "answer")
     yield Paragraph(asked_sentence(section, t))
     yield from price_call_leaves(answer, t)
-    spec, confidence = answer["nearest"], section["answer"]["confidence"]
+    spec = answer["nearest"]
     if spec:
         yield spec_facts(spec, answer["request"], t)
         yield Paragraph(basis_sentence(spec, t), "note")
     if answer["relax"]:
-        relaxed = [relax_sentence(relaxation, confidence, t, clouds=clouds) for relaxation in answer["relax"]]
+        relaxed = [relax_sentence(relaxation, answer["request"], t) for relaxation in answer["relax"]]
         yield Part(t("relax.title"), [Items(relaxed)])
     for call in borderline_calls(answer):
         sentence = borderline_sentence(call, section["answer"]["target_throughput"], t, clouds=clouds)

@@ -83,8 +83,7 @@ def _on_price(document: Record, t: Texts) -> Iterator[Leaf]:
 
 def _changes(document: Record, t: Texts) -> Iterator[Part]:
     """What would make something answer, what other settings bring, and what clouds said when asked."""
-    confidence, clouds = document["request"]["confidence"], covers_clouds(document)
-    relaxed = [relax_sentence(change, confidence, t, clouds=clouds) for change in document.get("relax", ())]
+    relaxed = [relax_sentence(change, document["request"], t) for change in document.get("relax", ())]
     yield Part(t("relax.title"), [Items(relaxed)] if relaxed else [])
     live = document.get("live") or {"checked": ()}
     known = [row for row in live["checked"] if row["told"] or row["offered"] is not None]
@@ -111,7 +110,7 @@ def _curves(document: Record, t: Texts) -> Iterator[Part]:
     confidence = document["request"]["confidence"]
     batches = document.get("by_batch", ())
     if len(batches) > 1:
-        yield Part(t("batches.title"), [Table(_batch_columns(batches, confidence, t), batches)])
+        yield Part(t("batches.title"), [Table(_batch_columns(document, t), batches)])
     front = served(document).get("front", ())
     if len(front) > 1:
         yield Part(t("lm.front"), [front_table(front, document["request"], t)])
@@ -126,14 +125,18 @@ def _curves(document: Record, t: Texts) -> Iterator[Part]:
         yield Part(t("price.title"), [Table(columns, priced)])
 
 
-def _batch_columns(batches: Sequence[Record], confidence: float, t: Texts) -> list[Column]:
+def _batch_columns(document: Record, t: Texts) -> list[Column]:
+    batches, on_cpu = document["by_batch"], document["gpu"] is None
     columns = [
         *columns_of(t, ("batch", "batch_size", Look.WHOLE)),
-        *rate_columns(t, confidence, "throughput.")[:2],
+        *rate_columns(t, document["request"]["confidence"], "throughput.")[:2],
     ]
     if any(point["latency"] for point in batches):
         columns += [Column(f"p{which} ms", f"latency.p{which}_ms", Look.RATE) for which in (50, 99)]
-    return [*columns, *columns_of(t, ("bound", lambda point: stage_name(point["bottleneck"], t)))]
+    return [
+        *columns,
+        *columns_of(t, ("bound", lambda point: stage_name(point["bottleneck"], t, on_cpu=on_cpu))),
+    ]
 
 
 def _why(document: Record, t: Texts) -> Iterator[Part]:

@@ -8,7 +8,7 @@ from advisor.domain import IMAGENET, DiskChoice, Task
 from advisor.engine import answers
 from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.pareto import LEAST_SHARE, pareto_front
-from advisor.render.views.network import thinned
+from advisor.render.views.whole import thinned
 from tests.builders import candidate, network_question, prediction
 
 from .asking import CATALOG, SMALL, answered, every_spec, question, task
