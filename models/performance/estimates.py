@@ -28,6 +28,7 @@ from advisor.models.performance.pipeline import (
     ALL_TRIALS,
     PIPELINE_PRIORS,
     STAGES,
+    TRIAL_GROUPS,
     Pipeline,
     PipelineColumns,
     exponents,
@@ -35,7 +36,7 @@ from advisor.models.performance.pipeline import (
     logs_by_stage,
     second_thread_cores,
     storage_rate,
-    trial_group,
+    trial_groups,
 )
 
 Booleans = NDArray[np.bool_]
@@ -125,13 +126,13 @@ class Spread(Struct, frozen=True):
     """Errors of n requests, whatever their disks, at several confidences: `level` (n,) names each row's.
 
     `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the same m up;
-    `by_stage` (levels, stages, 3) holds the half widths of trials bound by a stage and whether residuals back
-    them; `calibrated` (n,) says whether they back the accelerator; `quantile` (levels,) is the standard
-    normal one of each confidence; `log_most` (n,) is what no rate passes.
+    `by_group` (levels, groups, 3) holds the half widths of `TRIAL_GROUPS` and whether residuals back them;
+    `calibrated` (n,) says whether they back the accelerator; `quantile` (levels,) is the standard normal one
+    of each confidence; `log_most` (n,) is what no rate passes.
     """
 
     shifts: Floats
-    by_stage: Floats
+    by_group: Floats
     calibrated: Booleans
     quantile: Floats
     level: Integers
@@ -141,17 +142,16 @@ class Spread(Struct, frozen=True):
         """Those of some requests."""
         return Spread(
             self.shifts[:, :, rows],
-            self.by_stage,
+            self.by_group,
             self.calibrated[rows],
             self.quantile,
             self.level[rows],
             self.log_most[rows],
         )
 
-    def of_stage(self, stages: Integers) -> Floats:
-        """The half widths of each request's trials bound by a stage, and whether residuals back
-        them, (n, 3)."""
-        return np.asarray(self.by_stage[self.level, stages])
+    def of_group(self, groups: Integers) -> Floats:
+        """The half widths of each request's group of trials, and whether residuals back them, (n, 3)."""
+        return np.asarray(self.by_group[self.level, groups])
 
     @staticmethod
     def joined(spreads: Sequence[Spread]) -> Spread:
@@ -161,7 +161,7 @@ class Spread(Struct, frozen=True):
         firsts = np.cumsum(sizes) - sizes
         return Spread(
             np.concatenate([_padded(spread.shifts, most) for spread in spreads], axis=2),
-            np.concatenate([spread.by_stage for spread in spreads]),
+            np.concatenate([spread.by_group for spread in spreads]),
             np.concatenate([spread.calibrated for spread in spreads]),
             np.concatenate([spread.quantile for spread in spreads]),
             np.concatenate([s.level + first for s, first in zip(spreads, firsts, strict=True)]),
@@ -178,14 +178,12 @@ def _padded(shifts: Floats, many: int) -> Floats:
 
 def spread_of(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, confidence: float) -> Spread:
     """Spread of stages and of whole trials; that of disks comes with the disk."""
-    result = [
-        half_widths(pipeline.residuals, (trial_group(stage), ALL_TRIALS), confidence) for stage in STAGES
-    ]
+    result = [half_widths(pipeline.residuals, (group, ALL_TRIALS), confidence) for group in TRIAL_GROUPS]
     z = gaussian_multiplier(confidence)
     shifts = list(_shifts(columns, errors, pipeline, z))
     return Spread(
         shifts=_stacked(shifts, len(columns.vcpus)),
-        by_stage=np.array([[(entry.lower, entry.upper, entry.calibrated) for entry in result]], dtype=float),
+        by_group=np.array([[(entry.lower, entry.upper, entry.calibrated) for entry in result]], dtype=float),
         calibrated=errors.accelerator_calibrated,
         quantile=np.array([z]),
         level=np.zeros(len(columns.vcpus), dtype=np.intp),
@@ -211,7 +209,7 @@ def interval(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: 
     """The join of `rates` (n, stages), and the interval around it."""
     shifts = _with_disk_moves(spread.shifts, columns, rates, spread, pipeline)
     logs, weights = _joined(columns, rates, shifts, pipeline)
-    below, above, calibrated = spread.of_stage(weights.argmax(axis=0)).T
+    below, above, calibrated = spread.of_group(trial_groups(weights.T, columns)).T
     many = len(logs) // 2
     moved = (logs[1:] - logs[0]) ** 2
     log_rate = np.minimum(logs[0], spread.log_most)
@@ -230,7 +228,7 @@ def log_lower(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline:
     downwards = spread.shifts[:, : 1 + spread.shifts.shape[1] // 2]
     downwards = _with_disk_moves(downwards, columns, rates, spread, pipeline)
     logs, weights = _joined(columns, rates, downwards, pipeline)
-    below = spread.of_stage(weights.argmax(axis=0))[:, 0]
+    below = spread.of_group(trial_groups(weights.T, columns))[:, 0]
     knee = _knee(columns, weights, spread, pipeline) ** 2
     width = np.sqrt(below**2 + knee + ((logs[1:] - logs[0]) ** 2).sum(axis=0))
     return np.asarray(np.minimum(logs[0], spread.log_most) - width)

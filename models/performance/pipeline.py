@@ -436,9 +436,17 @@ def relative_speed(columns: PipelineColumns, reference_score: float) -> Floats:
     return speed
 
 
-def trial_group(stage: Stage) -> str:
-    """Under what name the residuals of trials bound by `stage` are kept."""
-    return f"{ALL_TRIALS}/{stage}"
+# Under what names the residuals of trials are kept by what bound them: a stage, or a disk of which the page
+# cache answers a part of the reads, which is guessed much worse than either alone.
+TRIAL_GROUPS = (*(f"{ALL_TRIALS}/{stage}" for stage in STAGES), f"{ALL_TRIALS}/cache")
+
+
+def trial_groups(weights: Floats, columns: PipelineColumns) -> Integers:
+    """The group of each of n trials or requests, by the weights (n, stages) of their stages."""
+    bound = weights.argmax(axis=1)
+    share = columns.cached_share
+    partly = (bound == STAGES.index(Stage.STORAGE)) & (share > 0) & (share < 1)
+    return np.where(partly, len(STAGES), bound)
 
 
 class CpuStep(NamedTuple):

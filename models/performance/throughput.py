@@ -43,13 +43,14 @@ from advisor.models.performance.physical_form import (
 from advisor.models.performance.pipeline import (
     ALL_TRIALS,
     STAGES,
+    TRIAL_GROUPS,
     WHOLE_EPOCH,
     CpuStep,
     Pipeline,
     PipelineColumns,
     PipelineRequest,
     pipeline_columns,
-    trial_group,
+    trial_groups,
 )
 from advisor.models.performance.usable import measured_cpu_rate, stated_accelerator_rate
 
@@ -133,11 +134,10 @@ class ThroughputModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         rates, weights = joined_rates(trials, known)
         if not return_std:
             return rates
-        groups = [trial_group(stage) for stage in STAGES]
-        widths = [half_widths(known.residuals, (group, ALL_TRIALS), _ONE_SIGMA) for group in groups]
+        widths = [half_widths(known.residuals, (group, ALL_TRIALS), _ONE_SIGMA) for group in TRIAL_GROUPS]
         sigmas = np.array([(width.lower + width.upper) / 2 for width in widths])
         sigmas = np.where(np.isfinite(sigmas), sigmas, TRIAL_SIGMA)
-        return rates, rates * sigmas[weights.argmax(axis=1)]
+        return rates, rates * sigmas[trial_groups(weights, trials.columns)]
 
     def residuals_of(self, X: pd.DataFrame, y: Any) -> Floats:
         """log(observed / predicted) of each row (n,)."""
@@ -165,12 +165,12 @@ class ThroughputModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             alone.fit(X.iloc[rows], np.exp(logs[rows]), weights[rows])
             self.residuals_[out] = alone.residuals_of(X.iloc[own[out]], np.exp(logs[own[out]]))
         shares = joined_rates(trials, self.pipeline_)[1]
-        by_stage = _by_stage(self.residuals_, shares[own])
+        by_group = _by_group(self.residuals_, trial_groups(shares, trials.columns)[own])
         beside = self.residuals or {}
         self.pipeline_ = replace(
             self.pipeline_,
             residuals={
-                name: tuple(sorted([*each, *beside.get(name, ())])) for name, each in by_stage.items()
+                name: tuple(sorted([*each, *beside.get(name, ())])) for name, each in by_group.items()
             },
             core_trials=_core_trials(trials, self.pipeline_, shares),
         )
@@ -339,11 +339,11 @@ def _posterior_sigmas(trials: Trials, pipeline: Pipeline) -> dict[str, float]:
     return dict(zip(form.names, (form.sigmas * np.sqrt(np.diag(left))).tolist(), strict=True))
 
 
-def _by_stage(residuals: Floats, shares: Floats) -> dict[str, list[float]]:
-    """Residuals of the trials that each stage bound, and of all."""
-    rounded, bound = np.round(residuals, 4), shares.argmax(axis=1)
-    groups = {trial_group(stage): rounded[bound == i].tolist() for i, stage in enumerate(STAGES)}
-    return {**groups, ALL_TRIALS: rounded.tolist()}
+def _by_group(residuals: Floats, groups: Integers) -> dict[str, list[float]]:
+    """Residuals by group, and of all but those that read a part from the page cache."""
+    rounded = np.round(residuals, 4)
+    by_group = {name: rounded[groups == i].tolist() for i, name in enumerate(TRIAL_GROUPS)}
+    return {**by_group, ALL_TRIALS: rounded[groups < len(STAGES)].tolist()}
 
 
 def residuals_of(
