@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
-LINES = {"advisor": 61_350, "models": 18_150, "sweeps": 18_850, "infra": 5_300, "infra/build": 14_500}
+LINES = {"advisor": 61_800, "models": 18_550, "sweeps": 19_050, "infra": 5_300, "infra/build": 14_550}
 FILES = 675
 DOCS_KILOBYTES, WORDS_OF_A_PAGE = 200, 1_500
 PAGES = sorted((ROOT / "docs").rglob("*.md"))

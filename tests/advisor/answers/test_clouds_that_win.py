@@ -24,10 +24,10 @@ TRAINING, INFERENCE = {"task": Task.TRAINING}, {"task": Task.INFERENCE}
 SPOT = {"market": Market.SPOT}
 # The cloud, and what is asked of all clouds.
 WON = [
-    ("lambda", TRAINING | {"region": "us-east-1", "target_throughput": 1200.0}),
-    ("runpod", INFERENCE | {"target_throughput": 600.0}),
+    ("lambda", TRAINING | {"region": "us-east-1", "target_throughput": 900.0}),
+    ("runpod", TRAINING | {"target_throughput": 300.0}),
     ("civo", TRAINING | {"target_throughput": 1300.0}),
-    ("verda", INFERENCE | {"target_throughput": 450.0, "price_kinds": ("list",)}),
+    ("verda", TRAINING | {"target_throughput": 600.0, "price_kinds": ("list",)}),
     ("oci", TRAINING | {"target_throughput": 3000.0, "memory_mib": Range(2000 * 1024)}),
     ("azure", INFERENCE | {"target_throughput": 3000.0, "gpus": ("H100",)}),
     ("azure", INFERENCE | {"target_throughput": 3000.0, "gpus": ("A100",)}),

@@ -79,7 +79,7 @@ def check(response):
     assert SAID[rests] in first.partition("(")[0].partition(";")[0]
     if call.listed is not None:
         assert call.listed.spec.offer.price.kind == LIST
-        assert f": {call.listed.spec.name} of {call.listed.spec.offer.instance.cloud} at $" in first
+        assert f" is {call.listed.spec.name} of {call.listed.spec.offer.instance.cloud} at $" in first
     else:
         is_published = chosen.spec.offer.price.kind == LIST
         assert ("no offer with a list price meets this" in first) is not is_published
