@@ -51,16 +51,13 @@ class AnswersOfRows(NamedTuple):
     after_choice: dict[int, RowAnswer | str]
 
 
-def truth(
-    rows: Sequence[ServingRow], kind: str | None = None, confidence: float = 0.9, folder: Path | None = None
-) -> dict[str, Any]:
-    """The scorer's document of `rows`; `kind` is what is left out of the fit that answers, `folder`
-    keeps finished fits."""
+def truth(rows: Sequence[ServingRow], kind: str | None = None, confidence: float = 0.9) -> dict[str, Any]:
+    """The scorer's document of `rows`; `kind` is what is left out of the fit that answers."""
     answered = AnswersOfRows({count: {} for count in (0, *TRIALS)}, {})
     if kind is None:
         answered.by_trials[0].update(enumerate(answers_of(shipped(), rows, confidence)))
     else:
-        for fold in answers_without(kind, rows, taught_rows(), confidence, folder):
+        for fold in answers_without(kind, rows, taught_rows(), confidence):
             for count, answers in fold.by_trials.items():
                 answered.by_trials[count].update(answers)
             answered.after_choice.update(fold.after_choice)
@@ -196,15 +193,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="there is no other form")
     parser.add_argument("--refit-without", choices=KINDS)
     parser.add_argument("--confidence", type=float, default=0.9)
-    parser.add_argument("--keep-in", type=Path, help="a folder of finished fits, to go on from")
     options = parser.parse_args(arguments)
     if options.tuning:
         runs = read_table(TrainingRow, options.rows or TRAINING_PATH)
         print(json.dumps(tuning_truth(runs, options.confidence), indent=1))
         return
     rows = read_serving(options.rows or SERVING_PATH)
-    document = truth(rows, options.refit_without, options.confidence, options.keep_in)
-    print(json.dumps(document, indent=1))
+    print(json.dumps(truth(rows, options.refit_without, options.confidence), indent=1))
 
 
 if __name__ == "__main__":

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
 from multiprocessing import get_context
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import advisor.models.language
 from advisor.infra.build.language_sources.rows import ServingRow
 from advisor.models.language.serving import ServingPredictor
 from benchmarks.truth.language import decisions
 from benchmarks.truth.language.asking import answers_of, conditioned, groups_of, refitted
-from benchmarks.truth.language.scores import Bounds, RowAnswer
+from benchmarks.truth.language.scores import RowAnswer
 
 KINDS = ("gpu", "model", "shape", "engine", "source")
 TRIALS = (1, 3, 5)
@@ -27,9 +22,6 @@ _PROCESSES = 2
 _ALONE = 20  # rows from which a group is left out by itself; smaller ones go together
 _LEAST_REST = 5  # rows that a cell must have beside its trials
 _SEED = 21
-
-_FORM = Path(advisor.models.language.__file__).parent
-_BUNDLE = _FORM.parents[1] / "data" / "language"
 
 # A row's answer, or in words why there is none; by the row's place.
 Answers = Mapping[int, RowAnswer | str]
@@ -73,32 +65,15 @@ def folds_of(rows: Sequence[ServingRow], kind: str) -> list[Fold]:
 
 
 def answers_without(
-    kind: str,
-    rows: Sequence[ServingRow],
-    taught: Sequence[ServingRow],
-    confidence: float,
-    folder: Path | None = None,
+    kind: str, rows: Sequence[ServingRow], taught: Sequence[ServingRow], confidence: float
 ) -> Iterator[FoldAnswers]:
-    """Every fold's answers. Those that lie in the folder, computed before of the same rows by the
-    same code, are not computed again; others are kept there."""
+    """Every fold's answers."""
     tasks = [Task(fold, rows, taught, confidence) for fold in folds_of(rows, kind)]
-    missing = []
-    for task in tasks:
-        path = _path_of(task, folder)
-        if path and path.exists():
-            yield _read(path)
-        else:
-            missing.append(task)
-    sys.stderr.write(f"{len(missing)} of {len(tasks)} fits without a {kind} to do\n")
     with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn")) as pool:
-        running = {pool.submit(fold_answers, task): task for task in missing}
-        for number, future in enumerate(as_completed(running), 1):
-            found, path = future.result(), _path_of(running[future], folder)
-            sys.stderr.write(f"{number} of {len(missing)}: without {', '.join(found.fold.names)}\n")
-            if path:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(json.dumps(found))
-            yield found
+        for number, future in enumerate(as_completed(pool.submit(fold_answers, task) for task in tasks), 1):
+            names = ", ".join(future.result().fold.names)
+            sys.stderr.write(f"fit {number} of {len(tasks)}: without {names}\n")
+            yield future.result()
 
 
 def fold_answers(task: Task) -> FoldAnswers:
@@ -144,36 +119,3 @@ def _cells(rows: Sequence[ServingRow], indices: Sequence[int]) -> list[list[int]
         if row.fit and row.kind == "closed" and row.tpot_seconds > 0:
             cells[row.model, row.gpu, row.engine].append(index)
     return list(cells.values())
-
-
-def _path_of(task: Task, folder: Path | None) -> Path | None:
-    if folder is None:
-        return None
-    text = repr((task.fold, task.rows, task.taught, task.confidence, _code_digest()))
-    return folder / f"{task.fold.kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
-
-
-@cache
-def _code_digest() -> str:
-    """Of all that makes an answer: another form is another fit."""
-    paths = [*_FORM.rglob("*.py"), *_BUNDLE.iterdir(), *Path(__file__).parent.glob("*.py")]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(paths))).hexdigest()
-
-
-def _read(path: Path) -> FoldAnswers:
-    (kind, names), by_trials, after_choice = json.loads(path.read_text())
-    return FoldAnswers(
-        Fold(kind, tuple(names)),
-        {int(count): _answers(answers) for count, answers in by_trials.items()},
-        _answers(after_choice),
-    )
-
-
-def _answers(kept: Mapping[str, Any]) -> Answers:
-    return {int(index): _answer(answer) for index, answer in kept.items()}
-
-
-def _answer(kept: Any) -> RowAnswer | str:
-    if isinstance(kept, str):
-        return kept
-    return RowAnswer(*(Bounds(*bounds) if bounds else None for bounds in kept))

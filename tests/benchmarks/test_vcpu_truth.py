@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from benchmarks.vcpu_truth.__main__ import document
+from benchmarks.vcpu_truth import document
 
 pytestmark = pytest.mark.slow  # every draw of the calibration is made anew
 
