@@ -261,9 +261,9 @@ def single_gpu_prices(*kinds: str) -> dict[str, float]:
 
 def _price(scored_model: ScoredModel, name: str, prices: Mapping[str, float]) -> float | None:
     """Of the very card, or else of the cheapest of its chip."""
-    sheet = scored_model.sheet_name(name)
-    if sheet is None or sheet in prices:
-        return prices.get(sheet or "")
+    gpu = scored_model.gpu(name)
+    if gpu is None or gpu.name in prices:
+        return prices.get(gpu.name) if gpu else None
     alike = [usd for sold, usd in prices.items() if scored_model.chip(sold) == scored_model.chip(name)]
     return min(alike, default=None)
 

@@ -70,17 +70,16 @@ def random_questions(seed: int) -> Iterator[Asked]:
 
 def answered(asked: Sequence[Asked], load: str, confidence: float) -> ServingRates:
     """What the predictor that ships says to questions under one kind of load."""
-    predictor = bundled_serving_predictor()
-    deployments, traffic = [one.deployment for one in asked], [one.traffic for one in asked]
-    loads = np.array([one.load for one in asked])
+    predictor, loads = bundled_serving_predictor(), np.array([one.load for one in asked])
+    what = [one.deployment for one in asked], [one.traffic for one in asked]
     if load == "closed":
-        return predictor.closed_loop(deployments, traffic, np.maximum(np.ceil(loads), 1.0), confidence)
+        return predictor.closed_loop(*what, np.ceil(loads), confidence)
     if load == "open":
-        rates = predictor.under_load(deployments, traffic, loads, confidence)
+        rates = predictor.under_load(*what, loads, confidence)
         return rates._replace(in_flight=rates.in_flight + 1)  # who arrives beside those it finds
     if load == "static":
-        return predictor.static_batch(deployments, traffic, np.ceil(loads), confidence)
-    return predictor.saturated(deployments, traffic, confidence)
+        return predictor.static_batch(*what, np.ceil(loads), confidence)
+    return predictor.saturated(*what, confidence)
 
 
 def broken(asked: Sequence[Asked], rates: ServingRates) -> dict[str, Floats]:
@@ -88,14 +87,8 @@ def broken(asked: Sequence[Asked], rates: ServingRates) -> dict[str, Floats]:
     deployments = [one.deployment for one in asked]
     inputs, outputs, prefix, *_ = np.array([one.traffic for one in asked], dtype=float).T
     computed = np.maximum(inputs * (1 - prefix), 1.0)
-    active = np.array([entry.model.active_parameters for entry in deployments])
-    gpus = np.array([entry.tensor_parallel for entry in deployments], dtype=float)
-    bandwidth = np.array([entry.gpu.bandwidth_gb_s for entry in deployments]) * 1e9
-    operations = 2 * active / (gpus * np.array([_peak(entry) for entry in deployments]))
-    weights = active * np.array([LEAST_BYTES[entry.precision] for entry in deployments])
-    own = np.array([_own_bytes(entry) for entry in deployments])
-    reading = np.minimum(weights, own) / gpus / bandwidth
-    cache = np.array([_kept_bytes(entry) for entry in deployments]) * (inputs + outputs / 2) / bandwidth
+    operations, reading, kept = np.array([_least_seconds(entry) for entry in deployments]).T
+    cache = kept * (inputs + outputs / 2)
     dense = np.array([not entry.model.moe for entry in deployments])
     found: dict[str, list[Floats]] = {}
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -117,23 +110,18 @@ def broken(asked: Sequence[Asked], rates: ServingRates) -> dict[str, Floats]:
     return {law: np.max(np.nan_to_num(shares), axis=0) / _EXACT for law, shares in found.items()}
 
 
-def _peak(deployment: Deployment) -> float:
-    """Operations a second of one card in the fastest format that it has for these weights."""
-    gpu, precision = deployment.gpu, deployment.precision
+def _least_seconds(deployment: Deployment) -> tuple[float, float, float]:
+    """Of one card: for a token's operations in the fastest format that it has for these weights, to read the
+    active weights (in the format they are published in where that is narrower), and to read one token of the
+    layers' that is kept for good."""
+    model, gpu, precision = deployment.model, deployment.gpu, deployment.precision
     peaks = {"fp8": gpu.fp8_tflops, "nvfp4": gpu.fp4_tflops, "mxfp4": gpu.fp4_tflops}
-    return 1e12 * max(gpu.tflops, peaks.get(precision, 0.0))
-
-
-def _own_bytes(deployment: Deployment) -> float:
-    """Bytes of the active weights where they are published in a narrower format than is asked for."""
-    return deployment.model.active_parameters * min(2.0, deployment.model.own_bits / 8)
-
-
-def _kept_bytes(deployment: Deployment) -> float:
-    """Bytes of one token that layers keep for good on one card."""
-    kv = KvPrecision(deployment.kv_precision)
-    parts = deployment.model, kv, deployment.tensor_parallel
-    return kv_bytes_per_token(*parts) * kept_share(*parts)
+    share = model.active_parameters / deployment.tensor_parallel
+    peak, bandwidth = 1e12 * max(gpu.tflops, peaks.get(precision, 0.0)), 1e9 * gpu.bandwidth_gb_s
+    parts = model, KvPrecision(deployment.kv_precision), deployment.tensor_parallel
+    kept = kv_bytes_per_token(*parts) * kept_share(*parts)
+    weights = share * min(LEAST_BYTES[precision], model.own_bits / 8)
+    return 2 * share / peak, weights / bandwidth, kept / bandwidth
 
 
 def sooner_before_shorter(asked: Sequence[Asked], rates: ServingRates, confidence: float) -> Floats:

@@ -14,7 +14,8 @@ import argparse
 import csv
 import heapq
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -128,69 +129,49 @@ def replayed() -> Iterator[dict[str, Any]]:
 
 def replay(deployment: Deployment, load: Load) -> tuple[Floats, Floats]:
     """Seconds to the first token and of each one after it, of requests that run through an engine whose
-    steps are as long as the predictor's for one request alone and for those in flight."""
-    rng = np.random.default_rng(_SEED)
-    traffic, step, prompt = load.traffic, *_seconds_of(deployment, load.traffic)
+    steps are as long as the predictor's for one request alone and for those in flight: each step makes one
+    token of each request, and reads the prompts that have room beside."""
+    rng, traffic = np.random.default_rng(_SEED), load.traffic
+    step, prompt = _seconds_of(deployment, traffic)
+    spreads = (traffic.input_tokens, traffic.input_sigma), (traffic.output_tokens, traffic.output_sigma)
     inputs, outputs = (
         np.maximum(1, np.round(mean * np.exp(rng.normal(-(sigma**2) / 2, sigma, _REQUESTS))))
-        for mean, sigma in (
-            (traffic.input_tokens, traffic.input_sigma),
-            (traffic.output_tokens, traffic.output_sigma),
-        )
+        for mean, sigma in spreads
     )
-    arrivals = np.zeros(_REQUESTS)
-    if load.rate:
-        arrivals = np.cumsum(rng.exponential(1 / load.rate, _REQUESTS))
-    coming = [(float(moment), place) for place, moment in enumerate(arrivals)][: load.users or None]
-    heapq.heapify(coming)
-    engine = _Engine(inputs, outputs, arrivals, coming, load.users or _REQUESTS)
-    while coming or engine.queue or engine.left:
-        engine.run_step(step, prompt)
-        if load.users:
-            engine.send_next()
-    several = outputs > 1
-    return engine.first - arrivals, (engine.done - engine.first)[several] / (outputs[several] - 1)
-
-
-class _Engine:
-    """Requests by their places, and where each stands."""
-
-    def __init__(
-        self, inputs: Floats, outputs: Floats, arrivals: Floats, coming: list[tuple[float, int]], next_: int
-    ) -> None:
-        self._inputs, self._outputs, self._arrivals, self._coming = inputs, outputs, arrivals, coming
-        self._next, self._now, self._ended = next_, 0.0, 0
-        self.first, self.done = np.zeros(len(inputs)), np.zeros(len(inputs))
-        self.queue: list[int] = []
-        self.left: dict[int, int] = {}
-
-    def run_step(self, step: Callable[[int], float], prompt: Callable[[float], float]) -> None:
-        """One token of each request, and the prompts that have room beside."""
-        if not self.queue and not self.left:
-            self._now = max(self._now, self._coming[0][0])
-        while self._coming and self._coming[0][0] <= self._now:
-            self.queue.append(heapq.heappop(self._coming)[1])
-        reads, budget = list[int](), 8192.0
-        while self.queue and (not reads or self._inputs[self.queue[0]] <= budget):
-            budget -= self._inputs[self.queue[0]]
-            reads.append(self.queue.pop(0))
-        prompts = prompt(float(self._inputs[reads].sum())) if reads else 0.0
-        self._now += step(max(len(self.left), 1)) + prompts
-        self.left = {place: tokens - 1 for place, tokens in self.left.items()}
-        for place in reads:
-            self.first[place], self.left[place] = self._now, int(self._outputs[place]) - 1
-        ended = [place for place, tokens in self.left.items() if not tokens]
-        self.done[ended], self._ended = self._now, len(ended)
+    arrivals = np.cumsum(rng.exponential(1 / load.rate, _REQUESTS)) if load.rate else np.zeros(_REQUESTS)
+    sent = load.users or _REQUESTS
+    coming = list(zip(arrivals[:sent].tolist(), range(sent), strict=True))
+    first, done, now = np.zeros(_REQUESTS), np.zeros(_REQUESTS), 0.0
+    queue, left = deque[int](), dict[int, int]()
+    while coming or queue or left:
+        if not queue and not left:
+            now = max(now, coming[0][0])
+        while coming and coming[0][0] <= now:
+            queue.append(heapq.heappop(coming)[1])
+        reads = _admitted(queue, inputs)
+        now += step(max(len(left), 1)) + (prompt(float(inputs[reads].sum())) if reads else 0.0)
+        left = {place: tokens - 1 for place, tokens in left.items()}
+        left.update((place, int(outputs[place]) - 1) for place in reads)
+        first[reads] = now
+        ended = [place for place, tokens in left.items() if not tokens]
+        done[ended] = now
         for place in ended:
-            del self.left[place]
+            del left[place]
+        # In a closed loop a request comes for each that ended.
+        following = range(sent, min(sent + len(ended), _REQUESTS)) if load.users else range(0)
+        arrivals[following], sent = now, sent + len(following)
+        coming += [(now, place) for place in following]
+    several = outputs > 1
+    return first - arrivals, (done - first)[several] / (outputs[several] - 1)
 
-    def send_next(self) -> None:
-        """In a closed loop a request for each that ended."""
-        for _ in range(self._ended):
-            if self._next < len(self._inputs):
-                self._arrivals[self._next] = self._now
-                heapq.heappush(self._coming, (self._now, self._next))
-                self._next += 1
+
+def _admitted(queue: deque[int], inputs: Floats) -> list[int]:
+    """Those in the queue whose prompts one step reads together."""
+    reads, budget = list[int](), 8192.0
+    while queue and (not reads or inputs[queue[0]] <= budget):
+        budget -= inputs[queue[0]]
+        reads.append(queue.popleft())
+    return reads
 
 
 def _seconds_of(
@@ -217,17 +198,12 @@ def _seconds_of(
     return step, prompt
 
 
-def document() -> Mapping[str, Any]:
-    """Both parts."""
-    return {"schema": SCHEMA, "measured": measured(), "replayed": list(replayed())}
-
-
 def main() -> None:
-    """Print the document."""
+    """Print both parts."""
     parser = argparse.ArgumentParser(prog="benchmarks.replay", description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.parse_args()
-    print(json.dumps(document(), indent=1))
+    print(json.dumps({"schema": SCHEMA, "measured": measured(), "replayed": list(replayed())}, indent=1))
 
 
 if __name__ == "__main__":

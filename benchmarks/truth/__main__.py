@@ -19,10 +19,10 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchmarks.truth import gains
-from benchmarks.truth.asking import ScoredModel, groups
+from benchmarks.truth.asking import Answer, ScoredModel, groups
 from benchmarks.truth.language.__main__ import main as language
 from benchmarks.truth.refits import KEEPS, KINDS, Without, answers_of
 from benchmarks.truth.rows import Row, read_rows
@@ -38,76 +38,39 @@ def truth(
     *,
     tells_source: bool = False,
 ) -> dict[str, Any]:
-    """The scorer's document of `rows`; words in place of a row are why it was not asked."""
-    return document_of(scores(rows, without, confidence, tells_source=tells_source))
-
-
-class Scores(NamedTuple):
-    """Answered rows and peaks, what was refused, and which names nobody knows."""
-
-    rows: int
-    without: Without | None
-    confidence: float
-    scored: Sequence[Scored]
-    peaks: Sequence[Scored]
-    refused: Counter[str]
-    unknown: Counter[str]
-
-
-def scores(
-    rows: Sequence[Row | str],
-    without: Without | None = None,
-    confidence: float = 0.9,
-    *,
-    tells_source: bool = False,
-) -> Scores:
-    """Every row asked; what a refit leaves out does not concern peaks of memory."""
+    """The scorer's document of `rows`; words in place of a row are why it was not asked. What a refit leaves
+    out does not concern peaks of memory."""
     scored_model = ScoredModel(confidence=confidence, tells_source=tells_source)
-    refused = Counter(row for row in rows if isinstance(row, str))
+    refused, unknown = Counter(row for row in rows if isinstance(row, str)), Counter[str]()
+
+    def scored(several: Sequence[Row], answers: Sequence[Answer | str], quantity: str) -> list[Scored]:
+        found = []
+        for row, answer in zip(several, answers, strict=True):
+            if isinstance(answer, Answer):
+                found.append(Scored(groups(scored_model, row), getattr(row, quantity), answer))
+                continue
+            refused[answer] += 1
+            if answer in ("GPU unknown", "network unknown"):
+                unknown[f"{answer}: {row.gpu if answer.startswith('GPU') else row.network}"] += 1
+        return found
+
     known_rows = [row for row in rows if isinstance(row, Row)]
     steps = [row for row in known_rows if row.seconds is not None]
+    peaks = [] if without else [row for row in known_rows if row.memory_mib]
     answers = answers_of(scored_model, steps, without) if without else scored_model.rates(steps)
-    scored, unknown = [], Counter[str]()
-    for row, answer in zip(steps, answers, strict=True):
-        if isinstance(answer, str):
-            refused[answer] += 1
-            if "unknown" in answer:
-                unknown[f"{answer}: {_name_of(row, answer)}"] += 1
-        else:
-            scored.append(Scored(groups(scored_model, row), row.samples_per_second, answer))
-    peaks = [] if without else _peaks(scored_model, [row for row in known_rows if row.memory_mib], refused)
-    return Scores(len(rows), without, confidence, scored, peaks, refused, unknown)
-
-
-def document_of(found: Scores) -> dict[str, Any]:
-    """The scores as `advisor.truth/1`."""
-    without = found.without
+    rates = scored(steps, answers, "samples_per_second")
+    memory = scored(peaks, scored_model.peaks(peaks), "memory_mib")
     return {
         "schema": SCHEMA,
         "refit_without": str(without) if without else None,
-        "confidence": found.confidence,
-        "rows": found.rows,
-        "answered": len(found.scored),
-        "answered_memory": len(found.peaks),
-        "refused": dict(found.refused.most_common()),
-        "unknown": dict(found.unknown.most_common()),
-        "groups": groups_of(found.scored, without.alike if without else "family")
-        + memory_groups(found.peaks),
+        "confidence": confidence,
+        "rows": len(rows),
+        "answered": len(rates),
+        "answered_memory": len(memory),
+        "refused": dict(refused.most_common()),
+        "unknown": dict(unknown.most_common()),
+        "groups": groups_of(rates, without.alike if without else "family") + memory_groups(memory),
     }
-
-
-def _name_of(row: Row, answer: str) -> str:
-    return row.gpu if answer.startswith("GPU") else row.network
-
-
-def _peaks(scored_model: ScoredModel, rows: Sequence[Row], refused: Counter[str]) -> list[Scored]:
-    found = []
-    for row, answer in zip(rows, scored_model.peaks(rows), strict=True):
-        if isinstance(answer, str):
-            refused[answer] += 1
-        else:
-            found.append(Scored(groups(scored_model, row), row.memory_mib or 0.0, answer))
-    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable, Sequence
+from functools import cache
 
 from msgspec import Struct
 
@@ -51,12 +51,12 @@ class ScoredModel:
         self.model = model or load_model()
         self.confidence = confidence
         self.tells_source = tells_source
+        self._sheets = load_catalog().gpus
+        self._facts: dict[tuple[str, str], NetworkFacts | None] = {}
+        self._gpus: dict[str, Gpu | None] = {}
 
     def rates(self, rows: Sequence[Row], times: StepTimes | None = None) -> list[Answer | str]:
-        """Samples per second of each row's step, or why there is no answer.
-
-        `times` None: the model's own.
-        """
+        """Samples per second of each row's step by `times` (None: the model's own), or why there is none."""
         found: list[Answer | str] = [""] * len(rows)
         alike: dict[tuple[str, str, str], list[int]] = defaultdict(list)
         cells: dict[int, tuple[Workload, Gpu]] = {}
@@ -68,8 +68,7 @@ class ScoredModel:
                 found[index] = str(refusal)
         for indices in alike.values():
             predicted = self._answers([cells[index] for index in indices], times or self.model.step_times)
-            for index, answer in zip(indices, predicted, strict=True):
-                found[index] = answer
+            put(found, indices, predicted)
         return found
 
     def _answers(self, cells: Sequence[tuple[Workload, Gpu]], times: StepTimes) -> Sequence[Answer | str]:
@@ -83,8 +82,9 @@ class ScoredModel:
 
     def cell(self, row: Row) -> tuple[Workload, Gpu]:
         """The row as a question. Raises `RefusalError` where it cannot be one."""
-        gpu = self.gpu(row.gpu)
-        facts = self.facts(row)
+        gpu, facts = self.gpu(row.gpu), self.facts(row)
+        if gpu is None:
+            raise RefusalError("GPU unknown")
         if facts is None:
             raise RefusalError("network unknown")
         workload = self.workload(row)
@@ -137,41 +137,23 @@ class ScoredModel:
         except AdvisorError as error:
             return f"memory: {_reason(error)}"
 
-    def gpu(self, name: str) -> Gpu:
+    def gpu(self, name: str) -> Gpu | None:
         """The data sheet that a table's name of a GPU means; of several, the usual one."""
         if name not in self._gpus:
             named = gpus_named(name, list(self._sheets))
             self._gpus[name] = self._sheets[named[0]] if named else None
-        gpu = self._gpus[name]
-        if gpu is None:
-            raise RefusalError("GPU unknown")
-        return gpu
-
-    @cached_property
-    def _facts(self) -> dict[tuple[str, str], NetworkFacts | None]:
-        return {}
-
-    @cached_property
-    def _gpus(self) -> dict[str, Gpu | None]:
-        return {}
-
-    @cached_property
-    def _sheets(self) -> Mapping[str, Gpu]:
-        return load_catalog().gpus
-
-    def sheet_name(self, name: str) -> str | None:
-        """The data sheet's name, None where there is none."""
-        try:
-            return self.gpu(name).name
-        except RefusalError:
-            return None
+        return self._gpus[name]
 
     def chip(self, name: str) -> str:
         """What cards of one chip have in common: 'A100' of each A100; unknown names stay."""
-        try:
-            return chip(self.gpu(name).name)
-        except RefusalError:
-            return name
+        gpu = self.gpu(name)
+        return chip(gpu.name) if gpu else name
+
+
+def put(answers: list[Answer | str], indices: Sequence[int], others: Iterable[Answer | str]) -> None:
+    """Make these the answers at these places."""
+    for index, answer in zip(indices, others, strict=True):
+        answers[index] = answer
 
 
 def _reason(error: AdvisorError) -> str:
@@ -196,7 +178,7 @@ def groups(scored_model: ScoredModel, row: Row) -> dict[str, str]:
         facts.family if facts else "unknown",
         row.precision,
         row.task,
-        _gpu(scored_model, row.gpu) or row.gpu,
+        scored_model.gpu(row.gpu) or row.gpu,
     )
     found["cell"] += f" {facts.input_bytes:g}" if facts else f" {row.input}"
     found["batch"] = f"{found['cell']} @ {row.batch_size}"
@@ -245,10 +227,3 @@ def _groups(network: str, family: str, precision: str, task: str, gpu: Gpu | str
 
 def _source(name: str) -> str:
     return name.partition("-v")[0] if name.startswith("mlperf") else name
-
-
-def _gpu(scored_model: ScoredModel, name: str) -> Gpu | None:
-    try:
-        return scored_model.gpu(name)
-    except RefusalError:
-        return None

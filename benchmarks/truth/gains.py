@@ -22,19 +22,8 @@ from benchmarks.truth.refits import Without, refits
 from benchmarks.truth.rows import Row
 
 SCHEMA = "advisor.truth-gains/1"
-_FIELDS = (
-    "source",
-    "network",
-    "input",
-    "task",
-    "gpu",
-    "batch_size",
-    "software",
-    "stack",
-    "memory_format",
-    "precision",
-    "tf32",
-)
+# All that rows say of how a step was made.
+_FIELDS = set(Row.__struct_fields__) - {"seconds", "memory_mib", "conditions", "counts"}
 # By name, which field changes from what to what.
 CHANGES = (
     ("compile", "stack", "eager", "compile"),
@@ -69,7 +58,7 @@ def pairs_of(rows: Sequence[Row]) -> list[Pair]:
     found = []
     for change, field, before, after in CHANGES:
         alike: dict[tuple[Any, ...], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
-        others = [name for name in _FIELDS if name != field]
+        others = sorted(_FIELDS - {field})
         for row in rows:
             if row.seconds is not None and getattr(row, field) in (before, after):
                 key = tuple(getattr(row, name) for name in others)
@@ -91,14 +80,13 @@ def gains(
 ) -> dict[str, Any]:
     """`advisor.truth-gains/1`: figures by change, and by change and card."""
     pairs, scored_model = pairs_of([row for row in rows if isinstance(row, Row)]), ScoredModel()
-    scored_pairs: list[ScoredPair] = []
-    if without is None:
-        scored_pairs = _scored_pairs(scored_model, pairs, scored_model.model.step_times, confidence)
-    else:
-        for indices, times in refits(scored_model, [pair.before for pair in pairs], without):
-            scored_pairs += _scored_pairs(
-                scored_model, [pairs[index] for index in indices], times, confidence
-            )
+    every = [(list(range(len(pairs))), scored_model.model.step_times)]
+    folds = refits(scored_model, [pair.before for pair in pairs], without) if without else every
+    scored_pairs = [
+        scored
+        for indices, times in folds
+        for scored in _scored_pairs(scored_model, [pairs[index] for index in indices], times, confidence)
+    ]
     return {
         "schema": SCHEMA,
         "refit_without": str(without) if without else None,

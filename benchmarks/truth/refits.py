@@ -8,10 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import Observation
@@ -21,7 +22,7 @@ from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.step_times_file import bundled_step_times
 from benchmarks.bundled_model import measured_steps
-from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, groups, groups_of_fit
+from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, groups, groups_of_fit, put
 from benchmarks.truth.rows import ASKED, Row
 
 # What may be left out; `family+gpu` is both at once, `batch` one batch size of a measured cell.
@@ -30,11 +31,8 @@ KINDS = ("network", "family", "gpu", "gpu+precision", "architecture", "source", 
 KEEPS = ("kernels", "probes")
 # Each value of these is left out alone where it has so many rows; a fit without one network
 # among hundreds, or one of a hundred families, is hardly another fit.
-_ALONE = frozenset({"gpu", "gpu+precision", "architecture"})
 _OF_GPUS = frozenset({"gpu", "gpu+precision", "architecture"})
-_ENOUGH_ROWS = 20
-_FOLDS = 8
-_BATCH_FOLDS = 4
+_ENOUGH_ROWS, _FOLDS, _BATCH_FOLDS = 20, 8, 4
 _MOST_OF_A_PROBE = 6
 _PROBES = ("resnet50", "vgg16", "densenet121", "mobilenet", "bert", "vit")
 _SEED = 18
@@ -75,31 +73,24 @@ class Fold(NamedTuple):
         return all(keys[kind] in values for kind, values in self.values.items())
 
 
-class _Taught(Struct, frozen=True):
-    """What the shipped predictor learnt from, with what each row belongs to."""
+class _Taught(NamedTuple):
+    """What the shipped predictor learnt from, with what each row belongs to; `pytorch`: of rows that are
+    asked about."""
 
     rows: Sequence[MeasuredStep]
     kernels: Sequence[MeasuredStep]
     keys: Sequence[Mapping[str, str]]
     kernel_keys: Sequence[Mapping[str, str]]
-    pytorch: Sequence[Mapping[str, str]] = field(default=())
+    pytorch: Sequence[Mapping[str, str]]
 
 
 @cache
 def _taught() -> _Taught:
     rows, kernels = measured_steps()
-    keys = [groups_of_fit(row) for row in rows]
-    return _Taught(
-        rows,
-        kernels,
-        keys,
-        [groups_of_fit(row) for row in kernels],
-        [
-            row_keys
-            for row_keys, row in zip(keys, rows, strict=True)
-            if row.cell.step.conditions.stack in ASKED
-        ],
-    )
+    keys, kernel_keys = ([groups_of_fit(row) for row in several] for several in (rows, kernels))
+    alike = zip(keys, rows, strict=True)
+    asked = [row_keys for row_keys, row in alike if row.cell.step.conditions.stack in ASKED]
+    return _Taught(rows, kernels, keys, kernel_keys, asked)
 
 
 def refitted(fold: Fold, *, keep_kernels: bool = False, with_sources: bool = False) -> StepTimes:
@@ -152,13 +143,11 @@ def answers_of(scored_model: ScoredModel, rows: Sequence[Row], without: Without)
     for indices, times in refits(scored_model, rows, without):
         test = [rows[index] for index in indices]
         if without.anchor:
-            answers_here = anchored(scored_model, test, times)
+            put(found, indices, anchored(scored_model, test, times))
         elif without.keep == "probes":
-            answers_here = probed(scored_model, test, times)
+            put(found, indices, probed(scored_model, test, times))
         else:
-            answers_here = scored_model.rates(test, times)
-        for index, answer in zip(indices, answers_here, strict=True):
-            found[index] = answer
+            put(found, indices, scored_model.rates(test, times))
     return found
 
 
@@ -167,10 +156,9 @@ def folds_of(keys: Sequence[Mapping[str, str]], without: Without) -> list[Fold]:
     if without.kind == "batch":
         return _batch_folds(keys)
     if without.kind == "family+gpu":
-        families = _values([row_keys["family"] for row_keys in keys], "family")
-        gpus = _values([row_keys["gpu"] for row_keys in keys], "gpu")
+        families, gpus = (_values([row_keys[kind] for row_keys in keys], kind) for kind in ("family", "gpu"))
         return [
-            Fold({"family": families[number % len(families)], "gpu": gpu}) for number, gpu in enumerate(gpus)
+            Fold({"family": family, "gpu": gpu}) for family, gpu in zip(cycle(families), gpus, strict=False)
         ]
     kept = [row_keys for row_keys in keys if _is_scored(row_keys, without)]
     values = _values([row_keys[without.kind] for row_keys in kept], without.kind)
@@ -196,7 +184,7 @@ def _gpus_in_both_precisions() -> frozenset[str]:
 def _values(names: Sequence[str], kind: str) -> list[frozenset[str]]:
     """Large groups by themselves where `kind` wants it, the others shared out evenly."""
     counts = Counter(names)
-    alone = sorted(name for name, n in counts.items() if kind in _ALONE and n >= _ENOUGH_ROWS)
+    alone = sorted(name for name, n in counts.items() if kind in _OF_GPUS and n >= _ENOUGH_ROWS)
     rest = sorted(set(counts) - set(alone))
     random.Random(_SEED).shuffle(rest)
     shares: list[list[str]] = [[] for _ in range(min(1 if alone else _FOLDS, len(rest)))]
@@ -242,11 +230,8 @@ def probed(scored_model: ScoredModel, rows: Sequence[Row], times: StepTimes) -> 
         if len(six) < len(_PROBES) or not others:
             continue
         taken = [row for name in six for row in _some([rows[p] for p in indices], name)]
-        answers_here = scored_model.rates(
-            [rows[index] for index in others], conditioned(scored_model, taken, times)
-        )
-        for index, answer in zip(others, answers_here, strict=True):
-            found[index] = answer
+        known = conditioned(scored_model, taken, times)
+        put(found, others, scored_model.rates([rows[index] for index in others], known))
     return found
 
 
@@ -270,18 +255,12 @@ def anchored(scored_model: ScoredModel, rows: Sequence[Row], times: StepTimes) -
         for name in sorted(chips) if len(chips) > 1 else ():
             here = [index for index in indices if scored_model.chip(rows[index].gpu) == name]
             there = [rows[index] for index in indices if index not in here]
-            answers_here = _with_anchor(scored_model, [rows[index] for index in here], there, times)
-            for index, answer in zip(here, answers_here, strict=True):
-                found[index] = answer
+            middle = float(np.median([np.log(rows[index].batch_size) for index in here]))
+            nearest = [(abs(np.log(row.batch_size) - middle), row.gpu) for row in there]
+            anchor = there[nearest.index(min(nearest))]
+            known = conditioned(scored_model, [anchor], times)
+            put(found, here, scored_model.rates([rows[index] for index in here], known))
     return found
-
-
-def _with_anchor(
-    scored_model: ScoredModel, rows: Sequence[Row], others: Sequence[Row], times: StepTimes
-) -> list[Answer | str]:
-    middle = float(np.median([np.log(row.batch_size) for row in rows]))
-    anchor = min(others, key=lambda row: (abs(np.log(row.batch_size) - middle), row.gpu))
-    return scored_model.rates(rows, conditioned(scored_model, [anchor], times))
 
 
 def conditioned(scored_model: ScoredModel, rows: Sequence[Row], times: StepTimes) -> StepTimes:
