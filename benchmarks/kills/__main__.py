@@ -3,11 +3,10 @@
     python -m benchmarks.kills --json --kills 100 --seed 1
     python -m benchmarks.kills --json --kills 20 --ray     # on an emulated cluster of two nodes
 
-The trials are the bundled measurements, each answered after --seconds by the replay (all but the
-measuring is real: processes, limits, leases, store). Sweeps follow each other, each in an empty
-place of one PostgreSQL server, until so many kills were done; after each, its rows, its model's
-recommendation and what is left on the machine are held against an undisturbed sweep's. Exit code 1
-when something does not hold.
+The trials are the bundled measurements, each answered after --seconds by the replay (all but the measuring is
+real: processes, limits, leases, store). Sweeps follow each other, each in an empty place of one PostgreSQL
+server, until so many kills were done; after each, its rows, its model's recommendation and what is left on
+the machine are held against an undisturbed sweep's. Exit code 1 when something does not hold.
 """
 
 from __future__ import annotations

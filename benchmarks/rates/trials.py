@@ -51,8 +51,7 @@ def emulated_trials(cells: Sequence[Cell], *, seconds: float, samples: int = _SA
 
 
 def one_run(trial: Trial) -> Measurement:
-    """In processes of its own, under its limits, without the stages; spoiled ones are not
-    repeated."""
+    """In processes of its own, under its limits, without the stages; spoiled ones are not repeated."""
     return run_attempt(trial, command=_COMMAND)
 
 

@@ -1,10 +1,9 @@
 """`python -m benchmarks.service_load --json`: a real `advisor serve` under load on loopback.
 
-The client shares the cores with the service. Every question differs but those of `repeated`, whose
-finished answer is kept (docs/internals/performance.md).
-`--beside FOLDER` measures another source tree of the product too, in turns with this one, so that
-a busy machine slows both alike. CPU milliseconds are of a request: they say what a quiet machine
-could do.
+The client shares the cores with the service. Every question differs but those of `repeated`, whose finished
+answer is kept (docs/internals/performance.md). `--beside FOLDER` measures another source tree of the product
+too, in turns with this one, so that a busy machine slows both alike. CPU milliseconds are of a request: they
+say what a quiet machine could do.
 """
 
 from __future__ import annotations
@@ -137,8 +136,7 @@ async def _beside_slow(service: Served, seed: int) -> dict[str, Any]:
 
 
 def _hard(services: Sequence[Served], _options: argparse.Namespace) -> list[dict[str, Any]]:
-    """What nothing meets, over all clouds and markets: CPU and memory of one worker, which is given
-    back."""
+    """What nothing meets, over all clouds and markets: CPU and memory of one worker, which is given back."""
     measured = []
     for source in (service.source for service in services):
         with Served("--log-level", "warning", source=source) as service:

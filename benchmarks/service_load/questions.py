@@ -48,10 +48,9 @@ HARD: tuple[dict[str, Any], ...] = (
 
 
 def recommendations(seed: int, *, varied: bool = False, wide: bool = False) -> Iterator[dict[str, Any]]:
-    """Each network in training and inference, targets from 10 to 3,000/s in equal ratios, over all
-    types of AWS in us-east-1. `varied`: batches, precisions and regions vary too; `wide`: confidences,
-    prices and GPUs besides. Some of both have no answer.
-    """
+    """Each network in training and inference, targets from 10 to 3,000/s in equal ratios, over all types of
+    AWS in us-east-1. `varied`: batches, precisions and regions vary too; `wide`: confidences, prices and GPUs
+    besides. Some of both have no answer."""
     draw = random.Random(seed)
     while True:
         question: dict[str, Any] = {

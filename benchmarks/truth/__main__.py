@@ -2,13 +2,12 @@
 
 Scores the predictor that ships on measured rows, by the call that `advisor predict` makes. With
 `--refit-without`, each row is scored by a fit without its network, family, GPU, (GPU, precision),
-architecture of GPUs, source, family and GPU at once, or batch size, made by the command that makes
-the one that ships. `--keep kernels` and `--keep probes` leave what is known of such a GPU when its
-kernels, or six networks, were measured; `--anchor` is a user's own measurement on another GPU.
-Each row is asked under its own protocol (what the step did, how old its PyTorch was); `--source-told`
-says who measured, too. `--gains` scores what a change of stack, layout or precision is said to bring.
-With `--language` the rows are of language models, and `python -m benchmarks.truth --language --help`
-has the options.
+architecture of GPUs, source, family and GPU at once, or batch size, made by the command that makes the one
+that ships. `--keep kernels` and `--keep probes` leave what is known of such a GPU when its kernels, or six
+networks, were measured; `--anchor` is a user's own measurement on another GPU. Each row is asked under its
+own protocol (what the step did, how old its PyTorch was); `--source-told` says who measured, too. `--gains`
+scores what a change of stack, layout or precision is said to bring. With `--language` the rows are of
+language models, and `python -m benchmarks.truth --language --help` has the options.
 """
 
 from __future__ import annotations
