@@ -92,15 +92,15 @@ def bundle_scaling() -> None:
     (FOLDER / BUNDLED).write_text(json.dumps(document) + "\n")
 
 
-def bundle_measurements(measurements: Iterable[Measurement]) -> int:
-    """Make these the bundled ones, without places, host names and probes; returns how many."""
-    rows = [measurement_to_dict(_anonymous(measurement)) for measurement in measurements]
-    rows.sort(key=lambda row: str(row["trial_id"]))
-    BUNDLED_MEASUREMENTS.write_text("".join(json.dumps(row) + "\n" for row in rows))
+def write_measurements(path: Path, measurements: Iterable[Measurement]) -> int:
+    """Make these the file's, by their trials; returns how many."""
+    rows = sorted(map(measurement_to_dict, measurements), key=lambda row: str(row["trial_id"]))
+    path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
     return len(rows)
 
 
 def _anonymous(measurement: Measurement) -> Measurement:
+    """Without places, host names and probes."""
     environment = {
         name: value for name, value in measurement.environment.items() if name not in ("host", "fingerprint")
     }
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str]) -> None:
     from advisor.models.performance.persistence import BUNDLED_PATH
 
     for file in arguments:
-        count = bundle_measurements(measurements_from(Path(file)))
+        count = write_measurements(BUNDLED_MEASUREMENTS, map(_anonymous, measurements_from(Path(file))))
         sys.stderr.write(f"{BUNDLED_MEASUREMENTS}: {count} measurements\n")
     from advisor.infra.build.fitting.files import write_step_times
     from advisor.models.performance.step_times_file import FILE

@@ -8,7 +8,6 @@ advisor/data/performance/cpu_step_times.npz. `--check` says whether that file is
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Iterable, Sequence
@@ -29,8 +28,7 @@ from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.step_times_file import CPU_FILE, bundled_cpu_step_times
 from advisor.models.performance.usable import measured_cpu_rate
 from advisor.runs.fitting import measurements_from, reference_cpu
-from advisor.sweeps.formats.serialization import measurement_to_dict
-from benchmarks.bundled_model import BUNDLED_MEASUREMENTS, ROOT
+from benchmarks.bundled_model import BUNDLED_MEASUREMENTS, ROOT, write_measurements
 
 ROWS = ROOT / "infra/build/cpu_steps" / "measurements.jsonl"
 _DROPPED = ("host", "fingerprint", "gpu_peak_allocated_mib", "gpu_peak_reserved_mib", "gpu")
@@ -44,12 +42,8 @@ def bundle(files: Sequence[Path]) -> int:
     by_trial = {
         measurement.trial.trial_id: measurement for file in files for measurement in measurements_from(file)
     }
-    kept = [_compact(measurement) for measurement in by_trial.values() if measurement.status is Status.OK]
-    rows = sorted(
-        (measurement_to_dict(measurement) for measurement in kept), key=lambda row: str(row["trial_id"])
-    )
-    ROWS.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
-    return len(rows)
+    kept = (_compact(measurement) for measurement in by_trial.values() if measurement.status is Status.OK)
+    return write_measurements(ROWS, kept)
 
 
 def rebuilt() -> CpuStepTimes:

@@ -69,19 +69,8 @@ def first_chart(language: str) -> str:
     """The first chart of the report, as SVG on white."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "report.html"
-        command = [
-            sys.executable,
-            "-m",
-            "advisor",
-            "report",
-            *QUESTION,
-            "--date",
-            DATE,
-            "--language",
-            language,
-            "--out",
-            str(out),
-        ]
+        words = ("report", *QUESTION, "--date", DATE, "--language", language, "--out", str(out))
+        command = [sys.executable, "-m", "advisor", *words]
         subprocess.run(command, check=True)
         chart = _CHART.search(out.read_text())
     assert chart, "the report has no chart"

@@ -1,7 +1,6 @@
-"""Kill -9 at random instants over worker, driver, database and Ray node; what must hold, checked.
+"""Kill -9 at random instants over worker, driver and database; what must hold, checked.
 
     python -m benchmarks.kills --json --kills 100 --seed 1
-    python -m benchmarks.kills --json --kills 20 --ray     # on an emulated cluster of two nodes
 
 The trials are the bundled measurements, each answered after --seconds by the replay (all but the measuring is
 real: processes, limits, leases, store). Sweeps follow each other, each in an empty place of one PostgreSQL
@@ -31,24 +30,23 @@ from advisor.store.measurements import open_store
 from advisor.sweeps.formats.files import to_jsonl
 from advisor.sweeps.trial.orphan_removal import find_orphans
 from benchmarks.kills.replaying import unmarked
-from benchmarks.kills.targets import Cluster, Driver, kill_database, kill_worker
+from benchmarks.kills.targets import Driver, kill_database, kill_worker
 from tests.postgresql import PostgreSQL
 
 QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "200")
 ROWS = Path("advisor/data/performance/measurements.jsonl")
-# Ray takes seconds to begin: kills that only ever hit its start would tell nothing.
-_LONGEST_GAP_SECONDS = {False: 2.0, True: 12.0}
+_LONGEST_GAP_SECONDS = 2.0
 _LONGEST_SWEEP_SECONDS = 600.0
+_KINDS = ("driver", "worker", "database")
 
 
 class Series:
     """Sweeps over the same trials, and the kills that they go through."""
 
-    def __init__(self, server: Any, cluster: Cluster | None, file: Path, options: Any) -> None:
-        self._server, self._cluster = server, cluster
-        self._file, self._seconds = file, options.seconds
+    def __init__(self, server: Any, file: Path, options: Any) -> None:
+        self._server, self._file, self._seconds = server, file, options.seconds
         self._random = random.Random(options.seed)
-        self._gap_seconds = options.gap or _LONGEST_GAP_SECONDS[options.ray]
+        self._gap_seconds = options.gap
         self.kills: list[dict[str, Any]] = []
         self.resumed: list[float] = []
         self._begun = time.monotonic()
@@ -60,8 +58,7 @@ class Series:
     def _swept(self, kills: int) -> tuple[list[Any], list[dict[str, Any]]]:
         """A whole sweep with at most so many kills: its rows, and what its drivers told."""
         url = self._server.new_database()
-        address = [self._cluster.address] if self._cluster else []
-        driver = Driver([url, str(self._file), str(self._seconds), *address])
+        driver = Driver([url, str(self._file), str(self._seconds)])
         driver.start()
         try:
             self._disturb(driver, kills)
@@ -84,21 +81,15 @@ class Series:
             raise RuntimeError(f"the driver ended with {code}: {driver.last_words}")
 
     def _kill(self, driver: Driver) -> None:
-        kinds = ["driver", "worker", "database", *(["node"] if self._cluster else [])]
-        kind = self._random.choice(kinds)
-        at = time.monotonic() - self._begun
-        driver.is_disturbed = driver.is_disturbed or kind in ("database", "node")
+        kind = self._random.choice(_KINDS)
+        seconds = time.monotonic() - self._begun
+        driver.is_disturbed = driver.is_disturbed or kind == "database"
         if kind == "driver":
             what: str | None = driver.kill()
-        elif kind == "worker":
-            what = kill_worker(self._file)
-        elif kind == "database":
-            what = kill_database(self._server)
         else:
-            assert self._cluster
-            what = self._cluster.kill_node(self._random.randrange)
+            what = kill_worker(self._file) if kind == "worker" else kill_database(self._server)
         if what:
-            self.kills.append({"seconds": round(at, 3), "killed": kind, "what": what})
+            self.kills.append({"seconds": round(seconds, 3), "killed": kind, "what": what})
 
     def run(self, kills: int) -> dict[str, Any]:
         """Sweeps until so many kills were done."""
@@ -113,10 +104,7 @@ class Series:
             broken += faults(rows, whole, events)
             equal += recommendation(rows) == answer
             left += left_here()
-        by_kind = {
-            kind: sum(one["killed"] == kind for one in self.kills)
-            for kind in ("driver", "worker", "database", "node")
-        }
+        by_kind = {kind: sum(one["killed"] == kind for one in self.kills) for kind in _KINDS}
         return {
             "kills": len(self.kills),
             "killed": by_kind,
@@ -131,8 +119,8 @@ class Series:
 
 
 def _spread(seconds: list[float]) -> dict[str, float] | None:
-    """From the executor (and Ray) being there to the first trial of a driver that goes on, where
-    neither database nor node was killed in that moment."""
+    """From the executor being there to the first trial of a driver that goes on, where the database was not
+    killed in that moment."""
     if not seconds:
         return None
     return {"count": len(seconds), "median": statistics.median(seconds), "most": max(seconds)}
@@ -195,8 +183,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.2, help="of each replayed trial")
-    parser.add_argument("--gap", type=float, help="most seconds between kills: 2, with Ray 12")
-    parser.add_argument("--ray", action="store_true", help="on an emulated cluster of two nodes")
+    parser.add_argument("--gap", type=float, default=_LONGEST_GAP_SECONDS, help="most seconds between kills")
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--trials", type=int, help="only the first so many rows")
     options = parser.parse_args()
@@ -206,19 +193,16 @@ def main() -> int:
         lines = options.rows.read_text().splitlines()[: options.trials]
         file.write_text("".join(line + "\n" for line in lines))
         server = PostgreSQL()
-        cluster = Cluster() if options.ray else None
         try:
-            outcome = Series(server, cluster, file, options).run(options.kills)
+            outcome = Series(server, file, options).run(options.kills)
         finally:
-            if cluster:
-                cluster.close()
             server.remove()
     held = (
         not outcome["faults"]
         and not outcome["left_behind"]
         and outcome["recommendations_equal"] == outcome["sweeps"]
     )
-    document = {"benchmark": "kills", "seed": options.seed, "ray": options.ray, "held": held}
+    document = {"benchmark": "kills", "seed": options.seed, "held": held}
     print(json.dumps(document | outcome))
     return 0 if held else 1
 

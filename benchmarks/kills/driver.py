@@ -1,6 +1,6 @@
 """A driver that is killed: sweeps over the trials of a file, replayed, as `advisor sweep run` does.
 
-`python -m benchmarks.kills.driver URL FILE SECONDS [RAY_ADDRESS]`; a line of JSON for each event.
+`python -m benchmarks.kills.driver URL FILE SECONDS`; a line of JSON for each event.
 """
 
 from __future__ import annotations
@@ -25,30 +25,20 @@ _MOST_ROUNDS = 50
 _FAILED = {Status.FAILED.value, Status.TIMED_OUT.value}
 
 
-def main(url: str, file: str, seconds: str, address: str | None = None) -> None:
+def main(url: str, file: str, seconds: str) -> None:
     """Until every trial has its result: those whose worker was killed are measured again."""
     trials = [one.trial for one in read_file(Path(file)).measurements]
     measure = replayed(Path(file), float(seconds))
 
     def executor() -> Executor:
-        if address:
-            from advisor.sweeps.run.ray.executor import RayExecutor
-
-            made: Executor = RayExecutor(address, measure=measure)
-        else:
-            made = ProcessExecutor(measure)
+        made = ProcessExecutor(measure)
         _tell(event="ready")
         return made
 
     with leaving_cleanly(lambda: "stopped"), closing(open_store(url)) as store:
         for _ in range(_MOST_ROUNDS):
             execute_sweep(
-                trials,
-                store,
-                executor=executor,
-                ray_address=address,
-                retry_failed=True,
-                on_progress=_progress,
+                trials, store, executor=executor, ray_address=None, retry_failed=True, on_progress=_progress
             )
             if not _FAILED & set(store.statuses().values()):
                 break

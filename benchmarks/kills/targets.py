@@ -1,4 +1,4 @@
-"""What is killed, and how each comes back: driver, worker, database, node of a Ray cluster."""
+"""What is killed, and how each comes back: driver, worker, database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +85,7 @@ class Driver:
 
 
 def _event(line: str) -> dict[str, Any] | None:
-    """What the driver tells; Ray prints there too."""
+    """What the driver tells; others print there too."""
     try:
         event: Any = json.loads(line)
     except ValueError:
@@ -116,30 +115,3 @@ def kill_database(server: Any) -> str:
     time.sleep(_DATABASE_AWAY_SECONDS)
     server.start()
     return "database"
-
-
-class Cluster:
-    """A Ray cluster on this machine: a head without slots, and nodes with one each."""
-
-    def __init__(self, nodes: int = 2) -> None:
-        from ray.cluster_utils import Cluster as Emulated
-
-        self._cluster = Emulated(initialize_head=True, head_node_args={"num_cpus": 0})
-        self._nodes = [self._added() for _ in range(nodes)]
-        self.address: str = self._cluster.address
-
-    def kill_node(self, choose: Callable[[int], int]) -> str:
-        """kill -9 of all processes of a node; another one joins."""
-        node = self._nodes.pop(choose(len(self._nodes)))
-        self._cluster.remove_node(node, allow_graceful=False)
-        self._nodes.append(self._added())
-        return "node"
-
-    def close(self) -> None:
-        """End all nodes."""
-        self._cluster.shutdown()
-
-    def _added(self) -> Any:
-        return self._cluster.add_node(
-            num_cpus=1, resources={"advisor_trial": 1}, object_store_memory=80 * 2**20
-        )

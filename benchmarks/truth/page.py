@@ -6,13 +6,13 @@ each under the name that `PAGE` gives it; what is missing is said to be missing.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.truth import trust
+from benchmarks.truth.tables import documents_in, heads, row
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "docs" / "internals" / "accuracy" / "shipped.md"
@@ -112,8 +112,8 @@ def page(documents: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _table(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    yield "| left out | mean / median | floor | aim | held | half width | rows | GPU-bound |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    columns = ("left out", "mean / median", "floor", "aim", "held", "half width", "rows", "GPU-bound")
+    yield from heads(*columns)
     missing = []
     for line in LINES:
         document = documents.get(line.document)
@@ -121,31 +121,28 @@ def _table(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         if not group:
             missing.append(line.words)
             continue
-        mean, median = group["mape_percent"], group["median_percent"]
-        yield (
-            f"| {line.words} | {_marked(mean, line.mean)} / {_marked(median, line.median)} | "
-            f"{_floor(group)} | {_aim(line)} | {group['lower_held_percent']:g} | "
-            f"{group['half_width_percent']:g} | {group['n']:,} | {_bound(document, line)} |"
+        bound = _group(document, "gpu-bound", line.group) if line.by in ("all", "task") else None
+        mean, median, held, width = (
+            group[f"{name}_percent"] for name in ("mape", "median", "lower_held", "half_width")
+        )
+        yield row(
+            line.words,
+            f"{_marked(mean, line.mean)} / {_marked(median, line.median)}",
+            _figures(group, "floor_mape", "floor_median"),
+            " / ".join(f"{most:g}" for most in (line.mean, line.median) if most is not None),
+            f"{held:g}",
+            f"{width:g}",
+            f"{group['n']:,}",
+            _figures(bound, "mape", "median", "lower_held") if bound else "",
         )
     if missing:
         yield f"\nNot scored: {'; '.join(missing)}."
 
 
-def _floor(group: Mapping[str, Any]) -> str:
-    names = ("floor_mape_percent", "floor_median_percent")
-    return " / ".join(f"{group[name]:g}" for name in names if name in group)
-
-
-def _bound(document: Mapping[str, Any], line: Line) -> str:
-    group = _group(document, "gpu-bound", line.group) if line.by in ("all", "task") else None
-    names = ("mape_percent", "median_percent", "lower_held_percent")
-    return " / ".join(f"{group[name]:g}" for name in names) if group else ""
-
-
-def _aim(line: Line) -> str:
-    if line.mean is None:
-        return ""
-    return f"{line.mean:g}" if line.median is None else f"{line.mean:g} / {line.median:g}"
+def _figures(group: Mapping[str, Any], *names: str) -> str:
+    """Those of the group's per cents that it has."""
+    found = (group.get(f"{name}_percent") for name in names)
+    return " / ".join(f"{value:g}" for value in found if value is not None)
 
 
 def _marked(value: float, most: float | None) -> str:
@@ -168,69 +165,58 @@ def _refused(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _decisions(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    yield "## The cheapest instance for a target"
-    yield ""
+    yield "## The cheapest instance for a target\n"
     yield f"Exact / met / overspend, regret, as `benchmarks/decisions.py` defines them. Aims: {_MUST_DECIDE}."
     yield ""
-    yield f"| left out | {' | '.join(rule.replace('_', ' ') for rule in _RULES)} | trials |"
-    yield "| --- |" + " --- |" * (len(_RULES) + 1)
+    yield from heads("left out", *(rule.replace("_", " ") for rule in _RULES), "trials")
     for words, name in _DECISIONS:
         if name in documents:
             document = documents[name]
-            yield f"| {words} | {_choices(document)} |"
+            yield row(words, *_choices(document))
             if document["refit_without"] is None:
-                yield f"| {words}, old form | {_choices(document['old_form'])} |"
+                yield row(f"{words}, old form", *_choices(document["old_form"]))
 
 
-def _choices(document: Mapping[str, Any]) -> str:
+def _choices(document: Mapping[str, Any]) -> list[str]:
     names = ("exact_percent", "met_percent", "overspend_percent", "regret_percent")
     rules = ([f"{document[rule][name]:.3g}" for name in names] for rule in _RULES)
     cells = [f"{' / '.join(figures[:3])}, {figures[3]}" for figures in rules]
-    return " | ".join([*cells, f"{document['trials_percent']:.0f} %"])
+    return [*cells, f"{document['trials_percent']:.0f} %"]
 
 
 def _gains(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     if not any(name in documents for _, name in _GAINS):
         return
-    yield "## What compile, channels last and 16 bits change"
-    yield ""
+    yield "## What compile, channels last and 16 bits change\n"
     yield "Pairs of rows that differ in one thing alone; what no answer shows is not scored. Errors of the"
     yield "gain, mean / median per cent, beside those of always answering the median gain of all pairs."
-    yield "`held`: how often it reached its 90 % lower bound; `between`: how often it lay between both."
-    yield ""
-    yield "| left out | change | pairs | median gain | error | always the median | held | between |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "`held`: how often it reached its 90 % lower bound; `between`: how often it lay between both.\n"
+    columns = ("change", "pairs", "median gain", "error", "always the median", "held", "between")
+    yield from heads("left out", *columns)
     for words, name in _GAINS:
         groups = documents[name]["groups"] if name in documents else []
         for group in groups:
             if group["group"] in ("inference", "training"):
-                yield f"| {words} | {_gain(group)} |"
+                yield row(words, *_gain(group))
 
 
-def _gain(group: Mapping[str, Any]) -> str:
-    gain, same = (
-        f"{group[f'{who}mean_percent']:g} / {group[f'{who}median_percent']:g}"
-        for who in ("", "always_the_median_")
-    )
+def _gain(group: Mapping[str, Any]) -> tuple[str, ...]:
     return (
-        f"{group['change']}, {group['group']} | {group['n']:,} | "
-        f"{group['median_gain_percent']:+g} % | {gain} | {same} | "
-        f"{group['lower_held_percent']:g} | {group['covered_percent']:g}"
+        f"{group['change']}, {group['group']}",
+        f"{group['n']:,}",
+        f"{group['median_gain_percent']:+g} %",
+        _figures(group, "mean", "median"),
+        _figures(group, "always_the_median_mean", "always_the_median_median"),
+        _figures(group, "lower_held"),
+        _figures(group, "covered"),
     )
-
-
-def read(folder: Path) -> dict[str, Any]:
-    """The documents that are there, in the page's order."""
-    names = [*PAGE, *(name for _, name in (*_DECISIONS, *_GAINS))]
-    paths = {name: folder / f"{name}.json" for name in names}
-    return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the page from the documents of a folder."""
     (folder,) = sys.argv[1:] if arguments is None else arguments
-    documents = read(Path(folder))
-    OUT.write_text(page(documents))
+    names = [*PAGE, *(name for _, name in (*_DECISIONS, *_GAINS))]
+    OUT.write_text(page(documents_in(Path(folder), names)))
     trust.main()
 
 

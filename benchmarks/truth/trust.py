@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 
 from advisor.models.withheld import COLUMNS
+from benchmarks.truth.tables import heads, row
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -62,8 +63,8 @@ _QUOTES = {
     "rows that may not be fitted (licence)": "许可不允许拟合的测量、其他人的网络与显卡",
 }
 _HEADS = {
-    "en": "| withheld, then predicted | mean error | median error | p10 held (aim: 90 %) |",
-    "zh-CN": "| 先留出、再预测的对象 | 平均误差 | 中位误差 | p10 成立、目标 90 % |",
+    "en": ("withheld, then predicted", "mean error", "median error", "p10 held (aim: 90 %)"),
+    "zh-CN": ("先留出、再预测的对象", "平均误差", "中位误差", "p10 成立、目标 90 %"),
 }
 _CHOICES = (("nothing", "nothing"), ("the network", "the network"), ("the GPU", "the GPU"))
 _RULES = (("recommended", "expected"), ("after one trial", "expected with trial"), ("the safe one", "bound"))
@@ -90,18 +91,21 @@ def tests() -> str:
     trials = language.split("## After three trials", 1)[1]
     rate, llm = "output tokens/s", "the language model, but three trials"
     rows = [
-        *(("rate", words, _row(networks, name)) for words, name in _RATES),
-        *((rate, words, _row(alone, name, rate)) for words, name in _LLM),
-        *((kind, words, _row(alone, name, figure)) for words, name in _LLM for kind, figure in _KINDS),
-        (rate, llm, _row(trials, "the LLM", rate)),
-        *(("tuning", words, _row(language, name, "all")) for words, name in _TUNING),
+        *(("rate", words, _scored_row(networks, name)) for words, name in _RATES),
+        *((rate, words, _scored_row(alone, name, rate)) for words, name in _LLM),
+        *((kind, words, _scored_row(alone, name, figure)) for words, name in _LLM for kind, figure in _KINDS),
+        (rate, llm, _scored_row(trials, "the LLM", rate)),
+        *(("tuning", words, _scored_row(language, name, "all")) for words, name in _TUNING),
     ]
     lines = StringIO()
     table = csv.writer(lines, lineterminator="\n")
     table.writerow(COLUMNS.split(","))
-    for figure, words, row in rows:
-        errors = row.get("mean / median") or row["after"]
-        held, count = row.get("held") or row["held after"], row["n" if figure == "tuning" else "rows"]
+    for figure, words, scored in rows:
+        errors = scored.get("mean / median") or scored["after"]
+        held, count = (
+            scored.get("held") or scored["held after"],
+            scored["n" if figure == "tuning" else "rows"],
+        )
         median = errors.replace("*", "").split(" / ")[1]
         table.writerow([figure, words, median, held.strip("*"), count.replace(",", "")])
     return lines.getvalue()
@@ -115,14 +119,11 @@ def with_block(page: str) -> str:
 def quoted(page: str, language: str) -> str:
     """A README with today's figures between its marks."""
     networks = NETWORKS.read_text()
-    lines = [_HEADS[language], "| --- | --- | --- | --- |"]
+    lines = heads(*_HEADS[language])
     for english, name in _RATES:
-        if name not in _QUOTES:
-            continue
-        row = _row(networks, name)
-        mean, median = _errors(row)
-        words = _QUOTES[name] if language == "zh-CN" else english
-        lines.append(f"| {words} | {mean} % | {median} % | {row['held']} % |")
+        if name in _QUOTES:
+            words = _QUOTES[name] if language == "zh-CN" else english
+            lines.append(row(words, *_errors(_scored_row(networks, name))))
     return _QUOTED.sub(lambda found: "\n".join([found[1] + lines[0], *lines[1:], found[2]]), page)
 
 
@@ -139,61 +140,54 @@ def language_of(readme: Path) -> str:
     return "zh-CN" if "zh-CN" in readme.name else "en"
 
 
-def _errors(row: dict[str, str]) -> tuple[str, ...]:
-    return tuple(row["mean / median"].replace("*", "").split(" / "))
+def _errors(scored: Mapping[str, str]) -> list[str]:
+    """Mean and median error, and how often the bound held."""
+    mean, median = scored["mean / median"].replace("*", "").split(" / ")
+    return [f"{figure} %" for figure in (mean, median, scored["held"])]
 
 
 def _rates(page: str) -> Iterator[str]:
     yield "**Rate of a network** (training or inference):\n"
-    yield "| withheld | mean error | median error | p10 held (aim 90 %) | rows |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield from heads("withheld", "mean error", "median error", "p10 held (aim 90 %)", "rows")
     for words, name in (*_OTHERS, *_RATES):
-        row = _row(page, name)
-        mean, median = _errors(row)
-        yield f"| {words} | {mean} % | {median} % | {row['held']} % | {row['rows']} |"
-    row = _row(page, "GPU memory at its peak")
-    mean, median = _errors(row)
-    yield f"\n**GPU memory** at its peak, on {row['rows']} public rows: mean error {mean} %, median"
-    yield f"{median} %; the upper bound (95 %) held in {row['held']} %."
-    yield ""
+        scored = _scored_row(page, name)
+        yield row(words, *_errors(scored), scored["rows"])
+    scored = _scored_row(page, "GPU memory at its peak")
+    mean, median, held = _errors(scored)
+    yield f"\n**GPU memory** at its peak, on {scored['rows']} public rows: mean error {mean}, median"
+    yield f"{median}; the upper bound (95 %) held in {held}.\n"
 
 
 def _choices(page: str) -> Iterator[str]:
     heading = page.split("## The cheapest instance for a target", 1)[1]
     yield "**The choice**, of a thousand questions whose true answer was measured:\n"
-    yield "| withheld | chosen | cheapest chosen | target met | paid too much |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield from heads("withheld", "chosen", "cheapest chosen", "target met", "paid too much")
     for words, name in _CHOICES:
-        row = _row(heading, name)
+        scored = _scored_row(heading, name)
         for spec, rule in _RULES:
-            chosen, met, over = row[rule].partition(",")[0].split(" / ")
-            yield f"| {words} | {spec} | {chosen} % | {met} % | {over} % |"
+            figures = scored[rule].partition(",")[0].split(" / ")
+            yield row(words, spec, *(f"{figure} %" for figure in figures))
     yield ""
 
 
 def _language(page: str) -> Iterator[str]:
     yield "**A language model that is served**:\n"
-    yield "| withheld | figure | mean error | median error | 90 % bound held | rows |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    yield from heads("withheld", "figure", "mean error", "median error", "90 % bound held", "rows")
     heading = page.split("## By what is left out", 1)[1]
     kinds = [(f"time of a token, {kind}", name) for kind, name in _KINDS]
     for words, name in _LLM:
         for figure, line in [*zip(_FIGURES, _FIGURES, strict=True), *kinds]:
-            row = _row(heading, name, line)
-            mean, median = _errors(row)
-            cells = (words, figure, f"{mean} %", f"{median} %", f"{row['held']} %", row["rows"])
-            yield f"| {' | '.join(cells)} |"
+            scored = _scored_row(heading, name, line)
+            yield row(words, figure, *_errors(scored), scored["rows"])
     yield "\n**A language model that is fine-tuned**, tokens a second:\n"
-    yield "| withheld | mean error | median error | p10 held | rows |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield from heads("withheld", "mean error", "median error", "p10 held", "rows")
     for words, name in (*_TUNING, ("all that one source measured", "the source")):
-        row = _row(page, name, "all")
-        mean, median = _errors(row)
-        yield f"| {words} | {mean} % | {median} % | {row['held']} % | {row['n']} |"
+        scored = _scored_row(page, name, "all")
+        yield row(words, *_errors(scored), scored["n"])
     yield ""
 
 
-def _row(page: str, *first: str) -> dict[str, str]:
+def _scored_row(page: str, *first: str) -> dict[str, str]:
     """The first row of a page's tables that begins with these cells, by column."""
     columns: list[str] = []
     for line in page.splitlines():

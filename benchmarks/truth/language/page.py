@@ -7,13 +7,13 @@ tuning.json (`--tuning`). A figure that misses its aim is bold.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.truth import trust
+from benchmarks.truth.tables import documents_in, heads, marked, row
 
 PAGE = Path(__file__).parents[3] / "docs/internals/accuracy/language.md"
 Document = Mapping[str, Any]
@@ -97,30 +97,15 @@ LINES = (
 
 def page(documents: Mapping[str, Document], tuning: Document | None = None, day: date | None = None) -> str:
     """The page, measured on a day; documents that are missing leave out their lines."""
-    sections = (
-        _left_out(documents),
-        _trials(documents),
-        _choices(documents),
-        _load(documents),
-        _tuning(tuning),
-    )
+    sections = *(make(documents) for make in (_left_out, _trials, _choices, _load)), _tuning(tuning)
     head = f"{_HEAD} Measured on {day}." if day else _HEAD
     parts = [head, *("\n".join(section) for section in sections), _refused(documents), _NOTES]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _heads(*names: str) -> Iterator[str]:
-    yield _row(*names)
-    yield _row(*["---"] * len(names))
-
-
 def _left_out(documents: Mapping[str, Document]) -> Iterator[str]:
     yield "## By what is left out\n"
-    yield from _heads("left out", "figure", "mean / median", "aim", "bias", "held", "half width", "rows")
+    yield from heads("left out", "figure", "mean / median", "aim", "bias", "held", "half width", "rows")
     for name, document in documents.items():
         for line in LINES:
             group = _group_of(document, line)
@@ -128,46 +113,48 @@ def _left_out(documents: Mapping[str, Document]) -> Iterator[str]:
                 mean, median = line.aims.get(name, (None, None))
                 aim = " / ".join(f"{most:g}" for most in (mean, median) if most is not None)
                 error, *rest = _figures(group, mean, median)
-                yield _row(LEFT_OUT[name], line.words, error, aim, *rest)
+                yield row(LEFT_OUT[name], line.words, error, aim, *rest)
 
 
 def _group_of(document: Document, line: Line) -> Mapping[str, Any] | None:
     index = (line.quantity, line.by, line.group)
-    groups = (row for row in document["tables"] if (row["quantity"], row["by"], row["group"]) == index)
+    groups = (each for each in document["tables"] if (each["quantity"], each["by"], each["group"]) == index)
     return next(groups, None)
 
 
 def _figures(
     group: Mapping[str, Any], mean: float | None = None, median: float | None = None
 ) -> tuple[str, ...]:
-    errors = (
-        _marked(group[f"{name}_percent"], most is not None and group[f"{name}_percent"] > most)
-        for name, most in (("mean", mean), ("median", median))
-    )
     width, bias = group["half_width_log"], f"{group['bias_percent']:+g}"
-    return " / ".join(errors), bias, f"{group['held_percent']}", f"{width}", f"{group['n']:,}"
+    return _errors(group, mean, median), bias, f"{group['held_percent']}", f"{width}", f"{group['n']:,}"
+
+
+def _errors(group: Mapping[str, Any], mean: float | None, median: float | None) -> str:
+    figures = (group["mean_percent"], mean), (group["median_percent"], median)
+    return " / ".join(marked(figure, most is not None and figure > most) for figure, most in figures)
 
 
 def _trials(documents: Mapping[str, Document]) -> Iterator[str]:
     yield "## After three trials\n"
     yield "Three rows of a closed loop of the same LLM, GPU and engine condition the refitted predictor; the"
     yield "others of that cell are scored before and after. Aim for TPOT: 9 / 6; bounds held in 88 to 93 %.\n"
-    yield from _heads("left out", "figure", "before", "after", "held after", "rows")
+    yield from heads("left out", "figure", "before", "after", "held after", "rows")
     words = {line.quantity: line.words for line in LINES if line.by == "all"}
     for name, document in documents.items():
         for one in document["after_trials"]:
             if one["trials"] == _AFTER_TRIALS:
                 aims = _AIM_AFTER_TRIALS if one["quantity"] == "tpot" else (None, None)
                 before, after = one["before"], one["after"]
-                errors = " / ".join(
-                    _marked(
-                        after[f"{figure}_percent"], most is not None and after[f"{figure}_percent"] > most
-                    )
-                    for figure, most in zip(("mean", "median"), aims, strict=True)
-                )
-                held = _marked(after["held_percent"], not _HELD[0] <= after["held_percent"] <= _HELD[1])
+                held = marked(after["held_percent"], not _HELD[0] <= after["held_percent"] <= _HELD[1])
                 earlier = f"{before['mean_percent']} / {before['median_percent']}"
-                yield _row(LEFT_OUT[name], words[one["quantity"]], earlier, errors, held, f"{after['n']:,}")
+                yield row(
+                    LEFT_OUT[name],
+                    words[one["quantity"]],
+                    earlier,
+                    _errors(after, *aims),
+                    held,
+                    f"{after['n']:,}",
+                )
 
 
 def _choices(documents: Mapping[str, Document]) -> Iterator[str]:
@@ -175,23 +162,23 @@ def _choices(documents: Mapping[str, Document]) -> Iterator[str]:
     yield "A case is one LLM and lengths that one source measured at unlimited load on three or more choices"
     yield "of GPU, tensor parallelism and format; prices are on demand in us-east-1. Aim: 85 % within 5 % of"
     yield "the best, 5 % overspent; with one trial 95 % and 2 %.\n"
-    yield from _heads("left out", "way", "within 5 %", "overspent", "cases")
+    yield from heads("left out", "way", "within 5 %", "overspent", "cases")
     for name, document in documents.items():
         for way, (words, least, most) in _WAYS.items():
             found = document["decisions"].get(way, {})
             if found.get("cases"):
                 within, over = found["within_5_percent"], found["overspend_percent"]
-                marked = (f"{_marked(within, within < least)} %", f"{_marked(over, over > most)} %")
-                yield _row(LEFT_OUT[name], words, *marked, str(found["cases"]))
+                figures = (f"{marked(within, within < least)} %", f"{marked(over, over > most)} %")
+                yield row(LEFT_OUT[name], words, *figures, found["cases"])
 
 
 def _load(documents: Mapping[str, Document]) -> Iterator[str]:
     yield "## Under load\n"
     yield "Open loops up to 80 % of the largest rate that was measured.\n"
-    yield from _heads("left out", "figure", "mean / median", "bias", "held", "half width", "rows")
+    yield from heads("left out", "figure", "mean / median", "bias", "held", "half width", "rows")
     for name, document in documents.items():
         for quantity, group in document["load"].items():
-            yield _row(LEFT_OUT[name], quantity.upper(), *_figures(group))
+            yield row(LEFT_OUT[name], quantity.upper(), *_figures(group))
 
 
 def _tuning(document: Document | None) -> Iterator[str]:
@@ -201,11 +188,11 @@ def _tuning(document: Document | None) -> Iterator[str]:
     yield f"Tokens a second and GPU of {document['answered']} published runs, by"
     yield "`python -m benchmarks.truth --language --tuning --json`. Aim, in the mean: 10 % without the size,"
     yield "18 % without the GPU.\n"
-    yield from _heads("left out", "rows", "mean / median", "bias", "held", "half width", "n")
-    for row in document["tables"]:
-        if row["by"] == "all":
-            aim = _AIMS_OF_TUNING.get(row["left_out"])
-            yield _row(f"the {row['left_out']}", row["group"], *_figures(row, aim))
+    yield from heads("left out", "rows", "mean / median", "bias", "held", "half width", "n")
+    for group in document["tables"]:
+        if group["by"] == "all":
+            aim = _AIMS_OF_TUNING.get(group["left_out"])
+            yield row(f"the {group['left_out']}", group["group"], *_figures(group, aim))
 
 
 def _refused(documents: Mapping[str, Document]) -> str:
@@ -219,21 +206,14 @@ def _refused(documents: Mapping[str, Document]) -> str:
     )
 
 
-def _marked(value: float, missed: bool) -> str:
-    return f"**{value}**" if missed else f"{value}"
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the page from the documents that the folder has."""
     parser = argparse.ArgumentParser(prog="benchmarks.truth.language.page", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--to", type=Path, default=PAGE)
     options = parser.parse_args(arguments)
-    paths = {name: options.folder / f"{name}.json" for name in LEFT_OUT}
-    documents = {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
-    tuning = options.folder / "tuning.json"
-    trained = json.loads(tuning.read_text()) if tuning.exists() else None
-    options.to.write_text(page(documents, trained, date.today()))
+    tuning = documents_in(options.folder, ["tuning"]).get("tuning")
+    options.to.write_text(page(documents_in(options.folder, LEFT_OUT), tuning, date.today()))
     trust.main()
 
 
