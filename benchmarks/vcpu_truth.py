@@ -189,7 +189,7 @@ def score_instances(servers: Sequence[MeasuredServer]) -> tuple[list[dict[str, A
     x86 = [server for server in scored if server.instance.cpu.architecture == "x86_64"]
     arm = [server for server in scored if server.instance.cpu.architecture != "x86_64"]
     small, small_arm = ([one for one in several if one.cores <= _SMALL_CORES] for several in (x86, arm))
-    mixed, division = _bundled_yields("mixed_marks_yield"), _bundled_yields("integer_division_yield")
+    division = _bundled_yields("integer_division_yield")
 
     def errors(name: str, several: Sequence[MeasuredServer], yield_of: YieldOf = _usual) -> dict[str, Any]:
         marks = [server.mark for server in several]
@@ -204,7 +204,6 @@ def score_instances(servers: Sequence[MeasuredServer]) -> tuple[list[dict[str, A
     baselines = [
         errors("yield of integer division", small, lambda cpu: division.get(cpu, 0.0)),
         errors("no yield", small, lambda _: 0.0),
-        errors("each CPU's own yield", small, lambda cpu: mixed.get(cpu) or _usual(cpu)),
         figures(
             "a vCPU is a vCPU",
             [per_vcpu * server.instance.vcpus for server in small],
@@ -219,7 +218,7 @@ def predicted_marks(
 ) -> Floats:
     """Marks (n,) of the scored servers from the reference's alone."""
     known = _reference(servers)
-    scale = float(np.median([server.mark for server in known] / _rates_of(known, yield_of)))
+    scale = float(np.median(np.array([server.mark for server in known]) / _rates_of(known, yield_of)))
     predicted: Floats = scale * _rates_of(scored, yield_of)
     return predicted
 
@@ -229,18 +228,15 @@ def _reference(servers: Sequence[MeasuredServer]) -> list[MeasuredServer]:
 
 
 def score_curves(curves: Sequence[ThreadCurve]) -> list[dict[str, Any]]:
-    """Errors over whole cores, and over second threads where the divider leaves room."""
-    cores: list[Point] = []
+    """Errors over second threads, and from one thread, where the divider leaves room."""
     threads: list[Point] = []
     small: list[Point] = []
     for curve in curves:
         first, second = _curve_points(curve)
-        cores += first
         if any(name in curve.cpu for name in _SLOW_DIVIDER):
             threads += second
             small += [*first, *second] if curve.instance.physical_cores <= _BIG_CORES else []
     return [
-        figures("whole cores", *zip(*cores, strict=True)),
         figures("second threads from all cores, slow dividers", *zip(*threads, strict=True)),
         figures("from one thread, up to 8 cores, slow dividers", *zip(*small, strict=True)),
     ]
@@ -264,12 +260,7 @@ def _curve_points(curve: ThreadCurve) -> tuple[list[Point], list[Point]]:
 
 def score_switched_off(servers: Sequence[MeasuredServer]) -> list[dict[str, Any]]:
     """The mark with second threads from that without, same CPU and cores; by kind of yield."""
-    division = _bundled_yields("integer_division_yield")
-    yields: dict[str, YieldOf] = {
-        "usual yield": _usual,
-        "yield of integer division": lambda cpu: division[cpu],
-        "no yield": lambda _: 0.0,
-    }
+    yields: dict[str, YieldOf] = {"usual yield": _usual, "no yield": lambda _: 0.0}
     points: dict[str, list[Point]] = {name: [] for name in yields}
     for off in servers:
         # Big ones with two threads a core, whose cores are surely their own.

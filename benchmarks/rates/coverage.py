@@ -1,5 +1,5 @@
-"""How often the 95 % interval of a trial's runs holds the rate of another run of it: by the spread
-between runs that ships, and by one estimated on half of the trials, seen on the other half.
+"""How often the 95 % interval of a trial's runs holds the rate of another run of it, by the spread between
+runs that ships; and the spread that the runs show.
 
 The model is that of `advisor.sweeps.quality.rates`: the variance of a trial's runs is a scaled inverse
 chi-square around sigma² + the error within. The variance that n runs show is then sigma² + within times
@@ -83,20 +83,18 @@ def _read(file: Path) -> list[Measurement]:
 
 
 def covered(rows: Sequence[Measurement]) -> dict[str, Any]:
-    """Coverage by the spread that ships over all trials, and over those that a loader binds; of
-    these, by the spread of one half on the other, and the spread of all; each trial."""
+    """Coverage by the spread that ships over all trials, and over those that a loader binds; the spread that
+    these show; each trial."""
     good = [row for row in rows if row.status is Status.OK and rate_interval(row)]
     names = sorted({row.trial.trial_id for row in good})
     trials = [[row for row in good if row.trial.trial_id == name] for name in names]
     # An emulated GPU that binds keeps its pace: its runs say nothing of how real ones differ.
     loader_bound = [runs for runs in trials if _varies(runs)]
-    halves = loader_bound[::2], loader_bound[1::2]
     return {
         "not_ok": len(rows) - len(good),
         "shipped": {"sigma": BETWEEN_RUNS.sigma, "degrees": BETWEEN_RUNS.degrees},
         "coverage_shipped": coverage(trials, BETWEEN_RUNS),
         "loader_bound": coverage(loader_bound, BETWEEN_RUNS),
-        "halves": [_of_halves(*halves), _of_halves(*reversed(halves))],
         "estimate_of_all": between_runs(loader_bound),
         "trials": [_of_trial(runs) for runs in trials],
     }
@@ -104,19 +102,6 @@ def covered(rows: Sequence[Measurement]) -> dict[str, Any]:
 
 def _varies(runs: Sequence[Measurement]) -> bool:
     return len(runs) > 1 and statistics.stdev(math.log(_rate(run)) for run in runs) > _PACED
-
-
-def _of_halves(
-    estimated_on: Sequence[Sequence[Measurement]], seen_on: Sequence[Sequence[Measurement]]
-) -> dict[str, Any]:
-    """The spread that one half shows, and the coverage on the other."""
-    found = between_runs(estimated_on)
-    estimate = None if found is None else RunSpread(found["sigma"], found["degrees"])
-    return {
-        "estimate_of_one_half": found,
-        "coverage_on_the_other": estimate and coverage(seen_on, estimate),
-        "coverage_shipped_on_the_other": coverage(seen_on, BETWEEN_RUNS),
-    }
 
 
 def coverage(trials: Sequence[Sequence[Measurement]], spread: RunSpread) -> dict[str, Any]:

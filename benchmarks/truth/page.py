@@ -121,7 +121,7 @@ def _table(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         if not group:
             missing.append(line.words)
             continue
-        bound = _group(document, "gpu-bound", line.group) if line.by in ("all", "task") else None
+        bound = document and line.by in ("all", "task") and _group(document, "gpu-bound", line.group)
         mean, median, held, width = (
             group[f"{name}_percent"] for name in ("mape", "median", "lower_held", "half_width")
         )

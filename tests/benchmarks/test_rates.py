@@ -5,8 +5,8 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from advisor.sweeps.quality.rates import BETWEEN_RUNS
-from benchmarks.rates.coverage import between_runs, covered
+from advisor.sweeps.quality.rates import BETWEEN_RUNS, RunSpread
+from benchmarks.rates.coverage import between_runs, coverage, covered
 from benchmarks.rates.stalls import STEPS, cases
 from tests.sweeps.builders import measurement, resources, trial
 
@@ -40,16 +40,14 @@ def test_runs_that_do_not_differ_beside_their_error_show_no_spread():
 
 
 @pytest.mark.slow
-def test_one_half_says_what_the_other_half_is_covered_by():
-    """Where runs vary far more than the interval that ships knows, each half shows it, and its
-    estimate covers the other one."""
+def test_what_ships_covers_less_than_it_says_where_runs_vary_more():
+    """And the spread that such runs show covers them."""
     trials = repeated(np.random.default_rng(1), 60, 5, sigma=5 * BETWEEN_RUNS.sigma, degrees=8)
     found = covered(list(chain(*trials)))
     assert found["coverage_shipped"]["one_run"]["share"] < 0.6
-    for half in found["halves"]:
-        assert half["coverage_on_the_other"]["one_run"]["share"] > 0.9
-        assert half["coverage_on_the_other"]["three_runs"]["share"] > 0.9
-        assert half["coverage_shipped_on_the_other"]["one_run"]["share"] < 0.6
+    spread = RunSpread(found["estimate_of_all"]["sigma"], found["estimate_of_all"]["degrees"])
+    assert coverage(trials, spread)["one_run"]["share"] > 0.9
+    assert coverage(trials, spread)["three_runs"]["share"] > 0.9
     assert [one["runs"] for one in found["trials"]] == [5] * 60
 
 

@@ -116,19 +116,14 @@ def _load_figures(
         if row.kind == "open" and not math.isnan(row.requests_per_second):
             key = _deployment(row)
             capacity[key] = max(capacity.get(key, 0.0), row.requests_per_second)
-    found = [
-        one
+    held_back = {
+        index: answers[index]
         for index, row in enumerate(rows)
-        if row.kind == "open"
-        and row.requests_per_second_offered <= _CAPACITY_SHARE * capacity.get(_deployment(row), 0)
-        and isinstance(answer := answers.get(index), RowAnswer)
-        for one in scored(row, answer)
-    ]
-    return {
-        name: figures(same)
-        for name in ("ttft", "tpot")
-        if (same := [one for one in found if one.quantity == name])
+        if index in answers and row.kind == "open"
+        if row.requests_per_second_offered <= _CAPACITY_SHARE * capacity.get(_deployment(row), 0)
     }
+    same = grouped(_scored(rows, held_back), lambda one: one.quantity)
+    return {name: figures(same[name]) for name in ("ttft", "tpot") if name in same}
 
 
 def _deployment(row: ServingRow) -> tuple[str, ...]:

@@ -157,16 +157,18 @@ def measured_rate(row: ServingRow) -> float:
 def scored(row: ServingRow, answer: RowAnswer) -> list[Scored]:
     """Every quantity that the row has and the answer too."""
     groups = groups_of(row)
-    times = {"tpot": (row.tpot_seconds, answer.tpot_seconds), "ttft": (row.ttft_seconds, answer.ttft_seconds)}
     # Of an open loop the rate is what was offered.
-    rate = (measured_rate(row), None if row.kind == "open" else answer.output_tokens_per_second)
+    rate = None if row.kind == "open" else answer.output_tokens_per_second
+    figures = (
+        ("tpot", row.tpot_seconds, answer.tpot_seconds),
+        ("ttft", row.ttft_seconds, answer.ttft_seconds),
+        ("output_rate", measured_rate(row), rate),
+    )
     found = [
-        Scored(groups, name, value, bounds, is_rate=False)
-        for name, (value, bounds) in times.items()
+        Scored(groups, name, value, bounds, is_rate=name == "output_rate")
+        for name, value, bounds in figures
         if bounds and value > 0
     ]
-    if rate[1] and rate[0] > 0:
-        found.append(Scored(groups, "output_rate", rate[0], rate[1], is_rate=True))
     main = "tpot" if row.kind in ("closed", "open") and row.tpot_seconds > 0 else "output_rate"
     return found + [one._replace(quantity="step") for one in found if one.quantity == main]
 

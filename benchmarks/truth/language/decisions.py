@@ -98,12 +98,8 @@ def figures_of(
 
 
 def _figures(cases: Sequence[Case], way: Callable[[Case], Choice | None]) -> dict[str, float]:
-    over = []
-    for case in cases:
-        choice = way(case)
-        if choice is not None:
-            best = min(one.usd_per_token for one in case)
-            over.append(choice.usd_per_token / best)
+    choices = [(case, choice) for case in cases if (choice := way(case)) is not None]
+    over = [choice.usd_per_token / min(each.usd_per_token for each in case) for case, choice in choices]
     if not over:
         return {"cases": 0}
     return {
@@ -116,14 +112,11 @@ def _figures(cases: Sequence[Case], way: Callable[[Case], Choice | None]) -> dic
 @cache
 def replica_usd_per_hour(gpu: str, gpus: int) -> float | None:
     """US dollars an hour; None where us-east-1 sells no such GPUs."""
-    offers = [
+    query = OfferQuery(cloud="aws", region="us-east-1", market=Market.ON_DEMAND)
+    offers = (
         offer
-        for offer in load_catalog().offers(
-            OfferQuery(cloud="aws", region="us-east-1", market=Market.ON_DEMAND)
-        )
-        if offer.instance.gpu_name == gpu
-        and offer.instance.gpu_fraction == 1
-        and offer.instance.current
-        and offer.instance.gpu_count >= gpus
-    ]
+        for offer in load_catalog().offers(query)
+        if offer.instance.gpu_name == gpu and offer.instance.gpu_fraction == 1
+        if offer.instance.current and offer.instance.gpu_count >= gpus
+    )
     return min((gpus * usd_per_gpu_hour(offer) for offer in offers), default=None)
