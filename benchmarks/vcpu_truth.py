@@ -316,7 +316,8 @@ def _mark_slopes(servers: Sequence[MeasuredServer]) -> list[float]:
     slopes = []
     for cpu in sorted({server.cpu for server in servers} - {REFERENCE_CPU}):
         group = [server for server in servers if server.cpu == cpu]
-        errors = np.log(predicted_marks(servers, group, _usual) / [server.mark for server in group])
+        marks = np.array([server.mark for server in group])
+        errors = np.log(predicted_marks(servers, group, _usual) / marks)
         cores = np.array([server.cores for server in group])
         base = float(np.median(errors[cores == cores.min()]))
         doublings = np.log2(cores / cores.min())
