@@ -94,7 +94,8 @@ def parse_positive(text: str, what: str, *, counted: bool = False) -> float:
     value = read_number(text, counted=counted, field=_field_of(what))
     if not (math.isfinite(value) and value > 0):
         said = Message("{what} must be a number above 0, not '{value}'", what=what, value=text)
-        raise UsageError(said, hint=_COUNTED if counted else _WRITTEN, field=_field_of(what))
+        written = (_COUNTED if counted else _WRITTEN) if math.isnan(value) else None
+        raise UsageError(said, hint=written, field=_field_of(what))
     return value
 
 

@@ -155,11 +155,23 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise Terminated
 
 
+# What people look for in a command that does not have it.
+_ELSEWHERE = {
+    ("recommend", "--instance"): "it looks among all; `advisor predict --instance NAME` answers for one",
+    ("compare", "--method"): "fine-tuning is not compared; `advisor predict` answers for each instance",
+}
+
+
 def _explained(error: BaseException) -> tuple[str, int]:
     """The text of an error for a user, and the exit code: 1 where the error names none."""
     code = getattr(error, "exit_code", 1)
     if isinstance(error, AdvisorError):
         return str(error), error.exit_code
+    if isinstance(error, click.exceptions.NoSuchOption):
+        asked = (error.ctx and error.ctx.info_name) or ""
+        if (asked, error.option_name) in _ELSEWHERE:
+            elsewhere = _ELSEWHERE[asked, error.option_name]
+            return f"No such option '{error.option_name}': {elsewhere}", error.exit_code
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     if isinstance(error, (KeyboardInterrupt, click.Abort)):

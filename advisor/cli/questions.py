@@ -148,7 +148,11 @@ def _write_usual(
     with formatter.section("Options that people use"):
         formatter.write_dl(lines)
     of_tasks = any(isinstance(param, FieldOption) and param.kinds for param in params)
-    other = "; `--task generation --help` is of language models" if of_tasks and task is None else ""
+    other = (
+        "; `--task generation --help` shows the options for language models"
+        if of_tasks and task is None
+        else ""
+    )
     formatter.write_paragraph()
     formatter.write_text(f"All {len(params)} options: --help-all{other}.")
 

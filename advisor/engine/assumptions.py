@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from datetime import date
 
@@ -41,6 +43,8 @@ from advisor.units import ceil_significant, format_counted
 
 # A disk that could read this much faster than it has to hides its burst from the throughput.
 BURST_SHOWS = 0.8
+# Images that grow by more are said to.
+_ENLARGED = 2
 # Smaller samples are told with a fraction.
 _WHOLE_KILOBYTES = 10
 _TF32 = {
@@ -118,6 +122,20 @@ def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Me
             kilobytes=_kilobytes(dataset),
         )
     yield stack_assumption(request, workload)
+    size = sample_size(request)
+    taken = [int(pixels) for pixels in re.findall(r"\d+", request.sample_input or "")][-2:]
+    if (
+        size
+        and dataset.kind is DataKind.IMAGE
+        and dataset.is_read
+        and math.prod(taken) > _ENLARGED * dataset.pixels
+    ):
+        yield Message(
+            "its images of {width} x {height} pixels are enlarged to {size}; --input takes another size",
+            width=dataset.width,
+            height=dataset.height,
+            size=size,
+        )
     if request.task is Task.TRAINING:
         yield Message("every epoch reads the data again")
     elif dataset.is_read:

@@ -229,7 +229,9 @@ class Task(ABC, Generic[R, O, T, C, A]):
         most = max(least, worst)
         share = QUARTILE / max(QUARTILE, gaussian_multiplier(request.confidence))
         quartile = least * (most / least) ** share if least else least  # one's own machine is free
-        return np.asarray(ranks <= quartile), np.asarray(ranks <= most)
+        level = np.asarray(ranks <= quartile)
+        # Where something is aimed at, a slower spec of a lower price is also less sure.
+        return level, level if self.aims(request, table) else np.asarray(ranks <= most)
 
     def nearest_row(self, request: R, table: T) -> int:
         """The row that comes closest, within the price where one is."""

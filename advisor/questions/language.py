@@ -222,10 +222,10 @@ class ServingQuestion(LanguageQuestion):
         value=LanguageTask.GENERATION,
     )
     input_tokens: float = _language(
-        "Tokens of a prompt, in the mean.", _TOKENS, default=None, value=0, usual="that of --traffic"
+        "Mean tokens of a prompt.", _TOKENS, default=None, value=0, usual="that of --traffic"
     )
     output_tokens: float = _language(
-        "Tokens of an answer, in the mean.", _TOKENS, default=None, value=0, usual="that of --traffic"
+        "Mean tokens of an answer.", _TOKENS, default=None, value=0, usual="that of --traffic"
     )
     prefix_share: float = _language(
         "Share of the prompts' tokens that prefix caching spares, from 0 to below 1.",
@@ -264,17 +264,17 @@ class ServingQuestion(LanguageQuestion):
         default=None,
     )
     max_ttft_ms: float | str | None = _language(
-        "Longest time to the first token in ms, in the mean; p99:2000 of 99 requests in 100.",
+        "Limit on the mean time to the first token, in ms; p99:2000 limits the 99th percentile.",
         _LATENCY,
         default=None,
     )
     max_tpot_ms: float | str | None = _language(
-        "Longest time per output token in ms, without the first token, in the mean, or as p99:50.",
+        "Limit on the mean time per output token after the first, in ms; p99:50 limits a percentile.",
         _LATENCY,
         default=None,
     )
     max_e2e_seconds: float | str | None = _language(
-        "Longest time of a whole request in seconds, in the mean, or as p99:30.",
+        "Limit on the mean time of a whole request, in seconds; p99:30 limits a percentile.",
         Latency("SECONDS"),
         name="max_e2e_s",
         default=None,
@@ -285,7 +285,7 @@ class ServingQuestion(LanguageQuestion):
         default=1.0,
     )
     think_seconds: float = _language(
-        "Seconds that each user reads and types between an answer and the next request, in the mean.",
+        "Mean seconds that a user reads and types between an answer and the next request.",
         FromZero(metavar="SECONDS"),
         default=0.0,
     )

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from advisor.domain.generation import PERCENTILES
-from advisor.messages import FieldName
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib, parse_number, read_number, write_number
 from advisor.questions.fields import Kind, Schema, client_text, json_name, only_text, wrong
 from advisor.questions.values import Curve
@@ -98,7 +99,7 @@ class TimeLimit(NamedTuple):
 
 
 class Latency(Number):
-    """A time in the mean, or `p99:` before one that 99 of a hundred requests keep."""
+    """A limit on the mean of a time, or with `p99:` before it on a percentile."""
 
     _TAIL = re.compile(rf"p({'|'.join(map(str, PERCENTILES))}):(.*)", re.IGNORECASE)
 
@@ -121,6 +122,13 @@ class Latency(Number):
 
     def _checked(self, value: Any, field: str, most: float) -> Any:
         if not (tail := self._TAIL.fullmatch(str(value).strip())):
+            if ":" in str(value):
+                known = " or ".join(f"p{percentile}:2000" for percentile in PERCENTILES)
+                raise UsageError(
+                    Message("{field} takes a mean or a known percentile", field=FieldName(field)),
+                    hint=Message("write it like 2000, or {known}", known=known),
+                    field=field,
+                )
             return super()._checked(value, field, most)
         number = super()._checked(tail[2], field, most)
         return TimeLimit(field, int(tail[1]), number).written(number)

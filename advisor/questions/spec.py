@@ -113,7 +113,7 @@ START_MINUTES: Any = ask(
     default=None,
 )
 MAX_COUNT: Any = _hardware(
-    "Most identical instances that share the work, each with its own disk.",
+    "Most identical instances that share the work of a language model, each with its own disk.",
     Number(whole=True, most=MOST_COUNT),
     default=1,
 )

@@ -86,6 +86,16 @@ def parse_gpus(text: str) -> GpuFilter:
     names = tuple(part for part in parts if part not in (*sizes, *capabilities))
     for name in names:
         _refuse_size(name)
+        if name.lower() in ("none", "cpu"):
+            raise UsageError(
+                Message("{field} names GPUs, not '{name}'", field=FieldName("gpu"), name=name),
+                hint=Message(
+                    "instances without one compete with {precision} fp32; one of them by name: "
+                    "advisor predict --instance c7i.4xlarge",
+                    precision=FieldName("precision"),
+                ),
+                field="gpu",
+            )
     if not parts or max(len(sizes), len(capabilities)) > 1:
         raise UsageError(
             Message(

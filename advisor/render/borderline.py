@@ -21,10 +21,13 @@ from advisor.messages import Message
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
+from advisor.render.price_doubt import PER, ranked_cost
 from advisor.render.records import brief_block
 
 # A chance of a model is never certain.
 _NEVER, _ALWAYS = 0.01, 0.99
+# What costs less than this share of another costs less.
+_LESS = 0.97
 
 
 def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
@@ -44,7 +47,20 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
 
 
 def level_message(answer: Judged[Any, Any]) -> Message | None:
-    """How many specs cost the same within the doubt; None where one alone does."""
+    """Which spec costs less at the median, or how many cost the same, within the doubt; None where the chosen
+    one alone does."""
+    if answer.chosen is None:
+        return None
+    cheapest = min(answer.ranked, key=lambda spec: ranked_cost(spec, answer)[0])
+    usd, per = ranked_cost(cheapest, answer)
+    if answer.price_call is None and usd < _LESS * ranked_cost(answer.chosen, answer)[0]:
+        return Message(
+            "{name} would cost {usd:usd}{per}, which is the same within the error; this one has the lower "
+            "price per hour",
+            name=spec_name(cheapest.spec, answer.request),
+            usd=usd,
+            per=PER[per],
+        )
     if answer.level < 2:
         return None
     return Message(

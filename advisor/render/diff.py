@@ -402,7 +402,7 @@ def _reasons(old: Workload, new: Workload, before: Key | None, after: Key | None
         if key is None:
             continue
         disks = [spec.disk for spec in side.ranked() if spec.instance_type == key.instance_type]
-        another_disk = disks and key not in side.ranked()
+        another_disk = bool(disks) and key.disk not in disks
         if another_disk and when == "now":
             standing = {when: "another_disk", "disk_now": disks[0]}
         else:

@@ -192,7 +192,7 @@ def _interval(median: float, bounds: Document) -> str:
 def because(workload: Document) -> list[str]:
     """The clauses behind "because", the question first; empty where the documents do not tell."""
     writers: dict[str, Callable[[Document], str]] = {
-        "request": lambda reason: f"the question is another one ({', '.join(reason['fields'])})",
+        "request": lambda reason: f"the question changed ({', '.join(reason['fields'])})",
         "old_pick": _old_pick,
         "new_pick": _new_pick,
         "moved": partial(_moved, unit=_unit(workload)),
@@ -208,7 +208,7 @@ def _old_pick(reason: Document) -> str:
     if reason["now"] == "absent":
         return f"{name} is neither ranked nor named as rejected now"
     if reason["now"] == "another_disk":
-        return f"{name} is told with the disk {reason['disk_now']} now, not {reason['disk']}"
+        return f"the disk of {name} is {reason['disk_now']} now, not {reason['disk']}"
     cost = f"{format_usd(reason['usd_per_hour'])} an hour"
     if reason["now"] == "alternative":
         return f"{spec} is an alternative now ({cost})"

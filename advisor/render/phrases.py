@@ -61,6 +61,10 @@ def count_text(count: float) -> str:
     return f"{count:,.0f}" if count >= 10 else f"{count:.3g}"
 
 
+# What `advisor measure` of a language model takes for granted.
+_USUAL = {("--precision", "bf16"), ("--kv-precision", "bf16")}
+
+
 def trial_command(candidate: GenerationCandidate) -> str:
     """The command to type on one of the instances: the load of one replica, as its share of the whole."""
     replicas = candidate.placement.replicas * candidate.spec.count
@@ -71,6 +75,10 @@ def trial_command(candidate: GenerationCandidate) -> str:
         "--output-tokens": f"{candidate.output_tokens:.0f}",
         "--concurrency": str(max(1, round(candidate.rates.concurrency / replicas))),
         "--gpus": str(candidate.placement.tensor_parallel),
+        "--precision": str(candidate.precision),
+        "--kv-precision": str(candidate.kv_precision),
     }
-    given = " ".join(f"{name} {shlex.quote(value)}" for name, value in options.items())
+    given = " ".join(
+        f"{name} {shlex.quote(value)}" for name, value in options.items() if (name, value) not in _USUAL
+    )
     return f"advisor measure {given}"

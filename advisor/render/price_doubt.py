@@ -44,7 +44,7 @@ _MARKETS = {
     "commitment-1y-convertible": Message("commitment-1y-convertible"),
     "commitment-3y-convertible": Message("commitment-3y-convertible"),
 }
-_PER = {
+PER = {
     "hour": Message("/h"),
     "run": Message(" for the run"),
     "million_output_tokens": Message(" per million output tokens"),
@@ -63,7 +63,7 @@ def price_sentences(call: Record, *, clouds: bool) -> list[Message]:
 def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
     """The source of the chosen price where it is not listed, beside the cheapest listed one; None where
     the chosen price is listed."""
-    chosen, listed, per = call["chosen"], call["listed"], _PER[call["per"]]
+    chosen, listed, per = call["chosen"], call["listed"], PER[call["per"]]
     kinds = _kinds(chosen)
     if not kinds:
         return None
@@ -103,7 +103,7 @@ def _cheaper_sentence(call: Record, *, clouds: bool) -> Message | None:
         region=place_name(cheaper, clouds=clouds),
         listed=_named(chosen, clouds),
         usd=chosen["cost"]["median"],
-        per=_PER[call["per"]],
+        per=PER[call["per"]],
         kind=_kinds(cheaper),
         median=cost["median"],
         low=cost["low"],
@@ -145,14 +145,14 @@ def _facts(answer: AnyAnswer) -> dict[str, Any] | None:
         return None
     specs = {"chosen": answer.chosen, "listed": call.listed, "cheaper": call.cheaper}
     return {
-        "per": _cost(answer.chosen, answer)[1],
+        "per": ranked_cost(answer.chosen, answer)[1],
         **{name: candidate and _priced_block(candidate, answer) for name, candidate in specs.items()},
     }
 
 
 def _priced_block(candidate: AnyCandidate, answer: AnyAnswer) -> dict[str, Any]:
     spec: Spec = candidate.spec
-    cost, _ = _cost(candidate, answer)
+    cost, _ = ranked_cost(candidate, answer)
     return {
         "instance_type": spec.offer.instance.name,
         "cloud": spec.offer.instance.cloud,
@@ -176,7 +176,8 @@ def _unlisted(price: Price | None, today: date) -> str | None:
     return None if price is None or is_listed(price, today) else price.kind
 
 
-def _cost(candidate: AnyCandidate, answer: AnyAnswer) -> tuple[float, str]:
+def ranked_cost(candidate: AnyCandidate, answer: AnyAnswer) -> tuple[float, str]:
+    """What a candidate ranks by at the median, in dollars, and of what that is."""
     if answer.request.ranks_by_price:
         return candidate.spec.total_usd_per_hour, "hour"
     # Each task's candidate has its own; none is imported for answers about the others.

@@ -319,6 +319,7 @@ def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> d
             "count": spec.count,
             "region": spec.offer.region,
             "total_usd_per_hour": spec.total_usd_per_hour,
+            "probability": relaxation.gives.probability,
             "lower": lower(relaxation.gives),
         },
     }

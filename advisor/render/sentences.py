@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
-_OF_CHOSEN = "chosen_may_miss"
+OF_CHOSEN = "chosen_may_miss"
 _SAMPLES = {OUTPUT_UNIT: "output_tokens", TUNING_UNIT: "tokens"}
 
 
@@ -175,19 +175,19 @@ def decision_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]
     for sentence in decision["sentences"]:
         yield Paragraph(translated(sentence, t))
     for call in document["close_calls"]:
-        if call["kind"] == _OF_CHOSEN and decision["rule"] != "bound":
+        if call["kind"] == OF_CHOSEN and decision["rule"] != "bound":
             yield Command(call["trial"]["command"])
 
 
 def borderline_calls(document: Record) -> list[Record]:
     """The borderline candidate that matters most, beside the chosen spec where `decision_leaves` has it."""
     weighed = (document.get("decision") or {}).get("rule") == "expected-cost"
-    return [call for call in document["close_calls"] if not (weighed and call["kind"] == _OF_CHOSEN)][:1]
+    return [call for call in document["close_calls"] if not (weighed and call["kind"] == OF_CHOSEN)][:1]
 
 
 def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
-    """The changed question, and the rate that it gives; without a required confidence the change is just
-    enough for an even chance."""
+    """The changed question, and the rate that it gives, with its chance where that is known: the change may
+    be just enough for an even one."""
     changes = [
         t("relax.change", option=change["option"], to=change["to"], from_=change["from"])
         if change["to"] is not None
@@ -195,9 +195,10 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
         for change in relaxation["changes"]
     ]
     gives = relaxation["gives"]
-    is_even = request.get("required_confidence", 0) is None
+    chance = gives.get("probability")
     return t(
-        "relax.even" if is_even else "relax.one",
+        "relax.one" if chance is None else "relax.likely",
+        percent=percent(min(chance or 0.0, 0.99)),
         changes=", ".join(changes),
         name=type_name(gives, clouds=request["cloud"] == "any"),
         p10=lower_name(request["confidence"]),

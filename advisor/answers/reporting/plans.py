@@ -83,7 +83,7 @@ def _root(content: bytes, name: str) -> Node | None:
         mark = getattr(error, "problem_mark", None)
         line = f"{name}, line {mark.line + 1}" if mark else name
         what = getattr(error, "problem", None) or "it cannot be read"
-        raise UsageError("{place}: no YAML: {what}", place=line, what=one_line(str(what))) from None
+        raise UsageError("{place}: not valid YAML: {what}", place=line, what=one_line(str(what))) from None
 
 
 class _Reader:

@@ -62,7 +62,7 @@ def read_saved(file: Input) -> dict[str, Any]:
         document = json.loads(file.content, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            "{file} is no JSON ({error})",
+            "{file} is not valid JSON ({error})",
             file=file.name,
             error=str(error),
             hint="save an answer with `advisor recommend ... -o json > answer.json`",

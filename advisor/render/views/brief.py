@@ -16,12 +16,13 @@ from advisor.domain import Task
 from advisor.domain.decision import Judged
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, translated
-from advisor.render.facts import answer_facts, covers_clouds, place_name, spec_name
+from advisor.render.facts import answer_facts, covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.markdown import md_text, rendered
 from advisor.render.phrases import ENGINES, seconds_text
 from advisor.render.price_doubt import resting_lines
 from advisor.render.sentences import (
+    OF_CHOSEN,
     asked_sentence,
     basis_sentence,
     borderline_calls,
@@ -68,16 +69,16 @@ def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
 
 
 def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list[Leaf]:
-    """The same blocks for a report or a page, which have room for all of them: the facts in one block, the
-    command of a trial below them, and how far to trust it. They tell warnings elsewhere."""
+    """The same blocks for a report or a page, which have room for all of them: the facts in one block, how
+    far to trust it, and trials below them. They tell warnings elsewhere."""
     facts, others = dict[str, str](), list[Leaf]()
     section = {"answer": answer_facts(document), "recommendation": document}
     for rank, block in brief_blocks(asked_sentence(section, t), document, t, spell):
         for name, text in block.pairs if isinstance(block, Facts) else ():
             title = name[:1].upper() + name[1:] or next(reversed(facts))
             facts[title] = t.listed([facts[title], text]) if title in facts else text
-        others += [block] if not isinstance(block, Facts) and rank != _WARNS else []
-    return [Facts(list(facts.items())), *others]
+        others += [block] if isinstance(block, Paragraph) and rank != _WARNS else []
+    return [Facts(list(facts.items())), *others, *trial_leaves(document, t)]
 
 
 def brief_blocks(
@@ -181,13 +182,31 @@ def sure_leaves(document: Record, t: Texts) -> Iterator[tuple[int, Leaf]]:
     sentences = [translated(sentence, t) for sentence in (document["decision"] or {}).get("sentences", ())]
     if sentences:
         yield _NEEDED, Facts([(t("brief.sure"), t.listed(sentences))])
-    calls, others = document["close_calls"], borderline_calls(document)
+    others = borderline_calls(document)
+    yield from ((0, Command(call["trial"]["command"])) for call in _calls_of_chosen(document))
     if others:
         target = document["request"].get("target_throughput")
         sentence = borderline_sentence(others[0], target, t, clouds=covers_clouds(document))
         yield 2, Facts([(t("brief.try"), f"{sentence[:-1]}{t('brief.stop')}")])
-    if calls:
-        yield 0, Command((others or calls)[0]["trial"]["command"])
+        yield 0, Command(others[0]["trial"]["command"])
+
+
+def _calls_of_chosen(document: Record) -> list[Record]:
+    """The trial of the chosen spec, where its misses count by their cost."""
+    others = borderline_calls(document)
+    return [call for call in document["close_calls"] if call["kind"] == OF_CHOSEN and call not in others]
+
+
+def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
+    """The trials that settle an answer, each with what it tries."""
+    clouds = covers_clouds(document)
+    for key, calls in (
+        ("next.trial", _calls_of_chosen(document)),
+        ("next.other", borderline_calls(document)),
+    ):
+        for call in calls:
+            yield Paragraph(t(key, name=type_name(call, clouds=clouds)))
+            yield Command(call["trial"]["command"])
 
 
 def _of_other_kinds(spec: Record, others: Sequence[Record]) -> Sequence[Record]:
@@ -208,6 +227,7 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
     """'g6.2xlarge (L4) $0.978/h, p10 843 images/s, 99 % sure'; of a run its hours and its cost."""
     clouds = covers_clouds(document)
     place = f" {place_name(spec, clouds=clouds)}" if clouds else ""
+    place += f", {spec['market']}" if document["request"]["market"] == "any" else ""
     gpu = " ({})".format(re.split("-| Blackwell", spec["gpu"]["name"])[0]) if spec["gpu"] else ""
     name, usd = f"{spec_name(spec)}{place}{gpu}", format_usd(spec["price"]["total_usd_per_hour"])
     run, predicted, chance = spec.get("run"), spec["predicted"], spec["probability"]

@@ -14,6 +14,7 @@ from advisor.questions.documents import question_document
 from advisor.questions.language import ServingQuestion
 from advisor.questions.network import NetworkQuestion
 from advisor.render.document import Sources
+from advisor.render.i18n.catalogue import report_texts
 from advisor.render.phrases import BINDS, ENGINES, seconds_text, short_placement_text
 from advisor.render.phrases import gpus_text as serving_gpus
 from advisor.render.records import (
@@ -23,6 +24,7 @@ from advisor.render.records import (
     prediction_block,
     price_block,
 )
+from advisor.render.sentences import stage_name
 from advisor.render.tables import flat_rows, same_paths, spread_paths
 from advisor.render.text import (
     WIDTH,
@@ -138,7 +140,7 @@ def instances_text(
     request: NetworkQuestion, answers: Sequence[InstancePrediction], baseline: InstancePrediction
 ) -> str:
     """A table of one network, instances in the order asked."""
-    title = f"{asked_of(request)}; {baseline.instance.name} is 1"
+    title, english = f"{asked_of(request)}; {baseline.instance.name} is 1", report_texts("en")
     header = ["instance", "gpu", "disk", "batch"]
     header += [*_rate_headings(baseline.prediction.confidence), "times", "per hour"]
     rows = [
@@ -152,7 +154,7 @@ def instances_text(
             # What is free has no price here.
             usd_or_dash(answer.total_usd_per_hour or None),
             usd_or_dash(answer.usd_per_million_samples or None),
-            str(answer.prediction.bottleneck),
+            stage_name(str(answer.prediction.bottleneck), english, on_cpu=answer.instance.gpu_name is None),
         ]
         for answer in answers
     ]

@@ -190,7 +190,7 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     said = [headline(answer, t), *month, lower_sentence(facts["confidence"], t)]
     yield Paragraph(t.joined(said), "answer")
     leaves = brief_leaves(answer, t)
-    yield from (leaf for leaf in leaves if not isinstance(leaf, Command))
+    yield from leaves[:2]
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
     price = list(price_call_leaves(answer, t))
@@ -200,7 +200,7 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
         yield _costs(section, t)
     if not room.brief:
         yield Part(t("compared.title"), list(compared_leaves(answer, t, room)))
-        yield Part(t("next.title"), list(_next(section, leaves, t)))
+        yield Part(t("next.title"), list(_next(section, leaves[2:], t)))
 
 
 def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
@@ -221,12 +221,9 @@ def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
         yield Part(t("close.title"), [Paragraph(sentence), Command(call["trial"]["command"])])
 
 
-def _next(section: Record, leaves: Sequence[Leaf], t: Texts) -> Iterator[Leaf]:
-    """The trial that settles it, where there is one, and the question for the day on which it is rented."""
-    trials = [leaf for leaf in leaves if isinstance(leaf, Command)]
-    if trials:
-        yield Paragraph(t("next.trial"))
-        yield from trials
+def _next(section: Record, trials: Sequence[Leaf], t: Texts) -> Iterator[Leaf]:
+    """The trials that settle it, where there are any, and the question for the day on which it is rented."""
+    yield from trials
     yield Paragraph(t("next.again"))
     yield Command(section["command"])
 

@@ -17,7 +17,7 @@ from advisor.errors import AdvisorError
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Recommend
-from advisor.render.blocks import Command, Paragraph, Part, Table, lower_rate, translated
+from advisor.render.blocks import Paragraph, Part, Table, lower_rate, translated
 from advisor.render.charts import front_picture
 from advisor.render.export import COMPOSE
 from advisor.render.export import FORMATS as EXPORTS
@@ -34,7 +34,7 @@ from advisor.render.sentences import (
     settings_columns,
 )
 from advisor.render.text import lower_name
-from advisor.render.views.brief import brief_leaves
+from advisor.render.views.brief import brief_leaves, trial_leaves
 from advisor.render.views.details import Room, front_table, notes_parts, other_parts, steps_parts
 from advisor.render.views.specs import spec_facts, time_message
 from advisor.service.answers import context_of, threads_of
@@ -175,13 +175,16 @@ def _shared(document: Record, target: float | None, frame: Frame) -> dict[str, A
         p10=lower_name(confidence),
         unit=view["unit"],
     )
-    facts, *others = brief_leaves(document, t, spelled(t))
+    facts, trust, *_ = brief_leaves(document, t, spelled(t))
+    trials = [leaf.text for leaf in trial_leaves(document, t)]
     return values | {
         "pick": view,
         "said": said,
         "facts": facts,
-        "commands": [leaf.text for leaf in others if isinstance(leaf, Command)],
-        "notes": [leaf for leaf in others if isinstance(leaf, Paragraph)],
+        "notes": [trust],
+        "trials": [
+            (label.text, command.text) for label, command in zip(trials[::2], trials[1::2], strict=True)
+        ],
         "warnings": document["warnings"],
         "exports": _export_links(frame),
         "compare_href": _compare_href(document, frame),
