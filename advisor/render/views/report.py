@@ -68,7 +68,7 @@ FILE = (
 )
 # What is pasted into a comment keeps within what a comment may have.
 COMMENT = (
-    Room(inf, specs=12, rejected=8, regions=8, turns=4, alternatives=8),
+    Room(inf, specs=12, rejected=6, regions=6, turns=3, alternatives=8),
     Room(inf, costs=False, brief="markdown.brief"),
 )
 

@@ -199,7 +199,7 @@ def test_every_type_of_every_cloud_is_listed(shown):
     out = shown(*DISKS)
     named = ("gp2", "gp3", "io1", "io2", "st1", "sc1", "pd-ssd", "cloud_efficiency")
     assert all(name in out for name in named)
-    assert "unknown" in next(line for line in out.splitlines() if "cloud_ssd" in line)
+    assert "~$" in next(line for line in out.splitlines() if "cloud_ssd" in line)
 
 
 def test_one_disk_shows_what_lasts_what_does_not_and_what_it_costs(shown):

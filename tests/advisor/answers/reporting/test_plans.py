@@ -68,10 +68,10 @@ def test_a_workload_without_a_name_gets_its_number_and_what_it_is():
         ('workloads:\n  - name: "a\\x1b[31m"', "line 2: name has characters"),
         ('workloads:\n  - name: "a\\u202Eb"', "line 2: name has characters"),
         (f"workloads:\n  - name: {'x' * 501}", "line 2: name has 501 characters"),
-        ("workloads:\n  - task: [", "line 2: no YAML|line 3: no YAML"),
+        ("workloads:\n  - task: [", "line 2: not valid YAML|line 3: not valid YAML"),
         ("a: !!python/object:os.system x", "key of a plan"),
         ("&a [*a]", "line 1: a plan must be written as"),
-        ("[" * 1200, "no YAML"),
+        ("[" * 1200, "not valid YAML"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(text, message):

@@ -192,9 +192,9 @@ def test_a_saved_file_that_steers_a_terminal_is_refused(text):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"[1", "no JSON"),
-        (b"NaN", "no JSON"),
-        (b"\xff", "no JSON"),
+        (b"[1", "not valid JSON"),
+        (b"NaN", "not valid JSON"),
+        (b"\xff", "not valid JSON"),
         (b"[]", "names no schema"),
         (b'{"schema": "advisor.memory-answer/1"}', "advisor.memory-answer/1"),
         (b'{"schema": "advisor.recommendation/1"}', "is a required property"),
