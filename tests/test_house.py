@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
-LINES = {"advisor": 61_800, "models": 18_550, "sweeps": 19_050, "infra": 5_300, "infra/build": 14_550}
+LINES = {"advisor": 61_950, "models": 18_550, "sweeps": 19_050, "infra": 5_300, "infra/build": 14_550}
 FILES = 675
 DOCS_KILOBYTES, WORDS_OF_A_PAGE = 200, 1_500
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -76,7 +76,8 @@ def test_a_page_is_short_and_in_plain_words(page: Path) -> None:
     """A native-speaking reader stops at each of these words, as the project once used them."""
     text = page.read_text(encoding="utf-8")
     assert sum(any(map(str.isalnum, word)) for word in text.split()) <= WORDS_OF_A_PAGE
-    assert RIDDLES.findall(text) == []
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)  # what commands print is held elsewhere
+    assert RIDDLES.findall(prose) == []
 
 
 def test_an_answer_runs_through_no_more_files_and_frames() -> None:

@@ -16,7 +16,7 @@ from advisor.render.document import document_yaml, plain_document
 from advisor.render.tables import flat_rows, recommendation_csv
 from advisor.render.text import spec_lines
 from advisor.render.views.brief import brief_text, recommendation_markdown
-from advisor.render.views.whole import EVERY, NEAREST, whole_text
+from advisor.render.views.whole import EVERY, FEW, NEAREST, whole_text
 
 # Formats of a whole recommendation; those of `render.export` are files that start its spec.
 FORMATS = ("json", "yaml", "csv", "md")
@@ -64,7 +64,7 @@ def recommendation_text(
     def text(specs: int | None = None) -> str:
         chosen = result.chosen
         if chosen is None:
-            return whole_text((), "", document(), room)
+            return whole_text((), "", document(), room if everything else FEW)
         if everything or specs is not None:
             return whole_text(spec_lines(chosen.spec, result.request), asked(chosen), document(), room)
         return brief_text(result, asked(chosen), document())

@@ -165,11 +165,15 @@ class PriceDoubt(Generic[R, C, A]):
 def _led_by(chosen: A, answer: A, call: PriceCall) -> A:
     """The answer at all prices with another chosen spec, about which `chosen` tells the rest."""
     first = chosen.chosen
-    behind = {_type(candidate): candidate for candidate in (*chosen.ranked, *answer.ranked)}
+    assert first is not None
+    behind: dict[tuple[str, str], Any] = {}
+    for candidate in (*answer.ranked, *chosen.ranked):
+        behind.setdefault(_type(candidate), candidate)
+    behind.pop(_type(first), None)
     return replace(
         chosen,
         request=answer.request,
-        ranked=(first, *list(behind.values())[1:])[: answer.request.max_results],
+        ranked=(first, *behind.values())[: answer.request.max_results],
         rejected=answer.rejected,
         rejected_counts=answer.rejected_counts,
         offers_considered=answer.offers_considered,

@@ -42,7 +42,7 @@ def test_the_image_is_a_stage_of_the_dockerfile_with_what_the_services_need():
     for name in ("service", "scheduler"):
         stage = COMPOSE["services"][name]["build"]["target"]
         (extras,) = re.findall(rf"AS {stage}\n[^F]*?\[([\w,]+)\]'", dockerfile)
-        assert {"serve", "mcp", "postgres"} <= set(extras.split(","))
+        assert {"serve", "postgres"} <= set(extras.split(","))
 
 
 @pytest.mark.slow

@@ -190,7 +190,7 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     said = [headline(answer, t), *month, lower_sentence(facts["confidence"], t)]
     yield Paragraph(t.joined(said), "answer")
     leaves = brief_leaves(answer, t)
-    yield from leaves[:2]
+    yield from leaves[: 1 if room.brief else 2]
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
     price = list(price_call_leaves(answer, t))

@@ -36,9 +36,10 @@ from advisor.render.views.details import (
     steps_parts,
 )
 from advisor.render.views.specs import facts_of
+from advisor.units import format_usd
 
 Record = Mapping[str, Any]
-NEAREST, EVERY = Room(1, rejected=10), Room(1, rejected=10**6)
+FEW, NEAREST, EVERY = (Room(1, rejected=rows) for rows in (5, 10, 10**6))
 SHOWN_FRONT = 20
 # What is free has no logarithm.
 _LEAST_USD = 1e-6
@@ -98,8 +99,12 @@ def _live(row: Record, t: Texts) -> str:
     now, before = row["told"], row["before"]
     price = t("live.not_verified")
     if now:
-        was = t("live.was", usd=before["usd_per_hour"]) if before and row["changed"] else t("live.as_known")
-        price = t("live.price", usd=now["usd_per_hour"], was=was if before else t("live.new"))
+        was = (
+            t("live.was", usd=format_usd(before["usd_per_hour"]))
+            if before and row["changed"]
+            else t("live.as_known")
+        )
+        price = t("live.price", usd=format_usd(now["usd_per_hour"]), was=was if before else t("live.new"))
     offered = t({True: "live.offered", False: "live.gone", None: "live.not_confirmed"}[row["offered"]])
     quota = [] if row["vcpu_quota"] is None else [t("live.quota", vcpus=f"{row['vcpu_quota']:g}")]
     return ", ".join([f"{row['instance_type']} {price}", offered, *quota])
