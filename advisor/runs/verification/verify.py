@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import date
 from functools import partial
+from importlib.util import find_spec
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +30,8 @@ from advisor.domain import (
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import USUAL_BATCH, workloads_on
 from advisor.engine.single import predict_instance
-from advisor.errors import DataError, UsageError
+from advisor.errors import DataError, MeasuringError, UsageError
+from advisor.extras import install_hint
 from advisor.models.performance import PerformanceModel
 from advisor.questions.network import NetworkQuestion
 from advisor.runs.questions import VerificationRun
@@ -136,7 +138,9 @@ def verify(
     today: date,
 ) -> Verification:
     """Run the trial, three times where its longest time allows, store what was measured, and say what
-    follows. Raises `MeasuringError` where it failed altogether, or another sweep runs here."""
+    follows. Raises `MeasuringError` without torch, where it failed altogether, or another sweep runs here."""
+    if find_spec("torch") is None:
+        raise MeasuringError("measuring needs torch", hint=install_hint("sweep"))
     longest = trying.trial.plan["max_seconds"]
     fresh = _measured_runs(trying.trial, store, _RUNS, longest)
     answers = answers_around(request, context, fresh, today)
