@@ -182,7 +182,7 @@ def _shared(document: Record, target: float | None, frame: Frame) -> dict[str, A
         "said": said,
         "facts": facts,
         "notes": [trust],
-        "trials": list(zip(trials[::2], trials[1::2], strict=True)),
+        "trials": list(zip(trials[::2], trials[1::2], strict=True))[:1],
         "warnings": document["warnings"],
         "exports": _export_links(frame),
         "compare_href": _compare_href(document, frame),
