@@ -104,8 +104,10 @@ def _among(
             **task.details(request, options, table, rows, chosen),
         }
 
-    most_usd = task.most_usd_per_hour(request, table.take(rows)) if table is not None else np.inf
-    return RankedAnswer(answer, details if whole else dict, most_usd)
+    def price_limit() -> float:
+        return np.inf if table is None else task.most_usd_per_hour(request, table.take(rows))
+
+    return RankedAnswer(answer, details if whole else dict, price_limit)
 
 
 def _safe(task: Task[R, O, T, C, A], request: R, today: date) -> C | None:

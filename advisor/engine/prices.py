@@ -32,11 +32,11 @@ _BEHIND = 10
 
 class RankedAnswer(Struct, Generic[A], frozen=True):
     """An answer that is ranked, the fields that are found only where it is the one given, and the price
-    by the hour that the spec given in its place may have."""
+    by the hour that a spec given in its place may have, found only where its own is not sure."""
 
     answer: A
     details: Callable[[], dict[str, Any]] = dict
-    most_usd_per_hour: float = math.inf
+    most_usd_per_hour: Callable[[], float] = lambda: math.inf
 
     def complete(self, **fields: Any) -> A:
         """The answer with all its fields."""
@@ -69,7 +69,7 @@ class PriceDoubt(Generic[R, C, A]):
         recent = published
         if published is None or not all_listed(published.answer.ranked[0].spec, today):
             recent = self._among(listed_on=today)
-        most = max(draft.most_usd_per_hour, first.spec.total_usd_per_hour)
+        most = max(draft.most_usd_per_hour(), first.spec.total_usd_per_hour)
         rivals = [draft, published, recent, self._as_sure_as_behind(answer)]
         if first.spec.offer.price.kind == ESTIMATED:
             rivals.append(self._of_kinds({LIST, OBSERVED}))

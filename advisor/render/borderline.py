@@ -24,10 +24,14 @@ from advisor.questions.values import FORMATS
 from advisor.render.price_doubt import PER, ranked_cost
 from advisor.render.records import brief_block
 
-# A chance of a model is never certain.
 _NEVER, _ALWAYS = 0.01, 0.99
 # What costs less than this share of another costs less.
 _LESS = 0.97
+
+
+def modest(chance: float) -> float:
+    """A chance as it is told: a model's is never certain."""
+    return min(_ALWAYS, max(_NEVER, chance))
 
 
 def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
@@ -75,7 +79,7 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
     chosen, request = answer.chosen, answer.request
     if chosen is None or chosen.probability is None or request.is_sure:
         return None
-    about: dict[str, Any] = {"percent": 100 * min(_ALWAYS, max(_NEVER, chosen.probability))}
+    about: dict[str, Any] = {"percent": 100 * modest(chosen.probability)}
     if answer.is_safe:
         return Message("{percent:.0f} % sure", **about)
     return _unsure_message(about, answer.safe, trial_of(answer), request)

@@ -11,6 +11,7 @@ from advisor.domain import LIST, Stage
 from advisor.messages import Message
 from advisor.questions.network import AUTO, USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
+from advisor.render.borderline import modest
 from advisor.render.facts import covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
-OF_CHOSEN = "chosen_may_miss"
+_OF_CHOSEN = "chosen_may_miss"
 _SAMPLES = {OUTPUT_UNIT: "output_tokens", TUNING_UNIT: "tokens"}
 
 
@@ -167,22 +168,17 @@ def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds:
     )
 
 
-def decision_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
-    """How sure the answer is, and the trial that settles it; nothing in documents of earlier versions."""
-    decision = document.get("decision")
-    if not decision:
-        return
-    for sentence in decision["sentences"]:
-        yield Paragraph(translated(sentence, t))
-    for call in document["close_calls"]:
-        if call["kind"] == OF_CHOSEN and decision["rule"] != "bound":
-            yield Command(call["trial"]["command"])
-
-
 def borderline_calls(document: Record) -> list[Record]:
-    """The borderline candidate that matters most, beside the chosen spec where `decision_leaves` has it."""
+    """The borderline candidate that matters most, beside those of `calls_of_chosen`."""
+    own = calls_of_chosen(document)
+    return [call for call in document["close_calls"] if call not in own][:1]
+
+
+def calls_of_chosen(document: Record) -> list[Record]:
+    """The trial of the chosen spec, where its misses count by their cost; none in documents of earlier
+    versions."""
     weighed = (document.get("decision") or {}).get("rule") == "expected-cost"
-    return [call for call in document["close_calls"] if not (weighed and call["kind"] == OF_CHOSEN)][:1]
+    return [call for call in document["close_calls"] if weighed and call["kind"] == _OF_CHOSEN]
 
 
 def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
@@ -198,7 +194,7 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
     chance = gives.get("probability")
     return t(
         "relax.one" if chance is None else "relax.likely",
-        percent=percent(min(chance or 0.0, 0.99)),
+        percent=percent(modest(chance or 0.0)),
         changes=", ".join(changes),
         name=type_name(gives, clouds=request["cloud"] == "any"),
         p10=lower_name(request["confidence"]),

@@ -16,18 +16,19 @@ from advisor.domain import Task
 from advisor.domain.decision import Judged
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, translated
+from advisor.render.borderline import modest
 from advisor.render.facts import answer_facts, covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.markdown import md_text, rendered
 from advisor.render.phrases import ENGINES, seconds_text
 from advisor.render.price_doubt import resting_lines
 from advisor.render.sentences import (
-    OF_CHOSEN,
     asked_sentence,
     basis_sentence,
     borderline_calls,
     borderline_sentence,
     bound_name,
+    calls_of_chosen,
     headline,
     stage_name,
 )
@@ -43,8 +44,6 @@ LINES = 12
 _NEEDED, _WARNS = 5, 4
 # What is assumed and a reader may want to change: the fields of the request, some of them with a text.
 _ASSUMED = ("dataset", "stack", "protocol", "input_tokens", "output_tokens", "engine", "method", "sequence")
-
-
 _TIMES = (
     ("ttft", "TTFT", "max_ttft_ms"),
     ("tpot", "TPOT", "max_tpot_ms"),
@@ -183,7 +182,7 @@ def sure_leaves(document: Record, t: Texts) -> Iterator[tuple[int, Leaf]]:
     if sentences:
         yield _NEEDED, Facts([(t("brief.sure"), t.listed(sentences))])
     others = borderline_calls(document)
-    yield from ((0, Command(call["trial"]["command"])) for call in _calls_of_chosen(document))
+    yield from ((0, Command(call["trial"]["command"])) for call in calls_of_chosen(document))
     if others:
         target = document["request"].get("target_throughput")
         sentence = borderline_sentence(others[0], target, t, clouds=covers_clouds(document))
@@ -191,19 +190,10 @@ def sure_leaves(document: Record, t: Texts) -> Iterator[tuple[int, Leaf]]:
         yield 0, Command(others[0]["trial"]["command"])
 
 
-def _calls_of_chosen(document: Record) -> list[Record]:
-    """The trial of the chosen spec, where its misses count by their cost."""
-    others = borderline_calls(document)
-    return [call for call in document["close_calls"] if call["kind"] == OF_CHOSEN and call not in others]
-
-
 def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
     """The trials that settle an answer, each with what it tries."""
     clouds = covers_clouds(document)
-    for key, calls in (
-        ("next.trial", _calls_of_chosen(document)),
-        ("next.other", borderline_calls(document)),
-    ):
+    for key, calls in (("next.trial", calls_of_chosen(document)), ("next.other", borderline_calls(document))):
         for call in calls:
             yield Paragraph(t(key, name=type_name(call, clouds=clouds)))
             yield Command(call["trial"]["command"])
@@ -239,7 +229,7 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
         lower = lower_rate(predicted["throughput"]["lower"])
         p10 = lower_name(predicted["confidence"])
         other = t("brief.other", name=name, usd=usd, p10=p10, lower=lower, unit=unit)
-    return other if chance is None else t("brief.likely", other=other, percent=percent(min(chance, 0.99)))
+    return other if chance is None else t("brief.likely", other=other, percent=percent(modest(chance)))
 
 
 def _assumed(request: Record, t: Texts, spell: Spell) -> str:

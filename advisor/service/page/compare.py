@@ -17,7 +17,7 @@ from advisor.questions.network import Compare, Predict
 from advisor.render.blocks import Column, Look, Table, lower_rate
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import seconds_text
-from advisor.render.sentences import columns_of, rate_columns
+from advisor.render.sentences import bound_name, columns_of, rate_columns
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import (
     QuestionPage,
@@ -36,7 +36,6 @@ from advisor.service.page.specs import (
     interval_text,
     setting_of,
     spec_fields,
-    stage_text,
 )
 from advisor.units import format_mib, format_rate, format_usd
 
@@ -92,7 +91,7 @@ def _columns(rows: Sequence[Record], t: Texts) -> list[Column]:
     of_gpus = not any("instance_type" in row for row in rows)
 
     def bound(row: Record) -> str | None:
-        return stage_text(row["bottleneck"], row, t) if row["predicted"] else None
+        return bound_name(row, t) if row["predicted"] else None
 
     columns = [
         Column(t("table.gpu" if of_gpus else "table.instance"), _name),
@@ -236,7 +235,7 @@ def _networks(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
         return _instances_view(document, target, t)
     specs = [_predicted(context, word, words, frame) for word in _spec_words(words)]
     of_networks = [
-        Fact(t("table.bound"), lambda spec: stage_text(spec["bottleneck"], spec, t)),
+        Fact(t("table.bound"), lambda spec: bound_name(spec, t)),
         Fact(t("detail.batch"), lambda spec: spec["batch_size"]),
         Fact(t("field.precision"), setting_of),
     ]

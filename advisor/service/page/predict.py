@@ -15,7 +15,7 @@ from advisor.questions.network import Predict
 from advisor.questions.values import Curve
 from advisor.render.blocks import Column, Look, Table, lower_rate, plain
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.sentences import rate_columns
+from advisor.render.sentences import bound_name, rate_columns, stage_name
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import QuestionPage, question_of, target_of, words_of_spec
 from advisor.service.page.specs import (
@@ -31,7 +31,6 @@ from advisor.service.page.specs import (
     price_text,
     rate_unit,
     spec_fields,
-    stage_text,
     stage_views,
 )
 from advisor.service.problems import Problem
@@ -145,7 +144,7 @@ def _prediction_view(document: Record, base: Record, target: float | None, t: Te
         "was_label": interval_text(base["predicted"], target, t),
         "was_median": was["median"],
         "delta": rates["median"] / was["median"] - 1,
-        "bottleneck": stage_text(document["bottleneck"], document, t),
+        "bottleneck": bound_name(document, t),
         "stages": stage_views(document, t),
     }
 
@@ -159,7 +158,7 @@ def _summary(document: Record, t: Texts) -> str:
         lower=lower_rate(rates["lower"]),
         unit=rate_unit(document["predicted"], t),
         **percentiles(document["predicted"]["confidence"]),
-        stage=stage_text(document["bottleneck"], document, t),
+        stage=bound_name(document, t),
     )
 
 
@@ -208,7 +207,9 @@ def _disks(document: Record, t: Texts) -> Table:
         Column(t("table.disk"), lambda point: disk_order(disk_of(point["order"]), t), Look.LONG),
         *rate_columns(t, document["predicted"]["confidence"], "throughput."),
         Column(t("what_if.disk_usd"), "usd_per_hour", Look.USD, unknown=NOTHING),
-        Column(t("table.bound"), lambda point: stage_text(point["bottleneck"], document, t)),
+        Column(
+            t("table.bound"), lambda point: stage_name(point["bottleneck"], t, on_cpu=document["gpu"] is None)
+        ),
     ]
     here = document["disk"]["order"]
     return Table(columns, document["curve"]["disk"], lambda point: point["order"] == here)

@@ -27,6 +27,7 @@ from advisor.render.i18n.catalogue import Texts
 from advisor.render.records import candidate_block
 from advisor.render.sentences import (
     alternative_columns,
+    bound_name,
     by_price,
     headline,
     price_call_leaves,
@@ -57,7 +58,6 @@ from advisor.service.page.specs import (
     row_fields,
     spec_fields,
     spec_view,
-    stage_text,
     stage_views,
 )
 from advisor.service.problems import Problem
@@ -201,7 +201,7 @@ def _headline(request: Record, t: Texts) -> str:
 
 
 def _bound(spec: Record, t: Texts) -> dict[str, Any]:
-    return {"bottleneck": stage_text(spec["bottleneck"], spec, t), "stages": stage_views(spec, t)}
+    return {"bottleneck": bound_name(spec, t), "stages": stage_views(spec, t)}
 
 
 def _alternatives(document: Record, frame: Frame, href: Callable[[Record], str]) -> Table | None:

@@ -11,7 +11,7 @@ from advisor.render.blocks import Chart, Column, Look, Table, lower_rate, plain
 from advisor.render.charts import curves_picture, price_picture
 from advisor.render.facts import Drawn, drawn_rows, place_name, spec_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.sentences import rate_columns
+from advisor.render.sentences import rate_columns, stage_name
 from advisor.render.text import lower_name, upper_name
 from advisor.service.page.frame import Frame
 from advisor.units import format_mib, format_rate, format_target
@@ -139,18 +139,11 @@ def rate_unit(predicted: Record, t: Texts) -> str:
     return t.known("unit." + predicted["unit"], predicted["unit"])
 
 
-def stage_text(stage: str, spec: Record, t: Texts) -> str:
-    """A stage by its name; where nothing but the CPU computes, the accelerator is the CPU."""
-    if stage == "accelerator" and spec["gpu"] is None:
-        return t("stage.cpu")
-    return t("stage." + stage)
-
-
 def stage_views(spec: Record, t: Texts) -> list[dict[str, Any]]:
     """Each stage with the share of its own rate that is used, in the order data flow ends."""
     return [
         {
-            "name": stage_text(stage, spec, t),
+            "name": stage_name(stage, t, on_cpu=spec["gpu"] is None),
             "percent": round(min(100 * spec["utilization"][stage], 100), 1),
             "rate": f"{format_rate(spec['stage_rates'][stage])}/s",
             "binds": stage == spec["bottleneck"],

@@ -105,7 +105,7 @@ def test_an_old_list_price_is_no_listed_one():
 @pytest.mark.parametrize(("most", "chosen"), [(2.0, "a"), (0.9, "guess")])
 def test_a_sure_price_does_not_win_where_it_is_twice_that_of_what_costs_as_little(most, chosen):
     """Without a target specs rank by what they do: a surer price never doubles the one by the hour."""
-    assert decide([guess(0.6, high=2.0), A], most_usd_per_hour=most).chosen.spec.name == chosen
+    assert decide([guess(0.6, high=2.0), A], most_usd_per_hour=lambda: most).chosen.spec.name == chosen
 
 
 def test_the_kinds_that_are_asked_for_are_kept():
