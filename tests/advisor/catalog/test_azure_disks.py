@@ -139,18 +139,6 @@ def test_a_machine_type_refuses_disks_it_does_not_take():
     assert {disk.rate.type for disk in result} == {"pd-balanced", "pd-ssd"}
 
 
-def test_the_volume_alone_counts_where_no_limit_is_known():
-    disk = GCP.attach(on_gcp("n9-standard-4"), order("pd-ssd", 100), IOWA)
-    assert (disk.rate.read_mib_per_second, disk.rate.read_iops) == (288, 9000)
-    assert disk.binding_limit == "volume"
-
-
-def test_persistent_disks_cost_their_size():
-    price = GCP.price(order("pd-balanced", 1000), IOWA)
-    assert price.usd_per_hour == pytest.approx(100 / 730)
-    assert price.as_of.isoformat() == "2026-07-30"
-
-
 def test_larger_disks_are_candidates_where_size_buys_rate():
     """Up to the size with which the machine type binds, cheapest first, none equalled by less."""
     result = GCP.candidate_disks(on_gcp("g2-standard-8"), 131, IOWA)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.catalog import OfferQuery, Rejection, Supported, check, load_catalog, resources_of
+from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
 from advisor.catalog.bundle import DATA_FOLDER, MANIFEST, BundleFiles
 from advisor.catalog.instances import InstanceTable
 from advisor.catalog.load import WhatIfCatalog, with_host
@@ -33,6 +33,7 @@ def test_aws_prices_are_listed_wherever_a_list_has_them(catalog):
 @pytest.mark.parametrize(
     ("name", "region", "usd", "year"),
     [
+        ("a2-highgpu-1g", "asia-northeast1", 4.049590926, 2026),
         ("g4dn.xlarge", "us-east-1", 0.526, 2026),
         ("g6.xlarge", "us-east-1", 0.8048, 2026),
         ("p4d.24xlarge", "us-east-1", 21.957642, 2026),
@@ -76,21 +77,6 @@ def test_a_longer_commitment_costs_less_and_a_convertible_one_more(catalog):
     assert usd[Market.COMMITMENT_1Y] > usd[Market.COMMITMENT_3Y_CONVERTIBLE]
     assert usd[Market.COMMITMENT_3Y_CONVERTIBLE] > usd[Market.COMMITMENT_3Y]
     assert catalog.price("p5.48xlarge", "us-east-1", Market.COMMITMENT_3Y) is None
-
-
-@pytest.mark.parametrize(
-    ("market", "usd"),
-    [
-        (Market.ON_DEMAND, 4.049590926),
-        (Market.SPOT, 2.429675),
-        (Market.COMMITMENT_1Y, 1846.61330783 / 730),
-        (Market.COMMITMENT_3Y, 1038.71536699 / 730),
-    ],
-)
-def test_prices_of_gcp_are_the_lists(catalog, market, usd):
-    """One A100 in Tokyo; a commitment's month has 730 hours."""
-    price = catalog.price("a2-highgpu-1g", "asia-northeast1", market)
-    assert price.usd_per_hour == pytest.approx(usd, rel=5e-6)
 
 
 def test_a_price_of_zero_in_alibabas_list_is_missing(catalog):
@@ -168,14 +154,6 @@ def test_vcpus_that_are_shared_are_no_fact(catalog, name):
     assert verdict.reason == "facts_missing"
 
 
-def test_what_an_instance_passes_on_to_disks_is_told_where_it_is_unknown(catalog):
-    """Another cloud's type is ranked, with that remark."""
-    instance = catalog.instance("g2-standard-8")
-    verdict = check(instance, catalog.gpu_of(instance), needs_gpu=True)
-    assert isinstance(verdict, Supported)
-    assert any("network disks" in str(note) for note in verdict.notes)
-
-
 EAST = "us-east-1"
 
 
@@ -184,28 +162,6 @@ def test_date_and_sources_are_told(catalog):
     assert catalog.as_of == date(2026, 7, 20)
     assert any("karpenter" in line and "2026-07-20" in line for line in catalog.sources)
     assert any("CC BY-SA 4.0" in line for line in catalog.sources)
-
-
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [
-        ({"region": "us-esat-1"}, "did you mean.*us-east-1"),
-        ({"gpus": ("RTX 9999",)}, "unknown GPU"),
-        ({"cloud": "azur"}, "did you mean azure?"),
-        ({"instances": ("g4dn.xlrge",)}, "did you mean.*g4dn.xlarge"),
-    ],
-)
-def test_misspelt_names_are_usage_errors(catalog, query, words):
-    """Near names are told."""
-    with pytest.raises(UsageError, match=words):
-        catalog.offers(OfferQuery(**query))
-
-
-def test_every_region_of_aws_has_prices_of_its_own(catalog):
-    """Also those that were opened since 2022."""
-    assert set(catalog.regions()) == set(catalog.known_regions())
-    offers = catalog.offers(OfferQuery(cloud="aws", region="ca-west-1", market=Market.ON_DEMAND))
-    assert sum(offer.price.kind == "list" for offer in offers) > 150
 
 
 def test_a_gpu_that_no_type_has_finds_nothing(catalog):
@@ -244,7 +200,7 @@ def test_prices_are_found_by_type_region_and_market(catalog):
 
 
 def test_resources_are_the_instances_own(catalog):
-    """One GPU with its usable memory, physical cores, and the effective disk rate."""
+    """One GPU with its usable memory (a CPU type has none), physical cores, and the effective disk rate."""
     (offer,) = catalog.offers(OfferQuery(region=EAST, market=Market.ON_DEMAND, instances=("g4dn.12xlarge",)))
     disk = catalog.disks.attach(offer.instance, order("gp3", 200), EAST)
     got = resources_of(catalog, offer, disk)
@@ -254,15 +210,7 @@ def test_resources_are_the_instances_own(catalog):
     assert got.host_to_gpu_gb_per_second == 6.27
     assert got.cpu.model == "Intel Xeon Platinum 8259CL"
     assert resources_of(catalog, offer.instance, disk) == got
-
-
-def test_a_cpu_type_has_no_gpu(catalog):
-    """Preprocessing runs there."""
-    instance = catalog.instance("m5.large")
-    assert (
-        resources_of(catalog, instance, catalog.disks.attach(instance, order("gp3", 200), EAST)).gpu is None
-    )
-    assert instance.cpu.single_thread_score > 1000
+    assert resources_of(catalog, catalog.instance("m5.large"), disk).gpu is None
 
 
 def test_two_cards_under_one_ec2_name_are_told_apart(catalog):

@@ -13,7 +13,6 @@ from advisor.catalog.bundle import DATA_FOLDER
 from advisor.catalog.match import is_gpu, matches_instance
 from advisor.catalog.support import most_startable, parse_quota, quota_code, quota_shortfall
 from advisor.domain import Market, Range
-from advisor.domain.orderable import NotOrderable
 from advisor.errors import UsageError
 from advisor.messages import Message
 from tests.advisor.catalog.builders import make_cpu_instance, make_gpu, make_instance, make_offer
@@ -192,14 +191,6 @@ def test_senseless_limits_are_refused(field, value):
 TABLES = table("support")
 
 
-def noted(supported):
-    return " ".join(map(str, supported.notes))
-
-
-def verdict(instance, gpu=None, needs_gpu=True, closed=None):
-    return check(instance, gpu, needs_gpu=needs_gpu, closed=closed)
-
-
 REASONS = ("unsupported", "not_offered", "facts_missing")
 
 
@@ -210,13 +201,13 @@ def require(got, outcome):
         assert got.reason == outcome
     else:
         assert isinstance(got, Supported)
-        assert outcome in noted(got)
+        assert outcome in " ".join(map(str, got.notes))
 
 
 @pytest.mark.parametrize(("capability", "architecture", "outcome"), TABLES["capability"])
 def test_compute_capability_decides(capability, architecture, outcome):
     """Builds exist from 5.0 on x86-64 (old ones below 7.5) and from 8.0 on arm64."""
-    got = verdict(make_instance(architecture=architecture), make_gpu(capability))
+    got = check(make_instance(architecture=architecture), make_gpu(capability), needs_gpu=True)
     require(got, outcome)
     assert isinstance(got, Rejection) or bool(outcome) == bool(got.notes)
 
@@ -234,7 +225,7 @@ def test_compute_capability_decides(capability, architecture, outcome):
 )
 def test_rejections_name_their_reason(changes, reason):
     """However cheap, what cannot run or is not known is not ranked."""
-    got = verdict(make_instance(**changes), make_gpu())
+    got = check(make_instance(**changes), make_gpu(), needs_gpu=True)
     assert isinstance(got, Rejection)
     assert got.reason == reason
     assert got.detail
@@ -242,7 +233,7 @@ def test_rejections_name_their_reason(changes, reason):
 
 def test_a_gpu_without_a_data_sheet_is_not_guessed():
     """RTX PRO 6000 and the like: named, not ranked."""
-    got = verdict(make_instance(gpu_name="RTX PRO Server 6000"), None)
+    got = check(make_instance(gpu_name="RTX PRO Server 6000"), None, needs_gpu=True)
     assert got.reason == "facts_missing"
     assert str(got.detail) == "no data sheet for its RTX PRO Server 6000"
 
@@ -250,21 +241,11 @@ def test_a_gpu_without_a_data_sheet_is_not_guessed():
 def test_cpu_types_run_preprocessing_and_nothing_that_needs_a_gpu():
     """Preprocessing has no accelerator stage."""
     instance = make_cpu_instance()
-    assert verdict(instance, needs_gpu=False) == Supported()
-    assert verdict(instance) == Rejection("unsupported", Message("has no GPU"))
+    assert check(instance, None, needs_gpu=False) == Supported()
+    assert check(make_instance(gpu_vendor="AMD"), None, needs_gpu=False) == Supported()
+    assert check(instance, None, needs_gpu=True) == Rejection("unsupported", Message("has no GPU"))
     accelerated = make_cpu_instance(accelerator="AWS Trainium")
-    assert "AWS Trainium" in str(verdict(accelerated).detail)
-
-
-def test_gpu_types_may_preprocess_whatever_their_gpu():
-    """An AMD card does not keep its host from decoding images."""
-    assert verdict(make_instance(gpu_vendor="AMD"), needs_gpu=False) == Supported()
-
-
-def test_a_type_that_the_region_lacks_is_not_offered():
-    """Sold elsewhere is not enough."""
-    closed = NotOrderable(cloud="aws", status="elsewhere")
-    assert verdict(make_instance(), make_gpu(), closed=closed).reason == "not_offered"
+    assert "AWS Trainium" in str(check(accelerated, None, needs_gpu=True).detail)
 
 
 @pytest.mark.parametrize(("name", "outcome"), TABLES["types"])
@@ -272,7 +253,7 @@ def test_real_types_run_or_are_rejected_by_name(catalog, name, outcome):
     """The catalogue's own traps; Turing and newer as they are, Volta with an older CUDA build."""
     instance = catalog.instance(name)
     closed = catalog.closed(instance, None)
-    require(verdict(instance, catalog.gpu_of(instance), closed=closed), outcome)
+    require(check(instance, catalog.gpu_of(instance), needs_gpu=True, closed=closed), outcome)
 
 
 OFFER = replace(candidate().spec.offer, instance=instance("g5.12xlarge", vcpus=48))
@@ -326,8 +307,5 @@ def test_only_what_the_quota_of_its_market_holds_may_be_started() -> None:
     assert most_startable(OFFER, parse_quota("G=96", Market.ON_DEMAND)) == 2
     assert most_startable(OFFER, parse_quota("P=0", Market.ON_DEMAND)) == math.inf
     assert quota_shortfall(OFFER, parse_quota("P=0,L-3819A6DF=0", Market.ON_DEMAND)) is None
-
-
-def test_a_quota_of_aws_says_nothing_of_other_clouds() -> None:
-    elsewhere = replace(OFFER, instance=replace(OFFER.instance, cloud="gcp"))
-    assert quota_shortfall(elsewhere, parse_quota("G=0", Market.ON_DEMAND)) is None
+    of_another_cloud = replace(OFFER, instance=replace(OFFER.instance, cloud="gcp"))
+    assert quota_shortfall(of_another_cloud, parse_quota("G=0", Market.ON_DEMAND)) is None

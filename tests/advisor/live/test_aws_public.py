@@ -123,16 +123,6 @@ def test_spot_is_the_price_of_today_less_the_saving_that_the_advisor_tells(advis
     assert text["g5.xlarge", "on-demand"]["told"]
 
 
-def test_an_answer_on_spot_rests_on_the_estimate_and_says_how_sure_it_is(advised, ask) -> None:
-    assert ask(*COMMAND)[0] == 0
-    question = ("predict", "--task", "inference", "--model", "resnet50", "--batch-size", "32")
-    code, out, err = ask(*question, "--instance", "g4dn.xlarge", "--market", "spot")
-    assert code == 0, err
-    assert "estimated price of 2026-11-21" in out
-    (line,) = (line for line in out.splitlines() if line.startswith("g4dn.xlarge"))
-    assert "(2026-11-21: $" in line, out
-
-
 def test_a_price_that_was_observed_lately_stays(advised, ask, monkeypatch) -> None:
     """The snapshot's own is 54 days old on that day, and is surer than an estimate."""
     monkeypatch.setenv("ADVISOR_TODAY", "2024-11-21")

@@ -124,6 +124,12 @@ def test_a_service_that_fails_is_one_line(fault: str, expected: str, listed, imp
     assert len(listed.asked) <= 4
 
 
+def test_nobody_there_is_told(monkeypatch) -> None:
+    monkeypatch.setattr("advisor.infra.live.web.FIRST_PAUSE_SECONDS", 0.001)
+    with pytest.raises(LiveError, match="cannot be reached"):
+        ask(Listed(url="http://127.0.0.1:9"))
+
+
 def test_pages_that_lead_in_a_circle_end(listed) -> None:
     listed.meters, listed.page, listed.endless = [meter(A100, 4.775)], 1, True
     with pytest.raises(LiveError, match="leads back to a page that was read"):
@@ -150,13 +156,6 @@ def test_a_body_that_trickles_is_given_up_though_no_read_waits_long(listed, monk
     with pytest.raises(LiveError, match="did not answer in time"):
         ask(listed)
     assert len(listed.asked) == 1
-
-
-def test_nobody_there_is_told(monkeypatch) -> None:
-    monkeypatch.setattr("advisor.infra.live.web.FIRST_PAUSE_SECONDS", 0.001)
-    nowhere = AzurePrices(WebList(service="Azure's price list", url="http://127.0.0.1:9/"))
-    with pytest.raises(LiveError, match="cannot be reached"):
-        list(nowhere.quotes((A100,), "westeurope", Market.ON_DEMAND, TODAY))
 
 
 anything = st.recursive(

@@ -21,8 +21,11 @@ def asked_price(name: str = "g5.xlarge") -> Quote | NoQuote:
     return answer
 
 
-def test_a_price_comes_with_its_day_and_market(recorded: Recorded) -> None:
+def test_the_service_is_asked_for_plain_linux_on_shared_hosts(recorded: Recorded) -> None:
+    """A type has hundreds of products: Windows, SQL Server, dedicated hosts, reservations. Who is
+    throttled once asks again."""
     recorded.products["g5.xlarge"] = [product("g5.xlarge", "1.0060000000")]
+    recorded.faults = ["throttle"]
     assert asked_price() == Quote(
         instance_type="g5.xlarge",
         region="us-east-1",
@@ -30,11 +33,6 @@ def test_a_price_comes_with_its_day_and_market(recorded: Recorded) -> None:
         usd_per_hour=1.006,
         as_of=TODAY,
     )
-
-
-def test_the_service_is_asked_for_plain_linux_on_shared_hosts(recorded: Recorded) -> None:
-    """A type has hundreds of products: Windows, SQL Server, dedicated hosts, reservations."""
-    asked_price()
     filters = {entry["Field"]: entry["Value"] for entry in recorded.asked[0]["Filters"]}
     assert filters == {
         "operatingSystem": "Linux",
@@ -82,12 +80,6 @@ def test_one_bad_answer_does_not_take_the_others_with_it(recorded: Recorded) -> 
     assert isinstance(good, Quote)
 
 
-def test_a_service_that_throttles_once_is_asked_again(recorded: Recorded) -> None:
-    recorded.products["g5.xlarge"] = [product("g5.xlarge", "1.006")]
-    recorded.faults = ["throttle"]
-    assert isinstance(asked_price(), Quote)
-
-
 @pytest.mark.parametrize(
     ("faults", "expected"),
     [
@@ -105,13 +97,6 @@ def test_a_service_that_fails_is_one_line(faults, expected: str, recorded: Recor
     with pytest.raises(LiveError, match=expected) as failed:
         asked_price()
     assert "\n" not in str(failed.value)
-
-
-def test_without_credentials_the_way_out_is_named(recorded: Recorded, monkeypatch) -> None:
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    with pytest.raises(LiveError, match="aws configure"):
-        asked_price()
 
 
 def test_nobody_there_is_told(monkeypatch) -> None:
@@ -132,11 +117,6 @@ def test_a_spot_price_names_its_zone(ec2) -> None:
     assert quote.market is Market.SPOT
     assert quote.zone.startswith("us-east-1")
     assert quote.usd_per_hour > 0
-
-
-def test_a_type_without_a_spot_price_has_a_reason(ec2) -> None:
-    (answer,) = spot(["p2.xlarge"], "us-east-1", TODAY)
-    assert isinstance(answer, NoQuote)
 
 
 def test_of_a_zones_prices_the_last_one_counts() -> None:
