@@ -19,7 +19,7 @@ from advisor.runs.probing import checked_disk, keep_fingerprint, nothing_measure
 from advisor.sweeps.probe.showing import headline, not_measured, sections
 
 if TYPE_CHECKING:
-    from advisor.runs.doctor.machine import Finding
+    from advisor.runs.doctor import Finding
 
 
 @click.command()
@@ -37,8 +37,7 @@ def doctor(dry_run: bool, output: str) -> int:
     advisor doctor
     advisor doctor --dry-run -o json
     """
-    from advisor.runs.doctor.examining import document, examine, worst
-    from advisor.runs.doctor.machine import State
+    from advisor.runs.doctor import State, document, examine, worst
 
     findings = examine(keep_leftovers=dry_run)
     print_answer(output, document(findings), lambda: _lines(findings))

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from advisor.domain import MIB
-from advisor.runs.doctor.machine import check_limits
+from advisor.runs.doctor import check_limits
 from advisor.sweeps.machine.mounts import block_device
 from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.trial.limits.choosing import asks_for_whole_machine, choose_limiter

@@ -13,9 +13,8 @@ import pytest
 from advisor.cli import main
 from advisor.errors import MeasuringError, UsageError
 from advisor.extras import install_command
-from advisor.runs import probing
-from advisor.runs.doctor import examining
-from advisor.runs.doctor.machine import Finding, State
+from advisor.runs import doctor, probing
+from advisor.runs.doctor import Finding, State
 from advisor.runs.probing import parse_parts, probe_machine
 from advisor.sweeps.probe.session import PARTS, skipped
 from tests.processes import gone
@@ -221,7 +220,7 @@ def examined(monkeypatch):
             question.append(keep_leftovers)
             return list(findings)
 
-        monkeypatch.setattr(examining, "examine", examine)
+        monkeypatch.setattr(doctor, "examine", examine)
         return question
 
     return install

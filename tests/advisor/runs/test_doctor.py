@@ -11,9 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import MeasuringError
-from advisor.runs.doctor import examining, machine
-from advisor.runs.doctor.examining import document, run_checks, worst
-from advisor.runs.doctor.machine import Finding, State
+from advisor.runs import doctor
+from advisor.runs.doctor import Finding, State, document, run_checks, worst
 from advisor.store.measurements import open_store
 from advisor.sweeps.trial.orphan import Orphan
 from advisor.sweeps.trial.ownership import own_tag, this_process
@@ -50,8 +49,8 @@ refuse = raising(PermissionError(1, "Operation not permitted"))
     ],
 )
 def test_leftovers_are_removed_unless_it_is_a_dry_run(monkeypatch, result, keep, state, words):
-    monkeypatch.setattr(examining, "find_orphans", lambda: result)
-    finding = replace(examining.check_leftovers(keep=keep), check="leftovers")
+    monkeypatch.setattr(doctor, "find_orphans", lambda: result)
+    finding = replace(doctor.check_leftovers(keep=keep), check="leftovers")
     assert finding.state is state
     assert words.replace(".", "") in finding.found.replace("(", "").replace(")", "")
     assert bool(finding.advice) == (state is not State.OK)
@@ -61,8 +60,8 @@ def test_leftovers_are_removed_unless_it_is_a_dry_run(monkeypatch, result, keep,
 
 
 def test_limits_that_cannot_be_made_are_a_problem_with_the_way_out(monkeypatch):
-    monkeypatch.setattr(machine, "choose_limiter", raising(PermissionError("no")))
-    finding = machine.check_limits()
+    monkeypatch.setattr(doctor, "choose_limiter", raising(PermissionError("no")))
+    finding = doctor.check_limits()
     assert finding.state is State.PROBLEM
     assert "--privileged" in finding.advice
 
@@ -71,18 +70,18 @@ def test_a_small_shared_memory_is_told_with_the_option_for_it(tmp_path, monkeypa
     class Usage:
         free = 64 * 2**20
 
-    monkeypatch.setattr(machine.shutil, "disk_usage", lambda _: Usage)
-    finding = machine.check_shared_memory(tmp_path)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: Usage)
+    finding = doctor.check_shared_memory(tmp_path)
     assert finding.state is State.WARNING
     assert "--shm-size" in finding.advice
-    assert machine.check_disk().state is State.PROBLEM
+    assert doctor.check_disk().state is State.PROBLEM
 
 
 def test_a_clock_before_the_bundled_prices_is_wrong():
     index = datetime.datetime(2026, 7, 19, 23, tzinfo=datetime.UTC)
-    assert machine.check_clock([PRICES], index).state is State.PROBLEM
-    assert machine.check_clock([PRICES], index + datetime.timedelta(hours=2)).state is State.OK
-    assert machine.check_clock([], index).state is State.OK
+    assert doctor.check_clock([PRICES], index).state is State.PROBLEM
+    assert doctor.check_clock([PRICES], index + datetime.timedelta(hours=2)).state is State.OK
+    assert doctor.check_clock([], index).state is State.OK
 
 
 @pytest.mark.parametrize(
@@ -95,44 +94,44 @@ def test_a_clock_before_the_bundled_prices_is_wrong():
 )
 def test_a_torch_that_breaks_is_told_and_breaks_nothing_here(code, words):
     pytest.importorskip("torch")
-    finding = examining.check_torch(60, code)
+    finding = doctor.check_torch(60, code)
     assert finding.state is State.PROBLEM
     assert words in finding.found
 
 
 def test_a_torch_that_hangs_is_ended_and_told():
     pytest.importorskip("torch")
-    finding = examining.check_torch(0.5, "import time; time.sleep(600)")
+    finding = doctor.check_torch(0.5, "import time; time.sleep(600)")
     assert finding.state is State.PROBLEM
     assert "did not load in 0.5 s" in finding.found
 
 
 def test_a_torch_without_cuda_beside_a_driver_is_a_problem(monkeypatch, tmp_path):
     text = '{"version": "2.13.0+cpu", "cuda_build": null, "gpus": []}'
-    monkeypatch.setattr(examining, "find_spec", lambda _: True)
+    monkeypatch.setattr(doctor, "find_spec", lambda _: True)
     code = f"print('''{text}''')"
-    monkeypatch.setattr(examining, "_DRIVER", tmp_path / "none")
-    assert examining.check_torch(30, code).state is State.OK
-    monkeypatch.setattr(examining, "_DRIVER", tmp_path)
-    assert "though a driver is loaded" in examining.check_torch(30, code).found
+    monkeypatch.setattr(doctor, "_DRIVER", tmp_path / "none")
+    assert doctor.check_torch(30, code).state is State.OK
+    monkeypatch.setattr(doctor, "_DRIVER", tmp_path)
+    assert "though a driver is loaded" in doctor.check_torch(30, code).found
 
 
 def test_packages_that_are_not_there_are_named_with_what_installs_them(monkeypatch):
-    monkeypatch.setattr(examining, "find_spec", lambda _: None)
-    for check in (examining.check_torch, examining.check_ray):
+    monkeypatch.setattr(doctor, "find_spec", lambda _: None)
+    for check in (doctor.check_torch, doctor.check_ray):
         assert check().state is State.WARNING
         assert "pip install" in check().advice
-    assert "--executor process" in examining.check_ray().advice
+    assert "--executor process" in doctor.check_ray().advice
 
 
 def test_a_gpu_whose_driver_fails_is_a_problem_and_no_gpu_is_none(monkeypatch, tmp_path):
-    monkeypatch.setattr(examining, "gpus", raising(MeasuringError("NVIDIA's driver does not answer")))
-    assert examining.check_gpu().state is State.PROBLEM
-    monkeypatch.setattr(examining, "gpus", raising(MeasuringError("no driver", code="no_nvml")))
-    monkeypatch.setattr(examining, "_DRIVER", tmp_path / "none")
-    assert examining.check_gpu().state is State.OK
-    monkeypatch.setattr(examining, "_DRIVER", tmp_path)
-    assert "--gpus all" in examining.check_gpu().advice
+    monkeypatch.setattr(doctor, "gpus", raising(MeasuringError("NVIDIA's driver does not answer")))
+    assert doctor.check_gpu().state is State.PROBLEM
+    monkeypatch.setattr(doctor, "gpus", raising(MeasuringError("no driver", code="no_nvml")))
+    monkeypatch.setattr(doctor, "_DRIVER", tmp_path / "none")
+    assert doctor.check_gpu().state is State.OK
+    monkeypatch.setattr(doctor, "_DRIVER", tmp_path)
+    assert "--gpus all" in doctor.check_gpu().advice
 
 
 @pytest.fixture(params=DATABASES)
@@ -146,13 +145,13 @@ def url(request, tmp_path, monkeypatch):
 
 
 def test_the_database_is_told_and_never_changed(url, tmp_path):
-    empty = machine.check_database()
+    empty = doctor.check_database()
     assert (empty.state, empty.facts["tables"]) == (State.OK, "nothing")
     assert not (tmp_path / "m.sqlite").exists()
     with closing(open_store()) as store:
         store.append_all([measurement()])
         store.leases.take({"a trial": ""}, this_process())
-    finding = machine.check_database()
+    finding = doctor.check_database()
     assert finding.state is State.OK
     assert (finding.facts["rows"], len(finding.facts["held"]), finding.facts["left_leases"]) == (1, 1, 0)
     assert finding.facts["program"].split()[0] in ("SQLite", "PostgreSQL")
@@ -163,33 +162,33 @@ def test_leases_of_killed_drivers_are_counted(url, monkeypatch):
     with closing(open_store()) as store:
         store.leases.take({"a trial": ""}, this_process())
         monkeypatch.setattr("advisor.store.locks.process_has_gone", lambda *_: True)
-        finding = machine.check_database()
+        finding = doctor.check_database()
     assert (finding.facts["held"], finding.facts["left_leases"]) == ([], 1)
     assert "1 leases of drivers that are gone" in finding.found
 
 
 def test_a_database_that_does_not_answer_is_a_problem(monkeypatch):
     monkeypatch.setenv("ADVISOR_DATABASE_URL", "postgresql://u:secret@127.0.0.1:1/d")
-    finding = machine.check_database(0.1)
+    finding = doctor.check_database(0.1)
     assert finding.state is State.PROBLEM
     assert "secret" not in finding.found
 
 
 def test_measurements_that_no_database_took_are_told_with_the_command(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert machine.check_unsaved().state is State.OK
+    assert doctor.check_unsaved().state is State.OK
     (tmp_path / "unsaved-20261121T120000Z-7.jsonl").write_text("{}\n")
-    finding = machine.check_unsaved()
+    finding = doctor.check_unsaved()
     assert finding.state is State.WARNING
     assert f"advisor measurements import {tmp_path}/unsaved" in finding.advice
 
 
 def test_the_bundle_is_whole_and_its_age_is_told():
-    young = machine.check_bundle(PRICES + datetime.timedelta(days=3))
+    young = doctor.check_bundle(PRICES + datetime.timedelta(days=3))
     assert (young.state, young.facts["age_days"]) == (State.OK, 3)
     assert len(young.facts["digest"]) == 64
-    assert machine.check_bundle(PRICES + datetime.timedelta(days=400)).state is State.WARNING
-    assert PRICES in machine.dates_in_bundle()
+    assert doctor.check_bundle(PRICES + datetime.timedelta(days=400)).state is State.WARNING
+    assert PRICES in doctor.dates_in_bundle()
 
 
 def test_a_check_that_fails_itself_hides_no_other():
@@ -203,6 +202,6 @@ def test_a_check_that_fails_itself_hides_no_other():
 
 
 def test_limits_are_really_tried_and_nothing_of_that_is_left():
-    finding = machine.check_limits()
+    finding = doctor.check_limits()
     assert finding.state in State
     assert not list(Path("/sys/fs/cgroup").glob(f"*/{own_tag()}-*"))

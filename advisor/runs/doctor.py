@@ -1,0 +1,432 @@
+"""`advisor doctor`: what is wrong with this machine, and what to do. All checks run side by side: the slowest
+(loading torch) is how long it takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from functools import partial
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from advisor.catalog.bundle import BundleFiles
+from advisor.domain import LimitedBy
+from advisor.errors import AdvisorError, DataError, MeasuringError, one_line
+from advisor.extras import install_command
+from advisor.files import datasets_folder, user_folder
+from advisor.records import asdict
+from advisor.store import default_database_url
+from advisor.store.measurements import describe
+from advisor.sweeps.machine.cgroups import v1_groups, v2_group
+from advisor.sweeps.machine.gpu import NO_NVML, gpus
+from advisor.sweeps.machine.size import allowed_cpus, machine_size
+from advisor.sweeps.run.queue import unsaved_files
+from advisor.sweeps.trial.limits.choosing import choose_limiter
+from advisor.sweeps.trial.limits.types import LimitRequest, ResourceLimits
+from advisor.sweeps.trial.orphan import Orphan
+from advisor.sweeps.trial.orphan_removal import find_orphans, remove
+
+SCHEMA = "advisor.doctor/1"
+
+
+class State(StrEnum):
+    """`warning`: some things cannot be done, or not as well; `problem`: what is asked of this
+    machine most will fail."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+class Finding(Struct, frozen=True):
+    """One line: what is so, and what to do where it is not well; `facts` for programs. `check` names what was
+    looked at."""
+
+    state: State
+    found: str
+    advice: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    check: str = ""
+
+
+Check = Callable[[], Finding]
+_ok, _warning, _problem = (partial(Finding, state) for state in State)
+
+
+def examine(*, keep_leftovers: bool) -> list[Finding]:
+    """Every check's finding, in the order in which they are told."""
+    return run_checks(
+        {
+            "leftovers": partial(check_leftovers, keep=keep_leftovers),
+            "limits": check_limits,
+            "disk space": check_disk,
+            "shared memory": check_shared_memory,
+            "torch": check_torch,
+            "gpu": check_gpu,
+            "ray": check_ray,
+            "database": check_database,
+            "unsaved measurements": check_unsaved,
+            "bundle": check_bundle,
+            "clock": lambda: check_clock(dates_in_bundle()),
+        }
+    )
+
+
+def run_checks(checks: Mapping[str, Check]) -> list[Finding]:
+    """All at once; a check that fails itself is a problem, and hides no other."""
+
+    def finding(name: str) -> Finding:
+        try:
+            return replace(checks[name](), check=name)
+        except Exception as error:
+            text = one_line(f"cannot be told: {type(error).__name__}: {error}")
+            advice = "this is a defect of the advisor; please report it with this line"
+            return _problem(text, advice, check=name)
+
+    with ThreadPoolExecutor(len(checks)) as threads:
+        return list(threads.map(finding, checks))
+
+
+def document(findings: list[Finding]) -> dict[str, Any]:
+    """JSON, see render/schemas/doctor.schema.json."""
+    return {
+        "schema": SCHEMA,
+        "state": worst(findings).value,
+        "checks": [{"check": each.check, **asdict(each), "state": each.state.value} for each in findings],
+    }
+
+
+def worst(findings: list[Finding]) -> State:
+    """A problem is worse than a warning."""
+    return max((finding.state for finding in findings), key=list(State).index)
+
+
+_MOST_COMMANDS = 3
+
+
+def check_leftovers(*, keep: bool) -> Finding:
+    """Remove it, or with `keep` only tell of it; what a live sweep owns is none."""
+    left = find_orphans()
+    outcome = remove(left) if left and not keep else None
+    stuck = [orphan.orphan for orphan in outcome.stuck] if outcome else []
+    lists = {"found": left, "removed": outcome.gone if outcome else (), "stuck": stuck}
+    facts = {
+        name: [{"kind": orphan.kind, "name": orphan.name, "command": orphan.command} for orphan in orphans]
+        for name, orphans in lists.items()
+    }
+    if not left:
+        return _ok("none", facts=facts)
+    if outcome is None:
+        advice = "advisor doctor (without --dry-run) removes it, and so does the next sweep"
+        return _warning(f"of killed sweeps: {_named(left)}", advice, facts)
+    if not stuck:
+        return _ok(f"of killed sweeps, removed: {_named(left)}", facts=facts)
+    reasons = sorted({orphan.reason for orphan in outcome.stuck})
+    commands = "; ".join(f"sudo {orphan.command}" for orphan in stuck[:_MOST_COMMANDS])
+    commands += "; .. (-o json has all)" * (len(stuck) > _MOST_COMMANDS)
+    text = f"cannot be removed ({'; '.join(reasons)}): {_named(stuck)}"
+    return _problem(text, f"with the rights for it: sudo advisor doctor, or {commands}", facts)
+
+
+def _named(left: Iterable[Orphan]) -> str:
+    """'5 cgroups (/sys/..), 1 folder (/tmp/..)': one name of each kind."""
+    names = []
+    for kind, count in Counter(orphan.kind for orphan in left).items():
+        first = next(orphan.name for orphan in left if orphan.kind == kind)
+        many = f"{kind}{'es' if kind.endswith('s') else 's'} ({first}, ..)"
+        names.append(f"{count} {many}" if count > 1 else f"1 {kind} ({first})")
+    return ", ".join(names)
+
+
+_GIB = 2**30
+_SYSTEMD = Path("/run/systemd/system")
+_TRIED_MEMORY_MIB = 64.0
+_WAYS_OUT = (
+    "run as root; as a user, in a scope of your own (systemd-run --user --scope -p Delegate=yes "
+    "advisor ..); in a container, with cgroups read-write (docker run --security-opt "
+    "writable-cgroups=true, or --privileged; podman run --security-opt unmask=/sys/fs/cgroup)"
+)
+_LEFT = (("cpu_quota", "CPUs"), ("memory_limit_mib", "MiB of memory"))
+
+
+def check_limits() -> Finding:
+    """Whether a trial can be held: groups are really made, and removed again."""
+    if not sys.platform.startswith("linux"):
+        return _warning(f"{sys.platform} holds no limits", "measure on Linux")
+    request = LimitRequest(vcpus=0.5, memory_mib=_TRIED_MEMORY_MIB, cpus=tuple(allowed_cpus()[:1]))
+    size, group = machine_size(), v2_group()
+    controllers: list[str] = []
+    with suppress(OSError):
+        controllers = (group.directory / "cgroup.controllers").read_text().split() if group else []
+    facts: dict[str, Any] = {
+        "version_1": sorted(v1_groups()),
+        "version_2": sorted(controllers),
+        "cpu_quota": size.cpu_quota,
+        "memory_limit_mib": size.memory_limit_mib,
+    }
+    try:
+        with choose_limiter(request).hold(request) as hold:
+            hold.limit_memory()
+            hold.engage()
+            facts |= {"limited_by": hold.limited_by.value, "held": dict(hold.held)}
+            finding = _limits_that_hold(hold)
+    except (OSError, MeasuringError) as error:
+        return _problem(f"a cgroup cannot be made or set ({error})", _WAYS_OUT, facts)
+    left = [f"{facts[name]:g} {unit}" for name, unit in _LEFT if facts[name]]
+    text = finding.found + (f"; the container leaves {' and '.join(left)}" if left else "")
+    return replace(finding, found=text, facts=facts)
+
+
+def _limits_that_hold(hold: ResourceLimits) -> Finding:
+    if hold.limited_by is LimitedBy.NONE:
+        text = "no cgroup of our own can be made: only whole vCPUs and private memory are held"
+        return _warning(text, _WAYS_OUT)
+    by, group = f"held by {hold.limited_by.value}", hold.usage_source()
+    folder = Path(group["group"]) if group["kind"] == LimitedBy.CGROUP_V2 else None
+    # Beneath the kernel's root, which systemd manages: it switches controllers off there that no unit of its
+    # own needs.
+    if folder and _SYSTEMD.is_dir() and not (folder.parent / "cgroup.type").exists():
+        return _warning(
+            f"vCPUs, memory and disk are {by}, until systemd takes it back",
+            "run in a scope of its own: systemd-run --scope -p Delegate=yes advisor ..",
+        )
+    if folder is None or "io" in (folder / "cgroup.controllers").read_text().split():
+        return _ok(f"vCPUs, memory and disk are {by}")
+    return _warning(
+        f"vCPUs and memory are {by}, disk rates are not (no io controller)",
+        "to hold disk rates, run as root, or have io delegated (systemctl edit user@.service: "
+        "Delegate=cpu cpuset io memory pids)",
+    )
+
+
+# A made data set of 10,000 images takes 1.1 GB, rows of a large sweep some tens of MiB.
+_ENOUGH_BYTES, _LEAST_BYTES = 2 * _GIB, _GIB // 5
+# A batch of 256 images of 224 x 224 in fp32 takes 147 MiB, and a loader has two in hand.
+_ENOUGH_SHARED_BYTES = _GIB // 2
+
+
+def check_disk() -> Finding:
+    """Room where rows, data sets and scratch files go."""
+    folders = {"rows": user_folder(), "data sets": datasets_folder(), "scratch": Path("/tmp")}
+    free = {name: _free(path) for name, path in folders.items()}
+    facts = {"free_bytes": {str(folders[name]): size for name, size in free.items()}}
+    name = min(free, key=lambda name: free[name])
+    text = f"{free[name] / _GIB:.1f} GiB free for {name} ({folders[name]})"
+    if free[name] >= _ENOUGH_BYTES:
+        return _ok(text, facts=facts)
+    advice = (
+        "free some space, or choose other places: ADVISOR_DATABASE_URL for rows, --data or "
+        "XDG_CACHE_HOME for data sets"
+    )
+    return (_warning if free[name] >= _LEAST_BYTES else _problem)(text, advice, facts)
+
+
+def _free(folder: Path) -> int:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return shutil.disk_usage(tempfile.gettempdir()).free if os.access("/", os.R_OK) else 0
+
+
+def check_shared_memory(folder: Path = Path("/dev/shm")) -> Finding:
+    """Loader processes hand batches over there; a container's has 64 MiB by default."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        advice = "mount a tmpfs there; loader processes hand batches over in it"
+        return _warning(f"there is no {folder}", advice)
+    text, facts = f"{free / _GIB:.1f} GiB free in {folder}", {"free_bytes": free}
+    if free >= _ENOUGH_SHARED_BYTES:
+        return _ok(text, facts=facts)
+    return _warning(text, "make it larger (docker run --shm-size 2g), or take small batches", facts)
+
+
+_PATIENCE_SECONDS = 60.0
+_DRIVER = Path("/proc/driver/nvidia/version")
+_GPU_FACTS = ("name", "driver", "memory_mib")
+_TORCH = """
+import json, torch
+told = {"version": torch.__version__, "cuda_build": torch.version.cuda, "gpus": []}
+try:
+    torch.zeros(1)
+    if torch.cuda.is_available():
+        torch.zeros(1, device="cuda")
+        told["gpus"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+except RuntimeError as error:
+    told["error"] = " ".join(str(error).split())[:200]
+print(json.dumps(told))
+"""
+_RAY = "import json, ray; print(json.dumps({'version': ray.__version__}))"
+
+
+def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH) -> Finding:
+    """Whether torch loads, computes, and sees the GPU that the driver has."""
+    if not find_spec("torch"):
+        return _warning("not installed: nothing can be measured here", install_command("sweep"))
+    answer = _child_document(code, patience_seconds)
+    if "error" in answer:
+        advice = "install it anew, built for this driver's CUDA: https://pytorch.org/get-started"
+        return _problem(str(answer["error"]), advice, answer)
+    gpus = ", ".join(answer["gpus"])
+    text = f"{answer['version']}, " + (f"computes on {gpus}" if gpus else "computes on the CPU")
+    if _DRIVER.exists() and not gpus:
+        return _problem(
+            f"{text}, though a driver is loaded (built for CUDA {answer['cuda_build']})",
+            "install a torch built for CUDA (https://pytorch.org/get-started), and update "
+            "the driver where it is older than that",
+            answer,
+        )
+    return _ok(text, facts=answer)
+
+
+def check_gpu() -> Finding:
+    """Checks the driver's report; a machine without a GPU is well, too."""
+    try:
+        known = [{name: gpu[name] for name in _GPU_FACTS} for gpu in gpus()]
+    except MeasuringError as error:
+        if not _DRIVER.exists() and error.code == NO_NVML:
+            text = "no NVIDIA GPU here; --accelerator emulated:T4 or cpu measure without one"
+            return _ok(text, facts={"gpus": []})
+        return _problem(
+            str(error),
+            "load the driver (modprobe nvidia; dmesg tells of Xid errors), or start the "
+            "container with --gpus all",
+            {"gpus": []},
+        )
+    if not known:
+        advice = "look with lspci whether the machine has one"
+        return _warning("the driver knows no GPU", advice, {"gpus": known})
+    named = ", ".join(str(gpu.get("name")) for gpu in known)
+    return _ok(f"{named}; driver {known[0].get('driver')}", facts={"gpus": known})
+
+
+def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> Finding:
+    """Whether Ray loads; everything but clusters works without it."""
+    without = "measure with --executor process meanwhile"
+    if not find_spec("ray"):
+        return _warning("not installed", f"{install_command('sweep')}; {without}")
+    answer = _child_document(code, patience_seconds)
+    if "error" in answer:
+        advice = f"install it anew (pip install 'ray>=2.60'); {without}"
+        return _warning(str(answer["error"]), advice, answer)
+    return _ok(str(answer["version"]), facts=answer)
+
+
+def _child_document(code: str, patience_seconds: float) -> Mapping[str, Any]:
+    """The JSON that a child prints last; `error` where there is none."""
+    command = [sys.executable, "-P", "-W", "ignore", "-c", code]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=patience_seconds, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"did not load in {patience_seconds:g} s"}
+    with suppress(ValueError):
+        answer = json.loads((done.stdout.strip().splitlines() or [""])[-1])
+        if isinstance(answer, dict):
+            return answer
+    lines = done.stderr.strip().splitlines()
+    return {"error": f"does not load: {lines[-1][:200] if lines else f'ended with code {done.returncode}'}"}
+
+
+_DATABASE_PATIENCE_SECONDS = 5.0
+_CLOCKS_APART_SECONDS = 30.0
+
+
+def check_database(patience_seconds: float = _DATABASE_PATIENCE_SECONDS) -> Finding:
+    """Whether it answers, of which version it is, and who measures into it."""
+    try:
+        state = describe(default_database_url(), patience_seconds=patience_seconds)
+    except AdvisorError as error:
+        return _problem(str(error), "docs/reference/store.md tells what each trouble means")
+    rows = "1 row" if state["rows"] == 1 else f"{state['rows']:,} rows"
+    text = f"{state['program']}, {state['name']}: {rows}"
+    if state["tables"] == "nothing":
+        text += "; its tables are made by the first sweep"
+    if state["held"]:
+        text += f"; measured into now by {', '.join(state['held'])}"
+    if state["left_leases"]:
+        text += f"; {state['left_leases']} leases of drivers that are gone, free to take"
+    apart = abs(time.time() - state["now"]) if state["now"] else 0.0
+    if apart > _CLOCKS_APART_SECONDS:
+        text += f"; its clock and this one are {apart:.0f} s apart"
+        return _warning(text, "set both by NTP (timedatectl set-ntp true)", state)
+    return _ok(text, facts=state)
+
+
+def check_unsaved() -> Finding:
+    """Measurements that a database could not take, and that nobody has imported yet."""
+    paths = [str(path) for path in unsaved_files()]
+    if not paths:
+        return _ok("none")
+    return _warning(
+        f"the database could not take what is in {', '.join(paths)}",
+        f"advisor measurements import {paths[0]}, then remove the file",
+        {"files": paths},
+    )
+
+
+# A bundle of this age lacks prices of some newer types.
+_WARN_DAYS = 30
+
+
+def check_bundle(today: date | None = None) -> Finding:
+    """Whether the bundled catalogue is whole, and how old its prices are."""
+    try:
+        bundle = _bundle()
+        bundle.verify()
+        prices = date.fromisoformat(bundle.manifest["clouds"]["aws"]["as_of"])
+    except (DataError, KeyError, ValueError) as error:
+        advice = f"install the advisor anew: {install_command()} --force-reinstall --no-deps"
+        return _problem(str(error), advice)
+    age = ((today or date.today()) - prices).days
+    digest = str(bundle.manifest["digest"])
+    facts = {"digest": digest, "prices_as_of": prices.isoformat(), "age_days": age}
+    text = f"whole (digest {digest[:12]}); prices of AWS of {prices}, {age} days old"
+    if age <= _WARN_DAYS:
+        return _ok(text, facts=facts)
+    return _warning(text, "upgrade the advisor, or import newer prices: advisor catalog import", facts)
+
+
+def dates_in_bundle() -> list[date]:
+    """When the bundled prices were true; empty where it cannot be read."""
+    try:
+        return [date.fromisoformat(cloud["as_of"]) for cloud in _bundle().manifest["clouds"].values()]
+    except (DataError, KeyError, ValueError):
+        return []
+
+
+def _bundle() -> BundleFiles:
+    return BundleFiles(Path(str(files("advisor") / "data")))
+
+
+def check_clock(dates: Sequence[date], now: datetime | None = None) -> Finding:
+    """The time cannot be before what has been already: the dates of the bundle's prices."""
+    now = now or datetime.now(UTC)
+    text, facts = f"{now:%Y-%m-%d %H:%M} UTC", {"now": now.isoformat(timespec="seconds")}
+    if not dates or now.date() >= max(dates):
+        return _ok(text, facts=facts)
+    return _problem(
+        f"{text}, which is before the bundled prices ({max(dates)})",
+        "set the clock (chronyc makestep, timedatectl set-ntp true): ages and order "
+        "of what is measured depend on it, and clouds refuse wrong times",
+        facts,
+    )

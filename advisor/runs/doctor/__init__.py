@@ -1,1 +1,0 @@
-"""`advisor doctor`: what is wrong with this machine, and what to do."""
