@@ -8,7 +8,7 @@ from datetime import date
 
 from advisor.domain import LIST, DataKind, Market, MemoryFormat, Offer, Price, Rejected, Spec, Task, Workload
 from advisor.domain.decision import AnyCandidate
-from advisor.domain.price_age import is_listed
+from advisor.domain.money import is_listed
 from advisor.messages import Message
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.domain import Measurement, Precision, Status
-from advisor.domain.steps import mean_step_seconds
+from advisor.domain.results import mean_step_seconds
 from advisor.errors import DataError
 from advisor.infra.build.fitting.cpus import fit_cpu_step_times
 from advisor.infra.build.fitting.files import seal, write_cpu_step_times

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.models.bayes import Floats
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu_facts

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.domain.generation import PERCENTILES
+from advisor.domain.words import PERCENTILES
 from advisor.models.bayes import Floats
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu_facts

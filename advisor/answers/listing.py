@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from advisor.catalog import Catalog, OfferQuery, PartialOffer
 from advisor.catalog.gpus import GpuSheet, cheapest_by_gpu, sheet_names
 from advisor.domain import DataKind, Market, Offer, Provenance, Task
-from advisor.domain.generation import KvPrecision
-from advisor.domain.words import ANY_MARKET
+from advisor.domain.words import ANY_MARKET, KvPrecision
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
 from advisor.models.zoo.networks import NETWORKS, NetworkInfo
 from advisor.questions.listings import Gpus, InstanceDetails, Offers

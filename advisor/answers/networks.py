@@ -56,7 +56,7 @@ from advisor.render.views.whole import whole_text
 from advisor.units import format_mib
 
 if TYPE_CHECKING:
-    from advisor.domain.explanation import Explanation
+    from advisor.domain.decision import Explanation
     from advisor.models.performance import PerformanceModel
 
 _CHANGEABLE = ("vcpus", "physical_cores", "memory_mib")

@@ -16,7 +16,7 @@ from advisor.catalog.bundle import DATA_FOLDER, MANIFEST
 from advisor.catalog.disk_orders import LOCAL
 from advisor.catalog.overlay import import_names, overlay_clouds, overlay_in, own_imports
 from advisor.domain import Market, Price
-from advisor.domain.price_age import aged
+from advisor.domain.money import aged
 from advisor.errors import UsageError
 from advisor.render.diff import Key, Workload, change, differ, key_of, percent, side_of, spec_document
 from advisor.render.records import price_block

@@ -13,7 +13,7 @@ from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_
 from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog
-from advisor.domain.tuning import FineTuningRecommendation
+from advisor.domain.language import FineTuningRecommendation
 from advisor.engine.decide import recommend
 from advisor.engine.no_offer import unmet
 from advisor.engine.relax import relaxed

@@ -21,7 +21,7 @@ from advisor.answers.listing import (
 from advisor.api.answers import Answer, Comparison, Listing, Memory, Prediction, Recommendation
 from advisor.api.calling import Call, asks, errors_with_fields
 from advisor.catalog import load_catalog
-from advisor.domain.generation import LanguageTask
+from advisor.domain.words import LanguageTask
 from advisor.errors import CANNOT_RUN, AdvisorError, NoIntervalError, NoOfferError, UsageError
 from advisor.questions import commands
 from advisor.questions.listings import Gpus, Offers, Sources

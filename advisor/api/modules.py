@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from advisor.domain.generation import LanguageTask
+from advisor.domain.words import LanguageTask
 from advisor.errors import CANNOT_FOLLOW, AdvisorError, UsageError
 from advisor.extras import install_command
 from advisor.messages import Message

@@ -33,7 +33,7 @@ from advisor.catalog.match import OfferQuery
 from advisor.catalog.overlay import NO_OVERLAY, Overlay
 from advisor.catalog.prices import Currency, SourceUse, read_bases, source_uses
 from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected
-from advisor.domain.orderable import NotOrderable
+from advisor.domain.money import NotOrderable
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 

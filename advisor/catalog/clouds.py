@@ -26,7 +26,7 @@ from advisor.catalog.match import OfferQuery, could_match, is_gpu, matches_insta
 from advisor.catalog.overlay import NO_OVERLAY, Overlay
 from advisor.catalog.prices import RATE_VARIABLE, Basis, Currency, PriceTable
 from advisor.domain import Gpu, Market, Offer, Price
-from advisor.domain.orderable import NotOrderable
+from advisor.domain.money import NotOrderable
 from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.messages import Message
 

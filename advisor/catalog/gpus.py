@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from advisor.catalog.bundle import DATA_FOLDER, Files
 from advisor.domain import Gpu, InstanceType, Offer
-from advisor.domain.gpu_identity import WHOLE_SHARE, identified, slice_profile
-from advisor.domain.gpu_names import gpus_named
+from advisor.domain.gpu_names import WHOLE_SHARE, gpus_named, identified, slice_profile
 from advisor.domain.machines import gpu_of_row, number_of
 from advisor.errors import UsageError, unknown_name
 

@@ -14,8 +14,7 @@ from advisor.catalog.assumed import Facts, facts_of_type, with_facts_of_type
 from advisor.catalog.bundle import Files, Table, table_if_any
 from advisor.catalog.live import cloud_title
 from advisor.domain import MIB, Cpu, InstanceType, NodeNetwork, Range
-from advisor.domain.money import MAX_AGE_DAYS
-from advisor.domain.orderable import NotOrderable
+from advisor.domain.money import MAX_AGE_DAYS, NotOrderable
 from advisor.messages import FieldName, Message
 
 GIB = 2**30

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from advisor.catalog.instances import PartialType
 from advisor.domain import ANY, InstanceType, Market, Price, Range, require_positive
-from advisor.domain.price_age import PriceSpread, counts, is_old
+from advisor.domain.money import PriceSpread, counts, is_old
 
 # "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them (A10G 22.49
 # of 24, T4 15 of 16, K80 11.17 of 12 GiB in nvidia-smi).

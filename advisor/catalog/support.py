@@ -21,7 +21,7 @@ from msgspec import Struct
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.instances import why_closed
 from advisor.domain import Disk, Gpu, InstanceType, Market, Node, Offer, Resources
-from advisor.domain.orderable import NotOrderable
+from advisor.domain.money import NotOrderable
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 

@@ -16,7 +16,7 @@ from advisor.answers.listing import (
 from advisor.catalog import load_catalog
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import SectionedCommand, Shown, output_in, output_option, question_options
-from advisor.domain.generation import LanguageTask
+from advisor.domain.words import LanguageTask
 from advisor.errors import DataError, unknown_name
 from advisor.models.performance import load_model
 from advisor.questions.commands import COMPARE, MEMORY, PREDICT, AnyCompare, AnyMemory, AnyPredict

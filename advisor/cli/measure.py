@@ -14,8 +14,8 @@ import click
 from advisor.cli.printing import tell
 from advisor.cli.questions import SectionedCommand, output_option, question_options
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
-from advisor.domain.generation import LlmPrecision
 from advisor.domain.verification import p99_of
+from advisor.domain.words import LlmPrecision
 from advisor.errors import AdvisorError, DataError, UsageError, unknown_name
 from advisor.files import require_writable, write_whole
 from advisor.messages import FieldName, Message

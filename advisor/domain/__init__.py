@@ -5,7 +5,6 @@ measured, predicted, priced or printed. Units stand in the field names: MiB is 2
 GiB is 2**30 bytes, rates are per second, prices are US dollars per hour.
 """
 
-from advisor.domain.accelerator import ON_ANY_GPU, ON_CPU, Accelerator
 from advisor.domain.decision import (
     BatchPoint,
     Candidate,
@@ -23,6 +22,9 @@ from advisor.domain.decision import (
 )
 from advisor.domain.machines import (
     ANY,
+    ON_ANY_GPU,
+    ON_CPU,
+    Accelerator,
     AssumedFact,
     Cpu,
     DiskRate,
@@ -60,11 +62,12 @@ from advisor.domain.results import (
     Measurement,
     Prediction,
     Rejected,
+    RunTime,
+    Span,
     Trial,
     Withheld,
     nearest_first,
 )
-from advisor.domain.runs import RunTime, Span
 from advisor.domain.verification import Verdict, Verification
 from advisor.domain.words import (
     MEASURABLE_PRECISIONS,

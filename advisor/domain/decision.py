@@ -1,4 +1,4 @@
-"""Answers: candidates, why others were turned down, and what would change the answer."""
+"""Answers: candidates, why others were turned down, what would change the answer, and what explains it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from msgspec import Struct
 
 from advisor.domain.machines import Gpu, InstanceType, NodeNetwork
 from advisor.domain.money import Disk, Price, Spec
-from advisor.domain.results import Latency, LazyRejected, Prediction, Rejected, nearest_first
-from advisor.domain.runs import RunTime, Span
-from advisor.domain.words import CloseCallKind, Task
+from advisor.domain.results import Latency, LazyRejected, Prediction, Rejected, RunTime, Span, nearest_first
+from advisor.domain.words import CloseCallKind, Stage, Task
 from advisor.domain.workload import Workload
 
 if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck
-
 
 # Whoever rents a spec that misses pays for it and for the one that is rented then: a miss costs about
 # the price once more (docs/explanation/choice.md).
@@ -301,3 +299,43 @@ def geometric_mean(ratios: Sequence[float | None]) -> float | None:
     if not known or len(known) < len(ratios):
         return None
     return math.exp(sum(map(math.log, known)) / len(known))
+
+
+class Distance(Struct, frozen=True, kw_only=True):
+    """The distance of one fact of a prediction from the measured rows.
+
+    `times` is the fact over the nearest measured one, 1 inside of the measured range; None where
+    no number says it. `matters` is False where the rate hardly depends on the `stage`.
+    """
+
+    subject: str
+    stage: Stage
+    matters: bool
+    inside: bool
+    times: float | None
+    detail: Any  # a message, or a text
+
+
+class Gain(Struct, frozen=True, kw_only=True):
+    """The gain of a little more of one resource in the median rate, in samples per second.
+
+    `bottleneck` is what binds then.
+    """
+
+    resource: str
+    step: str
+    samples_per_second: float
+    percent: float
+    bottleneck: Stage
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """The stage that binds and its own rate, the stage that comes next (None: there is no other), the
+    gain of more of each resource, and the distance from the measured rows."""
+
+    bottleneck: Stage
+    bottleneck_rate: float
+    next_stage: Stage | None
+    next_rate: float | None
+    gains: tuple[Gain, ...]
+    distances: tuple[Distance, ...]

@@ -1,11 +1,13 @@
-"""Plans, measurements and predictions."""
+"""Plans, measurements and predictions, and the time that a run takes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import statistics
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import inf
@@ -14,11 +16,55 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.domain.accelerator import Accelerator
-from advisor.domain.machines import Resources, require_positive
+from advisor.domain.machines import Accelerator, Resources, require_positive
 from advisor.domain.words import CacheState, LimitedBy, MemoryFormat, Provenance, Stack, Stage, Status, Task
 from advisor.domain.workload import Workload, without_the_usual
 from advisor.records import asdict
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """A quantity with its interval: lower <= median <= upper.
+
+    `upper` of a time or a cost is what is surely kept; infinite where nothing is sure.
+    """
+
+    lower: float
+    median: float
+    upper: float
+
+    def __add__(self, other: Span) -> Span:
+        """Two spans one after the other, on one machine: what slows one slows the other too."""
+        return Span(
+            lower=self.lower + other.lower, median=self.median + other.median, upper=self.upper + other.upper
+        )
+
+    @property
+    def sure_share(self) -> float:
+        """The lower bound over the median; 0 where the median is."""
+        return self.lower / self.median if self.median > 0 else 0.0
+
+    def times(self, factor: float) -> Span:
+        """Each bound times a factor above 0."""
+        return Span(lower=self.lower * factor, median=self.median * factor, upper=self.upper * factor)
+
+
+class RunTime(Struct, frozen=True, kw_only=True):
+    """Hours for `samples`. `first_epoch` is the part of them in which training reads its data
+    from the disk; None where all samples are read alike.
+    """
+
+    samples: float
+    hours: Span
+    first_epoch: Span | None = None
+
+    def shared_by(self, count: float) -> RunTime:
+        """The run split evenly over so many instances, each of which reads its part."""
+        if count == 1:
+            return self
+        share = 1 / count
+        first = self.first_epoch.times(share) if self.first_epoch else None
+        return RunTime(samples=self.samples, hours=self.hours.times(share), first_epoch=first)
+
 
 # Of a trial's plan; left out of it where they are off.
 SETTINGS_OF_STEPS = ("cudnn_benchmark", "synchronise_each_step")
@@ -216,6 +262,56 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+# A stall is far outside the spread, and at least this much longer than the usual step.
+_STALL_FACTOR = 1.2
+_STALL_DEVIATIONS = 5.0
+_SIGMA_OF_MAD = 1.4826
+# More than these, and they are how the pipeline works, not accidents.
+_MOST_STALLS = 0.10
+_FEWEST_STEPS = 5
+_FEWEST_IN_RHYTHM = 3
+
+
+def mean_step_seconds(step_seconds: Sequence[float]) -> float:
+    """Elapsed seconds over steps: samples of a step over this is samples over elapsed time.
+
+    Nothing is left out: a stall is time that is paid for.
+    """
+    return statistics.fmean(step_seconds)
+
+
+def stall_indices(step_seconds: Sequence[float], period: int = 1) -> tuple[int, ...]:
+    """Indices of isolated stalls: rare, far longer than the other steps, in no rhythm.
+
+    Long steps are no stalls when they are more than a tenth of all, or come in the rhythm of
+    `period` loader processes: then they are how the pipeline works.
+    """
+    if len(step_seconds) < _FEWEST_STEPS:
+        return ()
+    middle = statistics.median(step_seconds)
+    spread = statistics.median(abs(seconds - middle) for seconds in step_seconds)
+    limit = max(_STALL_FACTOR * middle, middle + _STALL_DEVIATIONS * _SIGMA_OF_MAD * spread)
+    long = tuple(index for index, seconds in enumerate(step_seconds) if seconds > limit)
+    too_many = len(long) > max(1, _MOST_STALLS * len(step_seconds))
+    return () if too_many or _in_rhythm(long, period) else long
+
+
+def stall_share(step_seconds: Sequence[float], period: int = 1) -> float:
+    """Share of the elapsed time that isolated stalls took beyond the usual (median) step."""
+    stalls = stall_indices(step_seconds, period)
+    if not stalls:
+        return 0.0
+    usual = statistics.median(step_seconds)
+    return sum(step_seconds[index] - usual for index in stalls) / sum(step_seconds)
+
+
+def _in_rhythm(indices: Sequence[int], period: int) -> bool:
+    """Whether most of them stand at the same place of a loader's round."""
+    if period < 2 or len(indices) < _FEWEST_IN_RHYTHM:
+        return False
+    return max(Counter(index % period for index in indices).values()) >= 0.75 * len(indices)
+
+
 class Measurement(Struct, frozen=True, kw_only=True):
     """The result of a trial: raw values, never statistics.
 
@@ -246,9 +342,6 @@ class Measurement(Struct, frozen=True, kw_only=True):
         """Samples over elapsed time of the counted steps: of the mean step of each run, and of
         their mean. None where no step was measured, or not rightly.
         """
-        # Answering a question needs no statistics of steps, and starts without them.
-        from advisor.domain.steps import mean_step_seconds
-
         if not all(run and all(0 < s < math.inf for s in run) for run in self.run_steps):
             return None
         seconds = mean_step_seconds([mean_step_seconds(run) for run in self.run_steps])
@@ -258,8 +351,6 @@ class Measurement(Struct, frozen=True, kw_only=True):
     def median_samples_per_second(self) -> float | None:
         """Samples over the median step of all runs: what most steps reach, between stalls. None
         where there is no rate."""
-        import statistics
-
         if self.throughput_samples_per_second is None:
             return None
         steps = [seconds for run in self.run_steps for seconds in run]
@@ -269,8 +360,6 @@ class Measurement(Struct, frozen=True, kw_only=True):
     def stall_share(self) -> float | None:
         """Part of the counted time that isolated stalls took, over all runs; None where there is
         no rate."""
-        from advisor.domain.steps import stall_share
-
         if self.throughput_samples_per_second is None:
             return None
         times = [sum(run) for run in self.run_steps]

@@ -32,7 +32,7 @@ from advisor.domain import (
     computes_on_cpu,
 )
 from advisor.domain.decision import MISS_COST
-from advisor.domain.price_age import is_old
+from advisor.domain.money import is_old
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.messages import Message

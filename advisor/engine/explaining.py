@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog, resources_of
 from advisor.domain import Disk, InstanceType, Prediction, Resources, Task, Workload
-from advisor.domain.explanation import Explanation, Gain
+from advisor.domain.decision import Explanation, Gain
 from advisor.engine.candidates import BATCH_SIZES
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from advisor.domain import CacheState, DiskRate, Gpu, Prediction, Resources, Wor
 from advisor.models.performance.machines import DiskTable
 
 if TYPE_CHECKING:
-    from advisor.domain.explanation import Distance
+    from advisor.domain.decision import Distance
     from advisor.models.performance.settings import SettingGain
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from advisor.catalog import Catalog, OfferQuery, Rejection, check
 from advisor.catalog.disk_orders import LOCAL
 from advisor.catalog.support import quota_shortfall
 from advisor.domain import Disk, InstanceType, Offer, Rejected
-from advisor.domain.price_age import counts
+from advisor.domain.money import counts
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import Message
 from advisor.questions.spec import SpecQuestion as SpecRequest

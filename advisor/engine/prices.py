@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from advisor.catalog.live import is_live, refresh_command
 from advisor.domain import ESTIMATED, LIST, OBSERVED, PRICE_KINDS, Offer, PriceCall
-from advisor.domain.price_age import PriceSpread, aged_spec, all_listed, is_old
+from advisor.domain.money import PriceSpread, aged_spec, all_listed, is_old
 from advisor.engine.task import A, C, HasSpec, R
 from advisor.errors import NoIntervalError, NoOfferError, StalePriceError
 from advisor.messages import Message

@@ -29,7 +29,7 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.domain.price_age import aged
+from advisor.domain.money import aged
 from advisor.engine.assumptions import Assumed, assumptions, burst_warnings, idle_gpus, price_warnings
 from advisor.engine.candidates import batches_of, cpu_rates_are_known, disks_for, workloads_on
 from advisor.engine.limits import GOOD_ENOUGH

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Market
-from advisor.domain.generation import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
+from advisor.domain.words import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import bundled_networks

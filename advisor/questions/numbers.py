@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from advisor.domain.generation import PERCENTILES
+from advisor.domain.words import PERCENTILES
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib, parse_number, read_number, write_number

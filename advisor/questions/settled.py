@@ -20,7 +20,7 @@ from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL, unknown_disk
 from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
 from advisor.domain import DataKind, DatasetProfile, DiskChoice, Market, MemoryFormat, Precision, Task, Tf32
-from advisor.domain.generation import KvPrecision, LlmEngine
+from advisor.domain.words import KvPrecision, LlmEngine
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message

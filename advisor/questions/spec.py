@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from advisor.domain import ANY, HOURS_PER_MONTH, DiskChoice, Market, Range
-from advisor.domain.price_age import PriceSpread
+from advisor.domain.money import PriceSpread
 from advisor.domain.words import ANY_MARKET
 from advisor.questions.fields import Choice, Flag, Parsed, Text
 from advisor.questions.numbers import FromZero, Number, Probability

@@ -8,7 +8,7 @@ from typing import Any
 from advisor.catalog import INSTANCE_BURST_SECONDS, Catalog, PartialOffer, Rejection, check
 from advisor.catalog.instances import why_closed
 from advisor.domain import AssumedFact, InstanceType, NodeNetwork, Offer
-from advisor.domain.orderable import NotOrderable
+from advisor.domain.money import NotOrderable
 from advisor.render.records import fields, instance_block, notes_text, price_block
 
 SCHEMA = "advisor.catalog/1"

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from advisor.domain import Recommendation
 from advisor.domain.decision import RELAXING_STOPPED
-from advisor.domain.generation import LanguageTask
+from advisor.domain.words import LanguageTask
 from advisor.messages import Message
 from advisor.naming import asked_of, others_text
 from advisor.questions.documents import question_document

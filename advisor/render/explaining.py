@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.domain import Stage
-from advisor.domain.explanation import Explanation
+from advisor.domain.decision import Explanation
 from advisor.render.records import fields
 
 # Gains below this share of the rate are told as nothing.

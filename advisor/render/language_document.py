@@ -12,8 +12,9 @@ from typing import Any
 from msgspec.structs import asdict
 
 from advisor.domain import Span, Withheld
-from advisor.domain.generation import PERCENTILES
 from advisor.domain.language import (
+    FineTuningCandidate,
+    FineTuningRecommendation,
     FrontPoint,
     GenerationCandidate,
     GenerationRecommendation,
@@ -21,8 +22,7 @@ from advisor.domain.language import (
     ServingRates,
     ServingStep,
 )
-from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation
-from advisor.domain.words import Provenance
+from advisor.domain.words import PERCENTILES, Provenance
 from advisor.render.borderline import borderline_block
 from advisor.render.document import Sources, shared_document
 from advisor.render.phrases import trial_command

@@ -6,8 +6,8 @@ import shlex
 from math import isfinite
 
 from advisor.domain import InstanceType
-from advisor.domain.generation import LlmEngine, ServingBind
 from advisor.domain.language import GenerationCandidate, ServingPlacement
+from advisor.domain.words import LlmEngine, ServingBind
 from advisor.render.text import shortened
 from advisor.units import ceil_significant
 

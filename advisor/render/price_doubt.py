@@ -11,7 +11,7 @@ from typing import Any
 from advisor.catalog.live import PRICE_PAGES, is_live, refresh_command
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Price, Spec
 from advisor.domain.decision import AnyCandidate
-from advisor.domain.price_age import is_listed
+from advisor.domain.money import is_listed
 from advisor.messages import Message
 from advisor.naming import covers_clouds
 from advisor.render.facts import place_name, spec_name

@@ -34,9 +34,8 @@ from advisor.messages import Message
 
 if TYPE_CHECKING:
     from advisor.domain.decision import AnyCandidate
-    from advisor.domain.language import GenerationCandidate
+    from advisor.domain.language import FineTuningCandidate, GenerationCandidate
     from advisor.domain.live import LiveCheck, PriceAnswer  # few answers have any
-    from advisor.domain.tuning import FineTuningCandidate
 
     # A prediction, or a candidate with one.
     Claim = Prediction | GenerationCandidate | FineTuningCandidate

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.domain import LIST, Stage
 from advisor.messages import Message
@@ -18,9 +18,6 @@ from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences
 from advisor.render.text import SURE, lower_name, upper_name
 from advisor.units import format_hours, format_mib, format_target, format_usd
-
-if TYPE_CHECKING:
-    pass
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"

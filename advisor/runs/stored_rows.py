@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Task
-from advisor.domain.steps import stall_indices
+from advisor.domain.results import stall_indices
 from advisor.messages import Message
 from advisor.questions.fields import Choice, Flag, Text
 from advisor.questions.numbers import Number

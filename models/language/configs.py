@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from advisor.domain.generation import LlmPrecision
+from advisor.domain.words import LlmPrecision
 from advisor.domain.workload import names_a_file
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.messages import FieldName, Message

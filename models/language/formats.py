@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.messages import Message
 from advisor.models.language.config_values import ConfigValues, read_config
 from advisor.models.language.language_model import LanguageModel, Weights

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from advisor.domain.generation import KvPrecision, LlmPrecision
+from advisor.domain.words import KvPrecision, LlmPrecision
 
 
 class Latent(NamedTuple):

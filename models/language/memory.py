@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.models.bayes import Bounds, Floats
 from advisor.models.language.formats import BITS, bits_by_module, engine_of_formats
 from advisor.models.language.language_model import LanguageModel

@@ -17,7 +17,7 @@ import math
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.messages import Message
 from advisor.models.language.language_model import LanguageModel
 

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from advisor.domain import Gpu, Prediction, Resources, Stage, Task, Workload
-from advisor.domain.explanation import Distance
+from advisor.domain.decision import Distance
 from advisor.messages import Message
 from advisor.models.performance.machines import FACTS, SAME_SCORE
 from advisor.models.performance.memory.steps import loader_workers

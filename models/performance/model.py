@@ -25,7 +25,7 @@ from advisor.models.performance.settings import SettingGain, setting_gains, usua
 from advisor.models.performance.step_times import GpuRate, StepTimes
 
 if TYPE_CHECKING:
-    from advisor.domain.explanation import Distance
+    from advisor.domain.decision import Distance
 
 Request = tuple[Workload, Resources]
 

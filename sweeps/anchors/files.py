@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from advisor.domain import STEP_SIGMA, Observation, Precision, ScalingObservation, Status, Task, Workload
 from advisor.domain.machines import is_positive
-from advisor.domain.steps import mean_step_seconds
+from advisor.domain.results import mean_step_seconds
 from advisor.errors import UsageError
 from advisor.sweeps.anchors.observing import (
     FEWEST_STEPS,

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from advisor.domain import MIB
-from advisor.domain.gpu_identity import slice_profile
+from advisor.domain.gpu_names import slice_profile
 from advisor.errors import MeasuringError
 from advisor.extras import install_hint
 

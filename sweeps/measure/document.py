@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from advisor.domain import Task
-from advisor.domain.steps import mean_step_seconds, stall_share
+from advisor.domain.results import mean_step_seconds, stall_share
 from advisor.errors import MeasuringError
 from advisor.sweeps.hook import SCHEMA as STEPS_SCHEMA
 from advisor.sweeps.hook import unfinished

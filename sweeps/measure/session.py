@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from advisor.domain import AUGMENTED, SERVED, Precision, Status, Task
-from advisor.domain.steps import mean_step_seconds, stall_share
+from advisor.domain.results import mean_step_seconds, stall_share
 from advisor.errors import UsageError
 from advisor.models.zoo.opening import Runnable
 from advisor.sweeps.datasets.opening import open_dataset

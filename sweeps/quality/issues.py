@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from advisor.domain import LimitedBy, Measurement, Stage, Status
 from advisor.domain.machines import is_positive
-from advisor.domain.steps import mean_step_seconds, stall_share
+from advisor.domain.results import mean_step_seconds, stall_share
 from advisor.messages import Message
 from advisor.sweeps.quality.rates import mean_error
 from advisor.sweeps.quality.timing import is_steady

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import Measurement
-from advisor.domain.steps import mean_step_seconds
+from advisor.domain.results import mean_step_seconds
 from advisor.sweeps.quality.timing import count_warmup_steps, is_steady, steps_together
 
 CONFIDENCE = 0.95

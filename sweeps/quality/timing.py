@@ -13,7 +13,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from advisor.domain.steps import stall_indices
+from advisor.domain.results import stall_indices
 
 # Of normal steps, 60 or more of them, a start is cut off in at most one of 200 series at this one.
 _CRITICAL = 4.5

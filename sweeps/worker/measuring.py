@@ -34,7 +34,7 @@ from advisor.domain import (
     Task,
     Trial,
 )
-from advisor.domain.gpu_identity import is_card
+from advisor.domain.gpu_names import is_card
 from advisor.errors import DataError, MeasuringError
 from advisor.messages import Message
 from advisor.models.zoo.opening import Runnable, open_network

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from advisor.domain import MIB, Accelerator, AcceleratorKind, Gpu, MemoryFormat, Precision, Stack, Task
-from advisor.domain.gpu_identity import identified
+from advisor.domain.gpu_names import identified
 from advisor.errors import MeasuringError
 from advisor.models.zoo.capture import autocast, to_device
 from advisor.models.zoo.opening import Runnable

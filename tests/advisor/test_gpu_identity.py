@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.catalog.gpus import sheet_of
-from advisor.domain.gpu_identity import UNNAMED_SLICE, identified, is_card
-from advisor.domain.gpu_names import gpus_named
+from advisor.domain.gpu_names import UNNAMED_SLICE, gpus_named, identified, is_card
 from advisor.errors import UsageError
 from tests.rows import table
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import ESTIMATED, FREE, LIST, OBSERVED, Price
-from advisor.domain.price_age import aged, counts, is_listed, is_old
+from advisor.domain.money import aged, counts, is_listed, is_old
 
 DAY = date(2026, 1, 1)
 

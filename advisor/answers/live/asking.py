@@ -14,8 +14,7 @@ from advisor.catalog.overlay import plain_cell
 from advisor.catalog.support import CLOUD
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer
-from advisor.domain.money import MAX_AGE_DAYS
-from advisor.domain.price_age import is_old
+from advisor.domain.money import MAX_AGE_DAYS, is_old
 from advisor.errors import LiveError
 from advisor.infra.live.ec2 import Facts, facts, offered
 from advisor.infra.live.lists import PriceList

@@ -12,7 +12,7 @@ from advisor.catalog.overlay import PRICE_KEYS
 from advisor.catalog.prices import BASES_FILE, SOURCES_FILE
 from advisor.catalog.providers.rows import PriceRow, Tables, bad, require_first
 from advisor.domain import Gpu
-from advisor.domain.gpu_identity import WHOLE_SHARE
+from advisor.domain.gpu_names import WHOLE_SHARE
 
 Sheets = Mapping[str, Gpu]
 SOURCE_COLUMNS = ("source", "as_of", "licence", "origin", "terms")

@@ -17,9 +17,15 @@ from advisor.catalog import Catalog, OfferQuery
 from advisor.catalog.gpus import gpu_link
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import FREE, HOURS_PER_MONTH, Gpu, Market, Offer, Price, Rejected
-from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
-from advisor.domain.price_age import aged, aged_spec
-from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningPrediction
+from advisor.domain.language import (
+    FineTuningCandidate,
+    FineTuningRecommendation,
+    GenerationCandidate,
+    GenerationRecommendation,
+    ServingPrediction,
+    TuningPrediction,
+)
+from advisor.domain.money import aged, aged_spec
 from advisor.engine.assumptions import market_warnings, price_warnings
 from advisor.engine.columns import Columns, P
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer

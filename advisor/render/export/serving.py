@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate
+from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language import ServingQuestion

@@ -20,7 +20,7 @@ from babel.messages.pofile import read_po, write_po
 
 from advisor import errors
 from advisor.domain import Provenance, Task
-from advisor.domain.generation import LanguageTask
+from advisor.domain.words import LanguageTask
 from advisor.render.i18n.catalogue import FOLDER
 
 PRODUCT = FOLDER.parents[2]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from advisor.domain.language import ServingMemoryAnswer
-from advisor.domain.tuning import TuningMemoryAnswer
+from advisor.domain.language import ServingMemoryAnswer, TuningMemoryAnswer
 from advisor.render.phrases import ENGINES, gib_text
 from advisor.render.records import fields
 from advisor.render.text import WIDTH, hanging, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.domain.tuning import FineTuningCandidate, TuningPrediction
+from advisor.domain.language import FineTuningCandidate, TuningPrediction
 from advisor.questions.documents import question_document
 from advisor.questions.language import TuningQuestion
 from advisor.render.document import Sources

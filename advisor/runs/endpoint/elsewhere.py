@@ -6,8 +6,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from advisor.answers.serving import LanguageContext
-from advisor.domain.generation import LlmEngine
 from advisor.domain.verification import ServingVerification
+from advisor.domain.words import LlmEngine
 from advisor.errors import UsageError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import MEASURE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from advisor.domain.generation import KvPrecision, LlmEngine
+from advisor.domain.words import KvPrecision, LlmEngine
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import Choice, File, Text, wrong
 from advisor.questions.language import RecommendGeneration

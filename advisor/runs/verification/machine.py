@@ -19,7 +19,7 @@ from advisor.domain import (
     InstanceType,
     Task,
 )
-from advisor.domain.gpu_identity import identified, is_card
+from advisor.domain.gpu_names import identified, is_card
 from advisor.errors import MeasuringError, UsageError
 from advisor.messages import Message
 from advisor.runs.sweeps.sweeping import accelerator_named, has_cuda

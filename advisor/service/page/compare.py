@@ -9,7 +9,7 @@ from fastapi import APIRouter
 
 from advisor.answers import ask
 from advisor.answers.context import Context
-from advisor.domain.generation import LanguageTask
+from advisor.domain.words import LanguageTask
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language import CompareGeneration

@@ -17,8 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from advisor.answers.context import Context
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
-from advisor.domain.generation import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
-from advisor.domain.words import ANY_MARKET
+from advisor.domain.words import ANY_MARKET, KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
 from advisor.errors import AdvisorError, NoIntervalError, UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.questions.network import AUTO, Predict

@@ -12,7 +12,7 @@ from advisor.answers import ask
 from advisor.answers.context import Context
 from advisor.answers.networks import recommended
 from advisor.answers.reporting.formats import FORMATS, ExportRequest, file_name, format_named
-from advisor.domain.generation import LanguageTask
+from advisor.domain.words import LanguageTask
 from advisor.errors import AdvisorError
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.language import CompareGeneration

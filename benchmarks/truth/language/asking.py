@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain.generation import LlmEngine, LlmPrecision
+from advisor.domain.words import LlmEngine, LlmPrecision
 from advisor.errors import AdvisorError
 from advisor.infra.build.fitting.serving import fit_serving
 from advisor.infra.build.fitting.serving_rows import rows_of, version_of

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from advisor.catalog import load_catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain import ON_ANY_GPU, ON_CPU, DiskRate, LimitedBy, Measurement, Resources, Status, Trial
-from advisor.domain.steps import mean_step_seconds
+from advisor.domain.results import mean_step_seconds
 from advisor.errors import MeasuringError, UsageError
 from advisor.infra.build.campaign.marks import marks
 from advisor.infra.build.campaign.protocol import LARGEST, Cell, Machine, Plan, batch_of, cells, trial_of

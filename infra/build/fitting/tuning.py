@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from advisor.domain.generation import LlmMethod
+from advisor.domain.words import LlmMethod
 from advisor.models.bayes import Floats, Rows, held_out
 from advisor.models.language.deployments import GpuFacts
 from advisor.models.language.finetuning.belief import NOISE, OF_SOURCES, Belief, Columns, prior_of, size_of

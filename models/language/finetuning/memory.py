@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from advisor.domain.generation import LlmMethod
+from advisor.domain.words import LlmMethod
 from advisor.models.language.finetuning.tuning import ADAPTER_RANK, Checkpointing, FineTuning, Sharding
 from advisor.models.language.language_model import LanguageModel
 

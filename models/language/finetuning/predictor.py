@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import Withheld
-from advisor.domain.generation import LlmMethod
+from advisor.domain.words import LlmMethod
 from advisor.errors import DataError
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, HalfWidths, gaussian_multiplier, multipliers

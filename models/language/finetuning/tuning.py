@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.domain.generation import LlmMethod
+from advisor.domain.words import LlmMethod
 from advisor.models.bayes import Floats
 from advisor.models.language.deployments import GpuFacts
 from advisor.models.language.language_model import LanguageModel

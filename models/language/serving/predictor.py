@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.domain import Withheld
-from advisor.domain.generation import Link, LlmPrecision
+from advisor.domain.words import Link, LlmPrecision
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers, variances
 from advisor.models.language.configs import LanguageModel

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.domain.generation import PERCENTILES
+from advisor.domain.words import PERCENTILES
 from advisor.models.bayes import Floats
 from advisor.models.language.serving.seconds import RequestSeconds
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain.generation import KvPrecision, LlmPrecision
+from advisor.domain.words import KvPrecision, LlmPrecision
 from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.formats import bits_by_module, engine_of_formats

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.domain.machines import is_positive
 from advisor.domain.verification import p99_of
+from advisor.domain.words import KvPrecision, LlmPrecision
 from advisor.errors import UsageError
 from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment, GpuFacts, ServingObservation, Traffic

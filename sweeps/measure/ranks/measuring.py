@@ -24,7 +24,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from advisor.domain import Precision, Task
-from advisor.domain.steps import mean_step_seconds
+from advisor.domain.results import mean_step_seconds
 from advisor.errors import UsageError
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.measure.document import SYNTHETIC

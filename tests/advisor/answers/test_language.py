@@ -15,7 +15,7 @@ import pytest
 
 from advisor.answers import ask, serving
 from advisor.answers.serving import LanguageContext, load_language_context, serving_recommended
-from advisor.domain.generation import LanguageTask
+from advisor.domain.words import LanguageTask
 from advisor.errors import UsageError
 from advisor.questions.language import MemoryGeneration, PredictGeneration, RecommendGeneration
 from advisor.questions.listings import Sources

@@ -8,8 +8,8 @@ import pytest
 from advisor.answers import ask
 from advisor.answers.context import load_context
 from advisor.domain import LIST, Task
-from advisor.domain.generation import LanguageTask
-from advisor.domain.price_age import is_listed
+from advisor.domain.money import is_listed
+from advisor.domain.words import LanguageTask
 from advisor.errors import NoIntervalError, NoOfferError
 from advisor.questions.language import RecommendFinetuning, RecommendGeneration
 from advisor.questions.network import Recommend

@@ -16,7 +16,7 @@ from advisor.catalog.gpus import (
     usual_sheet_name,
 )
 from advisor.domain.gpu_names import gpus_named
-from advisor.domain.orderable import NotOrderable
+from advisor.domain.money import NotOrderable
 from advisor.errors import UsageError
 from tests.advisor.catalog.builders import make_cpu_instance, make_instance, make_offer
 from tests.rows import assert_each, table

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Task
-from advisor.domain.price_age import all_listed, counts, is_old
+from advisor.domain.money import all_listed, counts, is_old
 from advisor.engine import Preparations, recommend
 from advisor.engine.prices import PriceDoubt, RankedAnswer, fresh_answer
 from advisor.errors import StalePriceError

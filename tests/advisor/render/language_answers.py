@@ -8,15 +8,16 @@ import msgspec
 from msgspec.structs import replace
 
 from advisor.domain import Change, Relaxation
-from advisor.domain.generation import StepKind
 from advisor.domain.language import (
+    FineTuningCandidate,
+    FineTuningRecommendation,
     FrontPoint,
     GenerationCandidate,
     GenerationRecommendation,
     ServingPlacement,
     ServingStep,
 )
-from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation
+from advisor.domain.words import StepKind
 from advisor.engine.tasks.serving.front import with_chosen
 from advisor.messages import Message
 from advisor.render.document import Sources

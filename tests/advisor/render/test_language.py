@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from advisor.answers.reporting.saved import first_fault
 from advisor.domain import OBSERVED, Market
-from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.domain.language import ServingPlacement
+from advisor.domain.words import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
 from advisor.render.document import document_yaml, plain_document
 from advisor.render.export.serving import FORMATS, export_serving, serve_words

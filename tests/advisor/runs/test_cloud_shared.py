@@ -11,7 +11,7 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import Market
-from advisor.domain.gpu_identity import identified, is_card
+from advisor.domain.gpu_names import identified, is_card
 from advisor.errors import UsageError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.budget import NotEndedError

@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from msgspec import Struct, field
 
-from advisor.domain.generation import LanguageTask
+from advisor.domain.words import LanguageTask
 from advisor.questions import commands
 from advisor.questions.question import ByTask, Field
 from advisor.sweeps.formats.serialization import measurement_to_dict

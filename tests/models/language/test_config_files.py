@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.generation import KvPrecision, LlmPrecision
+from advisor.domain.words import KvPrecision, LlmPrecision
 from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models, language_model_of_config
 from advisor.models.language.memory import kv_bytes

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH
 from advisor.models.language.configs import bundled_language_models

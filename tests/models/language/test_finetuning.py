@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.domain.generation import LlmMethod
+from advisor.domain.words import LlmMethod
 from advisor.errors import DataError
 from advisor.infra.build.fitting.files import write_tuning
 from advisor.infra.build.fitting.tuning import fitted, measured_rows, run_of

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.models.language.configs import LanguageModel, bundled_language_models
 from advisor.models.language.formats import bits_by_module
 from advisor.models.language.memory import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from scipy.stats import t as students_t
 
-from advisor.domain.steps import mean_step_seconds, stall_indices, stall_share
+from advisor.domain.results import mean_step_seconds, stall_indices, stall_share
 from advisor.sweeps.quality.rates import (
     BETWEEN_RUNS,
     StoppingRule,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpus import gpu_link
 from advisor.domain import Disk, Offer, Rejected
-from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.domain.language import MOST_SEQUENCES, GpuMemoryUse, ReadyTime, ServingPlacement, most_sequences
+from advisor.domain.words import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.engine.offers import rejected_offer
 from advisor.engine.tasks.language import Cards, ram_shortage, require_tokens
 from advisor.engine.tasks.serving.ready import gib_to_read, ready_disk

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain.generation import PERCENTILES
 from advisor.domain.language import MOST_SEQUENCES
-from advisor.domain.runs import Span
+from advisor.domain.results import Span
+from advisor.domain.words import PERCENTILES
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import BINDS

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from advisor.domain import Offer, Rejected
-from advisor.domain.generation import KvPrecision, LlmPrecision, StepKind
 from advisor.domain.language import GenerationCandidate, ServingRates, ServingStep
+from advisor.domain.words import KvPrecision, LlmPrecision, StepKind
 from advisor.engine.tasks.serving.options import (
     SIXTEEN_BIT,
     OptionFinder,

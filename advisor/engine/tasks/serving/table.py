@@ -8,8 +8,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.domain import Span, Spec
-from advisor.domain.generation import PERCENTILES, KvPrecision, LlmEngine, LlmPrecision, ServingBind
 from advisor.domain.language import GenerationCandidate, ServingRates, most_sequences
+from advisor.domain.words import PERCENTILES, KvPrecision, LlmEngine, LlmPrecision, ServingBind
 from advisor.engine.columns import OptionTable, option_columns
 from advisor.engine.limits import Limit
 from advisor.engine.tasks.serving.options import ServingOption

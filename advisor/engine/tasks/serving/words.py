@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from advisor.domain.generation import LlmEngine
 from advisor.domain.language import GenerationCandidate, most_sequences
+from advisor.domain.words import LlmEngine
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings

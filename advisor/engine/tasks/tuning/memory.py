@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.domain import Gpu
-from advisor.domain.tuning import TunedMemory, TuningMemoryAnswer
+from advisor.domain.language import TunedMemory, TuningMemoryAnswer
 from advisor.engine.tasks.tuning.options import (
     TunedModel,
     misfit_message,

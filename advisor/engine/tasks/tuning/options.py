@@ -12,7 +12,7 @@ import numpy as np
 from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpus import gpu_link
 from advisor.domain import Disk, Offer, Rejected
-from advisor.domain.generation import LlmMethod, LlmPrecision
+from advisor.domain.words import LlmMethod, LlmPrecision
 from advisor.engine.disks import disks_by_price
 from advisor.engine.offers import rejected_offer
 from advisor.engine.tasks.language import (

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.domain import Spec
-from advisor.domain.generation import Link
-from advisor.domain.runs import Span
-from advisor.domain.tuning import FineTuningCandidate, TuningMemoryUse
+from advisor.domain.language import FineTuningCandidate, TuningMemoryUse
+from advisor.domain.results import Span
+from advisor.domain.words import Link
 from advisor.engine.columns import OptionTable
 from advisor.engine.tasks.tuning.options import TuningOption
 from advisor.models.language.finetuning.predictor import Settled

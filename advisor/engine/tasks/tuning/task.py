@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from advisor.catalog import Catalog
-from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningPrediction
+from advisor.domain.language import FineTuningCandidate, FineTuningRecommendation, TuningPrediction
 from advisor.engine.columns import term_factor, terms_of
 from advisor.engine.constraints import Amount, Constraint
 from advisor.engine.limits import Limit

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.domain.generation import LlmMethod
-from advisor.domain.tuning import FineTuningCandidate
+from advisor.domain.language import FineTuningCandidate
+from advisor.domain.words import LlmMethod
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.assumptions import miss_assumptions
 from advisor.engine.rejected import plain_shortfall, run_shortfall

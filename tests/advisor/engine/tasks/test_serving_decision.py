@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, DiskChoice
-from advisor.domain.generation import LlmEngine, LlmPrecision, ServingBind, StepKind
 from advisor.domain.language import GenerationRecommendation, ServingPrediction
+from advisor.domain.words import LlmEngine, LlmPrecision, ServingBind, StepKind
 from advisor.engine.decide import recommend
 from advisor.engine.tasks.serving.ready import gib_to_read
 from advisor.errors import NoIntervalError, UsageError

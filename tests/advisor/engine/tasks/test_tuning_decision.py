@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from advisor.answers import tuning
 from advisor.catalog import Catalog, load_catalog
-from advisor.domain.generation import LanguageTask, LlmMethod
-from advisor.domain.tuning import FineTuningRecommendation
+from advisor.domain.language import FineTuningRecommendation
+from advisor.domain.words import LanguageTask, LlmMethod
 from advisor.engine.decide import recommend
 from advisor.engine.tasks.tuning.task import TuningTask
 from advisor.errors import UsageError
