@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING
 
 from advisor.answers import networks
 from advisor.answers.answer import Answer, Recommended
 from advisor.answers.context import Context, load_context
 from advisor.catalog import Catalog, load_catalog
 from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRecommend
-from advisor.questions.language import MemoryFinetuning, PredictFinetuning, RecommendFinetuning
 from advisor.questions.listings import Sources
 from advisor.questions.network import Compare, MemoryQuestion, Predict, Recommend
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 # What answers: a loaded context, or the names of what is to be loaded.
 Data = Context | Sources
@@ -25,24 +20,27 @@ def recommend(data: Data, question: AnyRecommend, *, today: date | None = None) 
     """The cheapest spec that meets the question as of `today`; where none does, what to relax."""
     if isinstance(question, Recommend):
         return networks.recommended(_context(data), question, today=today)
-    answer: Recommended = _language(question).recommended(_catalog(data), question, today=today)
-    return answer
+    from advisor.answers import language  # networks do not wait 40 ms for it
+
+    return language.recommended(_catalog(data), question, today=today)
 
 
 def predict(data: Data, question: AnyPredict) -> Answer:
     """The prediction for the instance, or the GPU, of the question."""
     if isinstance(question, Predict):
         return networks.predicted(_context(data), question)
-    answer: Answer = _language(question).predicted(_catalog(data), question)
-    return answer
+    from advisor.answers import language  # networks do not wait 40 ms for it
+
+    return language.predicted(_catalog(data), question)
 
 
 def compare(data: Data, question: AnyCompare) -> Answer:
     """The instances, or GPUs, of the question beside its baseline."""
     if isinstance(question, Compare):
         return networks.compared(_context(data), question)
-    answer: Answer = _language(question).compared(_catalog(data), question)
-    return answer
+    from advisor.answers import language  # networks do not wait 40 ms for it
+
+    return language.compared(_catalog(data), question)
 
 
 def memory(catalog: Catalog, question: AnyMemory) -> Answer:
@@ -51,8 +49,9 @@ def memory(catalog: Catalog, question: AnyMemory) -> Answer:
         from advisor.answers.memory import memory_of_network  # starts processes that trace
 
         return memory_of_network(catalog, question)
-    answer: Answer = _language(question).memory(catalog, question)
-    return answer
+    from advisor.answers import language  # networks do not wait 40 ms for it
+
+    return language.memory(catalog, question)
 
 
 def _context(data: Data) -> Context:
@@ -61,11 +60,3 @@ def _context(data: Data) -> Context:
 
 def _catalog(data: Data) -> Catalog:
     return data.catalog if isinstance(data, Context) else load_catalog(cny_per_usd=data.cny_per_usd)
-
-
-def _language(question: object) -> ModuleType:
-    """The module that answers about language models; networks do not wait 40 ms for it."""
-    from advisor.answers import serving, tuning
-
-    about_tuning = isinstance(question, RecommendFinetuning | PredictFinetuning | MemoryFinetuning)
-    return tuning if about_tuning else serving

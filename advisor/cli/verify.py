@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from advisor.answers.context import Context, load_context, with_anchors
-from advisor.answers.serving import load_language_context
+from advisor.answers.language import load_language_context
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import SectionedCommand, output_option, question_options
 from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans
@@ -42,7 +42,7 @@ from advisor.runs.questions import VerificationRun
 from advisor.sweeps.formats.files import to_jsonl
 
 if TYPE_CHECKING:
-    from advisor.answers.serving import LanguageContext
+    from advisor.answers.language import LanguageContext
     from advisor.domain.verification import ServingVerification
     from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun

@@ -1,8 +1,8 @@
-"""The JSON document of a recommendation about a language model.
+"""The JSON documents of answers about a language model, and their questions in words.
 
-It has the keys of every `advisor.recommendation/1`. A spec of generation has an object `serving`,
-one of fine-tuning an object `tuning`; the document itself has `serving` with what is true of the
-whole answer. Times are seconds, rates are of all instances together, numbers are not rounded.
+A recommendation has the keys of every `advisor.recommendation/1`. A spec of generation has an object
+`serving`, one of fine-tuning an object `tuning`; the document itself has `serving` with what is true of
+the whole answer. Times are seconds, rates are of all instances together, numbers are not rounded.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from advisor.domain.language import (
     GenerationCandidate,
     GenerationRecommendation,
     ServingPlacement,
+    ServingPrediction,
     ServingRates,
     ServingStep,
+    TuningPrediction,
 )
 from advisor.domain.words import PERCENTILES, Provenance
+from advisor.questions.documents import question_document
+from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.render.borderline import borderline_block
 from advisor.render.document import Sources, shared_document
 from advisor.render.phrases import trial_command
@@ -37,6 +41,7 @@ from advisor.render.records import (
     spec_block,
     withheld_block,
 )
+from advisor.units import format_count, format_target, format_usd
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
 # What the two latencies are the means of; users and tools mean different things by TPOT.
@@ -263,3 +268,86 @@ def _predicted(
         "gpus_used": gpus_used,
         "withheld": withheld_block(withheld),
     }
+
+
+def serving_prediction_document(
+    prediction: ServingPrediction, request: ServingQuestion, sources: Sources
+) -> dict[str, Any]:
+    """What one instance does that serves; price and cost are null where no price is known."""
+    block = {
+        **serving_block(prediction, request.confidence, sources),
+        "front": [front_block(point) for point in prediction.front],
+        "steps": [step_block(step) for step in prediction.steps],
+    }
+    return _prediction_document("advisor.serving-prediction/1", prediction, request, sources, block)
+
+
+def tuning_prediction_document(
+    prediction: TuningPrediction, request: TuningQuestion, sources: Sources
+) -> dict[str, Any]:
+    """What one instance does that tunes; price and cost are null where no price is known."""
+    block = finetuning_block(prediction.candidate, request.confidence)
+    if prediction.price is None:
+        block |= {"price": None, "run": block["run"] | {"usd": None}}
+    return _prediction_document("advisor.tuning-prediction/1", prediction, request, sources, block)
+
+
+def _prediction_document(
+    schema: str,
+    prediction: ServingPrediction | TuningPrediction,
+    request: ServingQuestion | TuningQuestion,
+    sources: Sources,
+    block: dict[str, Any],
+) -> dict[str, Any]:
+    return {
+        "schema": schema,
+        "request": question_document(request),
+        "performance_model": sources.performance_model(),
+        "catalog": sources.catalog(),
+        **block,
+        "assumptions": list(prediction.assumptions),
+        "warnings": list(prediction.warnings),
+    }
+
+
+def serving_block(prediction: ServingPrediction, confidence: float, sources: Sources) -> dict[str, Any]:
+    """One instance as documents tell it."""
+    block = generation_block(prediction.candidate, confidence, sources)
+    return block if prediction.price else block | {"price": None, "cost": None}
+
+
+def serving_question_text(request: ServingQuestion, candidate: GenerationCandidate) -> str:
+    """'Qwen/Qwen3-8B generation, 1,155 tokens in, 211 out, 40 users'."""
+    lengths = f"{request.input_tokens:,.0f} tokens in, {request.output_tokens:,.0f} out"
+    parts = [f"{candidate.model} generation, {lengths}"]
+    if request.target_output_tokens_per_second is not None:
+        target = format_target(request.target_output_tokens_per_second)
+        parts.append(f"at least {target} output tokens/s")
+    if request.target_requests_per_second is not None:
+        parts.append(f"{format_target(request.target_requests_per_second)} requests/s (Poisson)")
+    if request.users is not None:
+        parts.append(f"{request.users:,} users")
+    for limit in request.time_limits:
+        of = "" if limit.percentile is None else f"p{limit.percentile} of "
+        parts.append(f"{of}{_TIMES[limit.reason]} <= {limit.most:g} {'ms' if limit.unit > 1 else 's'}")
+    if request.max_ready_seconds is not None:
+        parts.append(f"ready <= {request.max_ready_seconds:g} s")
+    return ", ".join(parts)
+
+
+_TIMES = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "a whole request"}
+
+
+def tuning_question_text(request: TuningQuestion, candidate: FineTuningCandidate) -> str:
+    """'Qwen/Qwen3-8B finetuning (qlora), 50 million tokens in sequences of 2,048'."""
+    parts = [
+        f"{candidate.model} finetuning ({candidate.method}), {format_count(request.tokens)} tokens "
+        f"in sequences of {request.sequence:,}"
+    ]
+    if request.target_tokens_per_second is not None:
+        parts.append(f"at least {format_target(request.target_tokens_per_second)} tokens/s")
+    if request.max_hours is not None:
+        parts.append(f"<= {request.max_hours:g} h")
+    if request.max_run_usd is not None:
+        parts.append(f"<= {format_usd(request.max_run_usd)}")
+    return ", ".join(parts)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -37,9 +38,21 @@ from advisor.models.language.memory import card_gib
 from advisor.questions.language import ServingQuestion, TuningQuestion
 
 if TYPE_CHECKING:
+    from advisor.engine.model import Floats
     from advisor.models.language.language_model import LanguageModel
 
 _MOST_KEPT = 8
+
+
+class Level(IntEnum):
+    """Which of the three values of a rate, or of a time, counts: the bound where nothing may go wrong, the
+    median, or the bound that may be hoped for."""
+
+    SURE = 0
+    MEDIAN = 1
+    HOPED = 2
+
+
 # An offer with what the user must mind of it, or why it cannot be had.
 JudgedOffer = tuple[Offer, tuple[Message, ...] | Rejected]
 
@@ -100,6 +113,26 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         judged = [(offer, judged_offer(request, self.catalog, offer, needs_gpu=True)) for offer in offers]
         options = self.options_on(request, judged)
         return replace(options, rejected=[*options.rejected, *self.catalog.unpriced(query)])
+
+    @abstractmethod
+    def cost_at(self, request: R, table: T, level: Level) -> Floats:
+        """The cost of rows at a level of their rates."""
+
+    @abstractmethod
+    def candidate(self, request: R, table: T, row: int) -> C:
+        """A row as a record, without its chance."""
+
+    def cost(self, request: R, table: T) -> Floats:
+        """The cost at the median."""
+        return self.cost_at(request, table, Level.MEDIAN)
+
+    def worst_cost(self, request: R, table: T) -> Floats:
+        """The cost at the lower bound."""
+        return self.cost_at(request, table, Level.SURE)
+
+    def candidates(self, request: R, table: T, rows: Sequence[int]) -> list[C]:
+        """Rows as records, with their chances."""
+        return self.with_chances(request, table, rows, [self.candidate(request, table, row) for row in rows])
 
     def ranks_by_price(self, request: R) -> bool:
         """Whether there is a target."""

@@ -118,16 +118,13 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         return NetworkOptions(prepared, listing, judgement(request, prepared, listing, shown, fitted))
 
     def predict(self, request: NetworkQuestion, options: NetworkOptions) -> Table | None:
-        """Every spec and batch size of the types that were looked at."""
         judged = options.judgement.judged
         return None if judged is None else judged.table
 
     def limits(self, request: NetworkQuestion, table: Table) -> Sequence[Limit]:
-        """The limits that are set, in the order in which a type is judged."""
         return list(limits(request, table))
 
     def ranks_by_price(self, request: NetworkQuestion) -> bool:
-        """Whether the price by the hour decides; else what a run, or a sample, costs."""
         return request.ranks_by_price
 
     def cost(self, request: NetworkQuestion, table: Table) -> Floats:
@@ -135,15 +132,12 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         return cost(request, table)
 
     def worst_cost(self, request: NetworkQuestion, table: Table) -> Floats:
-        """The cost at the lower bound of the rate."""
         return worst_cost(request, table)
 
     def aims(self, request: NetworkQuestion, table: Table) -> list[Aim]:
-        """The target and every limit that the rate decides, as rates."""
         return aims(request, table)
 
     def candidate_cost(self, request: NetworkQuestion, candidate: Candidate) -> float:
-        """The cost of a record."""
         cost, hours, run = candidate.spec.total_usd_per_hour, request.horizon_hours, candidate.usd_per_run
         if not request.ranks_by_price:
             cost = run.median if run else candidate.usd_per_million_samples
@@ -165,7 +159,6 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         return self.in_order(request, table, best)
 
     def candidates(self, request: NetworkQuestion, table: Table, rows: Sequence[int]) -> list[Candidate]:
-        """Rows as records, with latencies where those are limited."""
         return self.with_chances(request, table, rows, table.candidates(rows, request))
 
     def shown(
@@ -190,7 +183,6 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         return None if row is None else self.shown(request, options, affordable, [row])[0]
 
     def rejected(self, request: NetworkQuestion, options: NetworkOptions, table: Table | None) -> Rejections:
-        """Types that are not recommended, whose records are made when asked for."""
         # An answer at surer prices is asked for its first spec alone.
         at_any_price = request.listed_on is None and request.price_spread is None
         unpriced = options.listing.unpriced if at_any_price else ()
@@ -202,11 +194,9 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         )
 
     def shortfall(self, request: NetworkQuestion, table: Table, row: int, reason: str) -> Message:
-        """The limit that a row misses, with the number that decided."""
         return shortfall(request, table, row, reason)
 
     def require_intervals(self, request: NetworkQuestion, options: NetworkOptions, table: Table) -> None:
-        """Refuse where the only answers are predictions that nothing held out backs."""
         if request.allow_extrapolation:
             return
         guessing = answering(request, table, but_for=("no_interval",))
@@ -227,11 +217,9 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
     def assumptions(
         self, request: NetworkQuestion, options: NetworkOptions, chosen: Candidate | None
     ) -> Sequence[Message]:
-        """Everything the answer takes for granted, one short clause each."""
         return chosen_assumptions(request, chosen)
 
     def warnings(self, chosen: Candidate, today: date) -> Sequence[Message | str]:
-        """The weaknesses of the answer that a reader can check."""
         return warnings(chosen, today)
 
     def details(
@@ -284,7 +272,6 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         return [each._replace(settled=bool(_one_gpu(each.table)[each.row])) for each in contenders]
 
     def constraints(self, request: NetworkQuestion) -> Iterator[Constraint]:
-        """Every constraint that is set, and the place, market and confidence, which always are."""
         costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
         amounts = (
             Amount("target_throughput", "--target-throughput", most=False, exact=not costs),
@@ -298,7 +285,6 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         yield from of_place(request, Choice("batch_size", "--batch-size", None))
 
     def needs(self, name: str, request: NetworkQuestion, table: Table) -> Floats:
-        """The value of the constraint `name` with which each row just answers."""
         if name == "batch_size":
             return table.batch.astype(float)
         rate, p99_seconds, first_rate, hours = deciding(request, table)

@@ -15,6 +15,7 @@ from advisor.questions.language import ServingQuestion
 from advisor.questions.network import NetworkQuestion
 from advisor.render.document import Sources
 from advisor.render.i18n.catalogue import report_texts
+from advisor.render.language_document import serving_block
 from advisor.render.phrases import BINDS, ENGINES, seconds_text, short_placement_text
 from advisor.render.phrases import gpus_text as serving_gpus
 from advisor.render.records import (
@@ -36,7 +37,6 @@ from advisor.render.text import (
     usd_or_dash,
     wrapped,
 )
-from advisor.render.views.serving import serving_block
 from advisor.units import format_rate, format_usd
 
 SCHEMA = "advisor.comparison/1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from advisor.answers.serving import LanguageContext
+from advisor.answers.language import LanguageContext
 from advisor.domain.verification import ServingVerification
 from advisor.domain.words import LlmEngine
 from advisor.errors import UsageError

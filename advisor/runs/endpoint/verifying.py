@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.answers.serving import LanguageContext, serving_recommended
+from advisor.answers.language import LanguageContext, serving_recommended
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation
 from advisor.domain.verification import Criterion, ServingVerification, Verdict

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from advisor.answers import ask, serving
-from advisor.answers.serving import LanguageContext, load_language_context, serving_recommended
+from advisor.answers import ask, language
+from advisor.answers.language import LanguageContext, load_language_context, serving_recommended
 from advisor.domain.words import LanguageTask
 from advisor.errors import UsageError
 from advisor.questions.language import MemoryGeneration, PredictGeneration, RecommendGeneration
@@ -41,7 +41,7 @@ def test_memory_is_told_of_the_cards_that_are_meant() -> None:
     question = MemoryGeneration(
         task=LanguageTask.GENERATION, model="Qwen/Qwen2.5-72B", gpu=GpuFilter(names=("H100", "T4"))
     )
-    answer = serving.memory(context().catalog, question).result
+    answer = language.memory(context().catalog, question).result
     by_gpu = {gpu.gpu: gpu for gpu in answer.gpus}
     assert 130 < answer.weights_gib < 150
     assert by_gpu["H100-SXM5-80GB"].use is not None
@@ -83,7 +83,7 @@ def test_what_is_promised_holds_when_the_instance_is_asked_alone() -> None:
             region=offer.region,
             tensor_parallel=found.placement.tensor_parallel,
         )
-        rates = serving.predicted(context().catalog, alone).result.candidate.rates
+        rates = language.predicted(context().catalog, alone).result.candidate.rates
         assert 1000 * rates.ttft_seconds.upper <= limits["max_ttft_ms"] * (1 + 1e-9)
         for split in (1, 2, 4, 8):
             other = question.replace(tensor_parallel=split)
@@ -130,9 +130,9 @@ def anchor(path: Path, tpot_seconds: float) -> Path:
 def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path) -> None:
     """Half as fast as predicted: then slower is predicted, on that GPU and its like."""
     question = PredictGeneration(**COMMON, instance="g6.xlarge", users=8)
-    before = serving.predicted(context().catalog, question).result.candidate.rates.tpot_seconds
+    before = language.predicted(context().catalog, question).result.candidate.rates.tpot_seconds
     slow = anchor(tmp_path / "anchor.json", 2 * before.median)
-    anchored = serving.predicted(context().catalog, question.replace(anchor=(slow,))).result
+    anchored = language.predicted(context().catalog, question.replace(anchor=(slow,))).result
     after = anchored.candidate.rates.tpot_seconds
     assert any("anchor.json" in str(message) for message in anchored.assumptions)
     tail = "with concurrency 8: p99 of TTFT 600 ms"

@@ -18,7 +18,7 @@ from advisor.domain.language import (
     ServingStep,
 )
 from advisor.domain.words import StepKind
-from advisor.engine.tasks.serving.front import with_chosen
+from advisor.engine.tasks.serving.details import with_chosen
 from advisor.messages import Message
 from advisor.render.document import Sources
 from tests.builders import rejected, serving_question, tuning_question

@@ -15,9 +15,9 @@ import numpy as np
 from advisor.catalog.support import most_startable
 from advisor.engine.columns import option_columns
 from advisor.engine.limits import GOOD_ENOUGH, Limit, times_needed
+from advisor.engine.tasks.language import Level
 from advisor.engine.tasks.serving.options import ServingOption
-from advisor.engine.tasks.serving.rates import Level, Rates, Replicas
-from advisor.engine.tasks.serving.table import ServingTable
+from advisor.engine.tasks.serving.table import Rates, Replicas, ServingTable
 from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:

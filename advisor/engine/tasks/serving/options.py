@@ -1,35 +1,57 @@
 """Options to serve a model on what is offered: a format that the GPU computes, a split over its GPUs
-that memory holds, replicas on the rest, and a disk; or the reason why nothing serves.
+that memory holds, replicas on the rest, and a disk that has the model serving in time
+(`advisor.models.language.support`); or the reason why nothing serves. And the memory of a model on
+cards, before any is rented.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpus import gpu_link
-from advisor.domain import Disk, Offer, Rejected
-from advisor.domain.language import MOST_SEQUENCES, GpuMemoryUse, ReadyTime, ServingPlacement, most_sequences
+from advisor.domain import Disk, Gpu, Offer, Rejected
+from advisor.domain.language import (
+    MOST_SEQUENCES,
+    GpuMemoryUse,
+    ReadyTime,
+    ServingMemoryAnswer,
+    ServingPlacement,
+    SplitMemory,
+    most_sequences,
+)
 from advisor.domain.words import KvPrecision, Link, LlmEngine, LlmPrecision
+from advisor.engine.disks import disks_by_price, least_disks
 from advisor.engine.offers import rejected_offer
 from advisor.engine.tasks.language import Cards, ram_shortage, require_tokens
-from advisor.engine.tasks.serving.ready import gib_to_read, ready_disk
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.deployments import Deployment, GpuFacts
-from advisor.models.language.memory import ServingMemory, can_split, serving_memory, weight_gib
-from advisor.models.language.support import AMPERE, supported
+from advisor.models.language.language_model import LanguageModel
+from advisor.models.language.memory import (
+    ServingMemory,
+    can_split,
+    kv_bytes_per_token,
+    serving_memory,
+    weight_gib,
+)
+from advisor.models.language.support import AMPERE, START, load_seconds, supported
 from advisor.questions.language import ServingQuestion
-
-if TYPE_CHECKING:
-    from advisor.models.language.language_model import LanguageModel
+from advisor.units import ceil_significant
 
 # GPUs that engines split a model over.
 SPLITS = (1, 2, 4, 8, 16)
 # RAM that loading takes, assumed and not measured: the system and the engine, one process a GPU
 # with CUDA's libraries, and a file of weights of the usual 5 GB, which the page cache holds.
 _BASE_GIB, _PROCESS_GIB, _FILE_GIB = 3.0, 2.0, 5.0
+# Without a limit the cheapest disk that has the model serving within so long; else the fastest.
+USUAL_READY_SECONDS = 600.0
+# Part of RAM that keeps what one replica has read for the next one.
+_CACHED_SHARE = 0.8
+
 # Formats of 16 bits: weights that are published in one may be computed in the other.
 SIXTEEN_BIT = (LlmPrecision.BF16, LlmPrecision.FP16)
 _NO_ROOM = Message(
@@ -227,12 +249,105 @@ class OptionFinder:
                 longest=float(memory.longest_context.lower[0]),
                 needed=self._request.longest_tokens,
             )
-        several = {"gpus": split} if split > 1 else {}
         return "weights", Message(
-            (_NO_ROOM_ON_EACH if several else _NO_ROOM).text,
+            (_NO_ROOM_ON_EACH if split > 1 else _NO_ROOM).text,
             code="weights",
             needed=float(memory.weights_gib[0] + memory.overhead_gib[0]),
             available=card.memory_gib,
             gpu=card.name,
-            **several,
+            gpus=split,
         )
+
+
+def gib_to_read(weights_gib: float, memory_mib: float, replicas: int) -> float:
+    """The weights once where RAM keeps them for the other replicas, else once each."""
+    kept = weights_gib * 1024 <= _CACHED_SHARE * memory_mib
+    return weights_gib if kept else replicas * weights_gib
+
+
+def ready_time(mib_per_second: float | None, gib: float, gpus: int) -> ReadyTime:
+    """Reading so much from a disk of a rate (None: not limited) for `gpus` GPUs, and the engine's
+    start."""
+    load = load_seconds(1024 * gib, mib_per_second or math.inf, gpus)
+    return ReadyTime(
+        load_seconds=load.median, start_seconds=START.median, upper_seconds=load.plus(START).upper
+    )
+
+
+def ready_disk(
+    request: ServingQuestion, catalog: Catalog, offer: Offer, weights_gib: float, *, gib: float, gpus: int
+) -> tuple[Disk, ReadyTime] | Rejected:
+    """The cheapest disk for weights of which `gib` are read by `gpus` GPUs, whose upper bound of
+    the time until the model serves keeps the limit, with no more rate than that takes."""
+    disks = disks_by_price(request, catalog, offer, weights_gib)
+    if isinstance(disks, Rejected):
+        return disks
+
+    def ready(disk: Disk) -> ReadyTime:
+        return ready_time(disk.rate.read_mib_per_second, gib, gpus)
+
+    limit = request.max_ready_seconds or USUAL_READY_SECONDS
+    start = ready_time(None, 0.0, gpus).upper_seconds
+    if request.disk is None and start < limit < ready(disks[0]).upper_seconds:
+        # The disk binds: half the rate takes twice as long.
+        at_one = ready_time(1.0, gib, gpus).upper_seconds - start
+        disks += least_disks(catalog, offer, disks, weights_gib, at_one / (limit - start))
+    in_time = [disk for disk in disks if ready(disk).upper_seconds <= limit]
+    if in_time:
+        best = min(in_time, key=lambda disk: disk.usd_per_hour)
+    else:
+        best = min(disks, key=lambda disk: (ready(disk).upper_seconds, disk.usd_per_hour))
+    if in_time or request.max_ready_seconds is None:
+        return best, ready(best)
+    return rejected_offer(
+        offer,
+        "ready",
+        Message(
+            "it serves after up to {seconds:,g} s with its fastest disk, above {limit:g} s",
+            code="ready",
+            seconds=ceil_significant(ready(best).upper_seconds),
+            limit=limit,
+        ),
+    )
+
+
+def serving_memory_of(
+    request: ServingQuestion, catalog: Catalog, model: LanguageModel, cards: Sequence[Gpu]
+) -> ServingMemoryAnswer:
+    """The memory of the request's longest sequence on each card, split as is asked for, or over as
+    few cards as hold it."""
+    require_possible(request, model)
+    served = ServedModel(catalog, model)
+    finder = OptionFinder(request, served)
+    precision = finder.usual_precision
+    kv_precision = kv_precision_of(request, precision)
+    return ServingMemoryAnswer(
+        model=model.name,
+        precision=precision,
+        kv_precision=kv_precision,
+        engine=request.engine,
+        context_tokens=request.longest_tokens,
+        weights_gib=weight_gib(model, precision, request.engine),
+        kv_bytes_per_token=kv_bytes_per_token(model, kv_precision),
+        gpus=tuple(_on_card(finder, served.cards.of(card)) for card in cards),
+    )
+
+
+def _on_card(finder: OptionFinder, card: GpuFacts) -> SplitMemory:
+    """The memory on one kind of card, on as many as hold it: a desk may have more of them than any
+    instance that is listed."""
+    precision = finder.precision_on(card)
+    why: Message | str = precision
+    split, use = 1, None
+    if not isinstance(precision, Message):
+        fits = finder.fits(card, precision)
+        split, use = next(((split, use) for split, (_, use) in fits.items() if use), (max(fits), None))
+        why = "" if use else finder.misfit(card, precision, split)[1]
+    return SplitMemory(
+        gpu=card.name,
+        gpu_memory_gib=card.memory_gib,
+        precision=finder.usual_precision if isinstance(precision, Message) else precision,
+        tensor_parallel=split,
+        use=use,
+        why_not=why,
+    )

@@ -20,13 +20,11 @@ from advisor.engine.limits import Limit, closest
 from advisor.engine.place_constraints import Choice, of_place
 from advisor.engine.probability import Aim
 from advisor.engine.task import TRIAL_MINUTES, Contender
-from advisor.engine.tasks.language import JudgedOffer, LanguageOptions, LanguageTask, options_of_types
-from advisor.engine.tasks.serving.front import front_of
+from advisor.engine.tasks.language import JudgedOffer, LanguageOptions, LanguageTask, Level, options_of_types
+from advisor.engine.tasks.serving.details import front_of, steps_of
 from advisor.engine.tasks.serving.loads import solved_table, weighed_table
 from advisor.engine.tasks.serving.options import OptionFinder, ServedModel, ServingOption, require_possible
-from advisor.engine.tasks.serving.rates import Level, Predicted, Replicas, deciding_level
-from advisor.engine.tasks.serving.steps import steps_of
-from advisor.engine.tasks.serving.table import ServingTable
+from advisor.engine.tasks.serving.table import Predicted, Replicas, ServingTable, deciding_level
 from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings, shortfall
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
@@ -105,12 +103,13 @@ class ServingTask(
             limits.append(Limit("over_max_price", table.usd <= most, -table.usd))
         return limits
 
-    def cost(self, request: ServingQuestion, table: ServingTable) -> Floats:
-        """The price by the hour for a target, else that of a million output tokens at the median."""
-        return _cost(request, table, Level.MEDIAN)
-
-    def worst_cost(self, request: ServingQuestion, table: ServingTable) -> Floats:
-        return _cost(request, table, Level.SURE)
+    def cost_at(self, request: ServingQuestion, table: ServingTable, level: Level) -> Floats:
+        """The price by the hour for a target, else that of a million output tokens."""
+        usd = np.asarray(table.usd * terms_of(request, table, request.horizon_hours))
+        if request.ranks_by_price:
+            return usd
+        output = table.at_once * table.rates.output[level]
+        return np.asarray(usd / (output * 3600) * 1e6)
 
     def aims(self, request: ServingQuestion, table: ServingTable) -> list[Aim]:
         """The target and the limits of times."""
@@ -139,11 +138,8 @@ class ServingTask(
             return table.most_output(deciding_level(request))
         return np.asarray(table.busy(request) * table.rates.output[Level.MEDIAN])
 
-    def candidates(
-        self, request: ServingQuestion, table: ServingTable, rows: Sequence[int]
-    ) -> list[GenerationCandidate]:
-        records = [table.candidate(request, row, self.predictor) for row in rows]
-        return self.with_chances(request, table, rows, records)
+    def candidate(self, request: ServingQuestion, table: ServingTable, row: int) -> GenerationCandidate:
+        return table.candidate(request, row, self.predictor)
 
     def shortfall(self, request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
         return shortfall(request, table, row, reason)
@@ -290,14 +286,6 @@ class TimeAmount(Amount):
 
     def text(self, request: SpecQuestion) -> str:
         return str(TimeLimit.of(self.name, getattr(request, self.name)).written(self.get(request)))
-
-
-def _cost(request: ServingQuestion, table: ServingTable, level: Level) -> Floats:
-    usd = np.asarray(table.usd * terms_of(request, table, request.horizon_hours))
-    if request.ranks_by_price:
-        return usd
-    output = table.at_once * table.rates.output[level]
-    return np.asarray(usd / (output * 3600) * 1e6)
 
 
 def _known(values: Floats) -> Floats:

@@ -11,10 +11,8 @@ from advisor.domain.words import LlmEngine
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
-from advisor.engine.tasks.serving.options import SIXTEEN_BIT
-from advisor.engine.tasks.serving.rates import deciding_level
-from advisor.engine.tasks.serving.ready import USUAL_READY_SECONDS
-from advisor.engine.tasks.serving.table import ServingTable
+from advisor.engine.tasks.serving.options import SIXTEEN_BIT, USUAL_READY_SECONDS
+from advisor.engine.tasks.serving.table import ServingTable, deciding_level
 from advisor.messages import Message
 from advisor.naming import spec_name
 from advisor.questions.language import ServingQuestion

@@ -13,7 +13,7 @@ from advisor.domain import CloseCallKind, DiskChoice
 from advisor.domain.language import GenerationRecommendation, ServingPrediction
 from advisor.domain.words import LlmEngine, LlmPrecision, ServingBind, StepKind
 from advisor.engine.decide import recommend
-from advisor.engine.tasks.serving.ready import gib_to_read
+from advisor.engine.tasks.serving.options import gib_to_read
 from advisor.errors import NoIntervalError, UsageError
 from advisor.models.language.memory import card_gib
 from advisor.questions.language import ServingQuestion

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.engine.decide import recommend
 from advisor.engine.tasks.serving.options import ServingOption
-from advisor.engine.tasks.serving.rates import GRID
+from advisor.engine.tasks.serving.table import GRID
 from advisor.engine.tasks.serving.task import ServingTask
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Traffic

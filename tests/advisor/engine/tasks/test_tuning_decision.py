@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.answers import tuning
+from advisor.answers import language
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain.language import FineTuningRecommendation
 from advisor.domain.words import LanguageTask, LlmMethod
 from advisor.engine.decide import recommend
-from advisor.engine.tasks.tuning.task import TuningTask
+from advisor.engine.tasks.tuning import TuningTask
 from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.finetuning.predictor import bundled_finetuning_predictor
@@ -111,11 +111,11 @@ def test_a_named_instance_is_predicted_and_one_that_cannot_says_why() -> None:
     """Eight H100 tune all weights of 8B; one L4 does not hold them."""
     common = {**COMMON, "tokens": 1e9, "sequence": 4096, "method": LlmMethod.FULL}
     question = PredictFinetuning(**common, instance="p5.48xlarge")
-    prediction = tuning.predicted(catalog(), question).result
+    prediction = language.predicted(catalog(), question).result
     assert prediction.candidate.gpus_used == 8
     assert prediction.price is not None
     with pytest.raises(UsageError) as refused:
-        tuning.predicted(catalog(), PredictFinetuning(**common, instance="g6.xlarge"))
+        language.predicted(catalog(), PredictFinetuning(**common, instance="g6.xlarge"))
     assert "GiB" in str(refused.value)
 
 
@@ -130,12 +130,12 @@ def test_memory_is_told_before_anything_is_rented() -> None:
     """Over as few cards as hold the run, or what it lacks."""
     cards = GpuFilter(names=("L4", "H100", "T4"))
     question = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.QLORA, gpu=cards)
-    gpus = {gpu.gpu: gpu for gpu in tuning.memory(catalog(), question).result.gpus}
+    gpus = {gpu.gpu: gpu for gpu in language.memory(catalog(), question).result.gpus}
     assert gpus["L4"].use is not None
     assert gpus["L4"].gpus == 1
     assert gpus["H100-SXM5-80GB"].use is not None
     full = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.FULL, gpu=cards)
-    full_gpus = {gpu.gpu: gpu for gpu in tuning.memory(catalog(), full).result.gpus}
+    full_gpus = {gpu.gpu: gpu for gpu in language.memory(catalog(), full).result.gpus}
     assert full_gpus["T4"].use is None
     assert "bf16" in str(full_gpus["T4"].why_not)
     assert full_gpus["H100-SXM5-80GB"].gpus > 1

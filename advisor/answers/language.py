@@ -1,0 +1,351 @@
+"""Questions about language models, answered: recommended, predicted, compared, and the memory that a
+model or a run takes.
+
+A user's own measurements of endpoints (`--anchor`) condition the predictor of serving before it answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from datetime import date
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
+from advisor.answers.cards import cards_meant
+from advisor.answers.left_out import left_out
+from advisor.catalog import Catalog, load_catalog
+from advisor.catalog.gpus import sheet_of
+from advisor.domain.language import (
+    FineTuningRecommendation,
+    GenerationRecommendation,
+    ServingPrediction,
+    TuningPrediction,
+)
+from advisor.engine.decide import recommend
+from advisor.engine.no_offer import unmet
+from advisor.engine.relax import relaxed
+from advisor.engine.tasks import tuning
+from advisor.engine.tasks.language import Cards
+from advisor.engine.tasks.serving import words as serving
+from advisor.engine.tasks.serving.options import kv_precision_of, serving_memory_of
+from advisor.engine.tasks.serving.task import ServingTask
+from advisor.engine.tasks.tuning import TuningTask
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
+from advisor.models.language.config_files import file_of
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.finetuning.predictor import bundled_finetuning_predictor
+from advisor.models.language.serving import bundled_serving_predictor
+from advisor.questions import settled
+from advisor.questions.language import TuningQuestion
+from advisor.questions.settled import (
+    instance_named,
+    kv_precision_meant,
+    language_model_of,
+    settled_serving,
+    settled_tuning,
+    traffic_notes,
+)
+from advisor.questions.values import GpuFilter
+from advisor.render.document import Sources
+from advisor.render.export.serving import export_serving
+from advisor.render.language_document import (
+    finetuning_document,
+    generation_document,
+    serving_prediction_document,
+    serving_question_text,
+    tuning_prediction_document,
+    tuning_question_text,
+)
+from advisor.render.text import spec_lines
+from advisor.render.views.compare import SERVING_COLUMNS, serving_comparison_document, serving_comparison_text
+from advisor.render.views.memory import (
+    serving_memory_document,
+    serving_memory_text,
+    tuning_memory_document,
+    tuning_memory_text,
+)
+from advisor.render.views.whole import whole_text
+
+if TYPE_CHECKING:
+    from advisor.models.language.deployments import GpuFacts
+    from advisor.models.language.language_model import LanguageModel
+    from advisor.models.language.serving import ServingPredictor
+    from advisor.questions.language import (
+        CompareGeneration,
+        MemoryFinetuning,
+        MemoryGeneration,
+        PredictFinetuning,
+        PredictGeneration,
+        RecommendFinetuning,
+        RecommendGeneration,
+        ServingQuestion,
+    )
+    from advisor.questions.listings import Sources as NamedSources
+    from advisor.sweeps.measure.endpoint.anchors import ServingAnchor
+
+A = TypeVar("A", GenerationRecommendation, FineTuningRecommendation, ServingPrediction, TuningPrediction)
+# Without a length `memory` tells of this one, or of the longest that the model takes.
+USUAL_CONTEXT = 8192
+
+
+class LanguageContext(NamedTuple):
+    """The data that answers about serving."""
+
+    catalog: Catalog
+    predictor: ServingPredictor
+
+
+def load_language_context(sources: NamedSources | None = None) -> LanguageContext:
+    """The catalogue of this user, and the predictor that ships."""
+    catalog = load_catalog(cny_per_usd=sources.cny_per_usd if sources else None)
+    return LanguageContext(catalog, bundled_serving_predictor())
+
+
+class _Prepared(NamedTuple):
+    """A settled question with the task that answers it, the functions that write serving or tuning, and
+    what is said beside: `measured` and `notes` belong to each answer's assumptions and warnings."""
+
+    task: Any
+    request: Any
+    sources: Sources
+    document: Callable[..., dict[str, Any]]
+    prediction_document: Callable[..., dict[str, Any]]
+    question_text: Callable[..., str]
+    described: Callable[..., Message]
+    notes: tuple[Message | str, ...] = ()
+    measured: tuple[Message, ...] = ()
+
+    def noted(self, answer: A) -> A:
+        """An answer with what is said of the question."""
+        return replace(
+            answer,
+            assumptions=(*self.measured, *answer.assumptions),
+            warnings=(*self.notes, *answer.warnings),
+        )
+
+
+def _prepared(catalog: Catalog, question: ServingQuestion | TuningQuestion) -> _Prepared:
+    if not isinstance(question, TuningQuestion):
+        return _prepared_serving(LanguageContext(catalog, bundled_serving_predictor()), question)
+    model, predictor = language_model_of(question), bundled_finetuning_predictor()
+    return _Prepared(
+        TuningTask(catalog, model, predictor),
+        settled_tuning(question, model, catalog),
+        _sources(catalog, predictor.id, predictor.trained_on),
+        finetuning_document,
+        tuning_prediction_document,
+        tuning_question_text,
+        tuning.described,
+    )
+
+
+def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _Prepared:
+    catalog, predictor = context
+    digest = hashlib.sha256(" ".join(predictor.names).encode() + predictor.mean.tobytes())
+    trained_on = (
+        f"published measurements of {len(predictor.models)} language models on {len(predictor.gpus)} GPUs"
+    )
+    model = language_model_of(question)
+    request = settled_serving(question, model, catalog)
+    mean = request.input_tokens + request.output_tokens
+    if request.context_tokens is not None and request.context_tokens < mean:
+        raise UsageError(
+            "a mean request has {mean:,.0f} tokens, and {model} takes {most:,}",
+            mean=mean,
+            model=model.name,
+            most=request.context_tokens,
+            field="input_tokens",
+            hint=Message(
+                "ask for shorter requests: {input} and {output}",
+                input=FieldName("input_tokens"),
+                output=FieldName("output_tokens"),
+            ),
+        )
+    anchors = _anchors(catalog, question, model, request) if question.anchor else []
+    observations = [observation for anchor in anchors for observation in anchor.observations]
+    return _Prepared(
+        ServingTask(catalog, model, predictor.conditioned(observations)),
+        request,
+        _sources(catalog, digest.hexdigest()[:16], trained_on, len(question.anchor)),
+        generation_document,
+        serving_prediction_document,
+        serving_question_text,
+        serving.described,
+        notes=(*traffic_notes(question, model), *(why for anchor in anchors for why in anchor.refused)),
+        measured=tuple(line for anchor in anchors for line in _measured(anchor)),
+    )
+
+
+def _sources(catalog: Catalog, model_id: str, trained_on: str, anchors: int = 0) -> Sources:
+    return Sources(
+        model_id=model_id,
+        trained_on=trained_on,
+        error_percent=None,
+        catalog_as_of=catalog.as_of.isoformat(),
+        catalog_sources=tuple(catalog.sources),
+        anchors=anchors,
+    )
+
+
+def serving_recommended(
+    context: LanguageContext, question: RecommendGeneration, *, today: date | None = None, relax: bool = True
+) -> GenerationRecommendation:
+    """The cheapest spec that serves as the question wants it; where nothing does, what to relax,
+    which takes longer, unless `relax` is False.
+
+    Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with
+    `strict` `StalePriceError`.
+    """
+    answer: GenerationRecommendation = _recommended(
+        _prepared_serving(context, question), question, today, relax=relax
+    )
+    return answer
+
+
+def _recommended(
+    prepared: _Prepared, question: ServingQuestion | TuningQuestion, today: date | None, *, relax: bool = True
+) -> Any:
+    today = today or settled.today()
+    answer = recommend(prepared.task, prepared.request, today=today, strict=question.strict)
+    notes = left_out(prepared.request, prepared.task.catalog, today, strict=question.strict)
+    answer = prepared._replace(notes=(*prepared.notes, *notes)).noted(answer)
+    return relaxed(prepared.task, answer) if relax and answer.chosen is None else answer
+
+
+def recommended(
+    catalog: Catalog, question: RecommendGeneration | RecommendFinetuning, *, today: date | None = None
+) -> Recommended:
+    """The cheapest spec that serves, or the instance that tunes for the least money."""
+    prepared = _prepared(catalog, question)
+    result = _recommended(prepared, question, today)
+    document = partial(prepared.document, result, prepared.sources, every_rejected=question.explain_rejected)
+    return Recommended(
+        result=result,
+        message_document=document,
+        text=recommendation_text(result, question, partial(prepared.question_text, result.request), document),
+        no_offer=partial(unmet, result, prepared.described),
+        start_file=partial(_start_file, result, question),
+    )
+
+
+def _start_file(result: Any, question: RecommendGeneration | RecommendFinetuning, name: str) -> str:
+    if isinstance(question, TuningQuestion):  # what tunes is the user's own program
+        raise UsageError(
+            "{format} starts nothing that tunes a language model",
+            format=name,
+            field="export",
+            hint=Message("take one of {formats}", formats=FORMATS),
+        )
+    # A start file needs the name of the checkpoint, or its configuration and the folder of that.
+    config = file_of(question.config).absolute() if question.config else None
+    return export_serving(result.chosen, result.request, name, question.model, config=config)
+
+
+def predicted(catalog: Catalog, question: PredictGeneration | PredictFinetuning) -> Answer:
+    """The rates of the question's instance; `UsageError` where it cannot serve or tune the model."""
+    prepared = _prepared(catalog, question)
+    (result,) = _predicted(prepared, [instance_named(str(question.instance), question, catalog)])
+    document = partial(prepared.prediction_document, result, prepared.request, prepared.sources)
+    head = spec_lines(result.candidate.spec, prepared.request, has_price=result.price is not None)
+    text = prepared.question_text(prepared.request, result.candidate)
+    return Answer(result=result, message_document=document, text=lambda: whole_text(head, text, document()))
+
+
+def _predicted(prepared: _Prepared, names: list[str]) -> list[Any]:
+    today = settled.today()
+    return [
+        prepared.noted(prepared.task.prediction_on(prepared.request, name, today=today)) for name in names
+    ]
+
+
+def compared(catalog: Catalog, question: CompareGeneration) -> Answer:
+    """The instances of the question in the order prepared, then its baseline where that is another
+    one."""
+    prepared = _prepared(catalog, question)
+    first = question.baseline or question.instance[0]
+    names = [instance_named(name, question, catalog) for name in (*question.instance, first)]
+    results = _predicted(prepared, list(dict.fromkeys(names)))
+    baseline = next(result for result in results if result.candidate.spec.offer.instance.name == names[-1])
+    shown = results, baseline, prepared.request, prepared.sources
+    return Answer(
+        result=results,
+        message_document=partial(serving_comparison_document, *shown),
+        text=partial(serving_comparison_text, *shown),
+        columns=SERVING_COLUMNS,
+    )
+
+
+def memory(catalog: Catalog, question: MemoryGeneration | MemoryFinetuning) -> Answer:
+    """The memory of a model, or of a run that tunes it, on the GPUs of the question: those for rent,
+    smallest first, or the named ones in their order."""
+    model, cards = language_model_of(question), cards_meant(catalog, question.gpu or GpuFilter())
+    if isinstance(question, TuningQuestion):
+        task = TuningTask(catalog, model, bundled_finetuning_predictor())
+        of_run = task.memory(question.replace(model=model.name, config=None), cards)
+        return Answer(
+            result=of_run,
+            message_document=partial(tuning_memory_document, of_run),
+            text=partial(tuning_memory_text, of_run),
+        )
+    tokens = question.context_tokens or min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)
+    request = question.replace(
+        model=model.name,
+        config=None,
+        input_tokens=max(1, tokens - 1),
+        output_tokens=1,
+        context_tokens=tokens,
+        kv_precision=kv_precision_meant(question, model),
+    )
+    result = serving_memory_of(request, catalog, model, cards)
+    return Answer(
+        result=result,
+        message_document=partial(serving_memory_document, result),
+        text=partial(serving_memory_text, result),
+    )
+
+
+def _anchors(
+    catalog: Catalog, question: ServingQuestion, model: LanguageModel, request: ServingQuestion
+) -> list[ServingAnchor]:
+    """What the question's files measured."""
+    from advisor.sweeps.measure.endpoint.anchors import read_serving_anchor  # few have measured
+
+    known, cards = bundled_language_models(), Cards(catalog)
+    precision = request.precision or model.own_precision
+
+    def model_of(name: str) -> LanguageModel:
+        return model if name == model.name else known.find(name)
+
+    def gpu_of(name: str) -> GpuFacts:
+        return cards.of(sheet_of(name, catalog.cards))
+
+    return [
+        read_serving_anchor(
+            path, model_of, gpu_of, precision=precision, kv_precision=kv_precision_of(request, precision)
+        )
+        for path in question.anchor
+    ]
+
+
+def _measured(anchor: ServingAnchor) -> Iterator[Message]:
+    deployment = anchor.observations[0].deployment
+    yield Message(
+        "your measurement of {model} on {gpu} counts ({file}, {loads} loads)",
+        model=deployment.model.name,
+        gpu=deployment.gpu.name,
+        file=anchor.path.name,
+        loads=len(anchor.observations),
+    )
+    for tail in anchor.tails:
+        yield Message(
+            "measured on {gpu} with {load}: p99 of TTFT {ttft:.3g} ms, of TPOT {tpot:.3g} ms",
+            gpu=deployment.gpu.name,
+            load=str(tail.load),
+            ttft=1000 * tail.ttft_p99_seconds,
+            tpot=1000 * tail.tpot_p99_seconds,
+        )

@@ -1,0 +1,175 @@
+"""What an answer tells beside the chosen instances. Latency against throughput: every split and every
+load of the grid that no other beats in both. And the gain of one step: a smaller format, a wider split,
+one more instance, a faster disk; each is the same question, asked again with that change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import isclose
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from advisor.domain import Offer, Rejected, Span
+from advisor.domain.language import FrontPoint, GenerationCandidate, ServingRates, ServingStep
+from advisor.domain.words import KvPrecision, LlmPrecision, StepKind
+from advisor.engine.tasks.language import Level
+from advisor.engine.tasks.serving.options import (
+    SIXTEEN_BIT,
+    OptionFinder,
+    ServedModel,
+    ServingOption,
+    splits_of,
+)
+from advisor.engine.tasks.serving.table import Rates, Replicas, deciding_level, rates_record
+from advisor.messages import Message
+from advisor.models.language.language_model import LanguageModel
+from advisor.models.language.memory import can_split
+from advisor.questions.language import ServingQuestion
+
+
+class _Point(NamedTuple):
+    """An option with so many replicas, under one load of each."""
+
+    option: ServingOption
+    rates: Rates
+    replicas: int
+
+    def output(self, level: Level) -> float:
+        """Tokens a second of all replicas."""
+        return float(self.replicas * self.rates.output[level])
+
+
+def front_of(
+    request: ServingQuestion,
+    options: Sequence[ServingOption],
+    replicas: Replicas,
+    chosen: GenerationCandidate,
+) -> tuple[FrontPoint, ...]:
+    """The front of options on the chosen instances, the soonest tokens first, by medians; with what
+    is chosen, whose load may lie between those of the grid."""
+    points = list[_Point]()
+    for option, number in zip(options, replicas.numbers(options).tolist(), strict=True):
+        for load in range(replicas.grid.concurrency.shape[1]):
+            rates = replicas.grid.take((np.array(number), np.array(load)))
+            if not np.isnan(rates.tpot[Level.MEDIAN]):
+                points.append(_Point(option, rates, chosen.spec.count * option.placement.replicas))
+    points.sort(key=lambda point: (point.rates.tpot[Level.MEDIAN], -point.output(Level.MEDIAN)))
+    front, most = list[FrontPoint](), 0.0
+    for point in points:
+        output = point.output(Level.MEDIAN)
+        if output > most:
+            most = output
+            front.append(_record(request, point, chosen.spec.total_usd_per_hour))
+    return with_chosen(front, chosen)
+
+
+def _record(request: ServingQuestion, point: _Point, usd: float) -> FrontPoint:
+    rates = rates_record(request, point.rates, float(point.replicas))
+    each = rates.output_tokens_per_second
+    lower, median, upper = (usd / 3600 / rate * 1e6 for rate in (each.upper, each.median, each.lower))
+    return FrontPoint(
+        placement=point.option.placement,
+        rates=rates,
+        usd_per_million_output_tokens=Span(lower=lower, median=median, upper=upper),
+        misses=_missed(request, point),
+    )
+
+
+def with_chosen(front: Sequence[FrontPoint], candidate: GenerationCandidate) -> tuple[FrontPoint, ...]:
+    """The front with a candidate, in place of its own option at the same load."""
+    chosen = FrontPoint(
+        placement=candidate.placement,
+        rates=candidate.rates,
+        usd_per_million_output_tokens=candidate.usd_per_million_output_tokens,
+        misses="",
+    )
+    others = [
+        point
+        for point in front
+        if point.placement != candidate.placement
+        or not isclose(point.rates.concurrency, candidate.rates.concurrency, rel_tol=1e-6)
+    ]
+    return tuple(sorted([*others, chosen], key=lambda point: point.rates.tpot_seconds.median))
+
+
+def _missed(request: ServingQuestion, point: _Point) -> str:
+    """ "limit" or "target", whichever the load misses by the bounds that count; '' for none."""
+    rates, sure = point.rates, deciding_level(request)
+    output = point.output(sure)
+    wanted = (
+        (output, request.target_output_tokens_per_second),
+        (output / request.output_tokens, request.target_requests_per_second),
+        (point.replicas * float(rates.concurrency), request.users),
+    )
+    limits = request.time_limits
+    if any(rates.limited(limit, request.output_tokens)[sure] > limit.most for limit in limits):
+        return "limit"
+    return "target" if any(least is not None and value < least for value, least in wanted) else ""
+
+
+# What each of some options does, or why it does not answer.
+Given = Callable[[list[ServingOption]], Iterable[tuple[GenerationCandidate | None, Message | str]]]
+
+
+def steps_of(
+    request: ServingQuestion, served: ServedModel, offer: Offer, chosen: GenerationCandidate, given: Given
+) -> tuple[ServingStep, ...]:
+    """Every step that can be thought of for the chosen candidate of an offer."""
+    changes = list(_changes(chosen, served.model))
+    tried = [
+        OptionFinder(replace(request, **fields), served).options(offer, chosen.notes)
+        for *_, fields in changes
+    ]
+    outcomes = iter(given([ways[0] for ways in tried if not isinstance(ways, Rejected)]))
+    steps = []
+    for (kind, option, _), ways in zip(changes, tried, strict=True):
+        gives, why = (None, ways.detail) if isinstance(ways, Rejected) else next(outcomes)
+        steps.append(ServingStep(kind=kind, option=option, gives=gives, why_not=why))
+    more = chosen.spec.count + 1
+    factor = more / chosen.spec.count
+    gives = replace(  # one instance more, each under the load that it has
+        chosen,
+        spec=replace(chosen.spec, count=more),
+        rates=_times(chosen.rates, factor),
+        most=_times(chosen.most, factor),
+    )
+    return (*steps, ServingStep(kind=StepKind.REPLICA, option=f"--max-count {more}", gives=gives))
+
+
+def _changes(
+    chosen: GenerationCandidate, model: LanguageModel
+) -> Iterator[tuple[StepKind, str, dict[str, Any]]]:
+    """Each step with its option and the fields that ask for it; all else is as chosen."""
+    split = chosen.placement.tensor_parallel
+    kept: dict[str, Any] = {
+        "precision": chosen.precision,
+        "tensor_parallel": split,
+        "disk": chosen.spec.disk.choice,
+        "disk_types": (),
+    }
+    if chosen.precision in SIXTEEN_BIT:
+        yield StepKind.FP8, "--precision fp8", {**kept, "precision": LlmPrecision.FP8, "disk": None}
+    if chosen.kv_precision is not KvPrecision.FP8:
+        yield StepKind.FP8_KV, "--kv-precision fp8", {**kept, "kv_precision": KvPrecision.FP8}
+    gpus = chosen.spec.offer.instance.gpu_count
+    splits = (more for more in splits_of(chosen.engine) if split < more <= gpus and can_split(model, more))
+    if wider := next(splits, None):
+        yield StepKind.TENSOR_PARALLEL, f"--tensor-parallel {wider}", {**kept, "tensor_parallel": wider}
+    ready = chosen.ready
+    sooner = ready.upper_seconds - ready.load_seconds / 2
+    yield (
+        StepKind.DISK,
+        f"--max-ready-s {sooner:.3g}",
+        {**kept, "disk": None, "max_ready_seconds": float(f"{sooner:.3g}")},
+    )
+
+
+def _times(rates: ServingRates, factor: float) -> ServingRates:
+    return replace(
+        rates,
+        concurrency=rates.concurrency * factor,
+        output_tokens_per_second=rates.output_tokens_per_second.times(factor),
+        requests_per_second=rates.requests_per_second.times(factor),
+    )

@@ -1,0 +1,425 @@
+"""Tuning a language model: the instance whose run costs least at the median, or that costs least by
+the hour where a target is to be reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from advisor.catalog import Catalog, used_gpus
+from advisor.catalog.gpus import gpu_link
+from advisor.domain import Disk, Gpu, Offer, Rejected, Spec
+from advisor.domain.language import (
+    FineTuningCandidate,
+    FineTuningRecommendation,
+    TunedMemory,
+    TuningMemoryAnswer,
+    TuningMemoryUse,
+    TuningPrediction,
+)
+from advisor.domain.results import Span
+from advisor.domain.words import Link, LlmMethod, LlmPrecision
+from advisor.engine.assumed_facts import assumed_facts
+from advisor.engine.assumptions import miss_assumptions
+from advisor.engine.columns import OptionTable, term_factor, terms_of
+from advisor.engine.constraints import Amount, Constraint
+from advisor.engine.disks import disks_by_price
+from advisor.engine.limits import Limit
+from advisor.engine.offers import rejected_offer
+from advisor.engine.place_constraints import Choice, of_place
+from advisor.engine.probability import Aim
+from advisor.engine.rejected import plain_shortfall, run_shortfall
+from advisor.engine.tasks.language import (
+    Cards,
+    JudgedOffer,
+    LanguageOptions,
+    LanguageTask,
+    Level,
+    language_warnings,
+    options_of_types,
+    ram_shortage,
+    require_tokens,
+)
+from advisor.messages import Message
+from advisor.models.language.config_values import uncovered
+from advisor.models.language.finetuning.predictor import Settled, least_memory, unsupported
+from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENCES, Checkpointing, FineTuning
+from advisor.models.language.memory import weight_gib
+from advisor.naming import spec_name
+from advisor.questions.language import TuningQuestion
+from advisor.units import floor_rate
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Floats
+    from advisor.models.language.deployments import GpuFacts
+    from advisor.models.language.finetuning.predictor import FineTuningPredictor
+    from advisor.models.language.language_model import LanguageModel
+
+# GPUs of one instance that share a run; as many as there are, too. Memory is told of up to a host's eight.
+_COUNTS, _COUNTS_OF_A_HOST = (1, 2, 4, 8, 16), (1, 2, 4, 8)
+# RAM that a run takes, assumed and not measured: the system, a process for each GPU with CUDA's
+# libraries, and a file of weights of the usual 5 GB.
+_BASE_GIB, _PROCESS_GIB = 8.0, 3.0
+# What of a tuning depends on an offer: a card, how many of it, and what joins them.
+_Key = tuple["GpuFacts", int, str]
+
+
+class TuningOption(NamedTuple):
+    """The fastest option to tune on one instance of an offer; `rates` are tokens a second of all its
+    GPUs that are used: lower bound, median, upper bound."""
+
+    offer: Offer
+    disk: Disk
+    settled: Settled
+    rates: Sequence[float]
+    calibrated: bool
+    notes: tuple[Message, ...]
+
+
+TuningOptions = LanguageOptions[TuningOption]
+
+
+class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
+    """Options as columns (n,); rates, hours and dollars are (3, n) by `Level`."""
+
+    @property
+    def rates(self) -> Floats:
+        """Tokens a second."""
+        return np.array([option.rates for option in self.options]).T
+
+    def hours(self, request: TuningQuestion) -> Floats:
+        """Hours of the run and of the start."""
+        return np.asarray(request.start_hours + request.tokens / self.rates / 3600)
+
+    def run_usd(self, request: TuningQuestion) -> Floats:
+        """Dollars of the run."""
+        return np.asarray(self.hours(request) * self.usd)
+
+
+class TuningTask(
+    LanguageTask[
+        TuningQuestion,
+        TuningOptions,
+        TuningTable,
+        FineTuningCandidate,
+        FineTuningRecommendation,
+        TuningPrediction,
+    ]
+):
+    """Tuning one language model."""
+
+    answer, prediction = FineTuningRecommendation, TuningPrediction
+    cannot = Message("{name} cannot tune {model}: {why}")
+    not_of_options: ClassVar = {
+        **dict.fromkeys(("target_tokens_per_second", "max_hours", "max_run_usd", "start_minutes")),
+        "tokens": 1.0,
+    }
+
+    def __init__(self, catalog: Catalog, model: LanguageModel, predictor: FineTuningPredictor) -> None:
+        super().__init__(catalog, model)
+        self.predictor, self.cards = predictor, Cards(catalog)
+
+    def require_possible(self, request: TuningQuestion) -> None:
+        """Refuse layers that no formula of tuning covers, and sequences that the model does not take."""
+        if self.model.mixed:
+            raise uncovered(self.model.name, "tuned")
+        require_tokens(
+            self.model,
+            request.sequence,
+            "sequence",
+            Message(
+                "{model} takes {most:,} tokens at most, and a sequence of {asked:,} is asked for",
+                asked=request.sequence,
+            ),
+            Message("ask for {field} {most} or less"),
+        )
+
+    def options_on(self, request: TuningQuestion, judged: Sequence[JudgedOffer]) -> TuningOptions:
+        """The fastest option of each offer, whatever is to be reached; all are predicted at once."""
+        offers = [offer for offer, notes in judged if not isinstance(notes, Rejected)]
+        keys = {id(offer): self._keys(request, offer) for offer in offers}
+        distinct = list(dict.fromkeys(key for some in keys.values() for key in some))
+        settled = self.predictor.settled([self._tuning(request, *key) for key in distinct])
+        fitting = {key: fit for key, fit in zip(distinct, settled, strict=True) if fit}
+        rates, calibrated = dict[_Key, list[float]](), True
+        if fitting:
+            tunings = [fit.tuning for fit in fitting.values()]
+            predicted = self.predictor.tokens_per_second(tunings, request.confidence)
+            columns, calibrated = np.array(predicted.tokens_per_second).T, predicted.calibrated
+            rates = dict(zip(fitting, columns.tolist(), strict=True))
+        # The published weights, and in full tuning what comes of them.
+        weights = weight_gib(self.model, LlmPrecision.BF16)
+        stored = 2 * weights if request.method == LlmMethod.FULL else weights
+
+        def options_of(offer: Offer, notes: tuple[Message, ...]) -> list[TuningOption] | Rejected:
+            tried = keys[id(offer)]
+            if not tried:
+                why = unsupported_message(self._tuning(request, self.cards.of_offer(offer)))
+                return rejected_offer(offer, "unsupported", why)
+            fits = [key for key in tried if key in fitting]
+            if not fits:
+                return rejected_offer(offer, "gpu_memory", misfit_message(self._tuning(request, *tried[-1])))
+            small = ram_shortage(offer, _BASE_GIB + _PROCESS_GIB * tried[-1][1])
+            disks = small or disks_by_price(request, self.catalog, offer, stored)
+            if isinstance(disks, Rejected):
+                return disks
+            # Nobody has to use more GPUs than help; of equal rates the fewest.
+            best = max(fits, key=lambda key: rates[key][Level.MEDIAN])
+            return [TuningOption(offer, disks[0], fitting[best], rates[best], calibrated, notes)]
+
+        options, rejected = options_of_types(judged, options_of)
+        return TuningOptions(options, rejected, len(judged))
+
+    def _tuning(
+        self, request: TuningQuestion, card: GpuFacts, gpus: int = 1, link: str = "none"
+    ) -> FineTuning:
+        """The request on so many GPUs."""
+        return FineTuning(self.model, request.method, request.sequence, request.micro_batch, card, gpus, link)
+
+    def _keys(self, request: TuningQuestion, offer: Offer) -> list[_Key]:
+        """Numbers of GPUs to try, ascending; none where the card cannot tune."""
+        card = self.cards.of_offer(offer)
+        if unsupported(self._tuning(request, card)):
+            return []
+        gpus, link = used_gpus(offer.instance, request.max_gpus), gpu_link(offer.instance)
+        counts = sorted({count for count in _COUNTS if count < gpus} | {gpus})
+        return [(card, count, link.among(count)) for count in counts]
+
+    def predict(self, request: TuningQuestion, options: TuningOptions) -> TuningTable | None:
+        return TuningTable.of(options.options) if options.options else None
+
+    def limits(self, request: TuningQuestion, table: TuningTable) -> list[Limit]:
+        limits, target = list[Limit](), request.target_tokens_per_second
+        level = _level(request)
+        rates = table.rates[level]
+        if not request.allow_extrapolation:
+            calibrated = np.array([option.calibrated for option in table.options])
+            limits.append(Limit("uncalibrated", calibrated, rates))
+        if target is not None:
+            limits.append(Limit("too_slow", rates >= target, rates))
+        for reason, most, values in (
+            ("too_long", request.max_hours, table.hours(request)[level]),
+            ("over_max_cost", request.max_run_usd, table.run_usd(request)[level]),
+            ("over_max_price", request.max_usd_per_hour, table.usd),
+        ):
+            if most is not None:
+                limits.append(Limit(reason, values <= most, -values))
+        return limits
+
+    def cost_at(self, request: TuningQuestion, table: TuningTable, level: Level) -> Floats:
+        """The price by the hour for a target, else that of the run."""
+        if request.ranks_by_price:
+            return np.asarray(table.usd * terms_of(request, table, request.horizon_hours))
+        factor = terms_of(request, table, table.hours(request)[level])
+        return np.asarray(table.run_usd(request)[level] * factor)
+
+    def aims(self, request: TuningQuestion, table: TuningTable) -> list[Aim]:
+        pace = 1 / table.hours(request)
+        aims = (
+            (table.rates, request.target_tokens_per_second),
+            (pace, request.max_hours and 1 / request.max_hours),
+            (pace / table.usd, request.max_run_usd and 1 / request.max_run_usd),
+        )
+        return [(rates, least) for rates, least in aims if least is not None]
+
+    def candidate_cost(self, request: TuningQuestion, candidate: FineTuningCandidate) -> float:
+        cost, hours = candidate.usd_per_run.median, candidate.hours.median
+        if request.ranks_by_price:
+            cost, hours = candidate.spec.total_usd_per_hour, request.horizon_hours
+        return cost * term_factor(request, candidate.spec, hours)
+
+    def rate(self, request: TuningQuestion, table: TuningTable) -> Floats:
+        """Tokens a second at the median."""
+        return np.asarray(table.rates[Level.MEDIAN])
+
+    def candidate(self, request: TuningQuestion, table: TuningTable, row: int) -> FineTuningCandidate:
+        option = table.options[row]
+        tuning = option.settled.tuning
+        lower, median, upper = table.rates[:, row].tolist()
+        longest, usual, shortest = table.hours(request)[:, row].tolist()
+        return FineTuningCandidate(
+            spec=Spec(offer=option.offer, disk=option.disk, count=1),
+            model=request.model,
+            method=request.method,
+            gpus_used=tuning.gpus,
+            link=Link(tuning.link),
+            micro_batch=int(tuning.micro_batch or 1),
+            checkpointing=tuning.checkpointing != Checkpointing.NONE,
+            memory=_memory_use(option.settled),
+            tokens_per_second=Span(lower=lower, median=median, upper=upper),
+            hours=Span(lower=shortest, median=usual, upper=longest),
+            calibrated=option.calibrated,
+            extrapolation=self.predictor.unmeasured(tuning),
+            notes=option.notes,
+            withheld=self.predictor.withheld(tuning),
+        )
+
+    def shortfall(self, request: TuningQuestion, table: TuningTable, row: int, reason: str) -> Message:
+        if reason == "too_slow":
+            lower, median, _ = table.rates[:, row].tolist()
+            return Message(
+                _TOO_SLOW[_level(request)].text,
+                code=reason,
+                p=100 * (1 - request.confidence),
+                lower=floor_rate(lower),
+                median=floor_rate(median),
+                target=request.target_tokens_per_second,
+            )
+        if reason == "too_long":
+            upper, median, _ = table.hours(request)[:, row].tolist()
+            return run_shortfall(request, reason, request.max_hours, upper, median)
+        if reason == "over_max_cost":
+            upper, median, _ = table.run_usd(request)[:, row].tolist()
+            return run_shortfall(request, reason, request.max_run_usd, upper, median)
+        return plain_shortfall(reason, request.max_usd_per_hour, float(table.usd[row]))
+
+    def assumptions(
+        self, request: TuningQuestion, options: TuningOptions, chosen: FineTuningCandidate | None
+    ) -> list[Message]:
+        return list(_assumptions(request, chosen))
+
+    def warnings(self, chosen: FineTuningCandidate, today: date) -> tuple[Message | str, ...]:
+        gpus = chosen.gpus_used
+        return language_warnings(chosen, today, joined_gpus=gpus, used_gpus=gpus)
+
+    def constraints(self, request: TuningQuestion) -> Iterator[Constraint]:
+        amounts = (
+            Amount("target_tokens_per_second", "--target-throughput", most=False),
+            Amount("max_hours", "--max-hours"),
+            Amount("max_run_usd", "--max-cost"),
+            Amount("max_usd_per_hour", "--max-price"),
+        )
+        yield from (amount for amount in amounts if getattr(request, amount.name) is not None)
+        yield from of_place(request, Choice("micro_batch", "--micro-batch", None))
+
+    def needs(self, name: str, request: TuningQuestion, table: TuningTable) -> Floats:
+        level = _level(request)
+        values = {
+            "target_tokens_per_second": table.rates[level],
+            "max_hours": table.hours(request)[level],
+            "max_run_usd": table.run_usd(request)[level],
+            "max_usd_per_hour": table.usd,
+            "micro_batch": [option.settled.tuning.micro_batch or 1 for option in table.options],
+        }
+        return np.asarray(values[name], dtype=float)
+
+    def memory(self, request: TuningQuestion, cards: Sequence[Gpu]) -> TuningMemoryAnswer:
+        """The memory of a run on each card, over as few of them as hold it."""
+        self.require_possible(request)
+        return TuningMemoryAnswer(
+            model=self.model.name,
+            method=request.method,
+            sequence=request.sequence,
+            gpus=tuple(self._memory_on(request, self.cards.of(card)) for card in cards),
+        )
+
+    def _memory_on(self, request: TuningQuestion, card: GpuFacts) -> TunedMemory:
+        link = "nvlink" if card.nvlink_gb_s else "pcie"
+        tunings = [
+            self._tuning(request, card, count, link if count > 1 else "none") for count in _COUNTS_OF_A_HOST
+        ]
+        why = unsupported_message(tunings[0]) if unsupported(tunings[0]) else None
+        settled = next(filter(None, [] if why else self.predictor.settled(tunings)), None)
+        tuning = settled.tuning if settled else tunings[-1]
+        return TunedMemory(
+            gpu=card.name,
+            gpu_memory_gib=card.memory_gib,
+            gpus=tuning.gpus,
+            micro_batch=int(tuning.micro_batch or 1),
+            checkpointing=tuning.checkpointing != Checkpointing.NONE,
+            use=_memory_use(settled) if settled else None,
+            why_not="" if settled else why or misfit_message(tuning),
+        )
+
+
+def _level(request: TuningQuestion) -> Level:
+    """The rates that decide: lower bounds, or medians where a miss counts by its cost."""
+    return Level.SURE if request.is_sure else Level.MEDIAN
+
+
+def _memory_use(settled: Settled) -> TuningMemoryUse:
+    """The parts of each GPU's memory, as documents have them."""
+    memory = settled.memory
+    return TuningMemoryUse(
+        weights_gib=memory.weights_gib,
+        gradients_gib=memory.gradients_gib,
+        optimizer_gib=memory.optimiser_gib,
+        activations_gib=memory.activations_gib,
+        overhead_gib=memory.overhead_gib,
+        free_gib=settled.tuning.gpu.memory_gib - memory.total_gib,
+    )
+
+
+def unsupported_message(tuning: FineTuning) -> Message:
+    """Why a card cannot tune, whatever its memory."""
+    code = unsupported(tuning)
+    if code == "no_bf16":
+        return Message("{gpu} has no bf16, which full tuning computes in", gpu=tuning.gpu.name)
+    if code == "capability":
+        return Message("{gpu} is older than what libraries tune on", gpu=tuning.gpu.name)
+    return Message("only NVIDIA's GPUs were measured tuning language models")
+
+
+def misfit_message(tuning: FineTuning) -> Message:
+    """The memory that the smallest option takes of each GPU."""
+    return Message(
+        _MISFIT[tuning.gpus > 1].text,
+        needed=least_memory(tuning).upper_gib,
+        available=tuning.gpu.memory_gib,
+        gpu=tuning.gpu.name,
+        gpus=tuning.gpus,
+    )
+
+
+# Where the bound decides, and where the median does.
+_TOO_SLOW = (
+    Message("p{p:.3g} is {lower:,g} tokens/s, below {target:target}"),
+    Message("its median is {median:,g} tokens/s, below {target:target}"),
+)
+# Of one GPU, and of several.
+_MISFIT = (
+    Message("tuning takes up to {needed:.1f} of the {available:.1f} GiB of {gpu}"),
+    Message("tuning takes up to {needed:.1f} GiB of each of {gpus} GPUs, which have {available:.1f} GiB"),
+)
+
+
+def described(request: TuningQuestion, candidate: FineTuningCandidate) -> Message:
+    """A candidate in a clause, as the line says it that tells that nothing answers."""
+    return Message(
+        "{name} with {lower:,g} tokens/s or more (median {median:rate}), done in up to "
+        "{hours:hours}, at {usd:usd}/h",
+        name=spec_name(candidate.spec, request),
+        lower=floor_rate(candidate.tokens_per_second.lower),
+        median=candidate.tokens_per_second.median,
+        hours=candidate.hours.upper,
+        usd=candidate.spec.total_usd_per_hour,
+    )
+
+
+def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) -> Iterator[Message]:
+    if chosen is not None:
+        yield from assumed_facts(request, chosen.spec.offer.instance, chosen.spec.disk)
+    yield Message("PyTorch with FSDP or data parallel, compiled, fused attention, in 16 bits")
+    if request.method == LlmMethod.FULL:
+        yield Message("AdamW with 32-bit weights, gradients and moments")
+    else:
+        yield Message("adapters of rank {rank} on every matrix, AdamW in 32 bits", rank=ADAPTER_RANK)
+    yield Message(
+        "sequences packed to {sequence:,} tokens, {count} or more in an optimizer step",
+        sequence=request.sequence,
+        count=STEP_SEQUENCES,
+    )
+    if request.micro_batch is None and chosen is not None:
+        yield Message("micro-batch and checkpointing as fit and are fastest")
+    yield Message(
+        "a start of {minutes:g} min is counted, evaluation and checkpoints are not",
+        minutes=60 * request.start_hours,
+    )
+    if request.target_tokens_per_second is None:
+        yield Message("ranked by cost of the run at the median rate")
+    else:
+        yield from miss_assumptions(request)

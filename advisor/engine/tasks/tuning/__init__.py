@@ -1,1 +1,0 @@
-"""Tuning language models on one instance: which one does it for the least money."""
