@@ -29,8 +29,8 @@ from advisor.cli.schedule_view import added_text, list_text, schedule_text
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
 from advisor.render.formats import report_format
+from advisor.runs.fitting import after_sweep
 from advisor.runs.questions import ScheduleRequest
-from advisor.runs.refit import after_sweep
 from advisor.runs.schedules import (
     ALLOWED,
     Checked,

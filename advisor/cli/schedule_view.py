@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from advisor.render.text import table
-from advisor.runs.cron import zone_of
-from advisor.runs.schedules import Status
+from advisor.runs.schedules import Status, zone_of
 from advisor.units import format_hours, format_rate, format_usd
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from advisor.cli.sweep_view import (
 )
 from advisor.domain import Measurement, Trial
 from advisor.errors import UsageError
-from advisor.runs.adaptive.planning import adaptive_from, run_adaptive
+from advisor.runs.adaptive import adaptive_from, run_adaptive
 from advisor.runs.fields import Moment
 from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun, Watching
 from advisor.runs.sweeps.data import planned_data, prepared_data
@@ -44,7 +44,7 @@ from advisor.sweeps.watching.tally import HERE
 from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:
-    from advisor.runs.adaptive.planning import AdaptiveSweep, SweepStatus
+    from advisor.runs.adaptive import AdaptiveSweep, SweepStatus
     from advisor.sweeps.measurement_store import MeasurementStore
     from advisor.sweeps.planning.networks import SweepData
     from advisor.sweeps.run.runner import Progress

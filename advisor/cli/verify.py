@@ -22,7 +22,7 @@ from advisor.domain import Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
 from advisor.files import require_writable, write_whole
 from advisor.infra.aws.asking import Aws
-from advisor.messages import FieldName, Message
+from advisor.messages import Message
 from advisor.models.zoo.networks import NETWORKS, can_be_run
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
@@ -37,8 +37,8 @@ from advisor.render.verification import (
 from advisor.runs.cloud.plan import CloudOptions, plan_cloud
 from advisor.runs.cloud.status import run_document
 from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
-from advisor.runs.launch_fields import AWS, dollars
 from advisor.runs.questions import VerificationRun
+from advisor.runs.sweep_questions import AWS, dollars
 from advisor.sweeps.formats.files import to_jsonl
 
 if TYPE_CHECKING:
@@ -146,17 +146,15 @@ def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None
         raise wrong(
             "endpoint",
             "{field} is a server of your own, and {on} aws starts one",
-            on=FieldName("on"),
             hint="leave one of them out",
         )
     if how.on != AWS and question.endpoint is None:
         raise wrong(
             "endpoint",
             "a language model is verified at the {field} that serves it",
-            hint=Message(
+            hint=(
                 "start the engine on the instance, as `advisor recommend --export` writes "
-                "it, or rent one with {on} aws",
-                on=FieldName("on"),
+                "it, or rent one with {on} aws"
             ),
         )
     for name in ("accelerator", "data", "samples", "top"):
@@ -210,7 +208,7 @@ def _refuse_own_data(request: NetworkQuestion) -> None:
 def _served_on_aws(
     trial: ServingTrial, how: VerificationRun, context: LanguageContext, output: str
 ) -> ServingVerification:
-    from advisor.runs.endpoint.elsewhere import serving_launch, verify_serving_elsewhere
+    from advisor.runs.endpoint.verifying import serving_launch, verify_serving_elsewhere
 
     offer = trial.candidate.spec.offer
     launch = _launch(how, offer.instance.name, offer.region)
@@ -226,14 +224,7 @@ def _launch(how: VerificationRun, instance: str, region: str) -> CloudOptions:
     from advisor.runs.cloud.fleet import launch_values
 
     return CloudOptions(
-        instance=instance,
-        region=region,
-        budget_usd=dollars(how.budget),
-        arguments=(),
-        disks=(),
-        needs_vcpus=0.0,
-        needs_mib=0.0,
-        **launch_values(how, _HOURS),
+        instance=instance, region=region, budget_usd=dollars(how.budget), **launch_values(how, _HOURS)
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 from advisor.domain.workload import names_a_file
@@ -26,10 +27,17 @@ _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
 def wrong(field: str, text: str, /, *, hint: Message | str | None = None, **parameters: object) -> UsageError:
-    """The error of one field; `{field}` in the text is its name as the reader knows it."""
-    named = {"field": FieldName(field), **parameters}
-    message = Message(text, code="", **named)
+    """The error of one field; `{field}` in text and hint is its name as the reader knows it, and whatever
+    else is no parameter is the name of another field."""
+    if isinstance(hint, str):
+        hint = Message(hint, code="", **_field_names(hint, field))
+    message = Message(text, code="", **(_field_names(text, field) | parameters))
     return UsageError(message, hint=hint, field=field)
+
+
+def _field_names(text: str, field: str) -> dict[str, object]:
+    names = [name for _, name, _, _ in Formatter().parse(text) if name]
+    return {name: FieldName(field if name == "field" else name) for name in names}
 
 
 class Kind:

@@ -15,9 +15,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from advisor.errors import DataError, UsageError
-from advisor.runs.cron import CronLine, month_of, rows_for_due_times
 from advisor.runs.processes import start_executor
-from advisor.runs.schedules import is_sweep, works_elsewhere
+from advisor.runs.schedules import CronLine, is_sweep, month_of, rows_for_due_times, works_elsewhere
 from advisor.runs.sweeps.sweeping import sweep_runs_here
 from advisor.store.locks import HeldLock
 from advisor.store.records import Run, RunState, Schedule

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 from msgspec import Struct
@@ -111,11 +110,6 @@ def seconds_of(measurement: Measurement) -> float:
     runs = [{"wall_seconds": measurement.wall_seconds}, *measurement.repeats, *measurement.attempts]
     each = OVERHEAD_SECONDS + float(measurement.trial.plan.get("warmup_seconds", 0.0))
     return sum(each + (run.get("wall_seconds") or 0.0) for run in runs)
-
-
-def expected_seconds(measured: list[float], usual: float) -> float:
-    """Seconds of the next trial: the mean so far, or the usual before there is one."""
-    return mean([*measured, usual])
 
 
 _MOST_ITEMS = 100

@@ -1,12 +1,21 @@
-"""Fits the predictor on a user's own measurements; `benchmarks.bundled_model` fits what ships."""
+"""Fits the predictor on a user's own measurements (`benchmarks.bundled_model` fits what ships); and after a
+scheduled sweep: fits anew, keeps the better model, and says what has drifted.
+
+The two models are scored on the same fresh measurements, and neither has seen those trials: each is fitted
+again without a fifth of them, five times, one on what the store held before the run, one on what it holds
+now. Where the last model was not fitted on what the store held before (it is the one that ships, or came from
+a file), it is scored as it is, and that is said."""
 
 from __future__ import annotations
 
 import json
+import math
+import shutil
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,15 +27,20 @@ from advisor.catalog.gpus import sheet_of
 from advisor.catalog.instances import plain_cpu_name
 from advisor.domain import Gpu, Measurement, Observation, Status
 from advisor.errors import DataError, UsageError
+from advisor.files import own_model_path, user_folder
 from advisor.models.bundled import FOLDER
-from advisor.models.performance import PerformanceModel, load_model
+from advisor.models.performance import PerformanceModel, load_model, save_model
 from advisor.models.performance.gpu_observations import ProbedLayer, layers_of
 from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import NetworkTable, bundled_networks
 from advisor.models.performance.own_networks import fastest_seconds
+from advisor.models.performance.usable import sort_out
+from advisor.runs.probing import kept_fingerprints
 from advisor.sweeps.anchors.observing import observed
 from advisor.sweeps.formats.serialization import measurement_from_dict
-from advisor.sweeps.quality.issues import refusal
+from advisor.sweeps.quality.issues import is_stale, refusal
+from advisor.sweeps.quality.rates import rate_interval
+from advisor.sweeps.trial.formatting import trial_name
 
 if TYPE_CHECKING:
     from advisor.models.performance.fit import FitResult, TakenSteps
@@ -181,3 +195,195 @@ def _scores() -> Mapping[str, float]:
         if instance.cpu.single_thread_score:
             marks[instance.cpu.model].append(instance.cpu.single_thread_score)
     return {name: round(statistics.median(each), 1) for name, each in marks.items()}
+
+
+# Facts of a machine that explain another rate; `versions` has those of packages.
+_EXPLAINING = ("gpu", "cpu_model", "kernel", "python", "driver", "host")
+_CONFIDENCE = 0.9
+_MOST_SHIFTS = 20
+
+
+def after_sweep(since: float) -> dict[str, Any]:
+    """The report on a sweep whose rows began at or after `since` (seconds since 1970): `fit`,
+    `drift`; empty where there are none. The better model is the user's own from then on. Never
+    raises for what the rows lack."""
+    from advisor.store.measurements import open_store  # loads SQLAlchemy
+
+    with closing(open_store(reading=True)) as store:
+        now, earlier = store.read().measurements, store.earlier()
+    before, fresh = split_rows(now, earlier, since)
+    if not fresh:
+        return {}
+    outside = None
+    try:
+        fit, outside = _refitted(now, before, fresh)
+    except DataError as error:
+        fit = {"kept": "last", "why": str(error)}
+    return {"fit": fit, "drift": {**drift_between(fresh, before), "last_model": outside}}
+
+
+def split_rows(
+    now: Sequence[Measurement], earlier: Sequence[Measurement], since: float
+) -> tuple[list[Measurement], list[Measurement]]:
+    """The rows from before the run, and those that it measured. Of each trial that it measured, the latest
+    good row from before it is among the former, if there was one; every other row is there as it is."""
+    fresh = [row for row in now if is_fresh(row, since)]
+    names = {row.trial.trial_id for row in fresh}
+    replaced = {
+        row.trial.trial_id: row
+        for row in earlier
+        if row.trial.trial_id in names and row.status is Status.OK and not is_fresh(row, since)
+    }
+    kept = [row for row in now if row.trial.trial_id not in names]
+    return [*kept, *replaced.values()], fresh
+
+
+def is_fresh(row: Measurement, since_seconds: float) -> bool:
+    """Whether it was measured at or after that moment (seconds since 1970)."""
+    return not is_stale(row.started_at, datetime.fromtimestamp(since_seconds, UTC))
+
+
+def drift_between(fresh: Iterable[Measurement], earlier: Sequence[Measurement]) -> dict[str, Any]:
+    """Each fresh measurement against the latest earlier one of the same trial, ready for JSON; both must have
+    ended well and tell how well their rate is known.
+
+    Beyond its interval is a pair of which each lies outside of where the other expects its next run; the
+    largest shifts of those are named, and what is another machine or version."""
+    latest = {row.trial.trial_id: row for row in earlier if row.status is Status.OK}
+    good = [row for row in fresh if row.status is Status.OK and row.trial.trial_id in latest]
+    changes: list[float] = []
+    beyond: list[dict[str, Any]] = []
+    changed: dict[str, None] = {}
+    for now in good:
+        before = latest[now.trial.trial_id]
+        facts = _facts(now)
+        changed |= {
+            f"{name} {value} -> {facts[name]}": None
+            for name, value in _facts(before).items()
+            if facts.get(name, value) != value
+        }
+        old, new = rate_interval(before), rate_interval(now)
+        if old is None or new is None:
+            continue
+        changes.append(new.rate / old.rate - 1)
+        if old.lower <= new.rate <= old.upper or new.lower <= old.rate <= new.upper:
+            continue
+        rates = [{"lower": each.lower, "rate": each.rate, "upper": each.upper} for each in (old, new)]
+        shift = {
+            "trial_id": now.trial.trial_id,
+            "trial": trial_name(now.trial),
+            "change_percent": round(100 * changes[-1], 2),
+            "before": {**rates[0], "started_at": before.started_at},
+            "now": rates[1],
+        }
+        beyond.append(shift)
+    beyond.sort(key=lambda shift: -abs(math.log(shift["now"]["rate"] / shift["before"]["rate"])))
+    # Of all trials together: a driver or a clock moves them all.
+    median = math.expm1(statistics.median(map(math.log1p, changes))) if changes else None
+    return {
+        "compared": len(changes),
+        "beyond_interval": len(beyond),
+        "median_change_percent": None if median is None else round(100 * median, 2),
+        "changed": list(changed),
+        "trials": beyond[:_MOST_SHIFTS],
+    }
+
+
+def _facts(row: Measurement) -> dict[str, str]:
+    environment = row.environment
+    facts = {name: environment.get(name) for name in _EXPLAINING}
+    versions = environment.get("versions")
+    facts |= dict(versions) if isinstance(versions, Mapping) else {}
+    return {name: str(value) for name, value in facts.items() if value}
+
+
+def _refitted(
+    now: Sequence[Measurement], before: Sequence[Measurement], fresh: Sequence[Measurement]
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The new fit against the last model, and how the fresh rows lie in the last one's interval. Raises
+    `DataError` where nothing can be fitted, or kept."""
+    from advisor.models.performance.fit import errors_of  # loads scikit-learn
+    from advisor.models.performance.throughput import outside_interval, residuals_of, unseen_residuals
+
+    result, last = fit_user_model(now, kept_fingerprints()), _last_model()
+    if result.kept_pipeline:
+        _keep_gpu_steps(result, last)
+        return {"kept": "last", "why": result.kept_pipeline}, None
+    table = result.model.table
+    usable, names = _usable(now, table), {row.trial.trial_id for row in fresh}
+    scored = [row for row in usable if row.trial.trial_id in names]
+    if not scored:
+        raise DataError("the run measured nothing that can be fitted, so the last model stays")
+    by_last = residuals_of(last.pipeline, scored, table, reference_cpu)
+    outside = {
+        "rows": len(scored),
+        "outside": outside_interval(by_last, last.pipeline, _CONFIDENCE),
+        "expected": round(2 * (1 - _CONFIDENCE) * len(scored), 1),
+        "confidence": _CONFIDENCE,
+    }
+    # The rows that the last model was fitted on; none where it was not on these.
+    seen: list[Measurement] = []
+    with suppress(DataError):
+        if fit_user_model(before, kept_fingerprints()).model.id == last.id:
+            seen = _usable(before, last.table)
+    if seen:
+        by_last = unseen_residuals(seen, scored, table, reference_cpu, shipped_rows())
+    unseen = unseen_residuals(usable, scored, table, reference_cpu, shipped_rows())
+    new, old = errors_of(unseen), errors_of(by_last)
+    assert new is not None  # some were scored
+    assert old is not None
+    # The better one is kept: the new one where they are equally good.
+    better, same = new.median <= old.median, result.model.id == last.id
+    if not better:
+        _keep_gpu_steps(result, last)
+    elif not same:
+        _keep(result.model)
+    why = (
+        f"on {len(scored)} fresh trials that neither was fitted on the new one is off by {new.median:.1f} % "
+        f"(median), {'no worse' if better else 'worse'} than the last one's {old.median:.1f} %"
+    )
+    fit = {
+        "kept": "new" if better else "last",
+        "why": "the fit is the same as the last one" if same else why,
+        "new_model": result.model.id,
+        "last_model": last.id,
+        "held_out_rows": len(scored),
+        "fitted": result.fitted,
+        "new_error_percent": {"median": new.median, "p90": new.p90},
+        "last_error_percent": {"median": old.median, "p90": old.p90},
+        "last_is_held_out": bool(seen),
+    }
+    return fit, outside
+
+
+def _keep_gpu_steps(result: FitResult, last: PerformanceModel) -> None:
+    """The last model's pipeline stays; what was measured of GPUs is taken all the same."""
+    from advisor.models.performance.fit import with_gpu
+
+    observations = result.gpu.observations
+    if observations != last.gpu_observations:
+        _keep(with_gpu(last, observations, load_model().step_times))
+
+
+def _usable(rows: Iterable[Measurement], table: NetworkTable) -> list[Measurement]:
+    ordered = sorted(sound_rows(rows), key=lambda row: row.trial.trial_id)
+    return list(sort_out(ordered, table.names).usable)
+
+
+def _last_model() -> PerformanceModel:
+    """The user's own, else the one that ships; the latter too where the own is damaged."""
+    path = own_model_path()
+    with suppress(DataError):
+        if path.exists():
+            return load_model(path)
+    return load_model()
+
+
+def _keep(model: PerformanceModel) -> None:
+    """Make it the user's own; the one before it stays under its id, to go back to."""
+    path, folder = own_model_path(), user_folder() / "models"
+    with suppress(DataError, OSError):
+        if path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, folder / f"{load_model(path).id}.json")
+    save_model(model, path)

@@ -31,10 +31,9 @@ from advisor.errors import AdvisorError, DataError, UsageError
 from advisor.files import state_folder, user_folder
 from advisor.messages import Message
 from advisor.questions.reading import from_values
-from advisor.runs.cron import month_of, usd_left
 from advisor.runs.processes import ADVISOR, answer_of, command_process, end, failure, start_executor
 from advisor.runs.questions import words_of
-from advisor.runs.schedules import checked_price, is_sweep, iso_text, started_as
+from advisor.runs.schedules import checked_price, is_sweep, iso_text, month_of, started_as, usd_left
 from advisor.runs.sweep_questions import Allowed, NewSweep, SweepRun
 from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import shown_rows, snapshot_document, trial_documents

@@ -11,14 +11,13 @@ from pathlib import Path
 
 from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.live import LIVE_CLOUDS
-from advisor.messages import FieldName, Message, option_name
+from advisor.messages import option_name
 from advisor.questions.fields import Choice, File, Kind, Text, Texts, wrong
 from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.questions.values import parse_gpus
-from advisor.runs import launch_fields
 from advisor.runs.fields import BUDGET, REGION, Budget, Nested
-from advisor.runs.sweep_questions import SweepRun
+from advisor.runs.sweep_questions import MARKET, Launch, SweepRun, dollars, launch
 
 REPORT_FORMATS = ("html", "pdf", "md", "csv", "xlsx", "json")
 AUTO = "auto"
@@ -28,7 +27,7 @@ _MOST_MINUTES, _LEAST_SAMPLES = 60.0, 100
 _MOST_SIDE_BY_SIDE = 8
 
 
-class VerificationRun(Question):
+class VerificationRun(Launch):
     """How a target is verified: where, and on which data."""
 
     instance: str = ask(
@@ -42,22 +41,15 @@ class VerificationRun(Question):
     data: Path | None = ask("Your own images.", File(), "generated", default=None)
     samples: int | None = ask("Number of images to generate.", Number(whole=True), "enough", default=None)
     minutes: float = ask("Longest measurement in minutes.", Number(), default=2.0)
-    budget: Budget | None = launch_fields.launch("Limit of --on aws: 1USD.", BUDGET, default=None)
-    top: int | None = launch_fields.launch(
+    budget: Budget | None = launch("Limit of --on aws: 1USD.", BUDGET, default=None)
+    top: int | None = launch(
         "With --on aws: verify so many of the best types side by side, and choose among them.",
         Number(whole=True, most=_MOST_SIDE_BY_SIDE),
         default=None,
     )
-    on: str = launch_fields.ON
-    dry_run: bool = launch_fields.DRY_RUN
-    hours: float | None = launch_fields.HOURS
-    queue: float | None = launch_fields.QUEUE
-    owner: str | None = launch_fields.OWNER
-    sweep_id: str | None = launch_fields.SWEEP_ID
-    bucket: str | None = launch_fields.BUCKET
-    subnet: str | None = launch_fields.SUBNET
-    image: str | None = launch_fields.IMAGE
-    instance_profile: str | None = launch_fields.PROFILE
+
+    asks = ("instance", "accelerator", "data", "samples", "minutes", "budget", "top", *Launch.asks)
+    only_on_aws = (*Launch.asks[1:], "budget", "top")
 
     def __post_init__(self) -> None:
         if self.minutes > _MOST_MINUTES:
@@ -68,11 +60,11 @@ class VerificationRun(Question):
                 minutes=self.minutes,
             )
         if self.data is not None and not self.data.exists():
-            hint = Message("{data} takes your own images", data=FieldName("data"))
-            raise wrong("data", "there is nothing at '{path}'", path=self.data, hint=hint)
+            raise wrong(
+                "data", "there is nothing at '{path}'", path=self.data, hint="{data} takes your own images"
+            )
         if self.data is not None and self.samples is not None:
-            hint = Message("leave it out with {data}", data=FieldName("data"))
-            raise wrong("samples", "{field} is for images that are made", hint=hint)
+            raise wrong("samples", "{field} is for images that are made", hint="leave it out with {data}")
         if self.samples is not None and self.samples < _LEAST_SAMPLES:
             raise wrong(
                 "samples",
@@ -80,21 +72,16 @@ class VerificationRun(Question):
                 least=_LEAST_SAMPLES,
                 samples=self.samples,
             )
-        if self.on != launch_fields.AWS:
-            launch_fields.refuse(
-                self, (*launch_fields.LAUNCH, "budget", "top"), Message("{on} aws", on=FieldName("on"))
-            )
+        if not self.on_aws:
+            self.refuse_here()
         else:
             self._refuse_unrentable()
 
     def _refuse_unrentable(self) -> None:
-        launch_fields.dollars(self.budget)
+        dollars(self.budget)
         if self.top is not None and self.instance.lower() != AUTO:
             raise wrong(
-                "top",
-                "{field} takes the best types, and {instance} names one",
-                instance=FieldName("instance"),
-                hint="leave one of them out",
+                "top", "{field} takes the best types, and {instance} names one", hint="leave one of them out"
             )
         if self.data is not None:
             raise wrong(
@@ -114,7 +101,7 @@ class PriceRefresh(Question):
 
     cloud: str = ask("Cloud.", Choice("cloud", tuple(LIVE_CLOUDS)), default=DEFAULT_CLOUD)
     region: str | None = ask("Region.", Text(), "us-east-1 of aws", default=None)
-    market: str = ask("Market.", launch_fields.MARKET, default="any")
+    market: str = ask("Market.", MARKET, default="any")
     gpu: str | None = ask("GPUs, as T4,L4.", Text(), default=None)
 
     def __post_init__(self) -> None:

@@ -1,33 +1,47 @@
-"""A schedule that is to be kept: its name, its times, its command and its money, checked; and schedules with
-their runs as documents.
+"""Schedules: when a cron line is due; a schedule that is to be kept, checked; schedules and their runs as
+documents.
 
-Its sweep is checked as the command itself would check it, when the schedule is added."""
+When a line is due in a time zone is by Debian's rules for clock changes (`cronsim`). A line with fixed hours
+follows the wall clock: each of its times comes once a day, the first of two when clocks go back, and at the
+end of the gap when they skip it. A line with `*` for minutes or hours follows time itself: every 30 minutes
+is every 30 minutes. A schedule's sweep is checked as the command itself would check it, when it is added."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
+from cronsim import CronSim, CronSimError
 from msgspec import Struct
 
 from advisor.domain import Trial
-from advisor.errors import UsageError
+from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
-from advisor.runs.cron import CronLine, month_of, spent_usd, zone_of
 from advisor.runs.fields import parse_budget
 from advisor.runs.processes import ADVISOR
 from advisor.runs.questions import ScheduleRequest
 from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 from advisor.runs.sweeps.sweeping import host_usd_per_hour
-from advisor.store.records import Leader, Misfire, NewSchedule, Reporting, Run, Schedule
+from advisor.store.records import (
+    OPEN_STATES,
+    Leader,
+    Misfire,
+    NewRun,
+    NewSchedule,
+    Reporting,
+    Run,
+    RunState,
+    Schedule,
+)
+from advisor.units import format_counted, format_hours, format_usd
 
 if TYPE_CHECKING:
     from advisor.store.schedules import ScheduleBook
-
 
 LIST, ONE = "advisor.schedules/1", "advisor.schedule/1"
 
@@ -107,7 +121,9 @@ def run_document(run: Run) -> dict[str, Any]:
 
 
 def _schedule_document(status: Status) -> dict[str, Any]:
-    schedule = status.schedule
+    from advisor.runs.delivery.targets import target_label
+
+    schedule, reporting = status.schedule, status.schedule.reporting
     budget = schedule.budget_usd
     return {
         "name": schedule.name,
@@ -116,26 +132,20 @@ def _schedule_document(status: Status) -> dict[str, Any]:
         "command": list(schedule.command),
         "folder": schedule.folder,
         "misfire": schedule.misfire.value,
-        "reporting": _reporting_document(schedule.reporting) if schedule.reporting else None,
+        # Of its targets only what is no secret.
+        "reporting": reporting
+        and {
+            "plan": reporting.plan,
+            "format": reporting.format,
+            "only_changes": reporting.only_changes,
+            "send": [target_label(word) for word in reporting.send],
+        },
         "added_at": iso_text(schedule.created_at),
         "next_due": status.next_due.isoformat() if status.next_due else None,
         "budget_usd_per_month": budget,
         "month": status.month,
         "spent_usd": round(status.spent_usd, 6),
         "left_usd": None if budget is None else round(budget - status.spent_usd, 6),
-    }
-
-
-def _reporting_document(reporting: Reporting) -> dict[str, Any]:
-    """Of its targets only what is no secret."""
-    from advisor.runs.delivery.targets import target_label
-
-    send = [target_label(word) for word in reporting.send]
-    return {
-        "plan": reporting.plan,
-        "format": reporting.format,
-        "only_changes": reporting.only_changes,
-        "send": send,
     }
 
 
@@ -252,7 +262,212 @@ def checked_sweep(words: Sequence[str], sweep: SweepRun) -> Checked:
 def checked_price(trials: Sequence[Trial], sweep: SweepRun) -> float | None:
     """What the host of a planned sweep costs an hour; `UsageError` where it cannot plan itself."""
     if sweep.adaptive:
-        from advisor.runs.adaptive.planning import adaptive_from  # loads SciPy
+        from advisor.runs.adaptive import adaptive_from  # loads SciPy
 
         adaptive_from(trials, sweep)
     return host_usd_per_hour(sweep)
+
+
+# Later than this no daemon ran: longer than another one takes to go on.
+ON_TIME_SECONDS = 300.0
+# Nobody wants to know of each minute of the year in which a machine was off.
+_LONGEST_LOOK_BACK_SECONDS = 400 * 86400.0
+
+
+def rows_for_due_times(schedule: Schedule, now: float, recent: Sequence[Run]) -> tuple[NewRun, ...]:
+    """The rows for the due times up to `now` that have none yet; the last is the latest due time.
+
+    `recent` are its runs of the month, the latest ones and any open one. Each due time that is on time has
+    its row. Those that are late have one row together, at the latest: it runs once for all of them, or none
+    runs, as `misfire` says. A run is left out while another one of its schedule is open, or where the budget
+    ends."""
+    first = max(schedule.considered_until, now - _LONGEST_LOOK_BACK_SECONDS)
+    line = CronLine(schedule.cron, schedule.timezone)
+    between = line.between(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(now, UTC))
+    due = [moment.timestamp() for moment in between]
+    late = [moment for moment in due if now - moment > ON_TIME_SECONDS]
+    rows = [NewRun(moment) for moment in due[len(late) :]]
+    if late:
+        also = f", nor at {format_counted(len(late) - 1, 'earlier due time')}" if len(late) > 1 else ""
+        note = f"no daemon ran at its time{also}"
+        if schedule.misfire is Misfire.SKIP:
+            rows.insert(0, NewRun(late[-1], RunState.SKIPPED, f"{note} (--misfire skip)"))
+        else:
+            rows.insert(0, NewRun(late[-1], note=f"{format_hours((now - late[-1]) / 3600)} late: {note}"))
+    busy, kept = "", list[NewRun]()
+    if run := next((run for run in recent if run.state in OPEN_STATES), None):
+        when = datetime.fromtimestamp(run.due_at, UTC).isoformat(timespec="minutes")
+        state = "still going" if run.state is RunState.RUNNING else "still waiting"
+        busy = f"the run of {when} was {state}"
+    for row in rows:
+        if row.state is RunState.DUE:
+            if reason := busy or _too_dear(schedule, row, recent):
+                row = NewRun(row.due_at, RunState.SKIPPED, reason)
+            else:
+                busy = "the run before it was still waiting"
+        kept.append(row)
+    return tuple(kept)
+
+
+def _too_dear(schedule: Schedule, row: NewRun, runs: Sequence[Run]) -> str:
+    left = usd_left(schedule, runs, row.due_at)
+    if left is None:
+        return ""
+    month = datetime.fromtimestamp(row.due_at, zone_of(schedule.timezone)).strftime("%Y-%m")
+    budget = f"{format_usd(schedule.budget_usd or 0.0)} of {month}"
+    if left <= 0:
+        return f"the budget of {budget} is spent"
+    # The command's limit, else the dearest run so far; 0 before the first, which ends where the budget does.
+    most = schedule.run_usd
+    if most is None:
+        most = max((run.cost_usd or 0.0 for run in runs), default=0.0)
+    if most <= left:
+        return ""
+    return f"it may cost {format_usd(most)}, and of the {budget} only {format_usd(left)} are left"
+
+
+def month_of(timezone: str, moment: float) -> tuple[float, float]:
+    """First and last moment (seconds since 1970, the last one excluded) of the month on the
+    zone's calendar."""
+    zone = zone_of(timezone)
+    here = datetime.fromtimestamp(moment, zone)
+    first = datetime(here.year, here.month, 1, tzinfo=zone)
+    after = datetime(here.year + here.month // 12, here.month % 12 + 1, 1, tzinfo=zone)
+    return first.timestamp(), after.timestamp()
+
+
+def spent_usd(schedule: Schedule, runs: Sequence[Run], moment: float) -> float:
+    """The cost of the month's runs so far; an unfinished or lost run counts with the most that it may
+    cost."""
+    first, last = month_of(schedule.timezone, moment)
+    most, spent = schedule.run_usd or 0.0, 0.0
+    for run in runs:
+        if first <= run.due_at < last:
+            unknown = most if run.begun_at is not None else 0.0
+            cost = unknown if run.cost_usd is None else run.cost_usd
+            spent += max(cost, most) if run.state is RunState.RUNNING and run.cost_usd is not None else cost
+    return spent
+
+
+def usd_left(schedule: Schedule, runs: Sequence[Run], moment: float) -> float | None:
+    """The rest of the month's budget; None without one."""
+    if schedule.budget_usd is None:
+        return None
+    return schedule.budget_usd - spent_usd(schedule, runs, moment)
+
+
+_MACROS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+_FIELDS = 5
+_EVERY = re.compile(r"@every\s+([0-9]{1,3})\s*(m|min|h)", re.IGNORECASE)
+_TAKEN = {
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day-of-month": "1 to 31 or L",
+    "month": "1 to 12 or JAN to DEC",
+    "day-of-week": "0 to 7 or SUN to SAT",
+}
+
+
+class CronLine:
+    """A cron line in a time zone. `UsageError` says which field is wrong, or the nearest zone."""
+
+    def __init__(self, text: str, timezone: str = "UTC") -> None:
+        self.text = " ".join(text.split())
+        self.timezone = timezone
+        self._zone = zone_of(timezone)
+        self._expression = _expression(self.text)
+        self._times_after(datetime.now(UTC))  # refuses a field that is wrong
+
+    def after(self, instant: datetime) -> datetime | None:
+        """The first due time after an instant, in UTC; None where there is none in 50 years."""
+        return next(self._after(instant), None)
+
+    def between(self, first: datetime, last: datetime) -> Iterator[datetime]:
+        """The due times with first < due <= last, in order."""
+        for due in self._after(first):
+            if due > last:
+                return
+            yield due
+
+    def require_due(self, now: datetime) -> datetime:
+        """The next due time; `UsageError` where there is none."""
+        due = self.after(now)
+        if due is None:
+            raise wrong(
+                "cron", "{field} '{line}' never falls due", line=self.text, hint="is there such a day?"
+            )
+        return due
+
+    def _after(self, instant: datetime) -> Iterator[datetime]:
+        for due in self._times_after(instant):
+            # In the hour that clocks show twice, a time of the first pass is over.
+            if due.astimezone(UTC) > instant:
+                yield due.astimezone(UTC)
+
+    def _times_after(self, instant: datetime) -> CronSim:
+        try:
+            return CronSim(self._expression, instant.astimezone(self._zone))
+        except CronSimError as error:
+            reason = str(error).lower()
+            taken = _TAKEN.get(reason.removeprefix("bad "))
+            hint = Message("it takes {taken}, lists (1,2), ranges (1-5) and steps (*/2)", taken=taken)
+            raise wrong(
+                "cron",
+                "{field} '{line}': {reason}",
+                line=self.text,
+                reason=reason,
+                hint=hint if taken else None,
+            ) from error
+
+
+def zone_of(name: str) -> tzinfo:
+    """The time zone of that name; UTC on every machine. `UsageError` names the nearest zone."""
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        names = available_timezones()
+    if names:
+        raise unknown_name("time zone", name, names, field="timezone")
+    raise UsageError(
+        "time zone '{name}': this machine has none but UTC",
+        name=name,
+        field="timezone",
+        hint=Message("install its package tzdata, or `pip install tzdata`"),
+    )
+
+
+def _expression(text: str) -> str:
+    """The five fields of a line, as cronsim takes them."""
+    if match := _EVERY.fullmatch(text):
+        number, whole = int(match[1]), 24 if match[2].lower() == "h" else 60
+        if not number or whole % number:
+            raise wrong(
+                "cron",
+                "{field} '{line}': a day has no such even parts",
+                line=text,
+                hint=Message("a number that divides {whole}, or write a cron line", whole=whole),
+            )
+        text = f"*/{number} * * * *" if whole == 60 else f"0 */{number} * * *"
+    if text.startswith("@") and text.lower() not in _MACROS:
+        raise unknown_name("cron line", text, _MACROS, field="cron")
+    fields = _MACROS.get(text.lower(), text).upper().split()
+    if len(fields) != _FIELDS:
+        raise wrong(
+            "cron",
+            "{field} '{line}' has {count} fields, not 5 (minute, hour, day of month, month, day of week)",
+            line=text,
+            count=len(fields),
+            hint="write it like '0 3 * * 1' for Mondays at 3:00",
+        )
+    fields[4] = fields[4].replace("-SUN", "-7")  # a week may end with Sunday: FRI-SUN
+    return " ".join(fields)

@@ -6,11 +6,11 @@ A client over HTTP names nothing of this machine: `Allowed` holds the data sets 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from msgspec import Struct, field
 
@@ -21,11 +21,11 @@ from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import bundled_networks
 from advisor.questions.fields import Choice, File, Flag, Kind, Place, Text, wrong
 from advisor.questions.question import Question, ask
-from advisor.runs import launch_fields
 from advisor.runs.fields import (
     BUDGET,
     PORT,
     SIZE,
+    TAG,
     Amount,
     Budget,
     ClientChoice,
@@ -58,16 +58,58 @@ _FORMATS = Items(Choice("memory format", MemoryFormat), "FORMATS")
 _STACKS = Items(Choice("stack", Stack), "STACKS")
 _PRECISION = Choice("precision", MEASURABLE_PRECISIONS)
 
+HERE, AWS = "here", "aws"
+MARKET = Choice("market", ("any", "spot", "on-demand"))
+launch = partial(ask, section="On AWS")
+of_launch = partial(ask, section="On AWS", where="cli")
+
 # What a preset or a grid consists of; without the first five there is no grid.
 _NEEDED = ("networks", "tasks", "vcpus", "memory", "disks")
 _PRODUCT = (*_NEEDED, "accelerator", "batch_sizes", "cache", "memory_format", "stack")
 _DESCRIBING = (*_PRODUCT, "precision")
-_ONLY_ON_AWS: tuple[str, ...] = (*launch_fields.LAUNCH, "region", "market", "database_parameter")
 
 
-class SweepGrid(Question):
+class Launch(Question):
+    """Where to measure, and how a launch on AWS is made: what sweeps and verifications share."""
+
+    only_on_aws: ClassVar[tuple[str, ...]] = ()
+
+    on: str = launch(
+        "Where to measure: here, or aws: rent an instance within the budget and end it afterwards.",
+        Choice("place", (HERE, AWS)),
+        default=HERE,
+    )
+    dry_run: bool = of_launch("With --on aws: check everything, launch nothing.", Flag(), default=False)
+    hours: float | None = launch(
+        "Longest life of an instance in hours.", Amount(most=168, metavar="HOURS"), default=None
+    )
+    queue: float | None = launch(
+        "Minutes to wait for capacity.", Amount(most=10_080, metavar="MINUTES"), "15", default=None
+    )
+    owner: str | None = of_launch("Owner tag.", TAG, "your user name", default=None)
+    sweep_id: str | None = of_launch("Name of the sweep.", Kind(), "derived from its options", default=None)
+    bucket: str | None = of_launch("S3 bucket for jobs and results.", Kind(), "ADVISOR_BUCKET", default=None)
+    subnet: str | None = of_launch("Subnet.", Kind(), "the default subnets", default=None)
+    image: str | None = of_launch("Machine image.", Kind(), "AWS's newest with the GPU driver", default=None)
+    instance_profile: str | None = of_launch(
+        "Role of the instance, or none.", Kind(), "advisor-guest", default=None
+    )
+
+    @property
+    def on_aws(self) -> bool:
+        """Whether it measures there, which spends money and leaves this machine's quiet."""
+        return self.on == AWS
+
+    def refuse_here(self) -> None:
+        """`UsageError` for fields that mean nothing on this machine."""
+        refuse(self, self.only_on_aws, Message("{on} aws", on=FieldName("on")))
+
+
+class SweepGrid(Launch):
     """Trials to measure: `networks`, `tasks`, `vcpus`, `memory` and `disks`, or a `preset`. Without
     any of them it describes nothing, which stands for all that is stored."""
+
+    asks: ClassVar[tuple[str, ...]] = ()  # where it is measured only a run says
 
     preset: str | None = _trial(
         "Sweep by name: small (under 10 minutes).", Choice("preset", PRESETS), default=None
@@ -154,7 +196,6 @@ class SweepGrid(Question):
             raise wrong(
                 "data",
                 "{field}: a cluster's nodes do not copy an address to {disk_path}",
-                disk_path=FieldName("disk_path"),
                 hint="copy the data to that disk of each node, and name the path there",
             )
 
@@ -167,8 +208,9 @@ class SweepGrid(Question):
         """`UsageError` for what a grid lacks."""
         missing = [FieldName(name) for name in _NEEDED if not getattr(self, name)]
         if not self.preset and missing:
-            hint = Message("or take {preset} small", preset=FieldName("preset"))
-            raise wrong(str(missing[0]), "a sweep needs {missing}", missing=missing, hint=hint)
+            raise wrong(
+                str(missing[0]), "a sweep needs {missing}", missing=missing, hint="or take {preset} small"
+            )
 
 
 class PlannedSweep(SweepGrid):
@@ -195,13 +237,13 @@ class PlannedSweep(SweepGrid):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_trials()
-        if getattr(self, "on", launch_fields.HERE) != launch_fields.HERE:
+        if self.on_aws:
             return
-        adaptive, price = FieldName("adaptive"), FieldName("usd_per_hour")
+        price = FieldName("usd_per_hour")
         if not self.adaptive:
-            launch_fields.refuse(self, ("budget", "target_throughput"), adaptive)
+            refuse(self, ("budget", "target_throughput"), FieldName("adaptive"))
         elif self.budget is None:
-            raise wrong("budget", "{adaptive} needs {field}, as 30trials, 2h or 5USD", adaptive=adaptive)
+            raise wrong("budget", "{adaptive} needs {field}, as 30trials, 2h or 5USD")
         elif self.budget.usd is not None and not (self.usd_per_hour or self.instance):
             raise wrong(
                 "budget",
@@ -225,6 +267,9 @@ class PlannedSweep(SweepGrid):
 class SweepRun(PlannedSweep):
     """A sweep that is measured, on this machine or on AWS."""
 
+    asks = (*PlannedSweep.asks, "executor", "retry_failed", "when_busy", *Launch.asks)
+    only_on_aws = (*Launch.asks[1:], "region", "market", "database_parameter")
+
     executor: str | None = ask(
         "How trials run: by default ray on a cluster and on several GPUs, else process; inline is "
         "for debugging (no limits, never fitted).",
@@ -238,44 +283,24 @@ class SweepRun(PlannedSweep):
         Choice("way", WHEN_BUSY),
         default=WAIT,
     )
-    on: str = launch_fields.ON
-    dry_run: bool = launch_fields.DRY_RUN
-    hours: float | None = launch_fields.HOURS
-    queue: float | None = launch_fields.QUEUE
-    owner: str | None = launch_fields.OWNER
-    sweep_id: str | None = launch_fields.SWEEP_ID
-    bucket: str | None = launch_fields.BUCKET
-    subnet: str | None = launch_fields.SUBNET
-    image: str | None = launch_fields.IMAGE
-    instance_profile: str | None = launch_fields.PROFILE
-    region: tuple[str, ...] = launch_fields.launch(
+    region: tuple[str, ...] = launch(
         "AWS regions, tried in this order.", Regions("REGION"), "us-east-1", default=()
     )
-    market: str | None = launch_fields.launch(
-        "Market of the rented instance.", launch_fields.MARKET, "any", default=None
-    )
-    database_parameter: str | None = launch_fields.of_launch(
+    market: str | None = launch("Market of the rented instance.", MARKET, "any", default=None)
+    database_parameter: str | None = of_launch(
         "SSM parameter that holds the URL of a shared PostgreSQL.", Kind(), default=None
     )
-
-    only_on_aws = _ONLY_ON_AWS
-
-    @property
-    def on_aws(self) -> bool:
-        """Whether it measures there, which spends money and leaves this machine's quiet."""
-        return self.on == launch_fields.AWS
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.on_aws:
             self._check_launch()
             return
-        launch_fields.refuse(self, self.only_on_aws, Message("{on} aws", on=FieldName("on")))
+        self.refuse_here()
         if self.adaptive and self.retry_failed:
             raise wrong(
                 "retry_failed",
                 "{adaptive} goes on past failures",
-                adaptive=FieldName("adaptive"),
                 hint=Message("leave {failed} out", failed=FieldName("retry_failed")),
             )
 
@@ -294,9 +319,9 @@ class SweepRun(PlannedSweep):
             raise wrong(
                 "networks", "{field}: a file of your own is not sent to AWS", hint="name known networks"
             )
-        launch_fields.dollars(self.budget)
+        dollars(self.budget)
         if not self.instance:
-            raise wrong("instance", "{on} aws needs {field}, as g4dn.xlarge", on=FieldName("on"))
+            raise wrong("instance", "{on} aws needs {field}, as g4dn.xlarge")
 
 
 _NOT_IN_S3 = {True: Message("is read from S3 by an instance"), False: Message("lies on this machine")}
@@ -321,7 +346,7 @@ class NewSweep(SweepRun):
         "Repeat trials measured before this time: 2026-11-21T03:00Z.", Moment(), where="http", default=None
     )
 
-    only_on_aws = _ONLY_ON_AWS[1:]  # its plan may be asked for here, too
+    only_on_aws = SweepRun.only_on_aws[1:]  # its plan may be asked for here, too
 
 
 class Watching(Question):
@@ -351,6 +376,28 @@ class Watching(Question):
         for name in ("metrics_port", "metrics_file", "log_file"):
             if getattr(self, name) is not None:
                 raise wrong(name, "{field} is of this machine")
+
+
+def dollars(budget: Budget | None) -> float:
+    """The dollars that a launch may spend; `UsageError` for other budgets, and none."""
+    if budget is None:
+        raise wrong("budget", "{on} aws needs {field}, as 5USD: it is never passed")
+    if budget.usd is None:
+        raise wrong("budget", "{on} aws takes a {field} of money, as 5USD, not {text}", text=budget.text)
+    return budget.usd
+
+
+def refuse(question: Question, names: Iterable[str], only_with: object) -> None:
+    """Fields that mean nothing without another one, and would be thought to do something."""
+    given = [FieldName(name) for name in names if getattr(question, name)]
+    if given:
+        raise wrong(
+            str(given[0]),
+            "{given}: only with {other}",
+            given=given,
+            other=only_with,
+            hint="add it, or leave that out",
+        )
 
 
 class Allowed(Struct, frozen=True, kw_only=True):

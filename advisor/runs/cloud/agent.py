@@ -148,16 +148,21 @@ def own_data(job: Job, mounts: Mapping[str, Path]) -> dict[str, str]:
 
 
 class Sending:
-    """Sends a file to the bucket, by `send_all`, whenever it has changed."""
+    """Sends what a file holds to the bucket, by `send_all`, whenever the file has changed."""
 
     def __init__(self, path: Path, send_all: Callable[[], object]) -> None:
         self._path = path
         self._send_all = send_all
-        self._seen: tuple[tuple[int, int], ...] = ()
+        self._seen: list[tuple[int, int]] = []
 
     def send(self) -> bool:
         """Send what is new; False where the bucket does not take it now."""
-        seen = _signature(self._path)
+        # Changes with every row of a SQLite file: its log grows, or is folded into it.
+        seen = []
+        for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
+            with suppress(OSError):
+                state = path.stat()
+                seen.append((state.st_mtime_ns, state.st_size))
         if seen == self._seen:
             return True
         try:
@@ -170,7 +175,7 @@ class Sending:
 
     def send_the_rest(self, sleep: Callable[[float], None]) -> None:
         """Send what is left; `DataError` where the bucket takes it at none of several tries."""
-        self._seen = ()
+        self._seen = []
         for _ in range(_LAST_TRIES):
             if self.send():
                 return
@@ -195,14 +200,3 @@ def _sending(job: Job, guest: Guest, result_bucket: ResultBucket, database: str)
             sender.send(store.read().measurements)
 
     return Sending(Path(database.removeprefix("sqlite:///")), send_rows)
-
-
-def _signature(main: Path) -> tuple[tuple[int, int], ...]:
-    """A value that changes with every row of a SQLite file (its log grows, or is folded into it); empty
-    without a file."""
-    states = []
-    for path in (main, main.with_name(f"{main.name}-wal")):
-        with suppress(OSError):
-            state = path.stat()
-            states.append((state.st_mtime_ns, state.st_size))
-    return tuple(states)

@@ -162,6 +162,7 @@ class End(StrEnum):
 class GuestState(Struct, frozen=True, kw_only=True):
     """One instance; `exit_code` is that of `advisor sweep run`, `said` the last line of it."""
 
+    schema: str = SCHEMA
     instance_id: str
     phase: Phase
     at: str
@@ -180,16 +181,15 @@ class StateLog:
         self, phase: Phase, end: End = End.NOT_YET, exit_code: int | None = None, said: str = ""
     ) -> None:
         """Tell where it stands."""
-        document = {
-            "schema": SCHEMA,
-            "instance_id": self._instance_id,
-            "phase": phase,
-            "at": time_text(self._clock.now()),
-            "end": end,
-            "exit_code": exit_code,
-            "said": one_line(said)[:_SAID],
-        }
-        self._put(f"{STATES_FOLDER}{self._instance_id}.json", json.dumps(document).encode())
+        state = GuestState(
+            instance_id=self._instance_id,
+            phase=phase,
+            at=time_text(self._clock.now()),
+            end=end,
+            exit_code=exit_code,
+            said=one_line(said)[:_SAID],
+        )
+        self._put(f"{STATES_FOLDER}{self._instance_id}.json", msgspec.json.encode(state))
 
     def keep_log(self, log: Path) -> str:
         """Send the end of the sweep's output; returns its last line."""
@@ -242,11 +242,8 @@ class Sender:
 
 def rows_sent(result_bucket: ResultBucket) -> list[Measurement]:
     """Every row that instances have sent; `DataError` for what is none."""
-    return [
-        read_line(result_bucket.get(key) or b"")
-        for key in result_bucket.keys(MEASUREMENTS_FOLDER)
-        if key.endswith(ROW)
-    ]
+    keys = [key for key in result_bucket.keys(MEASUREMENTS_FOLDER) if key.endswith(ROW)]
+    return [read_line(result_bucket.get(key) or b"") for key in keys]
 
 
 class Collector:
@@ -264,19 +261,16 @@ class Collector:
     def collect(self, store: MeasurementStore) -> int:
         """The number of rows that the store has got by it now."""
         keys = self._mailbox.keys(MEASUREMENTS_FOLDER)
-        fresh = [key for key in keys if key.endswith(ROW) and key not in self._taken]
-        rows = [row for key in fresh if (row := self._row(key)) is not None]
+        fresh, rows = [key for key in keys if key.endswith(ROW) and key not in self._taken], []
+        for key in fresh:
+            try:
+                rows.append(read_line(self._mailbox.get(key) or b""))
+            except DataError as error:
+                self.refused[key] = str(error)
+                _LOG.warning("%s in the bucket is no measurement: %s", key, error)
         done = store.append_all(rows, since=self._since)
         self._taken.update(fresh)
         return done.added + done.replaced
-
-    def _row(self, key: str) -> Measurement | None:
-        try:
-            return read_line(self._mailbox.get(key) or b"")
-        except DataError as error:
-            self.refused[key] = str(error)
-            _LOG.warning("%s in the bucket is no measurement: %s", key, error)
-            return None
 
 
 def object_of(row: Measurement) -> tuple[str, bytes]:

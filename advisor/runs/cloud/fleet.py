@@ -13,6 +13,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -35,10 +36,9 @@ from advisor.runs.cloud.plan import (
     type_named,
 )
 from advisor.runs.cloud.sweep import CloudRun, Say, run_cloud
-from advisor.runs.launch_fields import dollars
 from advisor.runs.processes import outcome_of
 from advisor.runs.questions import VerificationRun
-from advisor.runs.sweep_questions import SweepRun
+from advisor.runs.sweep_questions import SweepRun, dollars
 from advisor.runs.sweeps.data import plan_anywhere
 
 _MARKETS = {"any": (Market.SPOT, Market.ON_DEMAND), "spot": (Market.SPOT,), "on-demand": (Market.ON_DEMAND,)}
@@ -47,26 +47,9 @@ _LONGEST_SECONDS = 60.0
 # What the guest's own `sweep run` gets. A launch is named after these words, defaults too: the same
 # command finds its own again, and a changed default is another sweep.
 _SENT = (
-    "preset",
-    "networks",
-    "tasks",
-    "vcpus",
-    "memory",
-    "disks",
-    "accelerator",
-    "batch_sizes",
-    "cache",
-    "precision",
-    "decoder",
-    "rel_error",
-    "repeats",
-    "iterations",
-    "executor",
-    "when_busy",
-    "memory_format",
-    "stack",
-    "measure_seconds",
-    "data",
+    *("preset", "networks", "tasks", "vcpus", "memory", "disks", "accelerator", "batch_sizes", "cache"),
+    *("precision", "decoder", "rel_error", "repeats", "iterations", "executor", "when_busy"),
+    *("memory_format", "stack", "measure_seconds", "data"),
 )
 _SENT_FLAGS = ("retry_failed", "cudnn_benchmark", "synchronise_each_step")
 
@@ -104,8 +87,11 @@ def launch_values(question: SweepRun | VerificationRun, hours: float) -> dict[st
     """Fields of `CloudOptions` that sweeps and verifications have; `hours` is the longest life
     where none is given."""
     profile = question.instance_profile or "advisor-guest"
+    user = "unknown"
+    with suppress(OSError, KeyError):
+        user = re.sub(r"[^\w.@-]", "-", getpass.getuser())
     return {
-        "owner": question.owner or _user(),
+        "owner": question.owner or user,
         "hours": question.hours or hours,
         "queue_minutes": question.queue or _QUEUE_MINUTES,
         "sweep_id": question.sweep_id or "",
@@ -148,13 +134,6 @@ def _arguments(sweep: SweepRun, since: datetime | None) -> tuple[str, ...]:
     words += [fields[name].option for name in _SENT_FLAGS if getattr(sweep, name)]
     words += ["--fresh-since", since.astimezone(UTC).isoformat()] if since else []
     return tuple(words)
-
-
-def _user() -> str:
-    try:
-        return re.sub(r"[^\w.@-]", "-", getpass.getuser())
-    except (OSError, KeyError):
-        return "unknown"
 
 
 # One account's quota, one user's terminal: more are better several commands.

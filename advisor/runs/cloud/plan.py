@@ -43,11 +43,11 @@ class CloudOptions(Struct, frozen=True, kw_only=True):
 
     instance: str
     budget_usd: float
-    arguments: tuple[str, ...]
-    disks: tuple[str, ...]
-    needs_vcpus: float
-    needs_mib: float
     owner: str
+    arguments: tuple[str, ...] = ()
+    disks: tuple[str, ...] = ()
+    needs_vcpus: float = 0.0
+    needs_mib: float = 0.0
     region: str = "us-east-1"
     more_regions: tuple[str, ...] = ()
     markets: tuple[Market, ...] = (Market.SPOT, Market.ON_DEMAND)
@@ -134,25 +134,24 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
         hourly = usd_per_hour(cheapest, sweep)
         refuse_too_small(sweep.budget_usd, 0.0, hourly, str(cheapest), sweep.least)
-    listed = [(entry.name, listed_usd_per_hour(catalog, entry, options.region)) for entry in types[:1]]
+    listed: tuple[LaunchOption, ...] = ()
+    if usd := listed_usd_per_hour(catalog, types[0], options.region):
+        on_demand_there = LaunchOption(
+            instance_type=types[0].name,
+            region=options.region,
+            zone="",
+            subnet="",
+            market=Market.ON_DEMAND,
+            usd_per_hour=usd,
+        )
+        listed = (on_demand_there,)
     return CloudPlan(
         options=options,
         sweep=sweep,
         preflight=preflight,
         findings=tuple(findings),
         bucket_region=home,
-        listed=tuple(
-            LaunchOption(
-                instance_type=name,
-                region=options.region,
-                zone="",
-                subnet="",
-                market=Market.ON_DEMAND,
-                usd_per_hour=usd,
-            )
-            for name, usd in listed
-            if usd is not None
-        ),
+        listed=listed,
     )
 
 

@@ -127,8 +127,7 @@ class BucketWork:
     def on_end(self, outcome: Outcome) -> None:
         """See `advisor.infra.aws.watching.Work`: what failed on an instance that did not report its end."""
         machine = outcome.machine
-        is_silent = self._phases.get(machine.id) is not Phase.ENDED
-        if outcome.why is Why.TAKEN_BACK or not is_silent:
+        if outcome.why is Why.TAKEN_BACK or self._phases.get(machine.id) is Phase.ENDED:
             return
         try:
             logs = logs_of_silent(self._aws, machine, self._mailbox)

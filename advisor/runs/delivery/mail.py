@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from email.message import EmailMessage
 from email.utils import formatdate
 from functools import partial
-from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from msgspec import Struct
@@ -129,8 +128,25 @@ class MailTarget(Struct, frozen=True, kw_only=True):
             raise DeliveryError(
                 "{label}: its certificate is not trusted ({why})", label=self.label, why=why
             ) from error
+        except smtplib.SMTPAuthenticationError as error:
+            raise DeliveryError(
+                "{label} does not accept {user_variable} and its password",
+                label=self.label,
+                user_variable=USER_VARIABLE,
+            ) from error
         except smtplib.SMTPException as error:
-            raise self._of_server(error) from error
+            # The server's code and words; of refused recipients those of the first one.
+            code: int = 0
+            reply: bytes | str = str(error)
+            if isinstance(error, smtplib.SMTPRecipientsRefused):
+                code, reply = next(iter(error.recipients.values()))
+            elif isinstance(error, smtplib.SMTPResponseException):
+                code, reply = error.smtp_code, error.smtp_error
+            words = one_line(reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply))[:200]
+            # RFC 5321, 4.2.1: 4yz may be tried again, 5yz may not.
+            passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)
+            kind = TransientDeliveryError if passes else DeliveryError
+            raise kind(f"{self.label}: {f'{code} ' if code else ''}{words}") from error
         except TimeoutError as error:
             late = f"{self.label} did not answer within {self.timeout_seconds:g} s"
             raise TransientDeliveryError(late) from error
@@ -139,26 +155,6 @@ class MailTarget(Struct, frozen=True, kw_only=True):
             raise TransientDeliveryError(
                 "{label} cannot be reached: {why}", label=self.label, why=why
             ) from error
-
-    def _of_server(self, error: smtplib.SMTPException) -> DeliveryError:
-        """RFC 5321, 4.2.1: 4yz may be tried again, 5yz may not."""
-        if isinstance(error, smtplib.SMTPAuthenticationError):
-            return DeliveryError(
-                "{label} does not accept {user_variable} and its password",
-                label=self.label,
-                user_variable=USER_VARIABLE,
-            )
-        # The server's code and words; of refused recipients those of the first one.
-        answer: tuple[Any, Any] = (0, str(error))
-        if isinstance(error, smtplib.SMTPRecipientsRefused):
-            answer = next(iter(error.recipients.values()))
-        elif isinstance(error, smtplib.SMTPResponseException):
-            answer = (error.smtp_code, error.smtp_error)
-        code, reply = int(answer[0]), answer[1]
-        words = one_line(reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply))[:200]
-        text = f"{self.label}: {f'{code} ' if code else ''}{words}"
-        passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)
-        return TransientDeliveryError(text) if passes else DeliveryError(text)
 
 
 def mail_target(text: str) -> MailTarget:

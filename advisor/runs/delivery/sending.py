@@ -67,7 +67,29 @@ def deliver(
 ) -> list[Delivery]:
     """Send it to each target, up to `attempts` times with pauses of 1, 2, 4, .. s (each longer by up to a
     quarter, so that many do not come at once). One that fails keeps none of the others back."""
-    return [_delivered(message, target, attempts, sleep or time.sleep, say) for target in targets]
+    deliveries = []
+    for target in targets:
+        tries = Retrying(
+            stop=stop_after_attempt(attempts),
+            retry=retry_if_exception_type(TransientDeliveryError),
+            wait=_pause,
+            sleep=sleep or time.sleep,
+            reraise=True,
+            before_sleep=lambda state: say(f"{_error_of(state)}; trying again"),
+        )
+        error: DeliveryError | UsageError | None = None
+        try:
+            tries(target.send, message)
+        except (DeliveryError, UsageError) as failed:
+            error = failed
+        delivery = Delivery(
+            label=target.label,
+            attempts=tries.statistics["attempt_number"],
+            error=str(error or ""),
+            transient=isinstance(error, TransientDeliveryError),
+        )
+        deliveries.append(delivery)
+    return deliveries
 
 
 def deliver_to(
@@ -80,30 +102,6 @@ def deliver_to(
     except UsageError as error:
         return Delivery(label=target_label(text), attempts=0, error=str(error))
     return delivery
-
-
-def _delivered(
-    message: Letter, target: Target, attempts: int, sleep: Callable[[float], None], say: Say
-) -> Delivery:
-    tries = Retrying(
-        stop=stop_after_attempt(attempts),
-        retry=retry_if_exception_type(TransientDeliveryError),
-        wait=_pause,
-        sleep=sleep,
-        reraise=True,
-        before_sleep=lambda state: say(f"{_error_of(state)}; trying again"),
-    )
-    error: DeliveryError | UsageError | None = None
-    try:
-        tries(target.send, message)
-    except (DeliveryError, UsageError) as failed:
-        error = failed
-    return Delivery(
-        label=target.label,
-        attempts=tries.statistics["attempt_number"],
-        error=str(error or ""),
-        transient=isinstance(error, TransientDeliveryError),
-    )
 
 
 def _pause(state: RetryCallState) -> float:

@@ -98,7 +98,7 @@ class FileTarget(Struct, frozen=True):
 
     def check(self) -> None:
         """The folder must be there and take files."""
-        folder = self._folder()
+        folder = Path(self.path) if self._is_folder else Path(self.path).parent
         if "{date}" in str(folder):
             return
         if not folder.is_dir():
@@ -121,7 +121,7 @@ class FileTarget(Struct, frozen=True):
         """Each file whole or not at all."""
         path = Path(message.dated(self.path))
         files = {path: message.files[0]}
-        if self._is_folder():
+        if self._is_folder:
             files = {path / file.name: file for file in message.files}
         try:
             for target, file in files.items():
@@ -129,11 +129,9 @@ class FileTarget(Struct, frozen=True):
         except DataError as error:
             raise DeliveryError(error.message) from error
 
+    @property
     def _is_folder(self) -> bool:
         return self.path.endswith("/") or Path(self.path).is_dir()
-
-    def _folder(self) -> Path:
-        return Path(self.path) if self._is_folder() else Path(self.path).parent
 
 
 def file_target(text: str) -> FileTarget:
@@ -188,7 +186,13 @@ class BucketTarget(Struct, frozen=True):
                         Bucket=self.bucket, Key=name, Body=file.content, ContentType=file.media_type
                     )
         except LiveError as error:
-            raise _as_trouble(error) from error
+            # Throttling, outages and lost connections pass; what S3 refuses stays refused.
+            answer = getattr(error.__cause__, "response", None)
+            status = (answer or {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            passes = status >= 500 or status == 429 or error.code == THROTTLED
+            if answer is None:
+                passes = error.code != NO_CREDENTIALS
+            raise (TransientDeliveryError if passes else DeliveryError)(str(error)) from error
 
 
 def bucket_target(text: str) -> BucketTarget:
@@ -200,16 +204,6 @@ def bucket_target(text: str) -> BucketTarget:
     if len(key.encode()) > _MOST_KEY_BYTES or not key.isprintable():
         raise ValueError(f"a key has up to {_MOST_KEY_BYTES} bytes, without control characters")
     return BucketTarget(match[1], key)
-
-
-def _as_trouble(error: LiveError) -> DeliveryError:
-    """Throttling, outages and lost connections pass; what S3 refuses stays refused."""
-    answer = getattr(error.__cause__, "response", None)
-    status = (answer or {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    passes = status >= 500 or status == 429 or error.code == THROTTLED
-    if answer is None:
-        passes = error.code != NO_CREDENTIALS
-    return TransientDeliveryError(str(error)) if passes else DeliveryError(str(error))
 
 
 _MAKERS: Mapping[str, Callable[[str], Target]] = {

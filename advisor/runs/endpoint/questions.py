@@ -91,28 +91,20 @@ class ServedModel(Question):
                 "{gpus} GPUs are no copies of {parts} each",
                 gpus=self.gpus,
                 parts=self.tensor_parallel,
-                hint=Message(
-                    "{gpus} is a multiple of {field}",
-                    gpus=FieldName("gpus"),
-                    field=FieldName("tensor_parallel"),
-                ),
+                hint="{gpus} is a multiple of {field}",
             )
         if self.is_served and not self.endpoint and self.engine not in list(StartedEngine):
             raise wrong(
                 "engine",
                 "{engine} is not started by this command",
                 engine=self.engine,
-                hint=Message("start it yourself, and name it by {endpoint}", endpoint=FieldName("endpoint")),
+                hint="start it yourself, and name it by {endpoint}",
             )
         if not self.is_served and (given := self.given):
             raise wrong(
                 given[0],
                 "{field} goes with a language model that is served",
-                hint=Message(
-                    "name its {endpoint}, or the {engine} to start",
-                    endpoint=FieldName("endpoint"),
-                    engine=FieldName("engine"),
-                ),
+                hint="name its {endpoint}, or the {engine} to start",
             )
 
     @property

@@ -1,11 +1,12 @@
-"""A question about serving, verified by one load on an endpoint."""
+"""A question about serving, verified by one load: on an endpoint, or on the very instance, which is launched,
+its engine started and loaded there, and ended."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -18,15 +19,26 @@ from advisor.answers.language import LanguageContext, serving_recommended
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation
 from advisor.domain.verification import Criterion, ServingVerification, Verdict
+from advisor.domain.words import LlmEngine
 from advisor.engine.tasks.serving.task import ServingTask
 from advisor.errors import AdvisorError, NoOfferError, UsageError
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.guest.job import MEASURE
+from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.messages import FieldName, Message
+from advisor.questions.fields import wrong
 from advisor.questions.language import ServingQuestion
 from advisor.questions.settled import instance_named, language_model_of, settled_serving
+from advisor.render.export.serving import engine_words, vllm_requirement
+from advisor.runs.cloud.exchange import anchors_sent
+from advisor.runs.cloud.plan import CloudOptions, CloudPlan
+from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
 from advisor.runs.endpoint.questions import VerifyGeneration
 from advisor.runs.questions import AUTO
+from advisor.runs.verification.cloud import with_its_disk, words_of
+from advisor.runs.verification.verdict import NOTHING_LEFT
 from advisor.sweeps.measure.endpoint.address import Address, address_of, api_key
-from advisor.sweeps.measure.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA
+from advisor.sweeps.measure.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA, USED
 from advisor.sweeps.measure.endpoint.records import Lengths, Load
 from advisor.sweeps.measure.endpoint.session import (
     EndpointSession,
@@ -46,16 +58,6 @@ _MOST_FAILED = 0.01
 _CHANCE = 3.0
 
 Figures = Mapping[str, Any]
-
-
-def load_of(request: ServingQuestion, candidate: GenerationCandidate) -> Load:
-    """The load on one of the candidate's instances."""
-    count = candidate.spec.count
-    if request.users is not None:
-        return Load(concurrency=math.ceil(request.users / count))
-    if request.target_requests_per_second is not None:
-        return Load(requests_per_second=request.target_requests_per_second / count)
-    return Load(concurrency=max(1, round(candidate.rates.concurrency / count)))
 
 
 def criteria_of(
@@ -114,8 +116,6 @@ def _keeps_up(figures: Figures) -> Criterion:
 
 _SEED = 1
 
-Progress = Callable[[str], None]
-
 
 class ServingTrial(NamedTuple):
     """A question about serving, ready to be measured: `candidate` is what is verified, `before`
@@ -130,7 +130,12 @@ class ServingTrial(NamedTuple):
     @property
     def load(self) -> Load:
         """The load on one of the candidate's instances."""
-        return load_of(self.request, self.candidate)
+        request, count = self.request, self.candidate.spec.count
+        if request.users is not None:
+            return Load(concurrency=math.ceil(request.users / count))
+        if request.target_requests_per_second is not None:
+            return Load(requests_per_second=request.target_requests_per_second / count)
+        return Load(concurrency=max(1, round(self.candidate.rates.concurrency / count)))
 
     @property
     def lengths(self) -> Lengths:
@@ -163,7 +168,7 @@ def serving_trial(
 
 
 def verify_serving(
-    context: LanguageContext, trial: ServingTrial, minutes: float, on_progress: Progress
+    context: LanguageContext, trial: ServingTrial, minutes: float, on_progress: Say
 ) -> ServingVerification:
     """Load the question's endpoint as the trial wants it, and say what follows; `MeasuringError`
     where nothing was measured."""
@@ -262,6 +267,68 @@ def _stands_for(
     return settles, tuple(caveats)
 
 
+def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> CloudOptions:
+    """The launch of the trial's instance type with its disk and the answer's engine. Its id has the day: what
+    was verified today is not paid for twice. `UsageError` for an offer of another cloud, and an engine that
+    is not started there."""
+    candidate = trial.candidate
+    offer, disk = candidate.spec.offer, candidate.spec.disk
+    if offer.instance.cloud != "aws":
+        raise wrong(
+            "on",
+            "--on aws launches on AWS, not on {cloud}",
+            cloud=offer.instance.cloud,
+            hint="leave {cloud} out, or name an {instance} of AWS",
+        )
+    if candidate.engine is not LlmEngine.VLLM:
+        raise wrong(
+            "engine",
+            "--on aws starts vLLM, not {engine}",
+            engine=candidate.engine,
+            hint="start it on the instance, and name its {endpoint}",
+        )
+    load, lengths, placement = trial.load, trial.lengths, candidate.placement
+    given: dict[str, object] = {
+        "--engine": candidate.engine,
+        "--model": candidate.model,
+        "--served-model": trial.question.served_model,
+        "--precision": candidate.precision,
+        "--kv-precision": candidate.kv_precision,
+        "--input-tokens": lengths.input_tokens,
+        "--output-tokens": lengths.output_tokens,
+        "--concurrency": load.concurrency,
+        "--rate": load.requests_per_second,
+        "--gpu": candidate.spec.offer.instance.gpu_name,
+        "--gpus": placement.gpus_used,
+        "--tensor-parallel": placement.tensor_parallel,
+        "--link": placement.link if placement.tensor_parallel > 1 else None,
+        "--minutes": f"{minutes:g}",
+    }
+    wanted = replace(
+        cloud,
+        instance=offer.instance.name,
+        region=offer.region,
+        # The words after `--` are those that the answer's exports start the engine with.
+        arguments=(*words_of(given), "--", *engine_words(candidate, trial.request)),
+        command=MEASURE,
+        engine=vllm_requirement(candidate),
+    )
+    return with_its_disk(wanted, disk, trial.today)
+
+
+def verify_serving_elsewhere(
+    context: LanguageContext, trial: ServingTrial, plan: CloudPlan, aws: Aws, say: Say
+) -> tuple[ServingVerification, CloudRun]:
+    """Launch, measure, end everything, and hold target and limits to what was measured;
+    `CloudError` where nothing was."""
+    run, job = run_cloud(plan, aws, say), job_of(plan)
+    anchors = anchors_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
+    loaded = [anchor for anchor in anchors if anchor["loads"][0]["status"] in USED]
+    if not loaded:
+        raise nothing_measured(plan, run)
+    return judged_serving(context, trial, loaded[-1]), run
+
+
 def _answer_now(
     done: ServingVerification, before: GenerationRecommendation, after: GenerationRecommendation | None
 ) -> str:
@@ -274,7 +341,7 @@ def _answer_now(
         name = spec.offer.instance.name
         ranked = [candidate for candidate in ranked if candidate.spec.offer.instance.name != name]
     if not ranked:
-        return "no offer meets the target; `advisor recommend` tells what to relax"
+        return NOTHING_LEFT
     now = ranked[0].spec
     same = before.chosen is not None and before.chosen.spec == now
     kept = "still recommended" if same else "recommended instead"

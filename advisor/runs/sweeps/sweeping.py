@@ -115,7 +115,6 @@ def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> l
                 "disk_path",
                 "{field} {disk_type}=.. is given, but no {disks} {disk_type}",
                 disk_type=disk_type,
-                disks=FieldName("disks"),
             )
     elsewhere = anywhere or bool(grid.ray_address)
     requests = requests_of_preset(data, disk_rate) if grid.preset else _requests(grid, data, elsewhere)
@@ -267,13 +266,10 @@ def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
             hint="known: cuda, cuda:<GPU>, cpu, emulated:<GPU>",
         ) from error
     if accelerator.is_gpu and not elsewhere and not has_cuda():
-        raise UsageError(
+        raise wrong(
+            "accelerator",
             "no NVIDIA GPU here",
-            field="accelerator",
-            hint=Message(
-                "use {accelerator} emulated:T4 or cpu, or name a cluster with --ray-address",
-                accelerator=FieldName("accelerator"),
-            ),
+            hint="use {accelerator} emulated:T4 or cpu, or name a cluster with --ray-address",
         )
     # As Ray and the data sheets write them.
     return replace(accelerator, gpu=gpu.upper()) if accelerator.is_gpu else accelerator

@@ -27,8 +27,8 @@ from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.fleet import plan_fleet, run_fleet
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, accelerator_of, sweep_id, type_named
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
-from advisor.runs.verification.machine import AUTO, VerifiedMachine
-from advisor.runs.verification.verdict import judged
+from advisor.runs.questions import AUTO
+from advisor.runs.verification.verdict import VerifiedMachine, judged
 from advisor.runs.verification.verify import answers_around
 
 # Several specs of one type (disks, regions) count once, so that more are ranked than are taken.

@@ -1,12 +1,27 @@
-"""Turns a measurement into a verdict, its scope, and the spec to take after it."""
+"""The machine of a verifying trial: the instance itself, or one that stands for it; and what its measurement
+says: a verdict, its scope, and the spec to take after it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.catalog import Catalog
 from advisor.domain import (
+    ON_ANY_GPU,
+    ON_CPU,
+    Accelerator,
+    AcceleratorKind,
     CacheState,
+    Disk,
+    DiskRate,
+    Gpu,
     InstancePrediction,
+    InstanceType,
     LimitedBy,
     Measurement,
     Prediction,
@@ -16,18 +31,189 @@ from advisor.domain import (
     Verdict,
     Verification,
 )
-from advisor.errors import MeasuringError
+from advisor.domain.gpu_names import identified, is_card
+from advisor.errors import MeasuringError, UsageError
+from advisor.messages import Message
 from advisor.questions.network import NetworkQuestion
-from advisor.runs.verification.machine import VerifiedMachine
+from advisor.runs.questions import AUTO
+from advisor.runs.sweeps.sweeping import accelerator_named, has_cuda
+from advisor.sweeps.machine.gpu import gpus
 from advisor.sweeps.planning.disks import UNLIMITED
+from advisor.sweeps.planning.plan import Machine
 from advisor.sweeps.quality.issues import quality_issues
 from advisor.sweeps.quality.rates import RateInterval, rate_interval
 from advisor.units import format_mib, format_rate, format_target, format_usd
 
+# Firmware and kernel keep some of what an instance is sold with.
+_VISIBLE_MEMORY = 0.9
+
+
+class VerifiedMachine(Struct, frozen=True, kw_only=True):
+    """What a trial is held to. `instance` None: this machine as it is; `is_here`: the machine
+    calls itself that type."""
+
+    instance: InstanceType | None
+    is_here: bool
+    accelerator: Accelerator
+    vcpus: float
+    memory_mib: float
+
+    @property
+    def emulated_gpu(self) -> str | None:
+        """The GPU whose known pace stands for a real one."""
+        return self.accelerator.gpu if self.accelerator.is_emulated else None
+
+    def disk_rate(self, disk: Disk | None) -> DiskRate:
+        """What reads are held to: nothing without a disk; of a disk of this very instance what it
+        sustains (bursts would pass for it), with the latency that it has by itself."""
+        if disk is None:
+            return UNLIMITED
+        if not self.is_here:
+            return disk.rate
+        if disk.price is None:  # local NVMe: the catalogue knows a floor only
+            return DiskRate(type=disk.rate.type)
+        return replace(disk.rate, read_latency_seconds=None)
+
+
+def machine_for(
+    task: Task,
+    name: str,
+    accelerator: str | None,
+    catalog: Catalog,
+    machine: Machine,
+    here: str | None,
+    gpus_here: Sequence[str],
+) -> VerifiedMachine:
+    """Where the trial of `--instance name` (or `auto`) runs; `UsageError` where it cannot. `here` is the type
+    this machine calls itself, `gpus_here` are the names of its GPUs."""
+    instance = None
+    if name != AUTO:
+        instance = catalog.instance(name)
+    elif here is not None:
+        with suppress(UsageError):  # a type that nobody knows
+            instance = catalog.instance(here)
+        if instance and task is not Task.PREPROCESSING and instance.gpu_name is None:
+            instance = None  # not one that is predicted
+    is_here = instance is not None and instance.name == here
+    chosen = ON_CPU
+    if task is not Task.PREPROCESSING:
+        chosen = _accelerator(task, accelerator, instance, gpus_here, catalog.gpus)
+    vcpus, memory_mib = float(machine.cpus), machine.memory_mib
+    if instance is not None:
+        if machine.cpus < instance.vcpus or machine.memory_mib < _VISIBLE_MEMORY * instance.memory_mib:
+            raise UsageError(
+                ("{name} has {vcpus} vCPUs and {value:g} GiB, this machine {cpus:g} and {value_2:.3g} GiB"),
+                name=instance.name,
+                vcpus=instance.vcpus,
+                value=instance.memory_mib / 1024,
+                cpus=machine.cpus,
+                value_2=machine.memory_mib / 1024,
+                hint=Message(
+                    "run this on a {name} or a larger machine, or rent one: --on aws", name=instance.name
+                ),
+            )
+        vcpus, memory_mib = float(instance.vcpus), min(memory_mib, float(instance.memory_mib))
+    return VerifiedMachine(
+        instance=instance, is_here=is_here, accelerator=chosen, vcpus=vcpus, memory_mib=memory_mib
+    )
+
+
+def require_gpus(machine: VerifiedMachine, wanted: int, gpus_here: Sequence[str]) -> None:
+    """`UsageError` where the trial takes more real GPUs than are here."""
+    if machine.accelerator.is_gpu and wanted > len(gpus_here):
+        raise UsageError(
+            "{name} is verified on {wanted} GPUs, and this machine has {gpus}",
+            name=machine.instance.name if machine.instance else "it",
+            wanted=wanted,
+            gpus=len(gpus_here),
+            hint="run this on that instance, or say how many of its GPUs work with --max-gpus",
+        )
+
+
+def gpus_of_this_machine() -> tuple[str, ...]:
+    """Names of the NVIDIA GPUs here, and of the slices of those that are cut; empty without any."""
+    if not has_cuda():
+        return ()
+    try:
+        slices = [gpu["mig_slices"] or [gpu] for gpu in gpus()]
+    except MeasuringError:
+        return ()
+    return tuple(part["name"] for parts in slices for part in parts if part["name"])
+
+
+def sheet_named(catalog: Catalog, name: str) -> Gpu | None:
+    """The data sheet of a GPU as its driver or the catalogue names it; None where it has none, and
+    for a slice of a card."""
+    identity = identified(name, catalog.gpus)
+    return None if identity.is_slice else catalog.gpus.get(identity.gpu)
+
+
+def _accelerator(
+    task: Task,
+    text: str | None,
+    instance: InstanceType | None,
+    gpus_here: Sequence[str],
+    sheets: Mapping[str, Gpu],
+) -> Accelerator:
+    if instance is None:
+        usual = ON_ANY_GPU if gpus_here else ON_CPU
+        return accelerator_named(text, False) if text else usual
+    gpu = instance.gpu_name
+    if gpu is None:
+        raise UsageError(
+            "{name} has no GPU, and {task} is predicted on GPUs only",
+            name=instance.name,
+            task=task,
+            hint="leave --instance out to measure this machine as it is",
+        )
+    emulated = Accelerator(kind=AcceleratorKind.EMULATED, gpu=gpu)
+    if text is not None and text.lower().startswith("emulated"):
+        chosen = accelerator_named(text, False) if ":" in text else emulated
+        if not _has_card(instance, chosen.gpu, sheets):
+            raise UsageError(
+                "{name} has a {gpu}",
+                name=instance.name,
+                gpu=gpu,
+                hint=Message("use --accelerator {emulated}", emulated=emulated),
+            )
+        return chosen
+    by_emulation = f"--accelerator {emulated} measures its host and disk side alone"
+    if text == "cpu":
+        raise UsageError(
+            "on the CPU nothing is learnt of {name}'s {gpu}",
+            name=instance.name,
+            gpu=gpu,
+            hint=Message("{by_emulation}", by_emulation=by_emulation),
+        )
+    if not gpus_here:
+        raise UsageError(
+            "no NVIDIA GPU here, and {name} has a {gpu}",
+            name=instance.name,
+            gpu=gpu,
+            hint=Message("run this on one, or: {by_emulation}", by_emulation=by_emulation),
+        )
+    if not any(_has_card(instance, name, sheets) for name in gpus_here):
+        raise UsageError(
+            "this machine has a {gpus_here} and {name} a {gpu}",
+            gpus_here=gpus_here[0],
+            name=instance.name,
+            gpu=gpu,
+            hint=Message(
+                "run this on a {name}, or: {by_emulation}", name=instance.name, by_emulation=by_emulation
+            ),
+        )
+    return accelerator_named(text, False) if text else ON_ANY_GPU
+
+
+def _has_card(instance: InstanceType, name: str, sheets: Mapping[str, Gpu]) -> bool:
+    """Whether `name` is the card of the instance, a whole one."""
+    return is_card(instance.gpu_name or "", identified(name, sheets), sheets)
+
+
 # Part of the verdict itself.
 _IN_VERDICT = frozenset({"not_limited", "few_steps", "wide_interval", "contaminated"})
 
-TOO_FEW = "too few steps were measured; give it more --samples or --minutes, or a smaller --batch-size"
+NOTHING_LEFT = "no offer meets the target; `advisor recommend` tells what to relax"
 
 
 class Answers(NamedTuple):
@@ -79,7 +265,9 @@ def verdict_of(
     if measurement.status is Status.OUT_OF_MEMORY:
         return Verdict.MISSED, f"it does not fit: {measurement.reason}"
     if rate is None:
-        return Verdict.UNDECIDED, TOO_FEW
+        return Verdict.UNDECIDED, (
+            "too few steps were measured; give it more --samples or --minutes, or a smaller --batch-size"
+        )
     wanted, reached = format_target(target), format_rate(rate.rate)
     if rate.lower >= target:
         if measurement.limited_by is LimitedBy.NONE:
@@ -142,28 +330,22 @@ def _caveats(
 
 def _answer_now(answers: Answers, named: InstancePrediction | None, verdict: Verdict) -> str:
     """What to take, by price, once this instance passed or missed, and its GPU's step is known."""
-    before, chosen = answers.before, answers.after.chosen
+    before, after = answers.before.chosen, answers.after.chosen
     if named is not None and named.price is not None and verdict is Verdict.PASS:
         usd = named.price.usd_per_hour + named.disk.usd_per_hour
-        if chosen is None or usd < chosen.spec.total_usd_per_hour:
-            return f"take {named.instance.name} at {format_usd(usd)}/h{_instead(before, usd, named)}"
-    ranked = list(answers.after.ranked)
-    if named is not None and verdict is Verdict.MISSED:
-        missed = named.instance.name
-        ranked = [candidate for candidate in ranked if candidate.spec.offer.instance.name != missed]
-    if not ranked:
-        return "no offer meets the target; `advisor recommend` tells what to relax"
-    spec = ranked[0].spec
-    same = before.chosen is not None and before.chosen.spec == spec
-    kept = "still recommended" if same else "recommended instead"
+        if after is None or usd < after.spec.total_usd_per_hour:
+            instead = ", where no offer was recommended before"
+            if before is not None:
+                other = before.spec.offer.instance.name
+                saved = format_usd(before.spec.total_usd_per_hour - usd)
+                instead = f": {saved}/h less than {other}, which is recommended without this"
+                if other == named.instance.name:
+                    instead = ", as recommended before"
+            return f"take {named.instance.name} at {format_usd(usd)}/h{instead}"
+    missed = named.instance.name if named is not None and verdict is Verdict.MISSED else ""
+    specs = [candidate.spec for candidate in answers.after.ranked]
+    spec = next((spec for spec in specs if spec.offer.instance.name != missed), None)
+    if spec is None:
+        return NOTHING_LEFT
+    kept = "still recommended" if before is not None and before.spec == spec else "recommended instead"
     return f"{spec.offer.instance.name} at {format_usd(spec.total_usd_per_hour)}/h is {kept}"
-
-
-def _instead(before: Recommendation, usd: float, named: InstancePrediction) -> str:
-    if before.chosen is None:
-        return ", where no offer was recommended before"
-    spec = before.chosen.spec
-    if spec.offer.instance.name == named.instance.name:
-        return ", as recommended before"
-    saved = format_usd(spec.total_usd_per_hour - usd)
-    return f": {saved}/h less than {spec.offer.instance.name}, which is recommended without this"

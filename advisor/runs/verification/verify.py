@@ -16,7 +16,6 @@ from advisor.answers.context import Context
 from advisor.catalog.gpus import sheet_of
 from advisor.domain import (
     CacheState,
-    Gpu,
     InstancePrediction,
     Measurement,
     Observation,
@@ -43,14 +42,15 @@ from advisor.runs.sweeps.sweeping import (
     probed_machine,
     step_seconds,
 )
-from advisor.runs.verification.machine import (
+from advisor.runs.verification.verdict import (
+    Answers,
     VerifiedMachine,
     gpus_of_this_machine,
+    judged,
     machine_for,
     require_gpus,
     sheet_named,
 )
-from advisor.runs.verification.verdict import Answers, judged
 from advisor.sweeps.anchors.observing import observed
 from advisor.sweeps.machine.environment import instance_type
 from advisor.sweeps.measurement_store import MeasurementStore
@@ -91,16 +91,20 @@ def plan_verification(
 ) -> VerificationTrial:
     """The trial for a request with a target; makes its data. `UsageError` for what cannot be."""
     assert request.target_throughput is not None
-    machine, here = local_machine(), instance_type()
-    gpus_here = gpus_of_this_machine()
-    on = machine_for(
-        request.task, options.instance.lower(), options.accelerator, context.catalog, machine, here, gpus_here
-    )
-    instance = on.instance
-    named = predict_instance(request, context.catalog, context.model, instance.name) if instance else None
+    machine, gpus_here, catalog = local_machine(), gpus_of_this_machine(), context.catalog
+    name, here = options.instance.lower(), instance_type()
+    on = machine_for(request.task, name, options.accelerator, catalog, machine, here, gpus_here)
+    named = predict_instance(request, catalog, context.model, on.instance.name) if on.instance else None
     gpu_count = named.prediction.gpus_used if named else 1
     require_gpus(on, gpu_count, gpus_here)
-    workload = _workload(request, named, on, context)
+    gpu = None  # of a machine that is no known instance; None too where it has no data sheet
+    if not on.accelerator.is_cpu:
+        gpu = sheet_named(catalog, on.emulated_gpu or next(iter(gpus_here), ""))
+    if named is not None:
+        workload = named.workload
+    else:
+        definite = request.replace(batch_size=request.batch_size or USUAL_BATCH)
+        workload = workloads_on(definite, context.model, [gpu])[gpu.name if gpu else ""][0]
     _refuse_slow_pace(on, workload, named, request.target_throughput)
     batch, own = gpu_count * workload.batch_size, str(options.data) if options.data else None
     samples = options.samples or samples_for(request.target_throughput, batch, on.vcpus)
@@ -126,7 +130,10 @@ def plan_verification(
         gpu_count=gpu_count,
     )
     (trial,) = plan_trials([wanted], machine, partial(_pace, named), planned_network)
-    predicted = named.prediction if named else _of_machine(request, on, trial, context)
+    predicted = named.prediction if named else None
+    if named is None and (gpu is not None or on.accelerator.is_cpu):
+        resources = replace(trial.resources, gpu=gpu)
+        (predicted,) = context.model.predict([(trial.workload, resources)], confidence=request.confidence)
     return VerificationTrial(on, trial, named, predicted)
 
 
@@ -195,25 +202,6 @@ def knowing(context: Context, fresh: Measurement) -> PerformanceModel:
     return replace(model, step_times=model.step_times.condition([observation], model.table))
 
 
-def _workload(
-    request: NetworkQuestion, named: InstancePrediction | None, machine: VerifiedMachine, context: Context
-) -> Workload:
-    """What runs: as on the instance, else at the usual batch size."""
-    if named is not None:
-        return named.workload
-    gpu = _gpu_of(machine, context)
-    definite = request.replace(batch_size=request.batch_size or USUAL_BATCH)
-    return workloads_on(definite, context.model, [gpu])[gpu.name if gpu else ""][0]
-
-
-def _gpu_of(machine: VerifiedMachine, context: Context) -> Gpu | None:
-    """The data sheet of the machine's GPU; None on a CPU, and for a GPU without one."""
-    if machine.accelerator.is_cpu:
-        return None
-    name = machine.emulated_gpu or next(iter(gpus_of_this_machine()), "")
-    return sheet_named(context.catalog, name)
-
-
 def _pace(named: InstancePrediction | None, workload: Workload, gpu: str) -> float:
     """Seconds that an emulated GPU takes for a batch: of several, with what they lose by each
     other, since nothing is exchanged between emulated ones."""
@@ -254,15 +242,3 @@ def samples_for(target: float, batch_size: int, vcpus: float) -> int:
     ahead = 5 + 4 * max(1.0, vcpus)  # batches: two for each loader, before and after
     needed = ahead * batch_size + max(_COLD_STEPS * batch_size, _COLD_SECONDS * target)
     return next((count for count in _SAMPLES if count >= needed), _SAMPLES[-1])
-
-
-def _of_machine(
-    request: NetworkQuestion, machine: VerifiedMachine, trial: Trial, context: Context
-) -> Prediction | None:
-    """The prediction of this machine; None for a GPU without a data sheet."""
-    gpu = _gpu_of(machine, context)
-    if gpu is None and not machine.accelerator.is_cpu:
-        return None
-    resources = replace(trial.resources, gpu=gpu)
-    (prediction,) = context.model.predict([(trial.workload, resources)], confidence=request.confidence)
-    return prediction

@@ -13,10 +13,17 @@ from starlette.responses import Response
 from advisor.errors import UsageError
 from advisor.files import user_folder
 from advisor.questions.reading import parameters_of
-from advisor.runs.cron import CronLine
 from advisor.runs.jobs import sweep_words
 from advisor.runs.questions import ScheduleRequest, words_of
-from advisor.runs.schedules import Checked, checked_sweep, list_document, new_schedule, one_document, statuses
+from advisor.runs.schedules import (
+    Checked,
+    CronLine,
+    checked_sweep,
+    list_document,
+    new_schedule,
+    one_document,
+    statuses,
+)
 from advisor.runs.stored_rows import ScheduleDetails
 from advisor.service.answers import json_answer
 from advisor.service.gate import needs, require_spender, visit_of

@@ -13,10 +13,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pytest
 
 from advisor.errors import DataError, UsageError
-from advisor.runs import cron
-from advisor.runs.cron import CronLine
+from advisor.runs import schedules
 from advisor.runs.jobs import execute
-from advisor.runs.schedules import ADVISOR, started_as
+from advisor.runs.schedules import ADVISOR, CronLine, started_as
 from advisor.store.records import NewRun, NewSchedule, RunState
 from tests.advisor.runs.kills import Series
 from tests.postgresql import DATABASES
@@ -325,8 +324,8 @@ def test_a_machine_without_time_zones_knows_utc_and_says_what_tells_it_others(mo
     def unknown(name):
         raise ZoneInfoNotFoundError(name)
 
-    monkeypatch.setattr(cron, "ZoneInfo", unknown)
-    monkeypatch.setattr(cron, "available_timezones", set)
+    monkeypatch.setattr(schedules, "ZoneInfo", unknown)
+    monkeypatch.setattr(schedules, "available_timezones", set)
     noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
     assert CronLine("0 3 * * *", "UTC").after(noon) == datetime(2026, 11, 22, 3, tzinfo=UTC)
     with pytest.raises(UsageError, match="install its package tzdata"):

@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from advisor.runs.cron import CronLine
 from advisor.runs.daemon import Daemon
+from advisor.runs.schedules import CronLine
 from advisor.store.database import Database
 from advisor.store.records import Ending, Misfire, NewSchedule, RunState
 from advisor.store.schedules import ScheduleBook

@@ -16,10 +16,9 @@ from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.runs.cloud.fleet import launches
 from advisor.runs.cloud.plan import sweep_id
-from advisor.runs.cron import spent_usd
+from advisor.runs.fitting import after_sweep
 from advisor.runs.jobs import execute
-from advisor.runs.refit import after_sweep
-from advisor.runs.schedules import ADVISOR, started_as
+from advisor.runs.schedules import ADVISOR, spent_usd, started_as
 from advisor.runs.sweep_questions import SweepRun
 from advisor.store.measurements import open_store
 from advisor.store.records import NewRun, NewSchedule, RunState

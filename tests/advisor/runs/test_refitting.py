@@ -12,8 +12,14 @@ from msgspec.structs import replace
 from advisor.domain import ON_ANY_GPU, Status, Task, Workload
 from advisor.files import own_model_path, user_folder
 from advisor.models.performance import load_model, save_model
-from advisor.runs.fitting import fit_user_model, measurements_from
-from advisor.runs.refit import after_sweep, drift_between, is_fresh, split_rows
+from advisor.runs.fitting import (
+    after_sweep,
+    drift_between,
+    fit_user_model,
+    is_fresh,
+    measurements_from,
+    split_rows,
+)
 from advisor.store.measurements import open_store
 from benchmarks.bundled_model import BUNDLED_MEASUREMENTS
 from tests.sweeps.builders import measurement, resources, trial
@@ -36,9 +42,8 @@ def rows_of(sizes, started_at):
 def test_what_a_run_replaced_is_what_the_store_held_before_it():
     kept, replaced = rows_of((1.0,), THEN), rows_of((2.0, 3.0), THEN)
     fresh, new = rows_of((2.0, 3.0), NOW), rows_of((4.0,), NOW)
-    rows = split_rows([*kept, *fresh, *new], [*rows_of((2.0,), "2026-10-01"), *replaced], DUE)
-    assert rows.fresh == (*fresh, *new)
-    assert rows.before == (*kept, *replaced)
+    earlier = [*rows_of((2.0,), "2026-10-01"), *replaced]
+    assert split_rows([*kept, *fresh, *new], earlier, DUE) == ([*kept, *replaced], [*fresh, *new])
 
 
 def measured_before_and_after(factor):
@@ -143,35 +148,33 @@ def row(factor=1.0, memory_mib=2048.0, steps=STEADY, **changes):
 
 def test_a_rate_that_fell_by_a_third_has_drifted():
     drift = drift_between([row(1.5)], [row()])
-    (shift,) = drift.beyond
-    assert shift.change == pytest.approx(-1 / 3)
-    assert drift.median_change == pytest.approx(-1 / 3)
-    assert shift.before.upper > shift.before.rate > shift.before.lower
+    (shift,) = drift["trials"]
+    assert shift["change_percent"] == drift["median_change_percent"] == pytest.approx(-100 / 3, abs=0.01)
+    assert shift["before"]["upper"] > shift["before"]["rate"] > shift["before"]["lower"]
 
 
 def test_what_repeats_of_a_trial_differ_by_is_no_drift():
     """The means of two quiet runs are each known to a fraction of a per cent."""
     drift = drift_between([row(1.03)], [row()])
-    assert len(drift.shifts) == 1
-    assert drift.beyond == ()
+    assert (drift["compared"], drift["beyond_interval"]) == (1, 0)
 
 
 def test_a_rate_that_is_hardly_known_has_not_drifted():
     wild = tuple(0.05 * (1 + 7 * (n % 5 % 2) + n % 3) for n in range(12))
-    assert drift_between([row(1.3, steps=wild)], [row(steps=wild)]).beyond == ()
+    assert drift_between([row(1.3, steps=wild)], [row(steps=wild)])["trials"] == []
 
 
 def test_the_latest_good_row_of_the_same_trial_is_compared():
     earlier = [row(3.0), row(1.5), row(9.0, status=Status.FAILED, reason="x"), row(memory_mib=1024.0)]
-    (shift,) = drift_between([row(1.5)], earlier).shifts
-    assert shift.change == pytest.approx(0)
+    drift = drift_between([row(1.5)], earlier)
+    assert (drift["compared"], drift["median_change_percent"]) == (1, 0)
 
 
 def test_what_cannot_be_compared_is_left_out():
     bad = row(status=Status.CONTAMINATED, reason="neighbours")
     few = row(steps=STEADY[:3])
-    assert drift_between([bad, few, row(memory_mib=1.0)], [row()]).shifts == ()
-    assert drift_between([bad], [row()]).median_change is None
+    drift = drift_between([bad, few, row(memory_mib=1.0)], [row()])
+    assert (drift["compared"], drift["median_change_percent"]) == (0, None)
 
 
 def test_changed_versions_are_named_once():
@@ -182,7 +185,7 @@ def test_changed_versions_are_named_once():
         [row(memory_mib=size, environment=new) for size in sizes],
         [row(memory_mib=size, environment=old) for size in sizes],
     )
-    assert drift.changed == ("torch 2.13.0 -> 2.14.0",)
+    assert drift["changed"] == ["torch 2.13.0 -> 2.14.0"]
 
 
 def test_a_row_is_fresh_from_its_runs_due_time_on():

@@ -26,8 +26,15 @@ from advisor.domain.verification import Criterion
 from advisor.engine import Preparations, recommend
 from advisor.engine.single import predict_instance
 from advisor.errors import MeasuringError, UsageError
-from advisor.runs.verification.machine import VerifiedMachine, machine_for, require_gpus, sheet_named
-from advisor.runs.verification.verdict import Answers, judged, verdict_of
+from advisor.runs.verification.verdict import (
+    Answers,
+    VerifiedMachine,
+    judged,
+    machine_for,
+    require_gpus,
+    sheet_named,
+    verdict_of,
+)
 from advisor.sweeps.machine.environment import instance_type
 from advisor.sweeps.planning.disks import UNLIMITED
 from advisor.sweeps.planning.plan import Machine

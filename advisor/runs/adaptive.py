@@ -1,4 +1,5 @@
-"""The trials of a sweep that plans itself, as a pure function of what is stored.
+"""A sweep that plans itself: the trials to measure next, as a pure function of what is stored; and trials and
+specs as rows of a surface that the performance model describes.
 
 Batch after batch is derived from the measurements of the batches before it. A sweep that was killed therefore
 goes on with the trials that it would have run, and what is measured already is taken as it is."""
@@ -6,32 +7,48 @@ goes on with the trials that it would have run, and what is measured already is 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
+from statistics import mean
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.domain import ON_CPU, Measurement, Status, Trial
-from advisor.errors import UsageError
-from advisor.models.performance.next_trials import Choice, anchor_trials, next_trials
-from advisor.models.performance.surface import USUAL_NOISE, Belief, Question, Surface
-from advisor.runs.adaptive.cells import (
-    Row,
-    Specs,
-    fits_memory,
-    gpu_of,
-    row_of,
-    specs_for,
-    surface_of,
-    with_gpu_steps,
+from advisor.catalog import load_catalog, resources_of
+from advisor.catalog.gpus import sheet_of
+from advisor.domain import (
+    ON_CPU,
+    CacheState,
+    LimitedBy,
+    Measurement,
+    Observation,
+    Resources,
+    Spec,
+    Status,
+    Task,
+    Trial,
+    Workload,
 )
-from advisor.runs.fields import Budget, expected_seconds, seconds_of
+from advisor.engine.candidates import Runnable, attached, query_of, runnable
+from advisor.errors import NoOfferError, UsageError
+from advisor.models.bayes import Floats
+from advisor.models.performance import load_model, paced_gpu, published_step_seconds
+from advisor.models.performance.memory.steps import host_memory_mib
+from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.next_trials import Choice, anchor_trials, next_trials
+from advisor.models.performance.physical_form import Trials, modelled_on_cpu
+from advisor.models.performance.pipeline import PipelineRequest, pipeline_columns
+from advisor.models.performance.surface import USUAL_NOISE, Belief, Question, Surface
+from advisor.questions.network import NetworkQuestion
+from advisor.questions.settled import DEFAULT_CLOUD, DEFAULT_REGION
+from advisor.runs.fields import Budget, seconds_of
+from advisor.runs.fitting import reference_cpu
 from advisor.runs.sweep_questions import PlannedSweep
 from advisor.runs.sweeps.sweeping import host_usd_per_hour, measuring_here, probed_machine
+from advisor.sweeps.anchors.observing import observed
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.quality.rates import rate_interval
@@ -63,21 +80,22 @@ def run_adaptive(
         return status
     earlier, begun = status.spent_seconds, clock()
     machine = {} if ray_address else probed_machine()
+    runs: dict[str, int] = {}
     with measuring_here(sweep.trials, executor, ray_address, when_busy) as chosen:
         while status.next:
             on_batch(status)
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:
                 return replace(status, next=(), stopped=f"the budget of {sweep.budget.text} is used up")
             # One more good run of each trial, under leases; runs that were spoiled do not count.
-            runs = {item.trial.trial_id: 1 for item in status.next}
-            runs |= {trial_id: 2 + len(rows[trial_id].repeats) for trial_id in runs if trial_id in rows}
+            stored = {item.trial.trial_id: rows.get(item.trial.trial_id) for item in status.next}
+            runs.update({trial_id: 2 + len(row.repeats) if row else 1 for trial_id, row in stored.items()})
             run_sweep(
                 [item.trial for item in status.next],
                 chosen,
                 store,
                 on_progress=on_progress,
                 machine=machine,
-                runs_of=partial(_wanted_runs, runs),
+                runs_of=lambda trial: runs[trial.trial_id],
                 since=since,
             )
             rows = current_rows(sweep.trials, store, since=since)
@@ -85,10 +103,6 @@ def run_adaptive(
             if status.next == before.next:
                 return replace(status, next=(), stopped="its trials left nothing in the store")
     return status
-
-
-def _wanted_runs(runs: Mapping[str, int], trial: Trial) -> int:
-    return runs[trial.trial_id]
 
 
 BATCH = 4
@@ -136,7 +150,7 @@ class AdaptiveSweep(Struct):
         choice = Choice(tuple(anchors), float("nan"))
         while True:
             seconds = self._seconds(done, measured)
-            usual = expected_seconds(seconds, usual_seconds(*self.trials))
+            usual = mean([*seconds, usual_seconds(*self.trials)])
             rows = choice.rows[: self.budget.trials_left(len(done), sum(seconds), usual)]
             waiting = self._waiting(done, rows, measured)
             if waiting or not rows:
@@ -155,11 +169,6 @@ class AdaptiveSweep(Struct):
         stored = (measured[t.trial_id] for t in self.trials if t.trial_id in measured)
         return surface_of(self._all_rows, (row for row in stored if row.status is Status.OK))
 
-    def _question(self) -> Question:
-        if self.specs is None or self.target is None:
-            return Question(tuple(range(len(self.trials))))
-        return self.specs.question(self.target, len(self.trials))
-
     def _choose(self, surface: Surface, done: Sequence[int], measured: Mapping[str, Measurement]) -> Choice:
         rates = [(row, *self._rate_after(done, row, measured)) for row in dict.fromkeys(done)]
         good = [(row, rate, noise) for row, rate, noise in rates if rate > 0]
@@ -175,7 +184,11 @@ class AdaptiveSweep(Struct):
             belief = Belief.after(surface, good_rows, logs, np.array([noise for *_, noise in good]))
             candidates = [*self._left(done, measured)]
             again = {row: noise for row, _, noise in good if done.count(row) < _MOST_RUNS}
-            self._choices[key] = next_trials(belief, self._question(), candidates, repeats=again, count=BATCH)
+            question = Question(tuple(range(len(self.trials))))
+            if self.specs is not None and self.target is not None:  # which spec reaches it
+                places = tuple(range(len(self.trials), len(self._all_rows)))
+                question = Question(places, self.target, self.specs.usd_per_hour, self.specs.groups)
+            self._choices[key] = next_trials(belief, question, candidates, repeats=again, count=BATCH)
         return self._choices[key]
 
     @property
@@ -191,7 +204,10 @@ class AdaptiveSweep(Struct):
         stored = measured[self.trials[row].trial_id]
         cut = replace(stored, repeats=stored.repeats[: runs - 1])
         rate = cut.throughput_samples_per_second if cut.status is Status.OK else None
-        return (rate, _noise(cut)) if rate else (0.0, 0.0)
+        if not rate:
+            return 0.0, 0.0
+        interval = rate_interval(cut)
+        return rate, interval.standard_error**2 if interval else USUAL_NOISE**2 / (1 + len(cut.repeats))
 
     def _left(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> Iterator[int]:
         """Cells never measured that no smaller demand was killed for."""
@@ -267,8 +283,164 @@ def _tries(measurement: Measurement) -> int:
     return 1 + len(measurement.repeats) + in_vain
 
 
-def _noise(measurement: Measurement) -> float:
-    interval = rate_interval(measurement)
-    if interval is None:
-        return USUAL_NOISE**2 / (1 + len(measurement.repeats))
-    return interval.standard_error**2
+class Row(Struct, frozen=True):
+    """One cell of a surface: what runs on what, and the accelerator's own rate there (nan: the CPU's)."""
+
+    request: PipelineRequest
+    accelerator_rate: float
+
+
+def row_of(trial: Trial, gpu: str | None) -> Row:
+    """A trial that may be measured; `gpu` names the card of `cuda` trials."""
+    return Row(PipelineRequest.of(trial), _accelerator_rate(trial, gpu))
+
+
+def _accelerator_rate(trial: Trial, gpu: str | None) -> float:
+    if trial.workload.task is Task.PREPROCESSING:
+        return float("inf")
+    if trial.emulated_step_seconds is not None:
+        return trial.samples_per_step / trial.emulated_step_seconds
+    if trial.accelerator.is_cpu:
+        return float("nan")
+    workload = trial.workload
+    seconds = published_step_seconds(
+        workload.network, workload.task, workload.precision, workload.batch_size, gpu or ""
+    )
+    return trial.samples_per_step / seconds
+
+
+def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
+    """The surface over rows; the CPU is the one of the earliest measurement, which later ones (of
+    other nodes) do not change, else this machine's."""
+    networks = bundled_networks()
+    missing = {row.request.workload.network for row in rows} - set(networks.names)
+    if missing:
+        raise UsageError(
+            "adaptive planning knows no operations of {unknown}",
+            unknown=", ".join(sorted(missing)),
+            hint="leave --adaptive out for it",
+        )
+    requests = [row.request for row in rows]
+    rates = [
+        modelled_on_cpu(row.request, networks) if row.request.on_cpu else row.accelerator_rate for row in rows
+    ]
+    earliest = min(measured, key=lambda row: row.started_at, default=None)
+    trials = Trials(
+        columns=pipeline_columns(requests, networks),
+        cells=tuple((request.workload.network, request.workload.task) for request in requests),
+        accelerator=np.array(rates),
+        modelled=np.array([request.on_cpu for request in requests]),
+        cpus=(reference_cpu(earliest or _unmeasured(requests[0])),),
+    )
+    return Surface.of(trials)
+
+
+def with_gpu_steps(
+    surface: Surface, rows: Sequence[Row], measured: Iterable[Measurement], gpu: str
+) -> Surface:
+    """The surface once the steps of the real GPU that were measured condition its rates. What was measured is
+    known, other batches and networks move by what it tells. An emulated GPU's rates are what they are."""
+    sheets, model = load_catalog().gpus, load_model()
+    observations = (observed(row, "", partial(sheet_of, sheets=sheets)) for row in measured)
+    steps = [each for each in observations if isinstance(each, Observation)]
+    if not steps:
+        return surface
+    conditioned, card = model.step_times.condition(steps, model.table), paced_gpu(gpu)
+
+    @cache
+    def speed_up(workload: Workload) -> float:
+        facts, asked = model.table.of(workload), [(workload, card)]
+        before, after = (times.estimates(asked, facts).mean[0] for times in (model.step_times, conditioned))
+        return float(np.exp(before - after))
+
+    rates = surface.trials.accelerator.copy()
+    for index, row in enumerate(rows):
+        if np.isfinite(rates[index]):
+            rates[index] *= speed_up(row.request.workload)
+    return replace(surface, trials=replace(surface.trials, accelerator=rates))
+
+
+def _unmeasured(request: PipelineRequest) -> Measurement:
+    """A record that names this machine's CPU, for what is asked before the first trial."""
+    cpu = request.resources.cpu
+    facts = {"cpu_model": cpu.model, "architecture": cpu.architecture} if cpu else {}
+    trial = Trial(workload=request.workload, resources=request.resources, accelerator=ON_CPU)
+    return Measurement(trial=trial, status=Status.FAILED, limited_by=LimitedBy.NONE, environment=facts)
+
+
+def fits_memory(row: Row) -> bool:
+    """Whether the trial has the memory without which it is killed."""
+    request = row.request
+    facts = bundled_networks()[request.workload.network]
+    needed = host_memory_mib(facts, request.workload, request.resources, request.on_cpu)
+    return needed <= request.resources.memory_mib
+
+
+class Specs(Struct, frozen=True):
+    """The specs that money buys for a target: rows, their prices (m,) and whose question each answers."""
+
+    rows: tuple[Row, ...]
+    usd_per_hour: Floats
+    groups: tuple[str, ...]
+
+
+def specs_for(trials: Sequence[Trial], gpu: str | None, target: float) -> Specs:
+    """Instances with the trials' GPU and each disk worth a look, from the catalogue. `UsageError` where none
+    is sold."""
+    rates = {trial.workload: _accelerator_rate(trial, gpu) for trial in trials}
+    rows: list[Row] = []
+    prices: list[float] = []
+    groups: list[str] = []
+    for workload, rate in rates.items():
+        on_cpu = gpu is None and workload.task is not Task.PREPROCESSING
+        cache = CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
+        for resources, price in _sold(workload, gpu, target, on_cpu=on_cpu):
+            rows.append(Row(PipelineRequest(workload, resources, on_cpu, cache), rate))
+            prices.append(price)
+            groups.append(f"{workload.network}/{workload.task}")
+    if not rows:
+        raise UsageError(
+            "no instance of the catalogue with {value} can run this",
+            value=gpu or "no GPU",
+            hint="leave --target-throughput out to learn the whole surface",
+        )
+    return Specs(tuple(rows), np.array(prices), tuple(groups))
+
+
+def _sold(
+    workload: Workload, gpu: str | None, target: float, *, on_cpu: bool
+) -> Iterable[tuple[Resources, float]]:
+    catalog, model = load_catalog(), load_model()
+    request = NetworkQuestion(
+        network=workload.network,
+        task=workload.task,
+        target_throughput=target,
+        batch_size=workload.batch_size,
+        precision=workload.precision,
+        dataset=workload.dataset,
+        gpus=(gpu,) if gpu else (),
+        region=DEFAULT_REGION[DEFAULT_CLOUD],
+        max_gpus=1,  # as the trials use
+    )
+    try:
+        offers = catalog.offers(replace(query_of(request), accelerated=not on_cpu))
+    except NoOfferError:
+        return
+    for option in runnable(request, catalog, model, [attached(request, catalog, offer) for offer in offers]):
+        if isinstance(option, Runnable):
+            for disk in option.disks:
+                spec = Spec(offer=option.offer, disk=disk)
+                resources = resources_of(catalog, spec.offer, disk, request.max_gpus)
+                yield resources, spec.total_usd_per_hour
+
+
+def gpu_of(trials: Sequence[Trial]) -> str | None:
+    """The GPU that the trials run on, or emulate; None on the CPU."""
+    for trial in trials:
+        if trial.accelerator.gpu:
+            return trial.accelerator.gpu
+        if trial.accelerator.is_gpu:
+            from advisor.runs.verification.verdict import gpus_of_this_machine
+
+            return next(iter(gpus_of_this_machine()), None)
+    return None

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Accelerator, Status
 from advisor.errors import UsageError
-from advisor.runs.adaptive.cells import row_of, surface_of, with_gpu_steps
-from advisor.runs.adaptive.planning import adaptive_sweep, run_adaptive
+from advisor.runs.adaptive import adaptive_sweep, row_of, run_adaptive, surface_of, with_gpu_steps
 from advisor.runs.fields import parse_budget
 from advisor.store.measurements import open_store
 from advisor.sweeps.planning.repeating import merged

@@ -1,1 +1,0 @@
-"""Sweeps that plan themselves: which trials, in which order, until when."""
