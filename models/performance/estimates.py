@@ -8,8 +8,7 @@ today binds at its lower bound, and a bigger machine must not have a wider inter
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -40,8 +39,6 @@ from advisor.models.performance.pipeline import (
 )
 
 Booleans = NDArray[np.bool_]
-# By stage, how far the logarithm of its rate is moved, each of shape (n,).
-Shift = Mapping[int, NDArray[np.floating[Any]]]
 
 # Log standard deviations of what no held-out residual describes (internals/model.md); of CPUs
 # and cores are `python -m benchmarks.vcpu_truth`'s.
@@ -111,17 +108,6 @@ class StageErrors(Struct, frozen=True):
     log_most: Floats
 
 
-class Interval(Struct, frozen=True):
-    """The joined rate's logarithm, half widths around it, whether residuals back them, each of
-    shape (n,), and the stages' weights (stages, n)."""
-
-    log_rate: Floats
-    lower: Floats
-    upper: Floats
-    calibrated: Booleans
-    weights: Floats
-
-
 class Spread(Struct, frozen=True):
     """Errors of n requests, whatever their disks, at several confidences: `level` (n,) names each row's.
 
@@ -156,11 +142,10 @@ class Spread(Struct, frozen=True):
     @staticmethod
     def joined(spreads: Sequence[Spread]) -> Spread:
         """Requests of several spreads one after the other."""
-        most = max(spread.shifts.shape[1] // 2 for spread in spreads)
         sizes = [len(spread.quantile) for spread in spreads]
         firsts = np.cumsum(sizes) - sizes
         return Spread(
-            np.concatenate([_padded(spread.shifts, most) for spread in spreads], axis=2),
+            np.concatenate([spread.shifts for spread in spreads], axis=2),
             np.concatenate([spread.by_group for spread in spreads]),
             np.concatenate([spread.calibrated for spread in spreads]),
             np.concatenate([spread.quantile for spread in spreads]),
@@ -169,20 +154,12 @@ class Spread(Struct, frozen=True):
         )
 
 
-def _padded(shifts: Floats, many: int) -> Floats:
-    """`Spread.shifts` with moves of nothing, up to `many` errors."""
-    has = shifts.shape[1] // 2
-    nothing = np.zeros((shifts.shape[0], many - has, shifts.shape[2]))
-    return np.concatenate([shifts[:, : 1 + has], nothing, shifts[:, 1 + has :], nothing], axis=1)
-
-
 def spread_of(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, confidence: float) -> Spread:
     """Spread of stages and of whole trials; that of disks comes with the disk."""
     result = [half_widths(pipeline.residuals, (group, ALL_TRIALS), confidence) for group in TRIAL_GROUPS]
     z = gaussian_multiplier(confidence)
-    shifts = list(_shifts(columns, errors, pipeline, z))
     return Spread(
-        shifts=_stacked(shifts, len(columns.vcpus)),
+        shifts=_shifts(columns, errors, pipeline, z),
         by_group=np.array([[(entry.lower, entry.upper, entry.calibrated) for entry in result]], dtype=float),
         calibrated=errors.accelerator_calibrated,
         quantile=np.array([z]),
@@ -192,21 +169,7 @@ def spread_of(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline,
 
 
 def estimates(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Estimates:
-    """Join the stages' `rates` (n, 4)."""
-    result = interval(columns, rates, spread, pipeline)
-    joined = result.log_rate
-    return Estimates(
-        lower=np.exp(joined - result.lower),
-        median=np.exp(joined),
-        upper=np.exp(joined + result.upper),
-        stage_rates=rates,
-        weights=result.weights.T,
-        calibrated=result.calibrated,
-    )
-
-
-def interval(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Interval:
-    """The join of `rates` (n, stages), and the interval around it."""
+    """Join the stages' `rates` (n, 4), with the interval around the join."""
     shifts = _with_disk_moves(spread.shifts, columns, rates, spread, pipeline)
     logs, weights = _joined(columns, rates, shifts, pipeline)
     below, above, calibrated = spread.of_group(trial_groups(weights.T, columns)).T
@@ -214,12 +177,15 @@ def interval(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: 
     moved = (logs[1:] - logs[0]) ** 2
     log_rate = np.minimum(logs[0], spread.log_most)
     knee = _knee(columns, weights, spread, pipeline) ** 2
-    return Interval(
-        log_rate=log_rate,
-        lower=np.sqrt(below**2 + knee + moved[:many].sum(axis=0)),
-        upper=np.minimum(np.sqrt(above**2 + knee + moved[many:].sum(axis=0)), spread.log_most - log_rate),
+    lower = np.sqrt(below**2 + knee + moved[:many].sum(axis=0))
+    upper = np.sqrt(above**2 + knee + moved[many:].sum(axis=0))
+    return Estimates(
+        lower=np.exp(log_rate - lower),
+        median=np.exp(log_rate),
+        upper=np.exp(log_rate + np.minimum(upper, spread.log_most - log_rate)),
+        stage_rates=rates,
+        weights=weights.T,
         calibrated=(calibrated > 0) & spread.calibrated,
-        weights=weights,
     )
 
 
@@ -276,45 +242,29 @@ def _joined(
     return joined, weights[:, 0]
 
 
-def _stacked(pairs: Sequence[tuple[Shift, Shift]], count: int) -> Floats:
-    """Moves in the layout of `Spread.shifts`."""
-    many = len(pairs)
-    shifts = np.zeros((len(STAGES), 1 + 2 * many, count))
-    for number, (down, up) in enumerate(pairs, 1):
-        for stage, widths in down.items():
-            shifts[stage, number] = -widths
-        for stage, widths in up.items():
-            shifts[stage, many + number] = widths
-    return shifts
-
-
-def _shifts(
-    columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, z: float
-) -> Iterator[tuple[Shift, Shift]]:
-    """Each stage's errors as one move down and one up, in log rate, without those nobody has.
+def _shifts(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, z: float) -> Floats:
+    """Each error as one move down and one up, in log rate (`Spread.shifts`): of the cores, of the accelerator
+    where it does not run on them, and of the copies.
 
     What one stage may be off by for several reasons is added before it is joined: each reason by itself could
     hide behind another stage that is close, and a slower disk would have a narrower interval.
     """
     cores = z * _core_sigma(columns, errors, pipeline)
-    host = np.hypot(cores, z * _second_thread_sigma(columns, pipeline))
+    # What second threads add moves the host's log rate by the part of the cores that they are.
+    added = second_thread_cores(columns, pipeline.parameters)
+    host = np.hypot(cores, z * (SECOND_THREAD_SIGMA * added / (columns.cores + added)))
     other_format = np.asarray(z * _OTHER_FORMAT_SIGMA * errors.other_format, dtype=float)
     lower = _added(other_format, errors.accelerator_lower, errors.scaling_lower)
     upper = _added(other_format, errors.accelerator_upper, errors.scaling_upper)
-    copy = z * _COPY_ASSUMED_SIGMA * errors.copy_assumed
-    # A network on the CPU runs on the same cores: both are wrong together.
-    shared, alone = (columns.on_cpu > 0).astype(float), (columns.on_cpu <= 0).astype(float)
-    pairs: list[tuple[Shift, Shift]] = [
-        (
-            {_HOST: host, _ACCELERATOR: shared * np.hypot(cores, lower)},
-            {_HOST: host, _ACCELERATOR: shared * np.hypot(cores, upper)},
-        ),
-        ({_ACCELERATOR: alone * lower}, {_ACCELERATOR: alone * upper}),
-        ({_TRANSFER: copy}, {_TRANSFER: copy}),
-    ]
-    for down, up in pairs:
-        if any(shift.any() for shift in (*down.values(), *up.values())):
-            yield down, up
+    on_cpu = columns.on_cpu > 0
+    shifts = np.zeros((len(STAGES), 7, len(on_cpu)))
+    for sign, first, width in ((-1, 1, lower), (1, 4, upper)):
+        shifts[_HOST, first] = sign * host
+        # A network on the CPU runs on the same cores: both are wrong together.
+        shifts[_ACCELERATOR, first] = np.where(on_cpu, sign * np.hypot(cores, width), 0.0)
+        shifts[_ACCELERATOR, first + 1] = np.where(on_cpu, 0.0, sign * width)
+        shifts[_TRANSFER, first + 2] = sign * (z * _COPY_ASSUMED_SIGMA * errors.copy_assumed)
+    return shifts
 
 
 def _added(*widths: Floats) -> Floats:
@@ -343,10 +293,3 @@ def _with_scaling(sigma: Floats, largest_vcpus: Floats, columns: PipelineColumns
     cpu = np.hypot(sigma, _READING_SIGMA * (columns.reading_seconds > 0))
     doublings = np.maximum(0.0, np.log2(columns.vcpus / largest_vcpus))
     return np.asarray(np.hypot(cpu, _PER_DOUBLING_OF_VCPUS_SIGMA * doublings))
-
-
-def _second_thread_sigma(columns: PipelineColumns, pipeline: Pipeline) -> Floats:
-    """The effect of the doubt about second threads on the host's log rate, shape (n,)."""
-    added = second_thread_cores(columns, pipeline.parameters)
-    sigma: Floats = SECOND_THREAD_SIGMA * added / (columns.cores + added)
-    return sigma

@@ -129,12 +129,6 @@ class ResourceTable(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.vcpus)
 
-    def runs_other_code(self, architecture: str) -> NDArray[np.bool_]:
-        """Whether each machine's CPU is known not to run that machine code, shape (n,)."""
-        other: NDArray[np.bool_] = self.architectures != architecture
-        existing: NDArray[np.bool_] = self.architectures != ""
-        return np.logical_and(other, existing)
-
     def copy_gb_per_second(self) -> Floats:
         """Host to GPU, each GPU on a link of its own, shape (n,); assumed where unknown."""
         assumed = [*map(assumed_copy_gb_per_second, self.gpus), _SLOWEST_COPY_GB_PER_SECOND]

@@ -9,7 +9,16 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.domain import CacheState, Gpu, Prediction, Resources, ScalingObservation, Task, Workload
+from advisor.domain import (
+    CacheState,
+    Gpu,
+    Precision,
+    Prediction,
+    Resources,
+    ScalingObservation,
+    Task,
+    Workload,
+)
 from advisor.errors import UsageError
 from advisor.models.bayes import Floats
 from advisor.models.performance.estimates import StageErrors, spread_of
@@ -17,9 +26,9 @@ from advisor.models.performance.gpu_observations import GpuObservations
 from advisor.models.performance.machines import Integers, ResourceTable
 from advisor.models.performance.memory import peak, steps
 from advisor.models.performance.networks import NetworkTable
-from advisor.models.performance.on_cpu import Cpus, is_other_format, most_on_cpu, rates_on_cpu
-from advisor.models.performance.pipeline import Load, Pipeline, columns_of
-from advisor.models.performance.prepared import PreparedRows, Wording, Words, alone
+from advisor.models.performance.on_cpu import cpu_columns, rates_on_cpu, step_times_on_cpu
+from advisor.models.performance.pipeline import Pipeline, PipelineRequest, columns_of
+from advisor.models.performance.prepared import PreparedRows, Words, alone
 from advisor.models.performance.scaling import scaled_rows
 from advisor.models.performance.settings import SettingGain, setting_gains, usual_settings
 from advisor.models.performance.step_times import GpuRate, StepTimes
@@ -82,22 +91,30 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         if self.pipeline.other_cpus:
             columns = replace(columns, cpu=self.pipeline.other_cpu(machines))
         cells, cell_of = self._cells(loads, which, machines, confidence)
-        rates = _columns_of(cells, cell_of)
+        columns_of_cells = [
+            (cell.samples_per_second, *cell.widths, cell.room) if cell else (np.inf, 0.0, 0.0, True, np.inf)
+            for cell in cells
+        ]
+        rates = _Alone(*np.array(columns_of_cells, dtype=float).reshape(-1, 5)[cell_of].T.copy())
         self._add_cpus(rates, loads, which, machines, confidence)
         accelerator = rates.samples_per_second
         steps = accelerator / columns.batch_size
         scaled = scaled_rows(loads, which, machines, confidence, steps, self.table, self.scaling_rows)
-        accelerator = accelerator * scaled.speed_up
+        speed_up, scaling_lower, scaling_upper, scaling_calibrated = scaled.columns()
+        accelerator = accelerator * speed_up
+        # A CPU's units were measured in fp32 alone.
+        other_format = [load.on_cpu and load.workload.precision is not Precision.FP32 for load in loads]
+        other_code = machines.architectures != self.pipeline.reference.architecture
         errors = StageErrors(
             accelerator_lower=rates.lower,
             accelerator_upper=rates.upper,
-            accelerator_calibrated=rates.calibrated * scaled.calibrated > 0,
-            other_format=np.array([is_other_format(load) for load in loads], bool)[which],
+            accelerator_calibrated=rates.calibrated * scaling_calibrated > 0,
+            other_format=np.array(other_format, bool)[which],
             copy_assumed=np.isnan(machines.host_to_gpu_gb_per_second),
-            other_architecture=machines.runs_other_code(self.pipeline.reference.architecture),
-            scaling_lower=scaled.lower,
-            scaling_upper=scaled.upper,
-            log_most=np.log(accelerator) + rates.room + scaled.upper,
+            other_architecture=other_code & (machines.architectures != ""),
+            scaling_lower=scaling_lower,
+            scaling_upper=scaling_upper,
+            log_most=np.log(accelerator) + rates.room + scaling_upper,
         )
         return PreparedRows(
             columns=columns,
@@ -110,7 +127,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
                 resources,
                 [cells[cell] for cell in cell_of.tolist()],
                 scaled.each(),
-                Wording(self.pipeline),
+                self.pipeline,
             ),
         )
 
@@ -164,8 +181,9 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         facts, task = self.table.of(workloads[0]), workloads[0].task
         if task not in facts.kernels:
             return np.zeros(len(cores))
-        columns = Cpus(cores, marks, np.array(cpus, dtype=str))
-        most = most_on_cpu(workloads, facts, self.pipeline, columns)
+        sizes = [float(workload.batch_size) for workload in workloads]
+        columns = cpu_columns(cores, marks, np.array(cpus, dtype=str), self.pipeline)
+        most = step_times_on_cpu(self.pipeline).most(facts, task, sizes, columns)
         return most / workloads[0].dataset.passes
 
     def distances(
@@ -199,7 +217,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         return float(f"{seconds[0]:.4g}")
 
     def _cells(
-        self, loads: Sequence[Load], which: Integers, machines: ResourceTable, confidence: float
+        self, loads: Sequence[PipelineRequest], which: Integers, machines: ResourceTable, confidence: float
     ) -> tuple[list[GpuRate | None], Integers]:
         """The rate of each distinct load on each distinct GPU, and which of them a row has."""
         wide = len(machines.gpus) + 1
@@ -221,7 +239,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     def _add_cpus(
         self,
         rates: _Alone,
-        loads: Sequence[Load],
+        loads: Sequence[PipelineRequest],
         which: Integers,
         machines: ResourceTable,
         confidence: float,
@@ -239,14 +257,9 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
             if not rows.any():
                 continue
             workload = loads[places[0]].workload
-            result = rates_on_cpu(
-                workload,
-                sizes[rows],
-                self.table.of(workload),
-                self.pipeline,
-                Cpus(cores[rows], machines.score[rows], machines.cpus[rows]),
-                confidence,
-            )
+            cpus = cpu_columns(cores[rows], machines.score[rows], machines.cpus[rows], self.pipeline)
+            facts = self.table.of(workload)
+            result = rates_on_cpu(workload, sizes[rows], facts, self.pipeline, cpus, confidence)
             rates.samples_per_second[rows] = result.samples_per_second / workload.dataset.passes
             rates.lower[rows], rates.upper[rows] = result.lower, result.upper
             rates.calibrated[rows] = result.calibrated
@@ -264,34 +277,23 @@ class _Alone(NamedTuple):
     room: Floats
 
 
-def _columns_of(cells: Sequence[GpuRate | None], cell_of: Integers) -> _Alone:
-    """Columns for GPUs, a cell a row."""
-    rows = [
-        (cell.samples_per_second, *cell.widths, cell.room) if cell else (np.inf, 0.0, 0.0, True, np.inf)
-        for cell in cells
-    ]
-    return _Alone(*np.array(rows, dtype=float).reshape(-1, 5)[cell_of].T.copy())
+def _loads(requests: Sequence[Request], cache: CacheState | None) -> tuple[list[PipelineRequest], Integers]:
+    """The distinct loads, and which of them each request has.
 
-
-def _loads(requests: Sequence[Request], cache: CacheState | None) -> tuple[list[Load], Integers]:
-    """The distinct loads, and which of them each request has."""
+    Training reads its data again and again, so the page cache helps; inference and preprocessing read
+    every sample once, from the disk, but for requests that are sent.
+    """
     # Hashing a workload takes a while, and most requests share the same record.
     places: dict[tuple[int, bool], int] = {}
-    loads: list[Load] = []
+    loads: list[PipelineRequest] = []
     which = []
     for workload, resources in requests:
         key = (id(workload), resources.gpu is not None)
         if key not in places:
             places[key] = len(loads)
-            loads.append(_load(workload, resources.gpu is not None, cache))
+            on_cpu = resources.gpu is None and workload.task is not Task.PREPROCESSING
+            in_memory = workload.task is Task.TRAINING or not workload.dataset.is_read
+            usual = CacheState.WARM if in_memory else CacheState.COLD
+            loads.append(PipelineRequest(workload, resources, on_cpu, cache or usual))
         which.append(places[key])
     return loads, np.array(which, dtype=np.intp)
-
-
-def _load(workload: Workload, on_gpu: bool, cache: CacheState | None = None) -> Load:
-    """Training reads its data again and again, so the page cache helps; inference and
-    preprocessing read every sample once, from the disk, but for requests that are sent."""
-    on_cpu = not on_gpu and workload.task is not Task.PREPROCESSING
-    in_memory = workload.task is Task.TRAINING or not workload.dataset.is_read
-    usual = CacheState.WARM if in_memory else CacheState.COLD
-    return Load(workload, on_cpu, on_gpu, cache or usual)

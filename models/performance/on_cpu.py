@@ -6,14 +6,12 @@ alone on its CPU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
-from advisor.domain import Precision, Resources, Workload
+from advisor.domain import Resources, Workload
 from advisor.errors import UsageError
 from advisor.models.bayes import Floats
 from advisor.models.performance.cpu_step_time import CpuConditions, relative_width
@@ -27,16 +25,8 @@ from advisor.models.performance.cpu_step_times import (
 )
 from advisor.models.performance.machines import SAME_SCORE, ReferenceCpu
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
-from advisor.models.performance.pipeline import CpuStep, Load, Pipeline
+from advisor.models.performance.pipeline import CpuStep, Pipeline
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
-
-
-class Cpus(Struct, frozen=True):
-    """CPUs as columns (n,): whole cores, single-thread marks (nan: unknown) and names."""
-
-    cores: Floats
-    marks: Floats
-    names: NDArray[np.str_]
 
 
 def rates_on_cpu(
@@ -44,7 +34,7 @@ def rates_on_cpu(
     batch_sizes: Floats,
     facts: NetworkFacts,
     pipeline: Pipeline,
-    cpus: Cpus,
+    cpus: CpuColumns,
     confidence: float,
 ) -> CpuRates:
     """Rates of the workload's network alone, in batches of these sizes (n,) on `cpus` (n,).
@@ -58,16 +48,7 @@ def rates_on_cpu(
             network=workload.network,
             task=workload.task,
         )
-    times = step_times_on_cpu(pipeline)
-    columns = _columns(cpus, pipeline)
-    return times.rates(facts, workload.task, batch_sizes, columns, confidence)
-
-
-def most_on_cpu(workloads: Sequence[Workload], facts: NetworkFacts, pipeline: Pipeline, cpus: Cpus) -> Floats:
-    """The largest median rate (n,) of the workloads, all of one network and task, on `cpus`."""
-    sizes = [float(workload.batch_size) for workload in workloads]
-    times = step_times_on_cpu(pipeline)
-    return times.most(facts, workloads[0].task, sizes, _columns(cpus, pipeline))
+    return step_times_on_cpu(pipeline).rates(facts, workload.task, batch_sizes, cpus, confidence)
 
 
 def published_on_cpu(workload: Workload, facts: NetworkFacts, resources: Resources) -> float:
@@ -117,15 +98,16 @@ def speed_of(marks: Floats, pipeline: Pipeline) -> Floats:
     return np.asarray(existing / bundled_cpu_step_times().reference_score)
 
 
-def _columns(cpus: Cpus, pipeline: Pipeline) -> CpuColumns:
-    width = np.array([relative_width(name) for name in cpus.names.tolist()], dtype=float)
-    kind = np.where(_is_published(cpus.marks, width), "", ANOTHER_CPU)
-    speed = speed_of(cpus.marks, pipeline)
+def cpu_columns(cores: Floats, marks: Floats, names: NDArray[np.str_], pipeline: Pipeline) -> CpuColumns:
+    """CPUs of whole cores, single-thread marks (nan: unknown) and names, each (n,), as columns."""
+    width = np.array([relative_width(name) for name in names.tolist()], dtype=float)
+    kind = np.where(_is_published(marks, width), "", ANOTHER_CPU)
+    speed = speed_of(marks, pipeline)
     for number in sorted({step.cpu for step in pipeline.cpu_steps}):
-        own = (cpus.names == pipeline.cpus[number].model) & (cpus.names != "")
+        own = (names == pipeline.cpus[number].model) & (names != "")
         kind = np.where(own, _own_cpu(pipeline.cpus, number), kind)
-        speed = np.where(own, speed_of(cpus.marks, pipeline) * pipeline.cpu_speeds[number], speed)
-    return CpuColumns(cpus.cores, speed, width, kind)
+        speed = np.where(own, speed_of(marks, pipeline) * pipeline.cpu_speeds[number], speed)
+    return CpuColumns(cores, speed, width, kind)
 
 
 def _own_cpu(cpus: tuple[ReferenceCpu, ...], number: int) -> str:
@@ -139,8 +121,3 @@ def _own_cpu(cpus: tuple[ReferenceCpu, ...], number: int) -> str:
 def _is_published(marks: Floats, width: Floats) -> NDArray[np.bool_]:
     ratio = marks / bundled_cpu_step_times().reference_score
     return np.asarray((np.abs(ratio - 1) < SAME_SCORE) & (width == 1))
-
-
-def is_other_format(load: Load) -> bool:
-    """Whether a network runs on the CPU in a format whose units were not measured."""
-    return load.on_cpu and load.workload.precision is not Precision.FP32

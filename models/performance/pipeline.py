@@ -7,7 +7,7 @@ that all stay positive and priors are symmetric. GPU steps have their own featur
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -162,7 +162,12 @@ class PipelineColumns(Columns, frozen=True):
 
 
 class PipelineRequest(Struct, frozen=True):
-    """The requests behind the columns; `on_cpu` says that the network runs on the CPU. See `Load`."""
+    """What a machine is asked to do; `on_cpu` says that the network runs on the CPU.
+
+    Images are cropped at random where they are `augmented` (None: as the task has it), else resized and
+    cropped at their centre; `shuffled` ones are read from random places of their files. `epochs` are where
+    the reads that count begin and end, in epochs since the data set was read before.
+    """
 
     workload: Workload
     resources: Resources
@@ -178,64 +183,32 @@ class PipelineRequest(Struct, frozen=True):
         augmented, shuffled = trial.is_augmented, not trial.reads_in_order
         return cls(trial.workload, trial.resources, trial.network_on_cpu, trial.cache, augmented, shuffled)
 
-
-class Load(Struct, frozen=True):
-    """The work that machines are asked to do, whichever machine it is.
-
-    Images are cropped at random where they are `augmented` (None: as the task has it), else resized and
-    cropped at their centre; `shuffled` ones are read from random places of their files. `epochs` are where
-    the reads that count begin and end, in epochs since the data set was read before.
-    """
-
-    workload: Workload
-    on_cpu: bool
-    on_gpu: bool
-    cache: CacheState
-    augmented: bool | None = None
-    shuffled: bool = False
-    epochs: tuple[float, float] = WHOLE_EPOCH
+    @property
+    def is_read_in_order(self) -> bool:
+        """Whether a file of many samples is read from end to end."""
+        dataset = self.workload.dataset
+        in_container = dataset.storage_format in _CONTAINERS and dataset.kind is not DataKind.TENSOR
+        return in_container and not self.shuffled
 
 
 def pipeline_columns(requests: Sequence[PipelineRequest], networks: NetworkTable) -> PipelineColumns:
     """Columns for all requests, in their order; needs at least one."""
-    loads, which = loads_of(requests)
-    return columns_of(loads, which, ResourceTable.of([r.resources for r in requests]), networks)
-
-
-def loads_of(requests: Sequence[PipelineRequest]) -> tuple[list[Load], Integers]:
-    """The distinct loads, and which of them each request has."""
-    # Hashing a workload takes a while, and most requests share the same record.
-    places: dict[tuple[Any, ...], int] = {}
-    loads: list[Load] = []
-    which = []
-    for request in requests:
-        on_gpu = request.resources.gpu is not None
-        facts = (request.on_cpu, on_gpu, request.cache, request.augmented, request.shuffled, request.epochs)
-        key = (id(request.workload), *facts)
-        if key not in places:
-            places[key] = len(loads)
-            loads.append(Load(request.workload, *facts))
-        which.append(places[key])
-    return loads, np.array(which, dtype=np.intp)
+    machines = ResourceTable.of([request.resources for request in requests])
+    return columns_of(requests, np.arange(len(requests)), machines, networks)
 
 
 def columns_of(
-    loads: Sequence[Load], which: Integers, machines: ResourceTable, networks: NetworkTable
+    loads: Sequence[PipelineRequest], which: Integers, machines: ResourceTable, networks: NetworkTable
 ) -> PipelineColumns:
-    """Columns of `machines` (n rows) under `loads[which]`, `which` of shape (n,)."""
+    """Columns of `machines` (n rows) under `loads[which]`, whatever machines those name; `which` is (n,)."""
     numbers = np.array([_numbers(load, networks) for load in loads], dtype=float)[which].T
-    stored, total_mib, output, batch, input_bytes = numbers[:5]
-    device_mib, on_cpu, training, crosses, warm = numbers[5:]
-    images = np.array([_image_work(load, networks) for load in loads], dtype=float)[which].T
-    encoded, decoded, resampled, holds_pixels = images
-    files, windows = np.array([_reads(load) for load in loads], dtype=float)[which].T
-    in_order = np.array([_is_read_in_order(load) for load in loads])[which]
-    first, last = np.array([load.epochs for load in loads])[which].T
+    stored, total_mib, output, batch, input_bytes, device_mib, on_cpu, training, crosses, warm = numbers[:10]
+    encoded, decoded, resampled, holds_pixels, files, windows, reading, in_order, first, last = numbers[10:]
     vcpus = machines.vcpus
     workers = loader_workers(vcpus)
     # What the processes need comes first; the rest of the memory caches files.
-    needed = pipeline_host_mib(workers, input_bytes * batch / MIB)
-    needed = needed + device_mib * machines.gpu_count
+    needed = pipeline_host_mib(workers, input_bytes * batch / MIB) + device_mib * machines.gpu_count
+    room = (machines.memory_mib - needed) / total_mib
     return PipelineColumns(
         cores=np.minimum(vcpus, machines.physical_cores),
         second_threads=machines.second_thread_yield * np.maximum(0.0, vcpus - machines.physical_cores),
@@ -244,14 +217,14 @@ def columns_of(
         stored_bytes=stored,
         missed_bytes=stored * windows,
         files=files,
-        reading_seconds=np.array([_reading_seconds(load) for load in loads])[which],
+        reading_seconds=reading,
         encoded_bytes=encoded,
         decoded_pixels=decoded,
         resampled_pixels=resampled,
         output_pixels=output,
         holds_pixels=holds_pixels,
         batch_size=batch,
-        cached_share=warm * _hits((machines.memory_mib - needed) / total_mib, windows, in_order, first, last),
+        cached_share=warm * _hits(room, windows, in_order > 0, first, last),
         disk_bytes_per_second=machines.disk_mib_per_second * MIB,
         disk_operations_per_second=_operations(machines.disk_iops, workers, machines.disk_latency_seconds),
         disk_low=machines.disk_low,
@@ -270,11 +243,6 @@ def columns_of(
 def _operations(iops: Floats, workers: Floats, latency_seconds: Floats) -> Floats:
     """Operations a second of a disk: each loader process waits for its own read."""
     return np.minimum(iops, workers / latency_seconds)
-
-
-def _is_read_in_order(load: Load) -> bool:
-    dataset = load.workload.dataset
-    return dataset.storage_format in _CONTAINERS and dataset.kind is not DataKind.TENSOR and not load.shuffled
 
 
 def _hits(room: Floats, windows: Floats, in_order: NDArray[np.bool_], first: Floats, last: Floats) -> Floats:
@@ -301,31 +269,36 @@ def _hits(room: Floats, windows: Floats, in_order: NDArray[np.bool_], first: Flo
     return hits
 
 
-def _reads(load: Load) -> tuple[float, float]:
-    """Files that a sample opens, and bytes that are read over those that it takes.
-
-    Text lies in long files that are read from end to end, as containers are; images in a file each. A tensor
-    is a row of an open file: one read, or less where a page holds several.
-    """
-    dataset = load.workload.dataset
-    if dataset.kind is DataKind.TENSOR:
-        return _READS_OF_A_ROW * min(1.0, dataset.bytes_per_sample / _PAGE_BYTES), 1.0
-    if _is_read_in_order(load):
-        return 0.0, 1.0
-    if dataset.storage_format in _CONTAINERS:
-        mapped = dataset.storage_format == "lmdb"
-        return (_READS_OF_A_RECORD, _WINDOWS_A_RECORD) if mapped else (_READS_OF_A_ROW, 1.0)
-    return float(dataset.kind is DataKind.IMAGE), 1.0
-
-
-def _image_work(load: Load, networks: NetworkTable) -> tuple[float, ...]:
-    """Encoded bytes, decoded pixels, resampled pixels, and whether pixels are stored."""
+def _numbers(load: PipelineRequest, networks: NetworkTable) -> tuple[float, ...]:
+    """What `columns_of` needs of a load, in its order."""
     workload, dataset = load.workload, load.workload.dataset
+    facts, on_gpu = networks.of(workload), load.resources.gpu is not None
+    return (
+        dataset.bytes_per_sample,
+        dataset.total_mib,
+        facts.pixels,
+        workload.batch_size,
+        facts.input_bytes,
+        device_host_mib(facts, workload, on_gpu=on_gpu, on_cpu=load.on_cpu),
+        load.on_cpu,
+        workload.task is Task.TRAINING,
+        on_gpu and workload.task != Task.PREPROCESSING,
+        load.cache is not CacheState.COLD,
+        *_image_work(load, facts.pixels),
+        *_reads(load),
+        _SECONDS_PER_BYTE.get(dataset.kind, 0.0) * dataset.bytes_per_sample,
+        load.is_read_in_order,
+        *load.epochs,
+    )
+
+
+def _image_work(load: PipelineRequest, output: float) -> tuple[float, ...]:
+    """Encoded bytes, decoded pixels, resampled pixels, and whether pixels are stored."""
+    dataset = load.workload.dataset
     holds_pixels = (
         dataset.storage_format in _PIXELS and dataset.bytes_per_sample >= _BYTES_A_PIXEL * dataset.pixels
     )
-    output = networks.of(workload).pixels
-    augmented = workload.task is not Task.INFERENCE if load.augmented is None else load.augmented
+    augmented = load.workload.task is not Task.INFERENCE if load.augmented is None else load.augmented
     if augmented:
         resampled = _CROPPED_SHARE * dataset.pixels + output
     else:
@@ -337,26 +310,21 @@ def _image_work(load: Load, networks: NetworkTable) -> tuple[float, ...]:
     return (*encoded, resampled, holds_pixels)
 
 
-def _reading_seconds(load: Load) -> float:
+def _reads(load: PipelineRequest) -> tuple[float, float]:
+    """Files that a sample opens, and bytes that are read over those that it takes.
+
+    Text lies in long files that are read from end to end, as containers are; images in a file each. A tensor
+    is a row of an open file: one read, or less where a page holds several.
+    """
     dataset = load.workload.dataset
-    return _SECONDS_PER_BYTE.get(dataset.kind, 0.0) * dataset.bytes_per_sample
-
-
-def _numbers(load: Load, networks: NetworkTable) -> tuple[float, ...]:
-    workload, dataset = load.workload, load.workload.dataset
-    facts = networks.of(workload)
-    return (
-        dataset.bytes_per_sample,
-        dataset.total_mib,
-        facts.pixels,
-        workload.batch_size,
-        facts.input_bytes,
-        device_host_mib(facts, workload, on_gpu=load.on_gpu, on_cpu=load.on_cpu),
-        load.on_cpu,
-        workload.task is Task.TRAINING,
-        load.on_gpu and workload.task != Task.PREPROCESSING,
-        load.cache is not CacheState.COLD,
-    )
+    if dataset.kind is DataKind.TENSOR:
+        return _READS_OF_A_ROW * min(1.0, dataset.bytes_per_sample / _PAGE_BYTES), 1.0
+    if load.is_read_in_order:
+        return 0.0, 1.0
+    if dataset.storage_format in _CONTAINERS:
+        mapped = dataset.storage_format == "lmdb"
+        return (_READS_OF_A_RECORD, _WINDOWS_A_RECORD) if mapped else (_READS_OF_A_ROW, 1.0)
+    return float(dataset.kind is DataKind.IMAGE), 1.0
 
 
 def host_rate(columns: PipelineColumns, parameters: Mapping[str, float], reference_score: float) -> Floats:
@@ -378,8 +346,8 @@ def host_rate(columns: PipelineColumns, parameters: Mapping[str, float], referen
         np.exp(parameters[CONTENTION] + _own(CONTENTION, columns, parameters)),
         np.exp(parameters["host/coherence"]),
     )
-    speed = relative_speed(columns, reference_score) * np.exp(_own(SPEED, columns, parameters))
-    rate: Floats = speed * cores / seconds
+    speed = np.where(np.isnan(columns.score), 1.0, columns.score / reference_score)
+    rate: Floats = speed * np.exp(_own(SPEED, columns, parameters)) * cores / seconds
     return rate
 
 
@@ -403,7 +371,9 @@ def stage_rates(
 ) -> Floats:
     """Rates (n, 4) in the order of `STAGES`; `accelerator` (n,) is infinite for preprocessing."""
     host = host_rate(columns, parameters, reference_score)
-    return np.column_stack([accelerator, host, storage_rate(columns, parameters), transfer_rate(columns)])
+    # Batches cross the bus decoded, in fp32.
+    transfer = columns.copy_bytes_per_second / columns.input_bytes
+    return np.column_stack([accelerator, host, storage_rate(columns, parameters), transfer])
 
 
 def storage_rate(columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats:
@@ -422,18 +392,6 @@ def storage_rate(columns: PipelineColumns, parameters: Mapping[str, float]) -> F
     share = columns.cached_share
     rate: Floats = 1 / ((1 - share) * miss + share * hit + _SHORTEST_SECONDS)
     return rate
-
-
-def transfer_rate(columns: PipelineColumns) -> Floats:
-    """Decoded fp32 batches over the bus."""
-    rate: Floats = columns.copy_bytes_per_second / columns.input_bytes
-    return rate
-
-
-def relative_speed(columns: PipelineColumns, reference_score: float) -> Floats:
-    """Single-thread speed over the reference CPU's, 1 where the score is unknown."""
-    speed: Floats = np.where(np.isnan(columns.score), 1.0, columns.score / reference_score)
-    return speed
 
 
 # Under what names the residuals of trials are kept by what bound them: a stage, or a disk of which the page

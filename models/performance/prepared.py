@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import TypeVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.domain import (
@@ -33,13 +31,18 @@ from advisor.models.performance.machines import (
     ReferenceCpu,
     assumed_copy_gb_per_second,
 )
-from advisor.models.performance.pipeline import STAGES, Load, Pipeline, PipelineColumns, storage_rate
+from advisor.models.performance.pipeline import (
+    STAGES,
+    Pipeline,
+    PipelineColumns,
+    PipelineRequest,
+    storage_rate,
+)
 from advisor.models.performance.scaling import Scaling
 from advisor.models.performance.step_times import GpuRate
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.patience import require_wanted
 
-E = TypeVar("E")
 _STORAGE = STAGES.index(Stage.STORAGE)
 # A stage that the rate depends on less than this is not worth a word.
 MATTERS = 0.05
@@ -51,19 +54,32 @@ _WORSE = list(Provenance)
 
 
 class Words(Struct, frozen=True):
-    """The subjects of a prediction's words, each of length n: loads, machines, rates of a GPU."""
+    """The subjects of a prediction's words, each of length n: loads, machines, rates of a GPU.
 
-    loads: Sequence[Load]
+    Each is written once for a load, a GPU's rate, its scaling, a CPU and the stages that matter.
+    """
+
+    loads: Sequence[PipelineRequest]
     machines: Sequence[Resources]
     gpu_rates: Sequence[GpuRate | None]
     scalings: Sequence[Scaling]
-    wording: Wording
+    pipeline: Pipeline
+    written: dict[tuple[object, ...], tuple[Provenance, tuple[Message, ...]]] = field(default_factory=dict)
 
     def of(self, row: int, matters: int) -> tuple[Provenance, tuple[Message, ...]]:
-        """The provenance of a row's rate, and notes on it."""
-        return self.wording.of(
-            self.loads[row], self.machines[row], self.gpu_rates[row], self.scalings[row], matters
-        )
+        """The provenance of a row's rate, and notes on it; bit k of `matters` says whether the k-th of
+        `STAGES` does."""
+        load, resources = self.loads[row], self.machines[row]
+        rate, scaling = self.gpu_rates[row], self.scalings[row]
+        stated_bus = resources.host_to_gpu_gb_per_second is not None
+        # By identity: this holds on to all of them, and hashing them takes a while.
+        subjects = (id(load), id(rate), id(scaling), id(resources.cpu))
+        key = (*subjects, resources.vcpus, stated_bus, matters)
+        if key not in self.written:
+            rate = rate if matters & _ACCELERATOR else None
+            wanted = (load, resources, rate, scaling, matters, self.pipeline)
+            self.written[key] = _provenance(*wanted), tuple(_notes(*wanted))
+        return self.written[key]
 
 
 # What joining stages takes of memory, in steps: a kilobyte a row.
@@ -103,11 +119,11 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
             rates=np.concatenate([part.rates for part in parts]),
             spread=Spread.joined([part.spread for part in parts]),
             words=Words(
-                loads=_chained([part.words.loads for part in parts]),
-                machines=_chained([part.words.machines for part in parts]),
-                gpu_rates=_chained([part.words.gpu_rates for part in parts]),
-                scalings=_chained([part.words.scalings for part in parts]),
-                wording=self.words.wording,
+                loads=[*self.words.loads, *other.words.loads],
+                machines=[*self.words.machines, *other.words.machines],
+                gpu_rates=[*self.words.gpu_rates, *other.words.gpu_rates],
+                scalings=[*self.words.scalings, *other.words.scalings],
+                pipeline=self.pipeline,
             ),
         )
 
@@ -167,7 +183,12 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
                     upper=upper,
                     confidence=self.confidence,
                     stage_rates=_finite(rates),
-                    bottleneck=_binding(bottleneck, scaling),
+                    # The network between nodes, where it holds the GPUs up for longer than they compute.
+                    bottleneck=(
+                        Stage.NETWORK
+                        if bottleneck is Stage.ACCELERATOR and scaling.node_efficiency < MOSTLY_WAITING
+                        else bottleneck
+                    ),
                     provenance=provenance,
                     extrapolation=notes,
                     calibrated=calibrated,
@@ -181,21 +202,11 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         return predictions
 
 
-def _binding(bottleneck: Stage, scaling: Scaling) -> Stage:
-    """The network between nodes where it holds the GPUs up for longer than they compute."""
-    waits = bottleneck is Stage.ACCELERATOR and scaling.node_efficiency < MOSTLY_WAITING
-    return Stage.NETWORK if waits else bottleneck
-
-
 def _finite(rates: list[float]) -> dict[Stage, float]:
     """By stage, those that there are: others are infinite."""
     if np.inf not in rates:
         return dict(zip(STAGES, rates, strict=True))
     return {stage: rate for stage, rate in zip(STAGES, rates, strict=True) if rate < np.inf}
-
-
-def _chained(lists: Iterable[Sequence[E]]) -> list[E]:
-    return list(chain.from_iterable(lists))
 
 
 def alone(rate: GpuRate, confidence: float) -> Prediction:
@@ -216,31 +227,8 @@ def alone(rate: GpuRate, confidence: float) -> Prediction:
     )
 
 
-class Wording:
-    """The provenance of rates, and notes on them. Requests share both, so each is written once for a
-    load, a GPU's rate and its scaling, a CPU and the stages that matter."""
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
-        self._wordings: dict[tuple[object, ...], tuple[Provenance, tuple[Message, ...]]] = {}
-
-    def of(
-        self, load: Load, resources: Resources, gpu_rate: GpuRate | None, scaling: Scaling, matters: int
-    ) -> tuple[Provenance, tuple[Message, ...]]:
-        """Provenance and notes; bit k of `matters` says whether the k-th of `STAGES` does."""
-        stated_bus = resources.host_to_gpu_gb_per_second is not None
-        machine = (id(resources.cpu), resources.vcpus, stated_bus)
-        # By identity: the caller holds on to all of them, and hashing them takes a while.
-        key = (id(load), id(gpu_rate), id(scaling), *machine, matters)
-        if key not in self._wordings:
-            rate = gpu_rate if matters & _ACCELERATOR else None
-            wanted = (load, resources, rate, scaling, matters, self._pipeline)
-            self._wordings[key] = _provenance(*wanted), tuple(_notes(*wanted))
-        return self._wordings[key]
-
-
 def _provenance(
-    load: Load,
+    load: PipelineRequest,
     resources: Resources,
     gpu_rate: GpuRate | None,
     scaling: Scaling,
@@ -251,7 +239,7 @@ def _provenance(
     kinds = [gpu_rate.provenance] if gpu_rate else []
     if gpu_rate and (scaling.gpus > 1 or scaling.nodes > 1):
         kinds.append(Provenance.MODELLED)
-    if load.on_cpu and cpu_key(load.workload) not in pipeline.cpu_networks:
+    if load.on_cpu and _cpu_key(load.workload) not in pipeline.cpu_networks:
         kinds.append(Provenance.MODELLED)  # a core was measured, not this machine
     if matters & _HOST or load.on_cpu:
         kinds.append(_host_provenance(resources, pipeline))
@@ -259,7 +247,7 @@ def _provenance(
 
 
 def _notes(
-    load: Load,
+    load: PipelineRequest,
     resources: Resources,
     gpu_rate: GpuRate | None,
     scaling: Scaling,
@@ -272,7 +260,7 @@ def _notes(
         yield from scaling.notes
     if matters & _HOST or load.on_cpu:
         yield from _host_notes(resources, pipeline)
-    if is_unmeasured_on_cpu(load, pipeline):
+    if load.on_cpu and _is_unmeasured(load.workload, pipeline):
         yield Message("{network} was not measured on a CPU like this", network=load.workload.network)
     if matters & _TRANSFER and resources.host_to_gpu_gb_per_second is None:
         yield copy_assumed_note(resources.gpu)
@@ -284,17 +272,14 @@ def copy_assumed_note(gpu: Gpu | None) -> Message:
     return Message("the host-to-GPU rate is unknown: {rate:g} GB/s is assumed", rate=rate)
 
 
-def is_unmeasured_on_cpu(load: Load, pipeline: Pipeline) -> bool:
-    """Whether the network runs on the CPU as no trial did (other network, task or format)."""
-    if not load.on_cpu:
-        return False
-    key = cpu_key(load.workload)
+def _is_unmeasured(workload: Workload, pipeline: Pipeline) -> bool:
+    """Whether no trial on a CPU ran such a network, task or format."""
+    key = _cpu_key(workload)
     existing = key in pipeline.cpu_networks or key in bundled_cpu_step_times().networks
-    return load.workload.precision is not Precision.FP32 or not existing
+    return workload.precision is not Precision.FP32 or not existing
 
 
-def cpu_key(workload: Workload) -> str:
-    """The key of steps on a CPU."""
+def _cpu_key(workload: Workload) -> str:
     return f"{workload.network}/{workload.task}"
 
 

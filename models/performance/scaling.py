@@ -32,7 +32,7 @@ from advisor.models.bundled import read_bundled
 from advisor.models.performance.machines import Integers, ResourceTable
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.nodes import NodeLaw, node_law
-from advisor.models.performance.pipeline import Load
+from advisor.models.performance.pipeline import PipelineRequest
 from advisor.models.performance.step_times import is_consumer_card, is_same_card
 
 SCHEMA = "advisor.scaling/1"
@@ -222,41 +222,24 @@ def bundled_scaling() -> ScalingModel:
 
 
 class ScaledRows(Struct, frozen=True):
-    """The index into `scalings` of each row; columns of shape (n,)."""
+    """The index into `scalings` of each of n rows."""
 
     scalings: Sequence[Scaling]
     row: Integers
 
-    @property
-    def speed_up(self) -> Floats:
-        """Times one GPU, on one of the nodes."""
-        return self._column([scaling.speed_up for scaling in self.scalings])
-
-    @property
-    def lower(self) -> Floats:
-        """Half widths in log rate."""
-        return self._column([scaling.widths.lower for scaling in self.scalings])
-
-    @property
-    def upper(self) -> Floats:
-        """Half widths in log rate."""
-        return self._column([scaling.widths.upper for scaling in self.scalings])
-
-    @property
-    def calibrated(self) -> Floats:
-        """1 where held-out residuals back the scaling."""
-        return self._column([float(scaling.widths.calibrated) for scaling in self.scalings])
+    def columns(self) -> Floats:
+        """Times one GPU on one of the nodes, half widths of its logarithm down and up, and whether held-out
+        residuals back them, (4, n)."""
+        each = [(scaling.speed_up, *scaling.widths) for scaling in self.scalings]
+        return np.array(each, dtype=float).T[:, self.row]
 
     def each(self) -> list[Scaling]:
         """One record a row."""
         return [self.scalings[number] for number in self.row.tolist()]
 
-    def _column(self, values: Sequence[float]) -> Floats:
-        return np.array(values, dtype=float)[self.row]
-
 
 def scaled_rows(
-    loads: Sequence[Load],
+    loads: Sequence[PipelineRequest],
     which: Integers,
     machines: ResourceTable,
     confidence: float,
