@@ -20,11 +20,10 @@ from advisor.models.performance import PerformanceModel
 from advisor.models.performance.memory.peak import needed_card_mib
 from advisor.models.performance.memory.table import has_memory
 from advisor.models.performance.network_table import Rows
-from advisor.models.performance.networks import NetworkFacts
+from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.models.performance.own_networks import (
     STAND_IN,
     OwnSizes,
-    OwnTable,
     facts_of_own,
     fastest_seconds,
     kernels_from,
@@ -95,7 +94,7 @@ def _conditioned(
     warnings: list[Message],
 ) -> PerformanceModel:
     """The model that knows the anchors, too; warns of those that contradict what else is known."""
-    table = OwnTable(model.table, facts) if facts else model.table
+    table = NetworkTable(facts) if facts else model.table
     warnings += [
         Message(
             "{origin} (batch {batch} on {gpu}) contradicts the other anchors, or the model; was "
@@ -123,7 +122,7 @@ def _without_anchors(model: PerformanceModel, workload: AnchoredWorkload) -> Anc
 
     own = captured_facts(checked_reference(workload.network), workload.task)
     needed = traced_memory(workload.network, workload.task, workload.named_precision)
-    unmeasured = replace(model, table=OwnTable(model.table, own), card_mib_of=needed)
+    unmeasured = replace(model, table=NetworkTable(own), card_mib_of=needed)
     note = Message(
         "{network} was never measured: `advisor measure` and {anchor} narrow its intervals",
         network=own.name,

@@ -7,8 +7,9 @@ advisor.infra.build.networks build`; `advisor.models.zoo.step_facts` says what i
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,8 @@ class Network(Struct, frozen=True, kw_only=True):
 
     `input` is `3x224x224` of an image, `seq:128` of tokens, or a tensor's sizes. `sample` is what
     rates count: an image, a sequence, a denoising step. `family` is the architecture's class.
-    Weights are parameters and buffers in fp32, `trained_mib` those that get gradients. `scaled`
-    is the input that it was captured at where it had to be scaled to this one, else empty.
+    Weights are parameters and buffers in fp32. `scaled` is the input that it was captured at where it had
+    to be scaled to this one, else empty.
     """
 
     name: str
@@ -95,12 +96,10 @@ class Network(Struct, frozen=True, kw_only=True):
     parameters: int
     weight_tensors: int
     weights_mib: float
-    trained_mib: float
     input_bytes: float
     memory: MemoryFacts
     inference: Rows
     training: Rows
-    aliases: tuple[str, ...] = ()
     scaled: str = ""
 
     # Arrays have no hash.
@@ -186,7 +185,7 @@ class NetworkTable:
                 name=name,
                 input=input,
             )
-        nearest = min(usable, key=lambda entry: _Input.parse(entry.input).distance(wanted))
+        nearest = min(usable, key=lambda entry: abs(math.log(_Input.parse(entry.input).ratio(wanted))))
         return self.scaled(nearest, str(wanted))
 
     def knows(self, name: str) -> bool:
@@ -214,55 +213,21 @@ class NetworkTable:
         is_it = source == (network.library, network.name)
         return network.name if is_it else f"{network.library}/{network.name}"
 
-    def inputs(self, name: str) -> tuple[str, ...]:
-        """The inputs that a network was captured at, its usual one first."""
-        return tuple(line.split(",", 4)[3] for line in self._lines(self._known(name)))
-
-    def near(self, name: str, most: int = 5) -> tuple[str, ...]:
-        """Names that are written like this one, the nearest first."""
-        import difflib  # only the mistyped wait for it
-
-        by_key = {_loose(entry): entry for entry in self.names}
-        close = difflib.get_close_matches(_loose(name), by_key, n=most, cutoff=0.6)
-        return tuple(by_key[entry] for entry in close)
-
-    def search(self, text: str = "") -> Iterator[Network]:
-        """Networks at their usual input whose name, library or family has the text, sorted."""
-        wanted = _loose(text)
-        for (library, name), places in sorted(self._places.items()):
-            network = self._network(places[0])
-            if wanted in _loose(f"{library}/{name}") or wanted in _loose(network.family):
-                yield network
-
     def scaled(self, network: Network, input: str) -> Network:
         """The network at another size of image or length of text than it was captured at.
 
         Work and memory follow pixels or tokens; attention over all of them follows their square.
-        Raises `UsageError` for an input of another kind.
         """
         old, new = _Input.parse(network.input), _Input.parse(input)
-        if not old.scales_to(new):
-            raise UsageError(
-                "{network} takes an input such as {input}, not {requested}",
-                network=network.name,
-                input=network.input,
-                requested=input,
-            )
         ratio = old.ratio(new)
         is_global = not _WINDOWED.search(network.family)
         inference, training = (
             _scaled_rows(rows, ratio, is_global) for rows in (network.inference, network.training)
         )
-        largest = training if len(training) else inference
-        before = network.training if len(training) else network.inference
-        grown = _moved(largest) / max(_moved(before), 1.0)
-        memory = MemoryFacts(
-            **{
-                name: value if "fixed" in name else value * (ratio if name == "output" else grown)
-                for name in MEMORY_COLUMNS
-                for value in (getattr(network.memory, name),)
-            }
-        )
+        before, after = (network.training, training) if len(training) else (network.inference, inference)
+        grown = _moved(after) / max(_moved(before), 1.0)
+        growth = {name: 1.0 if "fixed" in name else grown for name in MEMORY_COLUMNS} | {"output": ratio}
+        memory = MemoryFacts(**{name: getattr(network.memory, name) * by for name, by in growth.items()})
         return replace(
             network,
             input=str(old.like(new)),
@@ -314,20 +279,12 @@ class NetworkTable:
 
     @cached_property
     def _by_name(self) -> Mapping[str, list[_Named]]:
-        """(name, place) by letters and digits alone: few are compared in full then."""
-        result: dict[str, list[_Named]] = {}
-        for source in self._places:
-            result.setdefault(_squeezed(source[1]), []).append((source[1], source))
-        return result
+        return _by_letters((source[1], source) for source in self._places)
 
     @cached_property
     def _by_alias(self) -> Mapping[str, list[_Named]]:
-        result: dict[str, list[_Named]] = {}
-        for source, lines in self._places.items():
-            for alias in lines[0].rpartition(",")[2].split(";"):
-                if alias:
-                    result.setdefault(_squeezed(alias), []).append((alias, source))
-        return result
+        aliases = ((lines[0].rpartition(",")[2], source) for source, lines in self._places.items())
+        return _by_letters((alias, source) for each, source in aliases for alias in each.split(";") if alias)
 
     def _network(self, line: str) -> Network:
         cells = dict(zip(COLUMNS, line.split(","), strict=True))
@@ -346,12 +303,10 @@ class NetworkTable:
             parameters=int(cells["parameters"]),
             weight_tensors=int(cells["weight_tensors"]),
             weights_mib=float(cells["weights_mib"]),
-            trained_mib=float(cells["trained_mib"]),
             input_bytes=float(cells["input_bytes"]),
             memory=MemoryFacts(**{name: float(cells[f"{name}_mib"]) for name in MEMORY_COLUMNS}),
             inference=rows("inference"),
             training=rows("training"),
-            aliases=tuple(cells["aliases"].split(";")) if cells["aliases"] else (),
         )
 
 
@@ -414,25 +369,18 @@ class _Input(Struct, frozen=True):
 
     def ratio(self, other: _Input) -> float:
         """Pixels, or tokens, of the other over its own."""
-        return float(np.prod(self.like(other).sizes, dtype=float)) / float(np.prod(self.sizes, dtype=float))
-
-    def distance(self, other: _Input) -> float:
-        """The distance of their sizes, in logarithms."""
-        return abs(float(np.log(self.ratio(other))))
+        return math.prod(self.like(other).sizes) / math.prod(self.sizes)
 
 
 def _scaled_rows(rows: Rows, ratio: float, is_global: bool) -> Rows:
     scaled = np.array(rows)
     attention = _is(rows, "attention", *_UNFUSED[:2])
-    unfused = _is(rows, *_UNFUSED)
     squared = ratio * ratio if is_global and attention.any() else ratio
     scaled["flops"] *= np.where(attention, squared, ratio)
-    scaled["sample_elements"] *= np.where(unfused, squared, ratio)
-    if is_global:
-        longer = np.minimum(np.round(rows["width"] * ratio), np.iinfo(np.uint16).max)
-        scaled["width"] = np.where(attention, longer, rows["width"])
-    pixels = np.minimum(np.round(rows["width"] * ratio), np.iinfo(np.uint16).max)
-    scaled["width"] = np.where(_is(rows, "upsample"), pixels, scaled["width"])
+    scaled["sample_elements"] *= np.where(_is(rows, *_UNFUSED), squared, ratio)
+    longer = np.minimum(np.round(rows["width"] * ratio), np.iinfo(np.uint16).max)
+    grows = _is(rows, "upsample") | (attention & is_global)
+    scaled["width"] = np.where(grows, longer, rows["width"])
     return scaled
 
 
@@ -446,6 +394,14 @@ def _moved(rows: Rows) -> float:
 
 def _rank(source: tuple[str, str]) -> int:
     return LIBRARIES.index(source[0])
+
+
+def _by_letters(named: Iterable[_Named]) -> Mapping[str, list[_Named]]:
+    """Names and their networks by letters and digits alone: few are compared in full then."""
+    result: dict[str, list[_Named]] = {}
+    for name, source in named:
+        result.setdefault(_squeezed(name), []).append((name, source))
+    return result
 
 
 _SIGNS = str.maketrans("", "", "-_ ./")

@@ -10,8 +10,9 @@ import numpy as np
 from msgspec import Struct, field
 
 from advisor.domain import DataKind, Task, Workload
+from advisor.errors import UsageError
 from advisor.models.network_columns import MemoryFacts
-from advisor.models.performance.network_table import Network, Rows, network_table
+from advisor.models.performance.network_table import Rows, network_table
 
 _FLOPS_PER_GMAC = 2e9
 
@@ -87,47 +88,55 @@ class NetworkFacts(Struct, frozen=True):
 
 
 class NetworkTable:
-    """Facts of every network of the bundled table, made when first asked for."""
+    """Facts of every network of the bundled table, and of `own`, a network of the user's."""
 
-    def __init__(self) -> None:
-        self._made: dict[tuple[str, str | None], NetworkFacts] = {}
+    def __init__(self, own: NetworkFacts | None = None) -> None:
+        self._own = own
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All networks with facts, sorted."""
-        return network_table().names
+        """All networks with facts: those that ship, sorted, and the own one."""
+        return (*network_table().names, self._own.name) if self._own else network_table().names
 
     def knows(self, name: str) -> bool:
         """Whether `find` finds it."""
-        return network_table().knows(name)
+        return self._is_own(name) or network_table().knows(name)
 
     def find(self, name: str, source: str | None = None) -> NetworkFacts:
-        """Facts of the network under any of its names, at the input `at` (None: its own).
+        """Facts of the network under any of its names, at the input `source` (None: its own).
 
         Other inputs than were captured are scaled from the nearest. Raises `UsageError` with near
         names for an unknown one, and for an input that it does not take.
         """
-        if (name, source) not in self._made:
-            self._made[name, source] = _facts(network_table().find(name, source))
-        return self._made[name, source]
+        if not (self._own and name == self._own.name):
+            return _facts(name, source)
+        if source not in (None, self._own.input):
+            raise UsageError(
+                "{name} is known at {input} alone", hint="leave out --input", name=name, input=self._own.input
+            )
+        return self._own
 
     def other_names(self, name: str) -> tuple[str | None, str | None]:
         """The name that a name was resolved to, and the network it may be mistaken for; None for neither."""
-        return network_table().other_names(name) if network_table().knows(name) else (None, None)
+        if self._is_own(name) or not network_table().knows(name):
+            return None, None
+        return network_table().other_names(name)
 
     def of(self, workload: Workload) -> NetworkFacts:
         """Facts of a workload's network at its input; raises as `find` does."""
         return self.find(workload.network, workload.input)
 
-    def __contains__(self, name: object) -> bool:
-        return name in network_table().names
-
     def __getitem__(self, name: str) -> NetworkFacts:
         """Facts of `name` at its own input; a `UsageError` with near names where there are none."""
         return self.find(name)
 
+    def _is_own(self, name: str) -> bool:
+        return self._own is not None and name == self._own.name
 
-def _facts(network: Network) -> NetworkFacts:
+
+@cache
+def _facts(name: str, source: str | None) -> NetworkFacts:
+    network = network_table().find(name, source)
     # As plain arrays: each look into a memory-mapped one makes another such.
     rows = {task: np.asarray(network.operations(task)) for task in (Task.INFERENCE, Task.TRAINING)}
     memory = network.memory

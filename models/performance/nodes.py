@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 
 from msgspec import Struct
 
@@ -107,8 +106,10 @@ class NodeLaw(Struct, frozen=True):
             doublings = abs(math.log2(gbit_per_second / row.gbit_per_second))
             other = _OTHER_BACKEND_SIGMA if row.backend != _BACKEND else 0.0
             sigma = math.hypot(_ROW_SIGMA, _PER_DOUBLING_SIGMA * doublings, other)
+            # The part of its network's rate that the measured all-reduce got.
+            at_whole = all_reduce_seconds(row.gradient_bytes, row.ranks, row.gbit_per_second, 1.0)
             weight += sigma**-2
-            total += math.log(_reached(row)) / sigma**2
+            total += math.log(at_whole / row.all_reduce_seconds) / sigma**2
         return min(total / weight, math.log(PAYLOAD_SHARE)), weight**-0.5
 
     def _slower(self, z: float) -> float:
@@ -119,23 +120,10 @@ class NodeLaw(Struct, frozen=True):
             log_reach, sigma = self.reach(row.gbit_per_second)
             reach = math.exp(log_reach - z * sigma)
             apart = all_reduce_seconds(row.gradient_bytes, row.ranks, row.gbit_per_second, reach)
-            times.append(row.step_seconds / (row.one_step_seconds + float(apart)))
+            times.append(row.step_seconds / (row.one_step_seconds + apart))
         return max(times)
 
 
 def node_law(rows: Sequence[ScalingObservation]) -> NodeLaw:
     """The law that knows the rows that were measured between nodes, on a network of known rate."""
-    known = tuple(row for row in rows if row.nodes > 1 and row.gbit_per_second is not None)
-    return NodeLaw(known) if known else _unmeasured()
-
-
-@cache
-def _unmeasured() -> NodeLaw:
-    return NodeLaw()
-
-
-def _reached(row: ScalingObservation) -> float:
-    """The part of its network's rate that a measured all-reduce got."""
-    assert row.gbit_per_second is not None
-    at_whole = float(all_reduce_seconds(row.gradient_bytes, row.ranks, row.gbit_per_second, 1.0))
-    return at_whole / row.all_reduce_seconds
+    return NodeLaw(tuple(row for row in rows if row.nodes > 1 and row.gbit_per_second is not None))

@@ -14,7 +14,7 @@ from advisor.errors import UsageError
 from advisor.models.network_columns import KINDS, WIDTH_STEPS
 from advisor.models.performance.memory.peak import bundled_peak_model, card_mib
 from advisor.models.performance.network_table import OPERATION, Rows
-from advisor.models.performance.networks import NetworkFacts, NetworkTable, bundled_networks
+from advisor.models.performance.networks import NetworkFacts, bundled_networks
 
 _DEFAULT_SIDE = 224
 # A plain network: of ordinary convolutions, measured on most cards.
@@ -28,39 +28,6 @@ _COLUMNS = ("flops_per_sample", "bytes_per_sample", "fixed_bytes")
 
 # By task and class of operation, as advisor.anchor/1 has them.
 Captured = Mapping[str, Mapping[str, Mapping[str, float]]]
-
-
-class OwnTable(NetworkTable):
-    """The bundled table and one more network."""
-
-    def __init__(self, base: NetworkTable, own: NetworkFacts) -> None:
-        self._base, self._own = base, own
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All networks with facts, the own one last."""
-        return (*self._base.names, self._own.name)
-
-    def knows(self, name: str) -> bool:
-        """Whether `find` finds it."""
-        return name == self._own.name or self._base.knows(name)
-
-    def find(self, name: str, source: str | None = None) -> NetworkFacts:
-        """Facts of `name`; `UsageError` for the own network at another input than its own."""
-        if name != self._own.name:
-            return self._base.find(name, source)
-        if source not in (None, self._own.input):
-            raise UsageError(
-                "{name} is known at {input} alone", hint="leave out --input", name=name, input=self._own.input
-            )
-        return self._own
-
-    def other_names(self, name: str) -> tuple[str | None, str | None]:
-        """None of the own network, which is called as its user calls it."""
-        return (None, None) if name == self._own.name else self._base.other_names(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name == self._own.name or name in self._base
 
 
 class OwnSizes(Struct, frozen=True, kw_only=True):
@@ -155,11 +122,19 @@ class AnchoredMemory(Struct, frozen=True):
     peaks: tuple[tuple[int, float], ...]
 
     def needed_card_mib(self, workload: Workload) -> float:
-        """MiB of the card; 0 where no anchor saw a peak."""
+        """MiB of the card; 0 where no anchor saw a peak.
+
+        Between peaks, that of the larger batch; beyond, along the steepest line, and from a single peak as
+        if all of it grew: never less than it takes.
+        """
         if not self.peaks:
             return 0.0
-        peak = _MARGIN * _peak_at(self.peaks, workload.batch_size)
-        return card_mib(peak + bundled_peak_model().context_mib)
+        peak = next((mib for size, mib in self.peaks if workload.batch_size <= size), None)
+        if peak is None:
+            last, most = self.peaks[-1]
+            slopes = [(high - low) / (b - a) for (a, low), (b, high) in pairwise(self.peaks)]
+            peak = most + max(slopes, default=most / last) * (workload.batch_size - last)
+        return card_mib(_MARGIN * peak + bundled_peak_model().context_mib)
 
 
 def peaks_of(observations: Sequence[Observation]) -> AnchoredMemory:
@@ -173,18 +148,6 @@ def peaks_of(observations: Sequence[Observation]) -> AnchoredMemory:
     for batch in sorted(by_batch):
         peaks.append((batch, max(by_batch[batch], peaks[-1][1] if peaks else 0.0)))
     return AnchoredMemory(tuple(peaks))
-
-
-def _peak_at(peaks: Sequence[tuple[int, float]], batch: int) -> float:
-    """Between peaks, that of the larger batch; beyond, along the steepest line, and from a
-    single peak as if all of it grew: never less than it takes."""
-    for size, mib in peaks:
-        if batch <= size:
-            return mib
-    (last, most) = peaks[-1]
-    slopes = [(high - low) / (b - a) for (a, low), (b, high) in pairwise(peaks)]
-    slope = max(slopes, default=most / last)
-    return most + slope * (batch - last)
 
 
 # Boost clocks go above a data sheet's, and FLOPs are counted as if no algorithm saved any:

@@ -83,15 +83,18 @@ class PhysicalForm(Struct, frozen=True):
             other_cpus=self.cpus[1:],
         )
 
-    def fitted(self, trials: Trials, logs: Floats, weights: Floats | float = 1.0) -> Floats:
+    def fitted(self, trials: Trials, logs: Floats) -> Floats:
         """The likeliest parameters (p,) of trials with such log rates (n,), in standard deviations from
         their priors' means."""
         from scipy.optimize import least_squares
 
         def residuals(units: Floats) -> Floats:
             data = (logs - np.log(joined_rates(trials, self.pipeline(units))[0])) / TRIAL_SIGMA
-            own = np.where(strays, _heavy_tailed(units), units)
-            return np.concatenate([np.sqrt(weights) * _soft(data), own])
+            # Squares are the soft-L1 loss, so that one bad trial bends little; of parameters that stray, the
+            # loss of Student's t of two degrees of freedom.
+            soft = np.sign(data) * np.sqrt(8 * (np.sqrt(1 + data**2 / 4) - 1))
+            heavy_tailed = np.sign(units) * np.sqrt(2 * np.log1p(units**2 / 2))
+            return np.concatenate([soft, np.where(strays, heavy_tailed, units)])
 
         strays = np.array([name in _STRAYING for name in self.names])
         lower, upper = np.full(len(self.names), -8.0), np.full(len(self.names), 8.0)
@@ -99,18 +102,6 @@ class PhysicalForm(Struct, frozen=True):
         lower[gamma], upper[gamma] = (np.log(GAMMA_RANGE) - self.means[gamma]) / self.sigmas[gamma]
         start = np.zeros(len(self.names))
         return np.asarray(least_squares(residuals, start, bounds=(lower, upper), max_nfev=50).x)
-
-
-def _soft(residuals: Floats) -> Floats:
-    """Residuals whose squares are the soft-L1 loss, so that one bad trial bends little."""
-    soft: Floats = np.sign(residuals) * np.sqrt(8 * (np.sqrt(1 + residuals**2 / 4) - 1))
-    return soft
-
-
-def _heavy_tailed(units: Floats) -> Floats:
-    """Residuals whose squares are the loss of Student's t of two degrees of freedom."""
-    heavy: Floats = np.sign(units) * np.sqrt(2 * np.log1p(units**2 / 2))
-    return heavy
 
 
 def joined_rates(trials: Trials, pipeline: Pipeline) -> tuple[Floats, Floats]:

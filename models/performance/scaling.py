@@ -78,17 +78,14 @@ class Scaling(Struct, frozen=True):
     ) -> Scaling:
         """The scaling on each of several nodes, whose GPUs alone take `step_seconds` a step."""
         kept = law.efficiency(step_seconds, gradient_bytes, nodes * self.gpus, gbit_per_second, confidence)
-        own = self.widths
+        lower = math.hypot(self.widths.lower, kept.lower_width)
+        upper = math.hypot(self.widths.upper, kept.upper_width)
         return replace(
             self,
             nodes=nodes,
-            node_efficiency=float(kept.median),
+            node_efficiency=kept.median,
             is_network_measured=bool(law.rows),
-            widths=HalfWidths(
-                math.hypot(own.lower, kept.lower_width),
-                math.hypot(own.upper, kept.upper_width),
-                own.calibrated,
-            ),
+            widths=HalfWidths(lower, upper, self.widths.calibrated),
         )
 
     def with_pace(self, gradient_gb_per_second: float) -> Scaling:
@@ -213,12 +210,7 @@ def bundled_scaling() -> ScalingModel:
         raise DataError(
             "{bundled} is of another version ({schema})", bundled=BUNDLED, schema=raw.get("schema")
         )
-    return ScalingModel(
-        exponents=raw["exponents"],
-        residuals=raw["residuals"],
-        largest=raw["largest"],
-        gradient_gb_per_second=raw["gradient_gb_per_second"],
-    )
+    return ScalingModel(**{name: raw[name] for name in ScalingModel.__struct_fields__})
 
 
 class ScaledRows(Struct, frozen=True):
@@ -252,7 +244,7 @@ def scaled_rows(
     if not ((machines.gpu_count > 1) | (machines.nodes > 1)).any():
         return ScaledRows((ALONE,), np.zeros(len(machines), dtype=np.intp))
     keys = np.column_stack([which, machines.gpu, machines.gpu_count.astype(np.intp)])
-    distinct, row = np.unique(keys, axis=0, return_inverse=True)
+    distinct, of_rows = np.unique(keys, axis=0, return_inverse=True)
     model, within = bundled_scaling(), [row for row in measured if row.nodes == 1 < row.ranks]
     # Loads differ mostly in their batch, of which scaling knows nothing.
     existing: dict[tuple[Task, int, int], Scaling] = {}
@@ -269,12 +261,10 @@ def scaled_rows(
     sizes = [BYTES_PER_GRADIENT * networks[load.workload.network].parameters for load in loads]
     gradients = np.array(sizes, dtype=float)[which]
     paces = (gradients / 1e9 * steps_per_second).tolist()
-    of_rows = np.asarray(row).reshape(-1).tolist()
-    paced = [scalings[number].with_pace(pace) for number, pace in zip(of_rows, paces, strict=True)]
-    on_nodes = np.flatnonzero(machines.nodes > 1).tolist()
-    law = node_law(measured) if on_nodes else None
-    for position in on_nodes:
-        assert law is not None
+    each = of_rows.reshape(-1).tolist()
+    paced = [scalings[number].with_pace(pace) for number, pace in zip(each, paces, strict=True)]
+    law = node_law(measured)
+    for position in np.flatnonzero(machines.nodes > 1).tolist():
         alone = 1 / (float(steps_per_second[position]) * paced[position].efficiency)
         nodes, rate = int(machines.nodes[position]), float(machines.gbit_per_second[position])
         paced[position] = paced[position].on_nodes(
