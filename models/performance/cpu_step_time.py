@@ -150,7 +150,22 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
     for row, (step, entry) in enumerate(zip(steps, how, strict=True)):
         members.setdefault((id(step.operations), entry.task), []).append(row)
     terms = [_terms(steps[rows[0]], how[rows[0]].task, parameters) for rows in members.values()]
-    widths, offsets = _width_terms(how, parameters), _offset_terms(how, parameters)
+    wide = np.log([conditions.width or 1.0 for conditions in how])
+    width_terms = {
+        "width/wider": (_WIDER, np.maximum(wide, 0.0)),
+        "width/narrower": (_NARROWER, np.minimum(wide, 0.0)),
+        "width/unknown": (_UNKNOWN_WIDTH, np.array([conditions.width is None for conditions in how], float)),
+    }
+    cores = np.array([conditions.cores for conditions in how])
+    names = np.array([conditions.cpu for conditions in how])
+    offset_terms = {
+        f"cpu/{name}": (_OF_ANOTHER_CPU, (names == name).astype(float))
+        for name in dict.fromkeys(names.tolist())
+        if name
+    }
+    doublings = np.log2(np.maximum(cores, _LARGEST_MEASURED_CORES) / _LARGEST_MEASURED_CORES)
+    offset_terms["cores"] = _OF_A_DOUBLING, doublings
+    widths, offsets = _needed(parameters, width_terms), _needed(parameters, offset_terms)
     size = len(parameters.priors)
     work = [
         _Work(np.array(rows, dtype=np.intp), *columns, *(_matrix(entry, size) for entry in result))
@@ -160,7 +175,7 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
         len(steps),
         tuple(work),
         np.array([step.batch_size for step in steps]),
-        np.array([conditions.cores for conditions in how]),
+        cores,
         np.array([conditions.speed for conditions in how]),
         _columns(widths, len(steps), size),
         _columns(offsets, len(steps), size),
@@ -198,31 +213,6 @@ def _terms(step: Step, task: str, parameters: Parameters) -> tuple[list[Floats],
         [terms("memory", kind) for kind in kinds],
         [terms("kernel")],
     )
-
-
-def _width_terms(how: Sequence[CpuConditions], parameters: Parameters) -> _ByStep:
-    wide = np.log([conditions.width or 1.0 for conditions in how])
-    unknown = np.array([conditions.width is None for conditions in how], float)
-    return _needed(
-        parameters,
-        {
-            "width/wider": (_WIDER, np.maximum(wide, 0.0)),
-            "width/narrower": (_NARROWER, np.minimum(wide, 0.0)),
-            "width/unknown": (_UNKNOWN_WIDTH, unknown),
-        },
-    )
-
-
-def _offset_terms(how: Sequence[CpuConditions], parameters: Parameters) -> _ByStep:
-    cores = np.maximum([conditions.cores for conditions in how], _LARGEST_MEASURED_CORES)
-    names = np.array([conditions.cpu for conditions in how])
-    others = {
-        f"cpu/{name}": (_OF_ANOTHER_CPU, (names == name).astype(float))
-        for name in dict.fromkeys(conditions.cpu for conditions in how)
-        if name
-    }
-    doublings = np.log2(cores / _LARGEST_MEASURED_CORES)
-    return _needed(parameters, {**others, "cores": (_OF_A_DOUBLING, doublings)})
 
 
 def _needed(parameters: Parameters, terms: Mapping[str, tuple[Prior, Floats]]) -> _ByStep:
@@ -273,13 +263,8 @@ _FLOPS_PER_CYCLE: tuple[tuple[str, int], ...] = (
 REFERENCE_FLOPS_PER_CYCLE = 32
 
 
-def flops_per_cycle(model: str) -> int | None:
-    """Operations of one core of a CPU in a cycle; None for a CPU that is not in the table."""
-    return next((n for pattern, n in _FLOPS_PER_CYCLE if re.search(pattern, model)), None)
-
-
 @cache
 def relative_width(model: str) -> float:
     """The width of its vector units over the measured CPU's; nan for an unknown CPU."""
-    width = flops_per_cycle(model)
-    return width / REFERENCE_FLOPS_PER_CYCLE if width else math.nan
+    width = next((n for pattern, n in _FLOPS_PER_CYCLE if re.search(pattern, model)), math.nan)
+    return width / REFERENCE_FLOPS_PER_CYCLE

@@ -8,10 +8,9 @@ today binds at its lower bound, and a bigger machine must not have a wider inter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.domain import Stage
@@ -109,48 +108,32 @@ class StageErrors(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True):
-    """Errors of n requests, whatever their disks, at several confidences: `level` (n,) names each row's.
+    """Errors of n requests, whatever their disks, at one confidence.
 
     `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the same m up;
-    `by_group` (levels, groups, 3) holds the half widths of `TRIAL_GROUPS` and whether residuals back them;
-    `calibrated` (n,) says whether they back the accelerator; `quantile` (levels,) is the standard normal one
-    of each confidence; `log_most` (n,) is what no rate passes.
+    `by_group` (groups, 3) holds the half widths of `TRIAL_GROUPS` and whether residuals back them;
+    `calibrated` (n,) says whether they back the accelerator; `quantile` is the confidence's standard normal
+    one; `log_most` (n,) is what no rate passes.
     """
 
     shifts: Floats
     by_group: Floats
     calibrated: Booleans
-    quantile: Floats
-    level: Integers
+    quantile: float
     log_most: Floats
 
     def take(self, rows: NDArray[np.intp]) -> Spread:
         """Those of some requests."""
-        return Spread(
-            self.shifts[:, :, rows],
-            self.by_group,
-            self.calibrated[rows],
-            self.quantile,
-            self.level[rows],
-            self.log_most[rows],
-        )
+        log_most, calibrated = self.log_most[rows], self.calibrated[rows]
+        return replace(self, shifts=self.shifts[:, :, rows], calibrated=calibrated, log_most=log_most)
 
-    def of_group(self, groups: Integers) -> Floats:
-        """The half widths of each request's group of trials, and whether residuals back them, (n, 3)."""
-        return np.asarray(self.by_group[self.level, groups])
-
-    @staticmethod
-    def joined(spreads: Sequence[Spread]) -> Spread:
-        """Requests of several spreads one after the other."""
-        sizes = [len(spread.quantile) for spread in spreads]
-        firsts = np.cumsum(sizes) - sizes
-        return Spread(
-            np.concatenate([spread.shifts for spread in spreads], axis=2),
-            np.concatenate([spread.by_group for spread in spreads]),
-            np.concatenate([spread.calibrated for spread in spreads]),
-            np.concatenate([spread.quantile for spread in spreads]),
-            np.concatenate([s.level + first for s, first in zip(spreads, firsts, strict=True)]),
-            np.concatenate([spread.log_most for spread in spreads]),
+    def beside(self, other: Spread) -> Spread:
+        """These requests, then those of another one of the same confidence."""
+        return replace(
+            self,
+            shifts=np.concatenate([self.shifts, other.shifts], axis=2),
+            calibrated=np.concatenate([self.calibrated, other.calibrated]),
+            log_most=np.concatenate([self.log_most, other.log_most]),
         )
 
 
@@ -160,10 +143,9 @@ def spread_of(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline,
     z = gaussian_multiplier(confidence)
     return Spread(
         shifts=_shifts(columns, errors, pipeline, z),
-        by_group=np.array([[(entry.lower, entry.upper, entry.calibrated) for entry in result]], dtype=float),
+        by_group=np.array(result, dtype=float),
         calibrated=errors.accelerator_calibrated,
-        quantile=np.array([z]),
-        level=np.zeros(len(columns.vcpus), dtype=np.intp),
+        quantile=z,
         log_most=errors.log_most,
     )
 
@@ -172,7 +154,7 @@ def estimates(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline:
     """Join the stages' `rates` (n, 4), with the interval around the join."""
     shifts = _with_disk_moves(spread.shifts, columns, rates, spread, pipeline)
     logs, weights = _joined(columns, rates, shifts, pipeline)
-    below, above, calibrated = spread.of_group(trial_groups(weights.T, columns)).T
+    below, above, calibrated = spread.by_group[trial_groups(weights.T, columns)].T
     many = len(logs) // 2
     moved = (logs[1:] - logs[0]) ** 2
     log_rate = np.minimum(logs[0], spread.log_most)
@@ -194,7 +176,7 @@ def log_lower(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline:
     downwards = spread.shifts[:, : 1 + spread.shifts.shape[1] // 2]
     downwards = _with_disk_moves(downwards, columns, rates, spread, pipeline)
     logs, weights = _joined(columns, rates, downwards, pipeline)
-    below = spread.of_group(trial_groups(weights.T, columns))[:, 0]
+    below = spread.by_group[trial_groups(weights.T, columns), 0]
     knee = _knee(columns, weights, spread, pipeline) ** 2
     width = np.sqrt(below**2 + knee + ((logs[1:] - logs[0]) ** 2).sum(axis=0))
     return np.asarray(np.minimum(logs[0], spread.log_most) - width)
@@ -209,7 +191,7 @@ def _with_disk_moves(
     if not (np.any(columns.disk_low < 1) or np.any(columns.disk_high > 1)):
         return shifts
     many = spread.shifts.shape[1] // 2
-    reach = spread.quantile[spread.level] / _QUANTILE_OF_90
+    reach = spread.quantile / _QUANTILE_OF_90
     sides = (columns.disk_low, columns.disk_high)[: 1 if shifts.shape[1] == 1 + many else 2]
     parts = [shifts[:, : 1 + many], shifts[:, 1 + many :]]
     for number, factor in enumerate(sides):
@@ -228,7 +210,7 @@ def _knee(columns: PipelineColumns, weights: Floats, spread: Spread, pipeline: P
         return np.zeros(len(beside_gpu))
     gamma = exponents(columns.training, columns.batches_ahead, pipeline.parameters)
     entropy = -(weights * np.log(np.maximum(weights, _LEAST_WEIGHT))).sum(axis=0)
-    width = _EXPONENT_SIGMA * spread.quantile[spread.level]
+    width = _EXPONENT_SIGMA * spread.quantile
     return np.asarray(beside_gpu * width * entropy / gamma)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -69,22 +68,6 @@ class CoreTrials(NamedTuple):
 Integers = NDArray[np.intp]
 
 _NO_GPU = -1
-_COLUMNS = (
-    "vcpus",
-    "physical_cores",
-    "memory_mib",
-    "score",
-    "second_thread_yield",
-    "disk_mib_per_second",
-    "disk_iops",
-    "disk_latency_seconds",
-    "disk_low",
-    "disk_high",
-    "host_to_gpu_gb_per_second",
-    "gpu_count",
-    "nodes",
-    "gbit_per_second",
-)
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # Single-thread marks nearer than this are one CPU.
 SAME_SCORE = 0.02
@@ -145,7 +128,7 @@ class ResourceTable(Struct, frozen=True):
         which = np.array([positions[id(resource)] for resource in resources], dtype=np.intp)
         distinct = list(each.values())
         numbers = np.array([_numbers(machine) for machine in distinct], dtype=float)
-        columns = dict(zip(_COLUMNS, numbers.reshape(-1, len(_COLUMNS))[which].T, strict=True))
+        columns: list[Any] = [*numbers.reshape(len(distinct), -1)[which].T]
         gpus: dict[Gpu, int] = {}
         # Hashing a data sheet takes a while, and many machines share the same record.
         places: dict[int, int] = {id(None): _NO_GPU}
@@ -155,9 +138,8 @@ class ResourceTable(Struct, frozen=True):
         gpu = np.array([places[id(machine.gpu)] for machine in distinct], dtype=np.intp)
         architectures = np.array([machine.cpu.architecture if machine.cpu else "" for machine in distinct])
         cpus = np.array([machine.cpu.model if machine.cpu else "" for machine in distinct])
-        return cls(
-            **columns, gpu=gpu[which], gpus=tuple(gpus), architectures=architectures[which], cpus=cpus[which]
-        )
+        columns += [gpu[which], tuple(gpus), architectures[which], cpus[which]]
+        return cls(*columns)
 
 
 class Columns(Struct, frozen=True):
@@ -227,7 +209,7 @@ def _disk_numbers(disk: DiskRate) -> tuple[float, ...]:
 
 
 def _numbers(resources: Resources) -> tuple[float | None, ...]:
-    """The values of `_COLUMNS`; None becomes nan, what is not limited infinite."""
+    """The columns of floats of `ResourceTable`; None becomes nan, what is not limited infinite."""
     cpu, disk = resources.cpu, resources.disk
     return (
         resources.vcpus,
@@ -263,14 +245,4 @@ def measured_ranges(measurements: Sequence[Measurement]) -> Ranges:
         existing = [float(value) for value in values if value is not None]
         if existing:
             ranges[name] = (min(existing), max(existing))
-    return ranges
-
-
-def ranges_from(raw: Mapping[str, Sequence[float]]) -> Ranges:
-    """Ranges as a model's file has them; `ValueError` for what is none."""
-    ranges = {}
-    for name, (low, high) in raw.items():
-        if not (name in FACTS and 0 < low <= high < math.inf):
-            raise ValueError(f"the measured range of {name} is {low} to {high}")
-        ranges[name] = (float(low), float(high))
     return ranges

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import convert, to_builtins
-from msgspec.structs import replace
 
 from advisor.domain import Gpu, Precision, Task, Workload
 from advisor.domain.machines import gpu_of_row
@@ -32,7 +31,7 @@ from advisor.files import write_whole
 from advisor.messages import FieldName, Message
 from advisor.models.bundled import FOLDER, MODEL, read_bundled, read_data_sheets
 from advisor.models.performance.gpu_observations import observations_document, observations_from
-from advisor.models.performance.machines import ranges_from
+from advisor.models.performance.machines import FACTS, Ranges
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.networks import NetworkTable, bundled_networks
 from advisor.models.performance.pipeline import PIPELINE_PRIORS, Pipeline
@@ -75,7 +74,7 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
         "gpu_observations": observations_document(model.gpu_observations),
         "pipeline": _plain(model.pipeline),
     }
-    return {**document, "id": content_id(document)}
+    return document | {"id": content_id(document)}
 
 
 def from_document(document: Mapping[str, Any], table: NetworkTable) -> PerformanceModel:
@@ -180,7 +179,14 @@ def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
         numbers = step.cores, step.seconds, step.batch_size
         if step.cpu not in range(1 + len(others)) or not all(0 < number < math.inf for number in numbers):
             raise ValueError(f"a step of {step.network} on {step.cores} cores took {step.seconds} seconds")
-    return replace(pipeline, measured=ranges_from(pipeline.measured))
+    _check_ranges(pipeline.measured)
+    return pipeline
+
+
+def _check_ranges(measured: Ranges) -> None:
+    for name, (low, high) in measured.items():
+        if not (name in FACTS and 0 < low <= high < math.inf):
+            raise ValueError(f"the measured range of {name} is {low} to {high}")
 
 
 # The pace of an emulated GPU belongs to a trial's identity, so it must never change under a user: it

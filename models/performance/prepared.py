@@ -112,12 +112,11 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
 
     def beside(self, other: PreparedRows) -> PreparedRows:
         """These, then those of another one at the same confidence."""
-        parts = (self, other)
         return replace(
             self,
-            columns=PipelineColumns.joined([part.columns for part in parts]),
-            rates=np.concatenate([part.rates for part in parts]),
-            spread=Spread.joined([part.spread for part in parts]),
+            columns=PipelineColumns.joined([self.columns, other.columns]),
+            rates=np.concatenate([self.rates, other.rates]),
+            spread=self.spread.beside(other.spread),
             words=Words(
                 loads=[*self.words.loads, *other.words.loads],
                 machines=[*self.words.machines, *other.words.machines],

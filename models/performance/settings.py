@@ -176,59 +176,48 @@ def gains_of(
     gains: list[Gain | None] = [None] * len(changed)
     if workload.task not in facts.kernels:
         return gains
-    kinds = [_kind_of(workload, entry) for entry in changed]
-    rows = {kind: _rows_of(times, workload, gpu, facts, kind) for kind in kinds}
-    places = [
-        position for position, kind in enumerate(kinds) if _is_observed(workload, gpu, kind, rows[kind])
-    ]
-    if not places:
+    told: dict[int, tuple[str, bool]] = {}
+    for position, entry in enumerate(changed):
+        kind = _kind_of(workload, entry)
+        measured = _is_measured(times, workload, gpu, facts, kind)
+        if measured is not None:
+            told[position] = kind, measured
+    if not told:
         return gains
     before = cell_of(workload, gpu, facts)
-    after = [cell_of(changed[position], gpu, facts) for position in places]
+    after = [cell_of(changed[position], gpu, facts) for position in told]
     result = times.posterior.differences([before] * len(after), after)
     z = gaussian_multiplier(confidence)
-    for position, mean, variance in zip(places, result.mean.tolist(), result.variance.tolist(), strict=True):
-        kind = kinds[position]
-        if kind == TF32 and abs(mean) < _LEAST_TF32:
-            continue
-        measured = rows[kind].of_network and rows[kind].on_card
-        doubt = _DOUBT[kind][0 if measured else 1]
-        width = z * math.sqrt(variance + 2 * ROW_SIGMA**2 + doubt**2)
-        factor = Span(lower=math.exp(mean - width), median=math.exp(mean), upper=math.exp(mean + width))
-        gains[position] = Gain(factor, measured)
+    numbers = zip(told.items(), result.mean.tolist(), result.variance.tolist(), strict=True)
+    for (position, (kind, measured)), mean, variance in numbers:
+        if kind != TF32 or abs(mean) >= _LEAST_TF32:
+            doubt = _DOUBT[kind][0 if measured else 1]
+            width = z * math.sqrt(variance + 2 * ROW_SIGMA**2 + doubt**2)
+            factor = Span(lower=math.exp(mean - width), median=math.exp(mean), upper=math.exp(mean + width))
+            gains[position] = Gain(factor, measured)
     return gains
 
 
-class _Rows(Struct, frozen=True):
-    """Whether rows of the task have the change at all, of the network, and on the card."""
-
-    any: bool
-    of_network: bool
-    on_card: bool
-
-
-def _rows_of(times: StepTimes, workload: Workload, gpu: Gpu, facts: NetworkFacts, kind: str) -> _Rows:
+def _is_measured(
+    times: StepTimes, workload: Workload, gpu: Gpu, facts: NetworkFacts, kind: str
+) -> bool | None:
+    """Whether rows have the network and the card with the change; None where the card cannot do it, or no
+    row tells more than the median gain of all networks."""
+    capability = gpu.capability or 0.0
+    if kind == TF32:
+        able = workload.precision is Precision.FP32 and capability >= _AMPERE and gpu.tf32_tflops is not None
+        return False if able else None
     chips = MEASURED_ON.get((kind, workload.task, _bits(workload)))
-    if chips is None:
-        return _Rows(False, False, False)
+    if chips is None or capability < _VOLTA:
+        return None
     of_network = times.knows(facts, workload) and all(
         times.posterior.has_effect(facts.key, group) for group in _TAUGHT_BY[kind]
     )
-    return _Rows(True, of_network, chip(gpu.name) in chips and bool(times.measured_in(gpu)))
-
-
-def _is_observed(workload: Workload, gpu: Gpu, kind: str, rows: _Rows) -> bool:
-    """Whether the card can do it, and rows tell more than the median gain of all networks."""
-    capability = gpu.capability or 0.0
-    if kind == TF32:
-        return (
-            workload.precision is Precision.FP32 and capability >= _AMPERE and (gpu.tf32_tflops is not None)
-        )
-    if kind == COMPILE and not rows.of_network:
-        # The gains of other networks in 32 bits, or on the one card that most rows are of, were
-        # told worse than by the median.
-        return rows.on_card and _bits(workload) == 16 and capability >= _VOLTA
-    return capability >= _VOLTA and rows.any
+    on_card = chip(gpu.name) in chips and bool(times.measured_in(gpu))
+    # What other networks gain in 32 bits, or on the one card with most rows, was told worse than by the median.
+    if kind == COMPILE and not of_network and not (on_card and _bits(workload) == 16):
+        return None
+    return of_network and on_card
 
 
 def _kind_of(workload: Workload, changed: Workload) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -107,18 +107,6 @@ class Step(NamedTuple):
 _Row = tuple[float, list[int], list[float], list[int], list[float], list[int]]
 
 
-class Classes(Protocol):
-    """Rows of kernels by class of operation: `codes` the distinct ones, `of_group` each row's."""
-
-    @property
-    def codes(self) -> Any:
-        """Numbers of the classes, (g,)."""
-
-    @property
-    def of_group(self) -> Any:
-        """The index of each row's class, (k,)."""
-
-
 class ParameterPlaces:
     """Places of the parameters that count under some conditions, by class of operation."""
 
@@ -126,13 +114,18 @@ class ParameterPlaces:
         self._how, self._parameters = how, parameters
         self._rows: dict[int, _Row] = {}
         # With the kernels themselves, so that no others can take their identity.
-        self._of: dict[int, tuple[Classes, tuple[Any, ...]]] = {}
+        self._of: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         self._marked: dict[str, tuple[list[int], list[float]]] = {}
-        self.launch_at = _padded(_launch_names(how), parameters, _LAUNCH_SLOTS)
-        self.offset_at = _padded(_offset_names(how), parameters, _OFFSET_SLOTS)
+        self.launch_at = self._places(_launch_names(how), _LAUNCH_SLOTS)
+        self.offset_at = self._places(_offset_names(how), _OFFSET_SLOTS)
 
-    def of(self, kernels: Classes) -> tuple[Any, ...]:
-        """TFLOP/s of each row; places and factors of each of its classes."""
+    def _places(self, names: Sequence[tuple[str, Prior]], slots: int) -> list[int]:
+        places = [self._parameters.of(name, prior) for name, prior in names]
+        return [*places, *[0] * (slots - len(places))]
+
+    def of(self, kernels: Any) -> tuple[Any, ...]:
+        """TFLOP/s of each row of kernels (`step_time`), whose classes are `codes` (g,) and of each row
+        `of_group` (k,); places and factors of each class."""
         if (key := id(kernels)) not in self._of:
             rows = [self._row(code) for code in kernels.codes.tolist()]
             tflops, *columns = zip(*rows, strict=True)
@@ -150,11 +143,12 @@ class ParameterPlaces:
             compute: tuple[list[int], list[float]] = ([], [])
             shape = [0] * _SHAPE_SLOTS
             if kind in _COMPUTING:
-                compute = self._terms(
-                    _compute_terms(operation, unit, self._how), _compute_marks(operation, unit)
-                )
-                terms = _shape_terms(operation, unit)
-                shape = [self._parameters.of(name, prior) for name, prior in terms]
+                marks: tuple[str, ...] = (unit.name,)
+                if operation.kind.startswith("conv_"):
+                    is_depthwise = operation.kind == "conv_depthwise"
+                    marks = ("depthwise",) if is_depthwise else (unit.name, "convolution")
+                compute = self._terms(_compute_terms(operation, unit, self._how), marks)
+                shape = self._places(_shape_terms(operation, unit), _SHAPE_SLOTS)
             memory = self._terms(_memory_terms(operation, self._how), ("memory",))
             filled = (*_filled(compute, _COMPUTE_SLOTS), *_filled(memory, _MEMORY_SLOTS))
             self._rows[code] = (unit.tflops, *filled, shape)
@@ -175,11 +169,6 @@ def _filled(terms: tuple[list[int], list[float]], slots: int) -> tuple[list[int]
     places, factors = terms
     rest = slots - len(places)
     return [*places, *[0] * rest], [*factors, *[0.0] * rest]
-
-
-def _padded(names: Sequence[tuple[str, Prior]], parameters: Parameters, slots: int) -> list[int]:
-    places = [parameters.of(name, prior) for name, prior in names]
-    return [*places, *[0] * (slots - len(places))]
 
 
 class _Operation(Struct, frozen=True):
@@ -291,12 +280,6 @@ def _layout_terms(operation: _Operation, unit: Unit, era: str) -> list[Term]:
         phase = "backward" if operation.backward else "forward"
         terms.append((f"{layout}/{era}/{operation.kind}/{phase}", Prior(0.0, 0.7), 1.0))
     return terms
-
-
-def _compute_marks(operation: _Operation, unit: Unit) -> tuple[str, ...]:
-    if operation.kind == "conv_depthwise":
-        return ("depthwise",)
-    return (unit.name, "convolution") if operation.kind.startswith("conv_") else (unit.name,)
 
 
 def _marks(mark: str, gpu: Gpu) -> list[Term]:

@@ -54,6 +54,13 @@ _TERA, _GIGA, _MEBI = 1e12, 1e9, 2.0**20
 _USUAL_LANES, _USUAL_L2_MIB, _USUAL_GHZ = 128, 4.0, 1.6
 
 
+_COMMON = {
+    "unaligned": Prior(math.log(0.3), 0.4),
+    "floor": Prior(math.log(2e-6), 0.3),
+    "constant": Prior(math.log(5e-5), 0.5),
+    "l2": Prior(math.log(1.0), 0.7),
+    "narrow": Prior(math.log(16.0), 0.4),
+}
 _LAUNCH_GROUPS = ("product", "moving", "cast", "backward")
 _LAUNCH_SECONDS = (1e-5, 1e-5, 6e-6, 6e-6)
 
@@ -109,37 +116,22 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps:
         if lookup is None:
             lookup = lookups[step.conditions] = ParameterPlaces(step.conditions, parameters)
         parts.append(_columns(step, lookup, position))
-    sizes = np.cumsum([0, *(len(p.group_rows[0]) for p in parts)])
-    joined: list[Any] = [np.concatenate(c) for c in zip(*(p.rows for p in parts), strict=True)]
+    of_rows, of_groups, launches, extra_seconds = zip(*parts, strict=True)
+    sizes = np.cumsum([0, *(len(columns[0]) for columns in of_groups)])
+    joined: list[Any] = [np.concatenate(column) for column in zip(*of_rows, strict=True)]
     joined[1] = joined[1] + sizes[joined[0]]
-    rows = zip(*(p.group_rows for p in parts), strict=True)
-    grouped: list[Any] = [np.concatenate(column) for column in rows]
-    names = ("unaligned", "floor", "constant", "l2", "narrow")
-    priors = (
-        Prior(math.log(0.3), 0.4),
-        Prior(math.log(2e-6), 0.3),
-        Prior(math.log(5e-5), 0.5),
-        Prior(math.log(1.0), 0.7),
-        Prior(math.log(16.0), 0.4),
-    )
-    common = {n: parameters.of(n, p) for n, p in zip(names, priors, strict=True)}
+    grouped: list[Any] = [np.concatenate(column) for column in zip(*of_groups, strict=True)]
+    common = {name: parameters.of(name, prior) for name, prior in _COMMON.items()}
     for group, seconds in zip(_LAUNCH_GROUPS, _LAUNCH_SECONDS, strict=True):
         common[group] = parameters.of(f"launch/{group}", Prior(math.log(seconds), 1.0))
     of_steps: list[Any] = [
-        np.array([p.launches for p in parts]),
+        np.array(launches),
         np.array([lookups[s.conditions].launch_at for s in steps], dtype=np.intp),
         np.array([lookups[s.conditions].offset_at for s in steps], dtype=np.intp),
-        np.array([p.extra_seconds for p in parts]),
+        np.array(extra_seconds),
     ]
     columns: list[Any] = [*joined, *grouped, *of_steps, common]
     return Steps(len(steps), *columns)
-
-
-class _Part(Struct, frozen=True):
-    rows: tuple[Any, ...]
-    group_rows: tuple[Any, ...]
-    launches: Floats
-    extra_seconds: float
 
 
 class _Kernels(Struct, frozen=True):
@@ -166,7 +158,8 @@ class _Kernels(Struct, frozen=True):
     weight_bytes: float
 
 
-def _columns(step: Step, lookup: ParameterPlaces, position: int) -> _Part:
+def _columns(step: Step, lookup: ParameterPlaces, position: int) -> tuple[Any, Any, Floats, float]:
+    """Columns of a step's rows, and of their groups; launches, and seconds beside them."""
     how, batch, kernels = step.conditions, step.batch_size, _kernels(step)
     gpu = how.gpu
     moved = batch * kernels.sample_bytes + kernels.fixed_bytes
@@ -186,7 +179,7 @@ def _columns(step: Step, lookup: ParameterPlaces, position: int) -> _Part:
     )
     copied = step.input_bytes * batch if how.copies_input else 0.0
     group_rows = (np.full(len(kernels.codes), position, dtype=np.intp), *places)
-    return _Part(rows, group_rows, kernels.launches, copied / COPY_BYTES_PER_SECOND)
+    return rows, group_rows, kernels.launches, copied / COPY_BYTES_PER_SECOND
 
 
 # A question asks for one network on many GPUs at many batches; a fit for thousands, twice.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -69,14 +69,11 @@ _CONTRADICTS = 3.0
 _ENOUGH_NETWORKS = 6
 
 
+# What a step's time depends on, of a workload.
+_OF_A_STEP = ["task", "batch_size", "precision", "stack", "memory_format", "tf32", "protocol", "conditions"]
 # One answer asks for the same cells several times: with other disks, at other confidences.
 _ESTIMATES: IdentityCache[Estimates] = IdentityCache(64)
 _DEVIATIONS: IdentityCache[tuple[float, float]] = IdentityCache(64)
-
-
-def _identity(workload: Workload, gpu: Gpu) -> tuple[object, ...]:
-    how = (workload.precision, workload.stack, workload.memory_format, workload.tf32, workload.protocol)
-    return (workload.task, workload.batch_size, *how, workload.conditions, gpu.name)
 
 
 class GpuRate(Struct, frozen=True):
@@ -149,7 +146,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
 
     def estimates(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
         """Log seconds of a step of each workload, all of one network and task, on its GPU."""
-        key = tuple(_identity(*cell) for cell in cells)
+        key = tuple((*(getattr(workload, name) for name in _OF_A_STEP), gpu.name) for workload, gpu in cells)
         if self.remembered is not None:
             known = self.remembered.get((self.posterior, facts), "", dict)
             missing = {name: cell for name, cell in zip(key, cells, strict=True) if name not in known}
@@ -158,7 +155,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
                 values = (added.mean.tolist(), added.variance.tolist(), added.launching.tolist())
                 known.update(zip(missing, zip(*values, strict=True), strict=True))
             columns = np.array([known[name] for name in key])
-            return Estimates(columns[:, 0], columns[:, 1], columns[:, 2])
+            return Estimates(*columns.T)
         return _ESTIMATES.get((self.posterior, facts), key, lambda: self._estimated(cells, facts))
 
     def _estimated(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
@@ -179,7 +176,9 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         """Samples per second with interval and origin for workloads of one network and task."""
         facts = table.of(cells[0][0])
         result = self.estimates(cells, facts)
-        least = self._least_seconds(cells, facts)
+        least = np.full(len(cells), _NO_TIME)
+        if cells[0][0].task in facts.kernels:
+            least = np.array([least_seconds(cell_of(*cell, facts).step) for cell in cells])
         seconds = np.maximum(np.exp(result.mean), least)
         spread = np.sqrt(result.variance + ROW_SIGMA**2)
         standing: dict[tuple[str, ...], _Standing] = {}
@@ -208,12 +207,6 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         name, posterior = f"script/{script_bits(workload.precision)}", self.posterior
         return math.exp(posterior.mean[posterior.names.index(name)]) if name in posterior.names else 1.0
 
-    def _least_seconds(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Floats:
-        """The least seconds that a step of `estimates` can take; near 0 where its kernels are unknown."""
-        if cells[0][0].task not in facts.kernels:
-            return np.full(len(cells), _NO_TIME)
-        return np.array([least_seconds(cell_of(*cell, facts).step) for cell in cells])
-
     def _standing(
         self, workload: Workload, gpu: Gpu, facts: NetworkFacts, regime: str, confidence: float
     ) -> _Standing:
@@ -226,9 +219,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         by = multipliers(self.quantiles.get(alike, ()), confidence)
         if not by.calibrated:
             by = multipliers(self.quantiles.get(group, ()), confidence)
-        origin = self.provenance(workload, gpu, facts)
-        notes, withheld = self.notes(workload, gpu, facts), self.withheld(workload, gpu, facts)
-        return by, origin, notes, withheld
+        notes = tuple(self.notes(workload, gpu, facts))
+        return by, self.provenance(workload, gpu, facts), notes, self.withheld(workload, gpu, facts)
 
     def withheld(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Withheld:
         """The test whose withheld truth is most like the cell, the worse one where a script is run."""
@@ -251,15 +243,14 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         if not (observations or layers):
             return self
         cells, centres = self._cells_of(observations, table)
-        measured = [observation.seconds for observation in observations]
-        sigmas = [observation.sigma for observation in observations]
-        for layer in layers:
-            cells.append(layer.cell())
-            centres.append(0.0)
-            seconds, sigma = layer.as_step(self._step_constant)
-            measured.append(seconds)
-            sigmas.append(sigma)
-        posterior = self.posterior.condition(cells, np.log(measured), np.array(sigmas), np.array(centres))
+        measured = [(observation.seconds, observation.sigma) for observation in observations]
+        # What any step takes beside its kernels.
+        constant = math.exp(self.posterior.mean[self.posterior.names.index("constant")])
+        measured += [layer.as_step(constant) for layer in layers]
+        cells += [layer.cell() for layer in layers]
+        seconds, sigmas = np.array(measured).T
+        centres += [0.0] * len(layers)
+        posterior = self.posterior.condition(cells, np.log(seconds), sigmas, np.array(centres))
         own = {_own_cell(table.of(o.workload), o.workload, o.gpu) for o in observations}
         probed = {layer.gpu.name for layer in layers}
         return replace(self, posterior=posterior, own=self.own | own, probed=self.probed | probed)
@@ -277,11 +268,6 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             cells.append(cell_of(observation.workload, observation.gpu, facts))
             centres.append(result[facts.key, task])
         return cells, centres
-
-    @property
-    def _step_constant(self) -> float:
-        """Seconds that any step takes beside its kernels."""
-        return math.exp(self.posterior.mean[self.posterior.names.index("constant")])
 
     def of_any_network(self, facts: NetworkFacts, gpus: Iterable[str]) -> StepTimes:
         """The estimate for a network of unknown operations: little more than the ratio of GPUs, as far as
@@ -301,12 +287,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         """Those that the others, or the model and other GPUs alone, make very unlikely."""
         if not observations:
             return []
-        surprises = _surprises(observations, *self._expected(observations, table))
-        return [
-            observation
-            for observation, surprise in zip(observations, surprises.tolist(), strict=True)
-            if surprise > _CONTRADICTS
-        ]
+        surprises = _surprises(observations, *self._expected(observations, table)).tolist()
+        return [each for each, by in zip(observations, surprises, strict=True) if by > _CONTRADICTS]
 
     def _expected(self, observations: Sequence[Observation], table: NetworkTable) -> tuple[Floats, Floats]:
         """Residuals (n,) and the covariance (n, n) that they are expected to have."""
@@ -332,40 +314,34 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         is_published = usual and _cell_key(facts, workload, gpu) in self.cells
         return Provenance.PUBLISHED if is_published else Provenance.MODELLED
 
-    def notes(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> tuple[Message, ...]:
+    def notes(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Iterator[Message]:
         """Notes on facts outside the measurements."""
-        notes = []
         measured = self.measured_in(gpu)
         if not measured:
             follows = Message("its rate follows from its data sheet")
             if gpu.name in self.probed:
                 follows = Message("its rate follows from what its layers took")
             if gpu.compute_capability in self.capabilities:
-                notes.append(Message("{gpu} was not measured: {follows}", gpu=gpu.name, follows=follows))
+                yield Message("{gpu} was not measured: {follows}", gpu=gpu.name, follows=follows)
             else:
-                notes.append(
-                    Message(
-                        "{gpu} was not measured, nor any GPU of its architecture ({architecture}): {follows}",
-                        gpu=gpu.name,
-                        architecture=gpu.architecture,
-                        follows=follows,
-                    )
+                yield Message(
+                    "{gpu} was not measured, nor any GPU of its architecture ({architecture}): {follows}",
+                    gpu=gpu.name,
+                    architecture=gpu.architecture,
+                    follows=follows,
                 )
         elif arithmetic_of(workload.precision) not in measured:
-            notes.append(
-                Message("{gpu} was never measured in {precision}", gpu=gpu.name, precision=workload.precision)
+            yield Message(
+                "{gpu} was never measured in {precision}", gpu=gpu.name, precision=workload.precision
             )
         if not self.knows(facts, workload):
-            notes.append(
-                Message(
-                    "{network} was not measured in {task}: its rate follows from what it computes",
-                    network=facts.name,
-                    task=Message(str(workload.task)),
-                )
+            yield Message(
+                "{network} was not measured in {task}: its rate follows from what it computes",
+                network=facts.name,
+                task=Message(str(workload.task)),
             )
         if workload.precision is Precision.BF16 and (gpu.capability or 0) < 8:
-            notes.append(Message("{gpu} has no bf16 units: its fp32 rate is assumed", gpu=gpu.name))
-        return tuple(notes)
+            yield Message("{gpu} has no bf16 units: its fp32 rate is assumed", gpu=gpu.name)
 
     def measured_in(self, gpu: Gpu) -> set[str]:
         """The settings among fp32, fp16 and amp in which a card of this chip was measured with PyTorch."""
@@ -409,7 +385,12 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         """
         if f"{facts.key}/{task}" in self.networks:
             return 0.0, 0.0
-        centre, doubt = _deviation(self.kinship, self.posterior, facts, task)
+
+        def likeness() -> tuple[float, float]:
+            means, variances = self.kinship.deviation(features_of([facts], [task], self.posterior))
+            return float(means[0]), float(variances[0])
+
+        centre, doubt = _DEVIATIONS.get((self.posterior, facts), task, likeness)
         return centre, 0.0 if self._has_own(facts, task) else doubt
 
 
@@ -429,16 +410,6 @@ def _surprises(observations: Sequence[Observation], off: Floats, expected: Float
     return np.asarray(result, dtype=float)
 
 
-def _deviation(
-    kinship: Kinship, posterior: Posterior, facts: NetworkFacts, task: Task
-) -> tuple[float, float]:
-    def likeness() -> tuple[float, float]:
-        means, variances = kinship.deviation(features_of([facts], [task], posterior))
-        return float(means[0]), float(variances[0])
-
-    return _DEVIATIONS.get((posterior, facts), task, likeness)
-
-
 def features_of(facts: Sequence[NetworkFacts], tasks: Sequence[Task], posterior: Posterior) -> Floats:
     """Features of the networks' steps on the reference card, shape (n, d)."""
     steps = [
@@ -448,16 +419,12 @@ def features_of(facts: Sequence[NetworkFacts], tasks: Sequence[Task], posterior:
     parameters = Parameters()
     columns = steps_of(steps, parameters)
     theta = parameters.values(posterior.names, posterior.mean)
-    optimizer = KINDS.index("elementwise")
-    kinds = np.concatenate(
-        [
-            np.append(step.operations["kind"], optimizer)
-            if step.conditions.task == Task.TRAINING
-            else step.operations["kind"]
-            for step in steps
-        ]
-    ).astype(np.intp)
-    return step_features(columns, kinds, [task is Task.TRAINING for task in tasks], theta)
+    kinds: list[int] = []
+    for step, task in zip(steps, tasks, strict=True):
+        kinds += step.operations["kind"].tolist()
+        if task is Task.TRAINING:
+            kinds.append(KINDS.index("elementwise"))  # the optimiser's update
+    return step_features(columns, np.array(kinds), [task is Task.TRAINING for task in tasks], theta)
 
 
 @lru_cache(maxsize=1024)

@@ -63,36 +63,26 @@ class StoredEffects(Mapping[str, Gaussian]):
         return len(self._place)
 
 
-def read_step_times(path: Path) -> StepTimes:
-    """The step times of a file; `DataError` where it is missing or none."""
-    return _decoded(_loaded(path), path, SCHEMA, _step_times)
-
-
-def read_cpu_step_times(path: Path) -> CpuStepTimes:
-    """The CPU step times of a file; raises as `read_step_times` does."""
-    return _decoded(_loaded(path), path, CPU_SCHEMA, _cpu_step_times)
-
-
 @cache
 def bundled_step_times() -> StepTimes:
-    """The step times that ship, read once; raises as `read_step_times` does, and where they are
-    not those that were shipped."""
-    return _decoded(read_bundled_array(STEP_TIMES), FILE, SCHEMA, _step_times)
+    """The step times that ship, read once; `DataError` where they are not those that were shipped."""
+    return step_times_from(read_bundled_array(STEP_TIMES))
 
 
 @cache
 def bundled_cpu_step_times() -> CpuStepTimes:
     """Those of CPUs that ship."""
-    return _decoded(read_bundled_array(CPU_STEP_TIMES), CPU_FILE, CPU_SCHEMA, _cpu_step_times)
+    return cpu_step_times_from(read_bundled_array(CPU_STEP_TIMES))
 
 
-def _loaded(path: Path) -> Any:
-    try:
-        return np.load(path)
-    except (OSError, EOFError, ValueError) as error:
-        raise DataError(
-            "{path} holds no fitted step times ({error})", hint=_WAY_OUT, path=path, error=error
-        ) from error
+def step_times_from(record: Any) -> StepTimes:
+    """The step times of a file's record; `DataError` where it holds none."""
+    return _decoded(record, FILE, SCHEMA, _step_times)
+
+
+def cpu_step_times_from(record: Any) -> CpuStepTimes:
+    """The CPU step times of a file's record; raises as `step_times_from` does."""
+    return _decoded(record, CPU_FILE, CPU_SCHEMA, _cpu_step_times)
 
 
 _WAY_OUT = "install the package again (in a checkout: python -m benchmarks.bundled_model)"

@@ -21,8 +21,8 @@ from advisor.models.performance.posterior import Cell, steps_of
 from advisor.models.performance.step_parameters import Step
 from advisor.models.performance.step_times_file import (
     bundled_cpu_step_times,
-    read_cpu_step_times,
-    read_step_times,
+    cpu_step_times_from,
+    step_times_from,
 )
 
 pytestmark = pytest.mark.vector
@@ -201,9 +201,9 @@ def test_an_unknown_cpu_counts_as_the_measured_one_with_a_doubt():
 def test_the_file_comes_back_whole_and_is_told_from_that_of_gpus(tmp_path):
     path = tmp_path / "cpu.npz"
     write_cpu_step_times(TIMES, path)
-    again = read_cpu_step_times(path)
+    again = cpu_step_times_from(np.load(path))
     assert again.id == TIMES.id
     assert again.quantiles == TIMES.quantiles
     assert again.posterior.mean == pytest.approx(TIMES.posterior.mean)
     with pytest.raises(DataError, match="has the format"):
-        read_step_times(path)
+        step_times_from(np.load(path))
