@@ -214,7 +214,7 @@ def _is_measured(
         times.posterior.has_effect(facts.key, group) for group in _TAUGHT_BY[kind]
     )
     on_card = chip(gpu.name) in chips and bool(times.measured_in(gpu))
-    # What other networks gain in 32 bits, or on the one card with most rows, was told worse than by the median.
+    # What others gain in 32 bits, or on the one card with most rows, was told worse than by the median.
     if kind == COMPILE and not of_network and not (on_card and _bits(workload) == 16):
         return None
     return of_network and on_card

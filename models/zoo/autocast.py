@@ -12,7 +12,7 @@ from functools import cache, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from advisor.models.zoo.kernels import KernelLog, attention_work, scaled
+from advisor.models.zoo.kernels import KernelLog, attention_work, names, scaled
 
 if TYPE_CHECKING:
     import torch
@@ -111,92 +111,20 @@ def _log_product(log: KernelLog, inputs: torch.Tensor, weight: torch.Tensor, res
     log.add("rnn_product", "linear", work, [inputs, weight], result)
 
 
-_IN_FP16 = frozenset(
-    (
-        "conv1d",
-        "conv2d",
-        "conv3d",
-        "conv_transpose1d",
-        "conv_transpose2d",
-        "conv_transpose3d",
-        "linear",
-        "matmul",
-        "__matmul__",
-        "__rmatmul__",
-        "mm",
-        "bmm",
-        "mv",
-        "addmm",
-        "addbmm",
-        "baddbmm",
-        "einsum",
-        "prelu",
-        "chain_matmul",
-        "multi_dot",
-        "scaled_dot_product_attention",
-    )
+_IN_FP16 = names(
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear matmul __matmul__ "
+    "__rmatmul__ mm bmm mv addmm addbmm baddbmm einsum prelu chain_matmul multi_dot "
+    "scaled_dot_product_attention"
 )
-_IN_FP32 = frozenset(
-    (
-        "layer_norm",
-        "group_norm",
-        "softmax",
-        "log_softmax",
-        "softmin",
-        "softplus",
-        "pow",
-        "__pow__",
-        "__rpow__",
-        "exp",
-        "expm1",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "norm",
-        "vector_norm",
-        "normalize",
-        "cumsum",
-        "cumprod",
-        "prod",
-        "sum",
-        "rsqrt",
-        "reciprocal",
-        "__rtruediv__",
-        "__rdiv__",
-        "acos",
-        "asin",
-        "cosh",
-        "sinh",
-        "tan",
-        "erfinv",
-        "cdist",
-        "dist",
-        "cosine_similarity",
-        "cross_entropy",
-        "nll_loss",
-        "mse_loss",
-        "l1_loss",
-        "binary_cross_entropy_with_logits",
-    )
+_IN_FP32 = names(
+    "layer_norm group_norm softmax log_softmax softmin softplus pow __pow__ __rpow__ exp expm1 log log10 "
+    "log1p log2 norm vector_norm normalize cumsum cumprod prod sum rsqrt reciprocal __rtruediv__ __rdiv__ "
+    "acos asin cosh sinh tan erfinv cdist dist cosine_similarity cross_entropy nll_loss mse_loss l1_loss "
+    "binary_cross_entropy_with_logits"
 )
-_IN_THE_WIDEST = frozenset(
-    (
-        "cat",
-        "stack",
-        "concat",
-        "concatenate",
-        "addcdiv",
-        "addcmul",
-        "bilinear",
-        "cross",
-        "dot",
-        "grid_sample",
-        "grid_sampler",
-        "index_put",
-        "scatter_add",
-        "tensordot",
-    )
+_IN_THE_WIDEST = names(
+    "cat stack concat concatenate addcdiv addcmul bilinear cross dot grid_sample grid_sampler index_put "
+    "scatter_add tensordot"
 )
 _ATTENTION = "scaled_dot_product_attention"
 # Written in Python around products that are cast one by one.

@@ -43,12 +43,6 @@ class LanguageModel(nn.Module):
         return logits
 
 
-def language_model(name: str, vocabulary: int) -> LanguageModel:
-    """One of the three sizes, by the network's name."""
-    hidden, dropout = SIZES[name]
-    return LanguageModel(vocabulary, hidden, dropout)
-
-
 _WIDTH, _HEADS, _INNER, _LAYERS = 1024, 16, 4096, 6
 # The paper's dropout for the big model on English to German.
 _DROPOUT = 0.3
@@ -169,6 +163,25 @@ def without_initial_values() -> Iterator[None]:
             setattr(torch.nn.init, name, function)
 
 
+def make_fake(network: torch.nn.Module, mode: Any) -> None:
+    """Put fake tensors in the place of parameters and buffers; shared ones stay shared."""
+    swapped: dict[int, Any] = {}
+
+    def fake(tensor: Any) -> Any:
+        if id(tensor) not in swapped:
+            copy = mode.from_tensor(tensor.detach())
+            is_weight = isinstance(tensor, torch.nn.Parameter)
+            fresh = torch.nn.Parameter(copy, tensor.requires_grad) if is_weight else copy
+            swapped[id(tensor)] = (fresh, tensor)  # keep the old one: its id must stay its own
+        return swapped[id(tensor)][0]
+
+    for module in network.modules():
+        for values in (module._parameters, module._buffers):
+            for name, tensor in values.items():
+                if tensor is not None:
+                    values[name] = fake(tensor)
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Without the libraries' notes on old names."""
@@ -239,9 +252,7 @@ _BUILDERS: Mapping[str, Callable[[NetworkInfo], nn.Module]] = {
     "maskrcnn_resnet50_fpn": lambda info: mask_rcnn(info.classes),
     "deeplabv3_resnet50": _segmentation,
     "deeplabv3_resnet101": _segmentation,
-    "lstm_ptb_small": lambda info: language_model(info.name, info.classes),
-    "lstm_ptb_medium": lambda info: language_model(info.name, info.classes),
-    "lstm_ptb_large": lambda info: language_model(info.name, info.classes),
+    **dict.fromkeys(SIZES, lambda info: LanguageModel(info.classes, *SIZES[info.name])),
     "transformer_big": lambda info: TransformerBig(info.classes),
     "bert_base": lambda info: Pretraining(info.classes),
     "bert_base_squad": lambda info: QuestionAnswering(info.classes),

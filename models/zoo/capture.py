@@ -6,7 +6,7 @@ A step is recorded once (`kernels`) and summed up in classes, for reports of wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -16,42 +16,12 @@ from advisor.domain import Precision
 from advisor.errors import CANNOT_FOLLOW, AdvisorError, UsageError
 from advisor.messages import Message
 from advisor.models.zoo.kernels import PRIME_BATCH, KernelLog, recording
-from advisor.models.zoo.networks import NO_TARGET, Kind, network_info
 
 if TYPE_CHECKING:
     import torch
 
 
-Loss = Callable[["torch.nn.Module", "torch.Tensor", Any], "torch.Tensor"]
-_MASK_RCNN = "maskrcnn_resnet50_fpn"
 _IMAGE_DIMENSIONS = 4  # batch, channels, height, width
-
-
-def forward(name: str, network: torch.nn.Module, inputs: torch.Tensor) -> Any:
-    """The network's outputs for a batch of inputs, in its present mode."""
-    if name == _MASK_RCNN:
-        from advisor.models.zoo import detectors
-
-        return detectors.forward(network, inputs)
-    return network(inputs)
-
-
-def training_loss(name: str, network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-    """The scalar to send back through the network (in training mode), with its forward pass.
-
-    Raises `UsageError` for an unknown network, or a batch too small for it to train on.
-    """
-    info = network_info(name)
-    if len(inputs) < info.min_training_batch:
-        raise UsageError(
-            "{name} cannot train on a batch of {count}: it normalises single values over the batch",
-            hint=Message(
-                "use --batch-size {min_training_batch} or more", min_training_batch=info.min_training_batch
-            ),
-            name=name,
-            count=len(inputs),
-        )
-    return _loss_of(info.name, info.kind)(network, inputs, targets)
 
 
 def autocast(device_type: str, precision: Precision) -> AbstractContextManager[Any]:
@@ -80,64 +50,6 @@ def to_device(batch: Any, device: str | torch.device, image_format: torch.memory
         return there.contiguous(memory_format=image_format)
 
     return tree_map(sent, batch)
-
-
-def _loss_of(name: str, kind: Kind) -> Loss:
-    by_kind: Mapping[Kind, Loss] = {
-        Kind.IMAGE: _class_loss,
-        Kind.TEXT: _word_loss,
-        Kind.SEGMENTATION: _pixel_loss,
-    }
-    by_name: Mapping[str, Loss] = {
-        "yolov3": _yolo_loss,
-        _MASK_RCNN: _mask_rcnn_loss,
-        "transformer_big": _word_loss,
-        "bert_base": _pretraining_loss,
-        "bert_base_squad": _span_loss,
-    }
-    return by_name[name] if name in by_name else by_kind[kind]
-
-
-def _cross_entropy(logits: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
-    from torch.nn import functional
-
-    return functional.cross_entropy(logits, classes, ignore_index=NO_TARGET)
-
-
-def _class_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-    return _cross_entropy(network(inputs), targets)
-
-
-def _word_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-    return _cross_entropy(network(inputs).flatten(0, 1), targets.flatten())
-
-
-def _pixel_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-    return _cross_entropy(network(inputs)["out"], targets)
-
-
-def _yolo_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-    from advisor.models.zoo.detectors import yolo_loss
-
-    return yolo_loss(network(inputs), targets)
-
-
-def _mask_rcnn_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-    from advisor.models.zoo import detectors
-
-    summed: torch.Tensor = detectors.loss(network, inputs, targets)
-    return summed
-
-
-def _pretraining_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-    words, is_next = network(inputs)
-    hidden_words = _cross_entropy(words.flatten(0, 1), targets["words"].flatten())
-    return hidden_words + _cross_entropy(is_next, targets["is_next"])
-
-
-def _span_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-    """The mean of where the answer starts and where it ends, as for SQuAD."""
-    return _cross_entropy(network(inputs).flatten(0, 1), targets.flatten())
 
 
 OPERATION_CLASSES = (
@@ -174,9 +86,11 @@ def capture_operations(network: torch.nn.Module, side: int, *, training: bool) -
 
     `network` lives on the meta device and takes (batch, 3, side, side) in fp32.
     """
+    import torch
+
     log = KernelLog()
     with recording(log):
-        _step(network, _images(side), log, training)
+        _step(network, torch.empty(PRIME_BATCH, 3, side, side, device="meta"), log, training)
     return tuple(
         Operation(
             _CLASS_OF_KIND.get(kernel.kind, "elementwise"),
@@ -210,12 +124,6 @@ def as_usage_errors(name: str) -> Iterator[None]:
             text=text,
             code=CANNOT_FOLLOW,
         ) from error
-
-
-def _images(side: int) -> torch.Tensor:
-    import torch
-
-    return torch.empty(PRIME_BATCH, 3, side, side, device="meta")
 
 
 def _step(network: torch.nn.Module, images: torch.Tensor, log: KernelLog, training: bool) -> None:

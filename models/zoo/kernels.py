@@ -84,45 +84,25 @@ BY_SHAPE: Mapping[str, Maker] = {
 }
 
 
+def names(listed: str) -> frozenset[str]:
+    """Names of operations, as one text."""
+    return frozenset(listed.split())
+
+
 # No layer has a multiple of it as a size, so it marks the batch in every count of elements.
 PRIME_BATCH = 509
-_COPIES = frozenset(
-    (
-        "clone",
-        "copy_",
-        "cat",
-        "stack",
-        "roll",
-        "constant_pad_nd",
-        "index",
-        "index_put",
-        "index_put_",
-        "index_select",
-        "gather",
-        "select_backward",
-        "slice_backward",
-        "slice_scatter",
-        "split_with_sizes_copy",
-        "expand_copy",
-        "repeat",
-        "flip",
-        "native_channel_shuffle",
-        "channel_shuffle",
-        "pixel_shuffle",
-        "pixel_unshuffle",
-        "reflection_pad2d",
-        "embedding",
-    )
+_COPIES = names(
+    "clone copy_ cat stack roll constant_pad_nd index index_put index_put_ index_select gather "
+    "select_backward slice_backward slice_scatter split_with_sizes_copy expand_copy repeat flip "
+    "native_channel_shuffle channel_shuffle pixel_shuffle pixel_unshuffle reflection_pad2d embedding"
 )
-_REDUCTIONS = frozenset(
-    ("mean", "sum", "var_mean", "amax", "max", "var", "linalg_vector_norm", "argmax", "min")
-)
+_REDUCTIONS = names("mean sum var_mean amax max var linalg_vector_norm argmax min")
 _BATCHED = ("bmm", "baddbmm")
 # Interpolating has a thread for each pixel of the output, whatever the batch, where channels come first.
 _UPSAMPLES = ("linear1d", "bilinear2d", "trilinear3d", "bicubic2d")
 _POOLS = ("pool", "upsample")
 # Of the table that they look up they read only what they return.
-_LOOKUPS = frozenset(("embedding", "index", "index_select", "gather", "take"))
+_LOOKUPS = names("embedding index index_select gather take")
 # Networks ask whether all of a mask is set, to leave it out, whether any value is wrong, and
 # whether a layer is dropped this time.
 _ASKS, _ANSWERS = "_local_scalar_dense", {"all": True, "any": False, "lt": False}

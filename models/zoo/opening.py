@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -10,68 +9,19 @@ from msgspec import Struct
 
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError
-from advisor.models.zoo import building, capture
+from advisor.messages import Message
+from advisor.models.zoo import building, detectors
 from advisor.models.zoo.networks import NO_TARGET, Kind, NetworkInfo, is_read_as_photographs, network_info
 from advisor.models.zoo.own import load_own
+from advisor.models.zoo.step_facts import Subject
 
+_MASK_RCNN = "maskrcnn_resnet50_fpn"
 # COCO's training images show 7.3 objects each (860,001 in 117,266 images that show any).
 _OBJECTS = 7
 # Sides of those objects, as shares of the image: a quarter to a fortieth of it for most.
 _OBJECT_SHARES = (0.05, 0.6)
 # Devlin et al., section 3.1: so many words of a text are hidden.
 _HIDDEN_SHARE = 0.15
-
-
-def synthetic_batch(
-    name: str, batch_size: int, device: str | torch.device = "cpu", *, pixels: int | None = None
-) -> tuple[torch.Tensor, Any]:
-    """Inputs (batch_size, *input_shape) and targets as `training_loss` takes them.
-
-    `pixels` asks for images of another side than the network's own (fully convolutional ones
-    take many). Raises `UsageError` for an unknown network, or `pixels` where words are taken.
-    """
-    info = network_info(name)
-    inputs = _inputs(info, batch_size, device, pixels)
-    return inputs, synthetic_targets(name, inputs)
-
-
-def synthetic_targets(name: str, inputs: torch.Tensor) -> Any:
-    """Targets for `inputs`, on their device: for data sets whose own labels are of another kind.
-
-    A tensor, or a dictionary of tensors; each has the batch as its first dimension.
-    """
-    info = network_info(name)
-    by_kind: Mapping[Kind, Callable[[NetworkInfo, torch.Tensor], Any]] = {
-        Kind.IMAGE: _image_classes,
-        Kind.TEXT: _class_everywhere,
-        Kind.SEGMENTATION: _class_everywhere,
-        Kind.DETECTION: _objects,
-        Kind.SEQUENCE: _sequence_targets,
-    }
-    return by_kind[info.kind](info, inputs)
-
-
-def _inputs(
-    info: NetworkInfo, batch_size: int, device: str | torch.device, pixels: int | None
-) -> torch.Tensor:
-    if info.takes_images:
-        side = pixels or info.input_pixels
-        return torch.rand(batch_size, 3, side, side, device=device)
-    if pixels is not None:
-        raise UsageError(
-            "{info} takes words, not images", hint="leave out the number of pixels", info=info.name
-        )
-    return torch.randint(info.classes, (batch_size, *info.input_shape), device=device)
-
-
-def _image_classes(info: NetworkInfo, inputs: torch.Tensor) -> torch.Tensor:
-    return torch.randint(info.classes, (len(inputs),), device=inputs.device)
-
-
-def _class_everywhere(info: NetworkInfo, inputs: torch.Tensor) -> torch.Tensor:
-    """A class for each pixel (batch, height, width), or for each word (batch, unroll)."""
-    places = inputs.shape[2:] if info.takes_images else inputs.shape[1:]
-    return torch.randint(info.classes, (len(inputs), *places), device=inputs.device)
 
 
 def _objects(info: NetworkInfo, inputs: torch.Tensor) -> Any:
@@ -113,7 +63,7 @@ def _sequence_targets(info: NetworkInfo, inputs: torch.Tensor) -> Any:
     return {"words": tokens.where(hidden, NO_TARGET), "is_next": torch.randint(2, (rows,), device=device)}
 
 
-class Runnable(Protocol):
+class Runnable(Subject, Protocol):
     """A network that can be built and run; batches are tensors, or containers of tensors."""
 
     @property
@@ -128,24 +78,12 @@ class Runnable(Protocol):
     def makes_batches(self) -> bool:
         """Whether its batches are made in memory, and not read as photographs."""
 
-    def build(self) -> torch.nn.Module:
-        """A new network on the CPU."""
-
-    def synthetic_batch(self, batch_size: int, device: str | torch.device = "cpu") -> tuple[Any, Any]:
-        """Inputs and targets on the device."""
-
     def synthetic_targets(self, inputs: Any) -> Any:
         """Targets that fit the inputs, on their device."""
 
-    def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
-        """The network's outputs for the inputs."""
-
-    def training_loss(self, network: torch.nn.Module, inputs: Any, targets: Any) -> torch.Tensor:
-        """The scalar to send back through the network, with its forward pass."""
-
 
 class BuiltIn(Struct, frozen=True):
-    """A network of the zoo: its functions with its name filled in."""
+    """A network of the zoo."""
 
     info: NetworkInfo
     fingerprint: str = ""
@@ -156,26 +94,72 @@ class BuiltIn(Struct, frozen=True):
         return not is_read_as_photographs(self.info)
 
     def build(self) -> torch.nn.Module:
-        """See `advisor.models.zoo.build`."""
+        """A new network with random weights."""
         return building.build(self.info.name)
 
     def synthetic_batch(
         self, batch_size: int, device: str | torch.device = "cpu"
     ) -> tuple[torch.Tensor, Any]:
-        """See `advisor.models.zoo.synthetic_batch`."""
-        return synthetic_batch(self.info.name, batch_size, device)
+        """Inputs (batch_size, *input_shape) and targets as `training_loss` takes them."""
+        info, shape = self.info, (batch_size, *self.info.input_shape)
+        if info.takes_images:
+            inputs = torch.rand(shape, device=device)
+        else:
+            inputs = torch.randint(info.classes, shape, device=device)
+        return inputs, self.synthetic_targets(inputs)
 
     def synthetic_targets(self, inputs: torch.Tensor) -> Any:
-        """See `advisor.models.zoo.synthetic_targets`."""
-        return synthetic_targets(self.info.name, inputs)
+        """A tensor, or a dictionary of tensors; each has the batch as its first dimension."""
+        info = self.info
+        if info.kind is Kind.DETECTION:
+            return _objects(info, inputs)
+        if info.kind is Kind.SEQUENCE:
+            return _sequence_targets(info, inputs)
+        # Of an image, of each pixel (batch, height, width), or of each word (batch, unroll).
+        places = inputs.shape[2:] if info.takes_images else inputs.shape[1:]
+        shape = (len(inputs), *(() if info.kind is Kind.IMAGE else places))
+        return torch.randint(info.classes, shape, device=inputs.device)
 
     def forward(self, network: torch.nn.Module, inputs: torch.Tensor) -> Any:
-        """See `advisor.models.zoo.forward`."""
-        return capture.forward(self.info.name, network, inputs)
+        """The network's outputs for a batch of inputs, in its present mode."""
+        return detectors.forward(network, inputs) if self.info.name == _MASK_RCNN else network(inputs)
 
     def training_loss(self, network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-        """See `advisor.models.zoo.training_loss`."""
-        return capture.training_loss(self.info.name, network, inputs, targets)
+        """The scalar to send back through the network (in training mode), with its forward pass.
+
+        `UsageError` for a batch too small for it to train on.
+        """
+        info = self.info
+        if len(inputs) < info.min_training_batch:
+            raise UsageError(
+                "{name} cannot train on a batch of {count}: it normalises single values over the batch",
+                hint=Message(
+                    "use --batch-size {min_training_batch} or more",
+                    min_training_batch=info.min_training_batch,
+                ),
+                name=info.name,
+                count=len(inputs),
+            )
+        if info.name == _MASK_RCNN:
+            summed: torch.Tensor = detectors.loss(network, inputs, targets)
+            return summed
+        outputs = network(inputs)
+        if info.name == "yolov3":
+            return detectors.yolo_loss(outputs, targets)
+        if info.name == "bert_base":
+            words, is_next = outputs
+            hidden_words = _cross_entropy(words.flatten(0, 1), targets["words"].flatten())
+            return hidden_words + _cross_entropy(is_next, targets["is_next"])
+        if info.kind is Kind.SEGMENTATION:
+            return _cross_entropy(outputs["out"], targets)
+        if info.kind is Kind.IMAGE:
+            return _cross_entropy(outputs, targets)
+        # A class for each word; for SQuAD the mean of where the answer starts and where it ends.
+        return _cross_entropy(outputs.flatten(0, 1), targets.flatten())
+
+
+def _cross_entropy(logits: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.cross_entropy(logits, classes, ignore_index=NO_TARGET)
 
 
 def open_network(reference: str) -> Runnable:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from advisor.domain import MIB
 from advisor.models.network_columns import KINDS, WIDTH_STEPS, MemoryFacts
 from advisor.models.zoo.autocast import as_on_a_gpu
-from advisor.models.zoo.building import without_initial_values
+from advisor.models.zoo.building import make_fake, without_initial_values
 from advisor.models.zoo.kernels import (
     PRIME_BATCH,
     Kernel,
@@ -47,7 +47,7 @@ class Subject(Protocol):
     def build(self) -> torch.nn.Module:
         """A new network on the default device."""
 
-    def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
+    def synthetic_batch(self, batch_size: int, device: Any = "cpu") -> tuple[Any, Any]:
         """Inputs and targets on the device."""
 
     def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
@@ -142,8 +142,6 @@ def _all_on_meta(subject: Subject, training: bool) -> NetworkFacts:
 
 def _on_fake(subject: Subject, training: bool) -> NetworkFacts:
     from torch._subclasses.fake_tensor import FakeTensorMode
-
-    from advisor.models.zoo.tracing import make_fake
 
     make_mode: Any = FakeTensorMode
     mode = make_mode(allow_non_fake_inputs=True)

@@ -11,17 +11,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from advisor.domain import MIB
 from advisor.errors import AdvisorError, UsageError
 from advisor.models.zoo.autocast import as_on_a_gpu
+from advisor.models.zoo.building import make_fake
 from advisor.models.zoo.capture import as_usage_errors
 from advisor.models.zoo.kernels import PRIME_BATCH, recording
 from advisor.models.zoo.live_memory import FACT_BATCHES, MemoryLog, memory_facts, recorded_memory
 from advisor.models.zoo.opening import Runnable
+from advisor.models.zoo.step_facts import Subject
 
 if TYPE_CHECKING:
     import torch
@@ -116,16 +118,6 @@ def _run_all(layers: list[Any]) -> Callable[[Any], Any]:
 Points = list[list[float]]
 
 
-class Steps(Protocol):
-    """The steps of a network that are traced; see `advisor.models.zoo.opening.Runnable`."""
-
-    def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
-        """The network's outputs for the inputs."""
-
-    def training_loss(self, network: torch.nn.Module, inputs: Any, targets: Any) -> torch.Tensor:
-        """The scalar to send back through the network, with its forward pass."""
-
-
 class Run(Struct, frozen=True):
     """A way to run a step. Without `gradients` it is under no_grad."""
 
@@ -199,7 +191,11 @@ def _points(facts: dict[str, float], precision: str) -> Points:
 
 
 def step_facts(
-    network: torch.nn.Module, runnable: Steps, batch: tuple[Any, Any], run: Run, inside: Context = nullcontext
+    network: torch.nn.Module,
+    runnable: Subject,
+    batch: tuple[Any, Any],
+    run: Run,
+    inside: Context = nullcontext,
 ) -> dict[str, float]:
     """`memory_facts` of a step without computing, recorded as a GPU would run it under autocast.
 
@@ -246,7 +242,9 @@ def _computed(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> d
     return _document(network, runnable, "run", result)
 
 
-def _step(network: torch.nn.Module, runnable: Steps, batch: tuple[Any, Any], run: Run, log: MemoryLog) -> Any:
+def _step(
+    network: torch.nn.Module, runnable: Subject, batch: tuple[Any, Any], run: Run, log: MemoryLog
+) -> Any:
     import torch
 
     inputs, targets = batch
@@ -312,24 +310,3 @@ def _rounded(*numbers: float) -> list[float]:
 
 def _mib(tensors: Sequence[torch.Tensor]) -> float:
     return float(sum(entry.numel() * entry.element_size() for entry in tensors)) / MIB
-
-
-def make_fake(network: torch.nn.Module, mode: Any) -> None:
-    """Put fake tensors in the place of parameters and buffers; shared ones stay shared."""
-    import torch
-
-    swapped: dict[int, Any] = {}
-
-    def fake(tensor: Any) -> Any:
-        if id(tensor) not in swapped:
-            copy = mode.from_tensor(tensor.detach())
-            is_weight = isinstance(tensor, torch.nn.Parameter)
-            fresh = torch.nn.Parameter(copy, tensor.requires_grad) if is_weight else copy
-            swapped[id(tensor)] = (fresh, tensor)  # keep the old one: its id must stay its own
-        return swapped[id(tensor)][0]
-
-    for module in network.modules():
-        for values in (module._parameters, module._buffers):
-            for name, tensor in values.items():
-                if tensor is not None:
-                    values[name] = fake(tensor)

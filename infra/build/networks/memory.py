@@ -26,7 +26,7 @@ from advisor.infra.build.networks.work import TooLongError, failure, result_path
 from advisor.models.bundled import FOLDER
 from advisor.models.performance.memory.table import BATCHES, BUNDLED, DTYPE, FACTS, PRECISIONS
 from advisor.models.zoo.kernels import PRIME_BATCH
-from advisor.models.zoo.tracing import RUNS, make_fake, sizes_mib, step_facts
+from advisor.models.zoo.tracing import RUNS, sizes_mib, step_facts
 
 _SECONDS_EACH = 120.0
 # What memory.npy calls the runs of `advisor.models.zoo.tracing`, in its order.
@@ -65,7 +65,7 @@ def _on_meta(variant: Variant, subject: Any) -> dict[str, Any]:
 def _on_fake(variant: Variant, subject: Any) -> dict[str, Any]:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    from advisor.models.zoo.building import without_initial_values
+    from advisor.models.zoo.building import make_fake, without_initial_values
 
     make_mode: Any = FakeTensorMode
     mode = make_mode(allow_non_fake_inputs=True)

@@ -9,9 +9,18 @@ from advisor.errors import UsageError
 from advisor.models.zoo.building import build
 from advisor.models.zoo.capture import to_device
 from advisor.models.zoo.networks import NETWORKS, Kind, network_info
-from advisor.models.zoo.opening import open_network, synthetic_batch, synthetic_targets
+from advisor.models.zoo.opening import open_network
 
 torch = pytest.importorskip("torch")
+
+
+def smaller_batch(opened, rows, pixels=None):
+    """Images of so many pixels to a side where the network takes them, and their targets."""
+    if pixels is None:
+        return opened.synthetic_batch(rows)
+    inputs = torch.rand(rows, 3, pixels, pixels)
+    return inputs, opened.synthetic_targets(inputs)
+
 
 # Smaller images where a network takes them, so that two cores are done within seconds.
 _PIXELS = {
@@ -37,7 +46,7 @@ def test_a_training_step_and_an_inference_are_real(name):
     torch.manual_seed(0)
     opened = open_network(name)
     network = opened.build().train()
-    inputs, targets = synthetic_batch(name, NETWORKS[name].min_training_batch, pixels=_PIXELS.get(name))
+    inputs, targets = smaller_batch(opened, NETWORKS[name].min_training_batch, _PIXELS.get(name))
     loss = opened.training_loss(network, inputs, targets)
     loss.backward()
     assert loss.ndim == 0
@@ -58,7 +67,7 @@ def test_mask_rcnn_keeps_its_mask_head_as_busy_as_it_can_be():
     network.roi_heads.mask_head.register_forward_hook(
         lambda _module, inputs, _output: outlined.append(len(inputs[0]))
     )
-    inputs, targets = synthetic_batch("maskrcnn_resnet50_fpn", 1, pixels=192)
+    inputs, targets = smaller_batch(opened, 1, 192)
     with torch.no_grad():
         opened.training_loss(network.train(), inputs, targets)
         result = opened.forward(network.eval(), inputs)
@@ -77,7 +86,7 @@ def test_batches_have_the_declared_shape_and_fit_together(name):
 
 @pytest.mark.parametrize("name", [n for n, i in NETWORKS.items() if i.kind is Kind.DETECTION])
 def test_synthetic_objects_lie_inside_their_image(name):
-    targets = synthetic_targets(name, torch.empty(4, 3, 64, 64))
+    targets = open_network(name).synthetic_targets(torch.empty(4, 3, 64, 64))
     if name == "yolov3":
         classes, centre, size = targets[..., 0], targets[..., 1:3], targets[..., 3:]
         corners = torch.cat([centre - size / 2, centre + size / 2], dim=-1) * 64
@@ -95,14 +104,12 @@ def test_synthetic_objects_lie_inside_their_image(name):
 
 def test_too_small_a_batch_is_refused_before_torch_stumbles():
     opened = open_network("deeplabv3_resnet50")
-    inputs, targets = synthetic_batch("deeplabv3_resnet50", 1, "meta")
+    inputs, targets = opened.synthetic_batch(1, "meta")
     with pytest.raises(UsageError, match="--batch-size 2 or more"):
         opened.training_loss(torch.nn.Identity(), inputs, targets)
 
 
 def test_words_are_no_pixels():
-    with pytest.raises(UsageError, match="takes words"):
-        synthetic_batch("lstm_ptb_small", 1, pixels=64)
     with pytest.raises(UsageError, match="takes words"):
         _ = NETWORKS["bert_base"].input_pixels
 
