@@ -18,6 +18,7 @@ from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import SectionedCommand, Shown, output_in, output_option, question_options
 from advisor.domain.words import LanguageTask
 from advisor.errors import DataError, unknown_name
+from advisor.files import csv_of
 from advisor.models.performance import load_model
 from advisor.questions.commands import COMPARE, MEMORY, PREDICT, AnyCompare, AnyMemory, AnyPredict
 from advisor.questions.listings import Gpus, Sources
@@ -30,12 +31,12 @@ from advisor.render.listings import (
     language_models_text,
     networks_text,
 )
-from advisor.render.tables import records_csv, records_markdown
+from advisor.render.tables import records_markdown
 
 if TYPE_CHECKING:
     from advisor.models.performance import PerformanceModel
 
-RECORDS = {"csv": records_csv, "md": records_markdown}
+RECORDS = {"csv": csv_of, "md": records_markdown}
 
 
 @click.command(cls=SectionedCommand)

@@ -49,9 +49,6 @@ FILTERS = {
 }
 
 
-Record = Mapping[str, Any]
-
-
 class English(str):
     """A text that is English on a page of another language."""
 
@@ -167,11 +164,7 @@ class Chart(NamedTuple):
         no `&`, `<` or `>`: an attribute takes it as it is."""
         from urllib.parse import quote  # pages alone need it
 
-        return "data:image/svg+xml," + quote(self.svg.replace('"', "'"), safe=_SAFE)
-
-
-# What an address may have as it is; the rest of a picture is escaped.
-_SAFE = " /:=,;()'-._~!*@+?[]{}|^`"
+        return "data:image/svg+xml," + quote(self.svg.replace('"', "'"), safe=" /:=,;()'-._~!*@+?[]{}|^`")
 
 
 class Paragraph(NamedTuple):

@@ -6,23 +6,14 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from advisor.domain import (
-    HOURS_PER_MONTH,
-    IMAGENET,
-    Candidate,
-    CloseCall,
-    CloseCallKind,
-    DataKind,
-    Recommendation,
-    Task,
-)
-from advisor.domain.decision import MISS_COST, AnyCandidate, Judged
+from advisor.domain import HOURS_PER_MONTH, IMAGENET, Candidate, CloseCall, CloseCallKind, DataKind, Task
+from advisor.domain.decision import MISS_COST, Judged
 from advisor.messages import Message
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
 from advisor.render.price_doubt import PER, ranked_cost
-from advisor.render.records import brief_block
+from advisor.render.records import brief_block, spec_fields
 
 _NEVER, _ALWAYS = 0.01, 0.99
 # What costs less than this share of another costs less.
@@ -76,25 +67,14 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
 def sure_message(answer: Judged[Any, Any]) -> Message | None:
     """How sure the chosen spec is, what a trial settles, and what is safe without; None where bounds are
     required, or nothing is aimed at."""
-    chosen, request = answer.chosen, answer.request
+    chosen, request, safe = answer.chosen, answer.request, answer.safe
     if chosen is None or chosen.probability is None or request.is_sure:
         return None
     about: dict[str, Any] = {"percent": 100 * modest(chosen.probability)}
     if answer.is_safe:
         return Message("{percent:.0f} % sure", **about)
-    return _unsure_message(about, answer.safe, trial_of(answer), request)
-
-
-def trial_of(answer: Judged[Any, Any]) -> CloseCall | None:
-    """The trial that settles whether the chosen spec, whose misses count by their cost, misses."""
-    kind = CloseCallKind.CHOSEN_MAY_MISS
-    calls = () if answer.request.is_sure else answer.close_calls
-    return next((call for call in calls if call.kind is kind), None)
-
-
-def _unsure_message(
-    about: dict[str, Any], safe: AnyCandidate | None, trial: CloseCall | None, request: Any
-) -> Message:
+    may_miss = (call for call in answer.close_calls if call.kind is CloseCallKind.CHOSEN_MAY_MISS)
+    trial = next(may_miss, None)
     if trial is not None:
         about |= {"minutes": trial.trial_minutes, "trial": trial.trial_usd}
     if safe is None and trial is None:
@@ -126,30 +106,13 @@ _USUAL = {
 }
 
 
-def borderline_blocks(answer: Recommendation) -> list[dict[str, Any]]:
-    """The document's `close_calls`: borderline candidates, and the trial that settles each."""
-    request = answer.request
-    return [
-        borderline_block(
-            call,
-            request.horizon_hours,
-            verify_command(request, call.candidate),
-            batch_size=call.candidate.workload.batch_size,
-        )
-        for call in answer.close_calls
-    ]
-
-
 def borderline_block(call: CloseCall, horizon_hours: float, command: str, **runs: Any) -> dict[str, Any]:
     """A borderline candidate, what `runs` there, and the `command` of the trial that settles it."""
     spec, instead = call.candidate.spec, call.instead
     per_hour = call.saves_usd_per_hour
     return {
         "kind": str(call.kind),
-        "cloud": spec.offer.instance.cloud,
-        "instance_type": spec.offer.instance.name,
-        "count": spec.count,
-        "disk": str(spec.disk.choice),
+        **spec_fields(spec, "cloud instance_type count disk"),
         **runs,
         "usd_per_hour": spec.total_usd_per_hour,
         "probability": call.probability,

@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from advisor.catalog import INSTANCE_BURST_SECONDS, Catalog, PartialOffer, Rejection, check
-from advisor.catalog.instances import why_closed
-from advisor.domain import AssumedFact, InstanceType, NodeNetwork, Offer
+from advisor.catalog.instances import PartialType, why_closed
+from advisor.domain import AssumedFact, InstanceType, Offer
 from advisor.domain.money import NotOrderable
 from advisor.render.records import fields, instance_block, notes_text, price_block
 
 SCHEMA = "advisor.catalog/1"
 TYPE_SCHEMA = "advisor.instance-type/1"
 
-# Cheapest first, ties in an order that no two offers share.
-OfferOrder = tuple[float, str, str, str, str]
 
-
-def offer_order(offer: Offer | PartialOffer) -> OfferOrder:
-    """The key by which offers are sorted."""
+def offer_order(offer: Offer | PartialOffer) -> tuple[float, str, str, str, str]:
+    """The key by which offers are sorted: cheapest first, ties in an order that no two offers share."""
     facts = offer.instance if isinstance(offer, Offer) else offer.type
     return offer.price.usd_per_hour, facts.cloud, offer.region, facts.name, str(offer.market)
 
@@ -31,47 +28,50 @@ def catalog_head(known: Catalog) -> dict[str, Any]:
 
 def offer_document(offer: Offer | PartialOffer, currency: str = "USD") -> dict[str, Any]:
     """One offer; `missing` names facts that are not known of it. `currency`: see `price_block`."""
-    return _whole(offer, currency) if isinstance(offer, Offer) else _partial(offer)
-
-
-def _whole(offer: Offer, currency: str) -> dict[str, Any]:
+    facts = offer.instance if isinstance(offer, Offer) else offer.type
+    place = {"cloud": facts.cloud, "region": offer.region, "market": str(offer.market)}
+    if isinstance(offer, Offer):
+        return {
+            **place,
+            **instance_block(offer.instance),
+            "price": price_block(offer.price, currency),
+            "not_orderable": str(why_closed(offer.closed)) if offer.closed else None,
+            "missing": [],
+        }
     return {
-        "cloud": offer.instance.cloud,
-        "region": offer.region,
-        "market": str(offer.market),
-        **instance_block(offer.instance),
-        "price": price_block(offer.price, currency),
-        "not_orderable": str(why_closed(offer.closed)) if offer.closed else None,
-        "missing": [],
-    }
-
-
-def _partial(offer: PartialOffer) -> dict[str, Any]:
-    facts = offer.type
-    gpu = {"name": facts.gpu_name, "count": facts.gpu_count, "memory_mib": facts.gpu_memory_mib}
-    return {
-        "cloud": facts.cloud,
-        "region": offer.region,
-        "market": str(offer.market),
-        "instance_type": facts.name,
-        "gpu": gpu if facts.gpu_name else None,
-        **fields(facts, "vcpus memory_mib"),
+        **place,
+        **_partial_block(offer.type),
         "physical_cores": None,
         "price": price_block(offer.price),
         "not_orderable": None,
-        "missing": list(facts.missing),
+        "missing": list(offer.type.missing),
+    }
+
+
+def _partial_block(facts: PartialType) -> dict[str, Any]:
+    """What is known of a type of which something is missing."""
+    gpu = {"name": facts.gpu_name, "count": facts.gpu_count, "memory_mib": facts.gpu_memory_mib}
+    return {
+        "instance_type": facts.name,
+        "gpu": gpu if facts.gpu_name else None,
+        **fields(facts, "vcpus memory_mib"),
     }
 
 
 def type_document(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
     """All that is known of a type, without its prices."""
-    if known.partial_type(name, cloud).missing:
-        return _partial_type(known, name, cloud)
-    return _whole_type(known, known.instance(name, cloud))
-
-
-def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
-    closures = known.closures(instance.name, instance.cloud)
+    facts, closures = known.partial_type(name, cloud), known.closures(name, cloud)
+    orderable = {"not_orderable": not_orderable(closures), "regions": list(known.regions_of(name, cloud))}
+    if facts.missing:
+        return {
+            "schema": TYPE_SCHEMA,
+            "cloud": cloud,
+            **_partial_block(facts),
+            "ranked": False,
+            "remark": f"not known of it: {', '.join(facts.missing)}",
+            **orderable,
+        }
+    instance = known.instance(name, cloud)
     closed = next((closure for closure in closures if not (closure.market or closure.region)), None)
     needs_gpu = instance.gpu_name is not None
     verdict = check(instance, known.gpu_of(instance), needs_gpu=needs_gpu, closed=closed)
@@ -87,8 +87,7 @@ def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
         **_machine(instance),
         "ranked": not isinstance(verdict, Rejection),
         "remark": remark,
-        "not_orderable": not_orderable(closures),
-        "regions": list(known.regions_of(instance.name, instance.cloud)),
+        **orderable,
         "as_of": instance.as_of.isoformat(),
         "source": instance.source,
         "assumed": {fact.name: assumed_block(fact) for fact in instance.assumed},
@@ -123,58 +122,28 @@ def assumed_text(assumed: dict[str, Any]) -> str:
 
 
 def _machine(instance: InstanceType) -> dict[str, Any]:
+    """Its processor, its disks and its networks."""
+    threaded = instance.vcpus > instance.physical_cores
+    sustained, burst = instance.ebs_baseline_mib_per_second, instance.ebs_burst_mib_per_second
     return {
         "cpu": {
             **fields(instance.cpu, "model architecture single_thread_score"),
             "score_basis": instance.cpu_score_basis or None,
-            "second_thread_yield": _second_thread_yield(instance),
+            # 0 where a vCPU is a core; null where nobody measured what the second threads add.
+            "second_thread_yield": instance.cpu.second_thread_yield or (None if threaded else 0.0),
         },
         "network_disks": {
-            "baseline_mib_per_second": instance.ebs_baseline_mib_per_second,
+            "baseline_mib_per_second": sustained,
             "baseline_iops": instance.ebs_baseline_iops,
-            "burst_mib_per_second": instance.ebs_burst_mib_per_second,
+            "burst_mib_per_second": burst,
             "burst_iops": instance.ebs_burst_iops,
-            "burst_seconds": _burst_seconds(instance),
+            "burst_seconds": INSTANCE_BURST_SECONDS if (burst or 0.0) > (sustained or 0.0) else None,
         },
         "local_disk": {
             "size_gib": instance.instance_store_gib,
             "read_iops": instance.instance_store_read_iops,
         },
         "host_to_gpu_gb_per_second": instance.host_to_gpu_gb_per_second,
-        "network": _network(instance.network),
-    }
-
-
-def _network(network: NodeNetwork | None) -> dict[str, Any] | None:
-    """To other instances; null where nobody tells how fast."""
-    if network is None:
-        return None
-    return fields(network, "gbit_per_second cards source")
-
-
-def _second_thread_yield(instance: InstanceType) -> float | None:
-    """0 where a vCPU is a core; None where nobody measured what the second threads add."""
-    threaded = instance.vcpus > instance.physical_cores
-    return instance.cpu.second_thread_yield or (None if threaded else 0.0)
-
-
-def _burst_seconds(instance: InstanceType) -> float | None:
-    """Seconds of an instance's burst; None for one without."""
-    sustained, burst = instance.ebs_baseline_mib_per_second, instance.ebs_burst_mib_per_second
-    return INSTANCE_BURST_SECONDS if (burst or 0.0) > (sustained or 0.0) else None
-
-
-def _partial_type(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
-    facts = known.partial_type(name, cloud)
-    gpu = {"name": facts.gpu_name, "count": facts.gpu_count, "memory_mib": facts.gpu_memory_mib}
-    return {
-        "schema": TYPE_SCHEMA,
-        "cloud": cloud,
-        "instance_type": name,
-        "gpu": gpu if facts.gpu_name else None,
-        **fields(facts, "vcpus memory_mib"),
-        "ranked": False,
-        "remark": f"not known of it: {', '.join(facts.missing)}",
-        "not_orderable": not_orderable(known.closures(name, cloud)),
-        "regions": list(known.regions_of(name, cloud)),
+        # To other instances; null where nobody tells how fast.
+        "network": instance.network and fields(instance.network, "gbit_per_second cards source"),
     }

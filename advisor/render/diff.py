@@ -165,26 +165,30 @@ def _changed_numbers(
     return sorted(rows, key=lambda row: (-abs(row["percent"] or math.inf), str(row)))
 
 
-def _coming_and_going(old: Mapping[K, Any], new: Mapping[K, Any]) -> tuple[list[K], list[K]]:
+def _came_and_went(old: Mapping[K, Any], new: Mapping[K, Any]) -> dict[str, list[K]]:
     """The keys that only the new one has, and those that only the old one has, in their order."""
-    return [key for key in new if key not in old], [key for key in old if key not in new]
+    return {"came": [key for key in new if key not in old], "went": [key for key in old if key not in new]}
 
 
 def difference(old: Document, new: Document) -> dict[str, Any]:
     """The whole of it as JSON-ready values; the documents are of `COMPARED`.
 
-    Workloads are the same by name; where both documents have one only, those two are. Raises
-    `KeyError` or `TypeError` for documents that lack what their schema demands.
+    Workloads are the same by name, in the order of the new document; where both documents have one only,
+    those two are. Raises `KeyError` or `TypeError` for documents that lack what their schema demands.
     """
     before, after = side_of(old), side_of(new)
-    pairs = _paired(before, after)
+    names = dict.fromkeys([*after.workloads, *before.workloads])
+    pairs = [(name, before.workloads.get(name), after.workloads.get(name)) for name in names]
+    if len(before.workloads) == len(after.workloads) == 1:
+        (was,), (now,) = before.workloads.values(), after.workloads.values()
+        pairs = [(now.name, was, now)]
     rows = [_workload_change(name, was, now) for name, was, now in pairs]
     stands_on = _stands_on(old, new)
     both = [
         (was.usd_per_hour, now.usd_per_hour) for _, was, now in pairs if was and now and was.pick and now.pick
     ]
     # Of the workloads that both have a pick for: one that came or went makes nothing dearer.
-    sums = [sum(usd) for usd in zip(*both, strict=True)]
+    hourly = change(*(sum(usd) for usd in zip(*both, strict=True))) if both else None
     return {
         "schema": SCHEMA,
         "old": _head(before),
@@ -193,22 +197,14 @@ def difference(old: Document, new: Document) -> dict[str, Any]:
         or any(fact["changed"] for fact in stands_on.values()),
         "totals": {
             "compared": len(both),
-            "usd_per_hour": change(*sums) if both else None,
-            "usd_per_month": _per_month(change(*sums)) if both else None,
+            "usd_per_hour": hourly,
+            "usd_per_month": hourly
+            and hourly | {name: HOURS_PER_MONTH * hourly[name] for name in ("old", "new")},
             "all_usd_per_hour": change(_whole(before), _whole(after)),
         },
         "stands_on": stands_on,
         "workloads": rows,
     }
-
-
-def _paired(old: Side, new: Side) -> list[tuple[str, Workload | None, Workload | None]]:
-    """In the order of the new document; what it lacks comes last."""
-    if len(old.workloads) == len(new.workloads) == 1:
-        (was,), (now,) = old.workloads.values(), new.workloads.values()
-        return [(now.name, was, now)]
-    names = dict.fromkeys([*new.workloads, *old.workloads])
-    return [(name, old.workloads.get(name), new.workloads.get(name)) for name in names]
 
 
 def _head(side: Side) -> dict[str, Any]:
@@ -219,10 +215,6 @@ def _head(side: Side) -> dict[str, Any]:
         "as_of": str(document["as_of"]),
         "workloads": len(side.workloads),
     }
-
-
-def _per_month(hourly: dict[str, Any]) -> dict[str, Any]:
-    return hourly | {name: HOURS_PER_MONTH * hourly[name] for name in ("old", "new")}
 
 
 def _whole(side: Side) -> float | None:
@@ -277,10 +269,18 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
             "spec": spec_document(key_of(workload.pick)) if workload.pick else None,
             "usd_per_hour": workload.usd_per_hour,
         }
+    asked = _asked_differently(old, new)
+    before, after = (key_of(side.pick) if side.pick else None for side in (old, new))
     rows: dict[str, Any] = {
-        "request": _asked_differently(old, new),
-        "pick": _pick_change(old, new),
-        "cost": change(old.usd_per_hour, new.usd_per_hour) if old.pick and new.pick else None,
+        "request": asked,
+        # Reasons are facts that the documents hold, never a guess of which of several decided.
+        "pick": {
+            "changed": before != after,
+            "old": _pick_block(old.pick),
+            "new": _pick_block(new.pick),
+            "reasons": list(_reasons(old, new, before, after)) if before != after else [],
+        },
+        "cost": change(old.usd_per_hour, new.usd_per_hour) if before and after else None,
         "prices": _changed_numbers(old.prices(), new.prices(), spec_document),
         "predictions": _predictions(old.rates(), new.rates()),
         "alternatives": _alternatives(old.ranked(), new.ranked()),
@@ -290,10 +290,10 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
         "assumptions": _texts(old, new, "assumptions"),
     }
     # Warnings and assumptions are no change by themselves: some name an age, another one each day.
-    lists = [rows[part] for part in ("request", "prices", "predictions")]
-    groups = [rows[part] for part in ("alternatives", "rejected", "measured")]
-    lists += [part for group in groups for key, part in group.items() if key != "not_named"]
-    changed = rows["pick"]["changed"] or any(lists)
+    lists = [asked, rows["prices"], rows["predictions"]]
+    for group in ("alternatives", "rejected", "measured"):
+        lists += [part for key, part in rows[group].items() if key != "not_named"]
+    changed = before != after or any(lists)
     unit = next((spec["predicted"]["unit"] for side in (new, old) for spec in side.named()), None)
     return {"name": name, "status": "changed" if changed else "same", "unit": unit, **rows}
 
@@ -315,21 +315,21 @@ def _predictions(old: Mapping[Key, Document], new: Mapping[Key, Document]) -> li
 
 def _alternatives(old: Mapping[Key, int], new: Mapping[Key, int]) -> dict[str, Any]:
     """Alternatives that came onto the list, left it, or changed their place (1: recommended)."""
-    came, went = _coming_and_going(old, new)
+    keys = _came_and_went(old, new)
     moved = [key for key in new if key in old and old[key] != new[key]]
     return {
-        "came": [{**spec_document(key), "place": new[key]} for key in came],
-        "went": [{**spec_document(key), "place": old[key]} for key in went],
+        "came": [{**spec_document(key), "place": new[key]} for key in keys["came"]],
+        "went": [{**spec_document(key), "place": old[key]} for key in keys["went"]],
         "moved": [{**spec_document(key), "old_place": old[key], "new_place": new[key]} for key in moved],
     }
 
 
 def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
     before, after = ({name: row["reason"] for name, row in side.rejections().items()} for side in (old, new))
-    came, went = _coming_and_going(before, after)
+    names = _came_and_went(before, after)
     both = [name for name in after if name in before and before[name] != after[name]]
     # A document may name the nearest rejected types alone: what it leaves out may be rejected too.
-    came, went = [] if old.not_named() else came, [] if new.not_named() else went
+    came, went = [] if old.not_named() else names["came"], [] if new.not_named() else names["went"]
     return {
         "came": [{"instance_type": name, "reason": after[name]} for name in came],
         "went": [{"instance_type": name, "reason": before[name]} for name in went],
@@ -346,15 +346,13 @@ def _measured(old: Document, new: Document) -> dict[str, Any]:
     before, after = (
         {row["trial_id"]: row["samples_per_second"] for row in side["measured"]} for side in (old, new)
     )
-    came, went = _coming_and_going(before, after)
-    changed = _changed_numbers(before, after, lambda name: {"trial_id": name})
-    return {"came": sorted(came), "went": sorted(went), "changed": changed}
+    trials = {name: sorted(ids) for name, ids in _came_and_went(before, after).items()}
+    return trials | {"changed": _changed_numbers(before, after, lambda name: {"trial_id": name})}
 
 
 def _texts(old: Workload, new: Workload, name: str) -> dict[str, Any]:
     before, after = (dict.fromkeys(side.recommendation.get(name) or ()) for side in (old, new))
-    came, went = _coming_and_going(before, after)
-    return {"came": came, "went": went}
+    return _came_and_went(before, after)
 
 
 def _asked_differently(old: Workload, new: Workload) -> list[dict[str, Any]]:
@@ -365,19 +363,6 @@ def _asked_differently(old: Workload, new: Workload) -> list[dict[str, Any]]:
         for name in dict.fromkeys([*before, *after])
         if before.get(name) != after.get(name)
     ]
-
-
-def _pick_change(old: Workload, new: Workload) -> dict[str, Any]:
-    """Both picks, and the `reasons` where they differ: facts that the documents hold, never a
-    guess of which of several decided."""
-    before, after = (key_of(side.pick) if side.pick else None for side in (old, new))
-    changed = before != after
-    return {
-        "changed": changed,
-        "old": _pick_block(old.pick),
-        "new": _pick_block(new.pick),
-        "reasons": list(_reasons(old, new, before, after)) if changed else [],
-    }
 
 
 def _pick_block(pick: Document | None) -> dict[str, Any] | None:

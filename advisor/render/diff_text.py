@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.errors import one_line
 from advisor.render.blocks import Items, Page, Paragraph
 from advisor.render.facts import spec_name
 from advisor.render.markdown import page_markdown
+from advisor.render.text import usd_or_dash
 from advisor.units import floor_rate, format_counted, format_rate, format_usd
 
 Document = Mapping[str, Any]
@@ -42,7 +42,10 @@ def _page(document: Document) -> Page:
     blocks: list[Items | Paragraph] = [Items(notes)] if notes else []
     for workload in document["workloads"]:
         if workload["status"] in ("added", "removed"):
-            blocks.append(Paragraph(one_line(_coming_or_going(workload)), "answer"))
+            verb = "came new" if workload["status"] == "added" else "is no longer asked for"
+            spec, usd = workload["spec"], usd_or_dash(workload["usd_per_hour"])
+            what = f"{with_disk(spec)}, {usd} an hour" if spec else "nothing fits"
+            blocks.append(Paragraph(one_line(f"{workload['name']} {verb} ({what})"), "answer"))
         elif workload["status"] == "changed":
             title = one_line(f"{workload['name']}: {_pick_text(workload)}")
             changes = [one_line(text) for text in _changes(workload)]
@@ -99,22 +102,14 @@ def _notes(document: Document) -> Iterator[str]:
         )
 
 
-def _coming_or_going(workload: Document) -> str:
-    verb = "came new" if workload["status"] == "added" else "is no longer asked for"
-    if workload["spec"] is None:
-        return f"{workload['name']} {verb} (nothing fits)"
-    cost = format_usd(workload["usd_per_hour"])
-    return f"{workload['name']} {verb} ({with_disk(workload['spec'])}, {cost} an hour)"
-
-
 def _pick_text(workload: Document) -> str:
     pick, cost = workload["pick"], workload["cost"]
     if not pick["changed"]:
         kept = "nothing fits, as before" if pick["new"] is None else with_disk(pick["new"])
         moved = f", {cost_text(cost)} an hour" if cost and cost["percent"] else ""
         return f"the pick stays ({kept}){moved}"
-    reasons = because(workload)
-    why = f" because {_joined(reasons)}" if reasons else ""
+    *others, last = because(workload) or [""]
+    why = f" because {' and '.join(filter(None, [', '.join(others), last]))}" if last else ""
     if pick["new"] is None:
         return f"nothing meets the target any more (it was {with_disk(pick['old'])}){why}"
     if pick["old"] is None:
@@ -134,8 +129,8 @@ def _changes(workload: Document) -> Iterator[str]:
         "new on the list": [with_disk(row) for row in ranked["came"]],
         "gone from the list": [with_disk(row) for row in ranked["went"]],
         "places": [f"{spec_name(row)} {row['old_place']} -> {row['new_place']}" for row in ranked["moved"]],
-        "rejected now": [_rejected_text(row) for row in rejected["came"]],
-        "no longer rejected": [_rejected_text(row) for row in rejected["went"]],
+        "rejected now": [f"{row['instance_type']} ({row['reason']})" for row in rejected["came"]],
+        "no longer rejected": [f"{row['instance_type']} ({row['reason']})" for row in rejected["went"]],
         "rejected for another reason": [
             f"{row['instance_type']} ({row['old']} -> {row['new']})" for row in rejected["reason_changed"]
         ],
@@ -146,10 +141,6 @@ def _changes(workload: Document) -> Iterator[str]:
     some = [f"{len(measured[key])} {name}" for name, key in counts.items() if measured[key]]
     if some:
         yield f"measurements: {', '.join(some)}"
-
-
-def _rejected_text(row: Document) -> str:
-    return f"{row['instance_type']} ({row['reason']})"
 
 
 def _first(texts: Sequence[str], noun: str) -> list[str]:
@@ -191,39 +182,32 @@ def _interval(median: float, bounds: Document) -> str:
 
 def because(workload: Document) -> list[str]:
     """The clauses behind "because", the question first; empty where the documents do not tell."""
-    writers: dict[str, Callable[[Document], str]] = {
-        "request": lambda reason: f"the question changed ({', '.join(reason['fields'])})",
-        "old_pick": _old_pick,
-        "new_pick": _new_pick,
-        "moved": partial(_moved, unit=_unit(workload)),
-    }
-    clauses = [writers[reason["kind"]](reason) for reason in workload["pick"]["reasons"]]
+    clauses = [_clause(reason, _unit(workload)) for reason in workload["pick"]["reasons"]]
     return [clause for clause in dict.fromkeys(clauses) if clause]
 
 
-def _old_pick(reason: Document) -> str:
-    name, spec = spec_name(reason), with_disk(reason)
-    if reason["now"] == "rejected":
-        return f"{name} is rejected now ({reason['reason']}: {reason['detail']})"
-    if reason["now"] == "absent":
-        return f"{name} is neither ranked nor named as rejected now"
-    if reason["now"] == "another_disk":
-        return f"the disk of {name} is {reason['disk_now']} now, not {reason['disk']}"
-    cost = f"{format_usd(reason['usd_per_hour'])} an hour"
-    if reason["now"] == "alternative":
-        return f"{spec} is an alternative now ({cost})"
-    return f"{spec} ({cost}) does not meet the question any more"
+# What became of the old pick, and what the new one was. Nothing is said of one that was an alternative:
+# what moved it stands beside.
+_STANDING = {
+    ("old_pick", "rejected"): "{name} is rejected now ({reason}: {detail})",
+    ("old_pick", "absent"): "{name} is neither ranked nor named as rejected now",
+    ("old_pick", "another_disk"): "the disk of {name} is {disk_now} now, not {disk}",
+    ("old_pick", "alternative"): "{name} + {disk} is an alternative now ({usd} an hour)",
+    ("old_pick", "considered"): "{name} + {disk} ({usd} an hour) does not meet the question any more",
+    ("new_pick", "rejected"): "{name} was rejected before ({reason}: {detail})",
+    ("new_pick", "absent"): "{name} was neither ranked nor named as rejected before",
+    ("new_pick", "considered"): "{name} + {disk} did not meet the question before",
+}
 
 
-def _new_pick(reason: Document) -> str:
-    """Nothing of one that was an alternative: what moved it stands beside."""
-    texts = {
-        "rejected": f"was rejected before ({reason.get('reason')}: {reason.get('detail')})",
-        "absent": "was neither ranked nor named as rejected before",
-        "considered": f"+ {reason['disk']} did not meet the question before",
-    }
-    text = texts.get(reason["then"])
-    return f"{spec_name(reason)} {text}" if text else ""
+def _clause(reason: Document, unit: str) -> str:
+    kind = reason["kind"]
+    if kind == "request":
+        return f"the question changed ({', '.join(reason['fields'])})"
+    if kind == "moved":
+        return _moved(reason, unit)
+    text = _STANDING.get((kind, reason["now" if kind == "old_pick" else "then"]), "")
+    return text.format(name=spec_name(reason), usd=usd_or_dash(reason.get("usd_per_hour")), **reason)
 
 
 def _moved(reason: Document, unit: str) -> str:
@@ -249,8 +233,3 @@ def cost_text(change: Document) -> str:
     if not percent:
         return format_usd(new)
     return f"{format_usd(old)} -> {format_usd(new)} ({percent:+.1f} %)"
-
-
-def _joined(texts: Sequence[str]) -> str:
-    """'a, b and c'."""
-    return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))

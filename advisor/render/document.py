@@ -14,7 +14,7 @@ from advisor.domain.words import LanguageTask
 from advisor.messages import Message
 from advisor.naming import asked_of, others_text
 from advisor.questions.documents import question_document
-from advisor.render.borderline import borderline_blocks, decision_block
+from advisor.render.borderline import borderline_block, decision_block, verify_command
 from advisor.render.price_doubt import price_doubt_block
 from advisor.render.records import (
     NEAREST_REJECTED,
@@ -65,7 +65,15 @@ def recommendation_document(
     sentence, every = {"asked": asked_of(answer.request)}, every_rejected
     return shared_document(answer, sources, candidate_block, every_rejected=every, **sentence) | {
         "others": others_text(answer.request, len(answer.ranked)),
-        "close_calls": borderline_blocks(answer),
+        "close_calls": [
+            borderline_block(
+                call,
+                answer.request.horizon_hours,
+                verify_command(answer.request, call.candidate),
+                batch_size=call.candidate.workload.batch_size,
+            )
+            for call in answer.close_calls
+        ],
         "live": live_block(answer.live),
         "relax": [
             relaxation_block(relaxation, lambda gives: gives.prediction.lower)

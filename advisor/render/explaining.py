@@ -8,9 +8,6 @@ from advisor.domain import Stage
 from advisor.domain.decision import Explanation
 from advisor.render.records import fields
 
-# Gains below this share of the rate are told as nothing.
-NOTHING_PERCENT = 0.05
-
 
 def explanation_document(instance_type: str, explanation: Explanation) -> dict[str, Any]:
     """JSON-ready values; `next_stage` is null where there is but one stage."""

@@ -6,7 +6,7 @@ A sample is what the rate counts: an image, a sequence, or a token of a language
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -66,15 +66,14 @@ def answer_facts(recommendation: Mapping[str, Any]) -> Document:
     spec = recommendation["recommendation"] or recommendation["nearest"]
     status = ANSWERED if recommendation["recommendation"] else NOTHING_FITS
     request = recommendation["request"]
-    facts: Document = {
+    return {
         "status": status,
         "task": request["task"],
         "model": request["model"],
         "target_throughput": next(request[name] for name in _TARGETS if name in request),
         "confidence": request["confidence"],
-        "spec": None,
+        "spec": spec and _spec_facts(spec),
     }
-    return facts if spec is None else {**facts, "spec": _spec_facts(spec)}
 
 
 def _spec_facts(record: Mapping[str, Any]) -> Document:
@@ -136,6 +135,10 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
     end: a month of their machines is more than they cost."""
     specs = [section["answer"]["spec"] for section in sections if section["answer"]["status"] == ANSWERED]
     usd = sum(spec["usd_per_hour"] for spec in specs) if specs else None
+    sums: dict[str, dict[str, float]] = {"market": {}, "region": {}}
+    for spec in specs:
+        for name, usd_by in sums.items():
+            usd_by[spec[name]] = usd_by.get(spec[name], 0.0) + spec["usd_per_hour"]
     return {
         "workloads": len(sections),
         "answered": len(specs),
@@ -146,16 +149,8 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
         "hours_per_month": HOURS_PER_MONTH,
         "usd_per_hour": usd,
         "usd_per_month": None if usd is None else per_month(usd),
-        "usd_per_hour_by_market": _by(specs, "market"),
-        "usd_per_hour_by_region": _by(specs, "region"),
+        **{f"usd_per_hour_by_{name}": dict(sorted(usd_by.items())) for name, usd_by in sums.items()},
     }
-
-
-def _by(specs: Iterable[Mapping[str, Any]], name: str) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for spec in specs:
-        sums[spec[name]] = sums.get(spec[name], 0.0) + spec["usd_per_hour"]
-    return dict(sorted(sums.items()))
 
 
 # A step of the front brings a hundredth more: nobody pays for less, and the rates are told in three
@@ -174,23 +169,16 @@ class Drawn(NamedTuple):
 def drawn_rows(specs: Sequence[Drawn]) -> list[dict[str, Any]]:
     """Rows by price; `on_front`: its lower bound is a hundredth more, at least, than that of all of
     the front that is as cheap."""
-    ordered = sorted(specs, key=lambda drawn: _by_price(drawn.spec))
+    rows = [_drawn_row(drawn) for drawn in specs]
+    rows.sort(key=lambda row: (row["total_usd_per_hour"], -row["lower"], row["instance_type"], row["disk"]))
     best = 0.0
-    rows = []
-    for drawn in ordered:
-        lower = drawn.spec["predicted"]["throughput"]["lower"]
-        leads = lower > _MORE * best
-        rows.append(_drawn_row(drawn, on_front=leads))
-        best = lower if leads else best
+    for row in rows:
+        row["on_front"] = row["lower"] > _MORE * best
+        best = row["lower"] if row["on_front"] else best
     return rows
 
 
-def _by_price(spec: Mapping[str, Any]) -> tuple[float, float, str, str]:
-    total, lower = spec["price"]["total_usd_per_hour"], spec["predicted"]["throughput"]["lower"]
-    return total, -lower, spec["instance_type"], spec["disk"]["order"]
-
-
-def _drawn_row(drawn: Drawn, *, on_front: bool) -> dict[str, Any]:
+def _drawn_row(drawn: Drawn) -> dict[str, Any]:
     spec = drawn.spec
     gpu = spec["gpu"] or {}
     same = ("instance_type", "cloud", "region", "market", "count")
@@ -207,7 +195,7 @@ def _drawn_row(drawn: Drawn, *, on_front: bool) -> dict[str, Any]:
         "usd_per_million_samples": usd_per_million_samples(spec),
         "bottleneck": spec.get("bottleneck"),
         "provenance": spec["predicted"]["provenance"],
-        "on_front": on_front,
+        "on_front": False,
         "answers": drawn.answers,
         "chosen": drawn.chosen,
     }
@@ -222,11 +210,14 @@ def break_evens(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [_between(cheaper, dearer) for cheaper, dearer in pairwise(front)]
 
 
-def _between(cheaper: Mapping[str, Any], dearer: Mapping[str, Any]) -> dict[str, Any]:
+_NAMES = ("instance_type", "cloud", "count", "region", "disk", "total_usd_per_hour", "lower")
+
+
+def _between(cheaper: Record, dearer: Record) -> dict[str, Any]:
     even_usd = cheaper["total_usd_per_hour"] * dearer["lower"] / cheaper["lower"]
     return {
-        "cheaper": _named(cheaper),
-        "dearer": _named(dearer),
+        "cheaper": {name: cheaper[name] for name in _NAMES},
+        "dearer": {name: dearer[name] for name in _NAMES},
         "at_samples_per_second": cheaper["lower"],
         "more_usd_per_hour": dearer["total_usd_per_hour"] - cheaper["total_usd_per_hour"],
         "more_samples_per_second": dearer["lower"] - cheaper["lower"],
@@ -234,8 +225,3 @@ def _between(cheaper: Mapping[str, Any], dearer: Mapping[str, Any]) -> dict[str,
         "dearer_pays_now": dearer["total_usd_per_hour"] <= even_usd,
         "of_chosen": cheaper["chosen"] or dearer["chosen"],
     }
-
-
-def _named(row: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("instance_type", "cloud", "count", "region", "disk", "total_usd_per_hour", "lower")
-    return {name: row[name] for name in names}

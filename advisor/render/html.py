@@ -4,15 +4,15 @@ WeasyPrint, with bookmarks, alternative texts and its fonts."""
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import ctypes.util
 import html
 import io
 import logging
 import re
+import shutil
+import subprocess
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,50 +90,18 @@ def require_fonts(text: str) -> None:
     )
 
 
-def _without_font(letters: Iterable[str]) -> list[str]:
-    library = _fontconfig()
-    if library is None:
+def _without_font(letters: Sequence[str]) -> list[str]:
+    """The letters that no font has, as Fontconfig tells, which Pango comes with; none where it is missing
+    (then Pango's word must do)."""
+    program = shutil.which("fc-list")
+    if program is None:
         return []
-    library.FcInit()
-    return [letter for letter in letters if not _fonts_with(library, ord(letter))]
-
-
-def _fontconfig() -> Any:
-    """None where only Pango finds it (then Pango's word must do)."""
-    name = ctypes.util.find_library("fontconfig")
-    if name is None:
-        return None
-    library = ctypes.CDLL(name)
-    pointer = ctypes.c_void_p
-    for function, takes, gives in (
-        ("FcPatternCreate", [], pointer),
-        ("FcCharSetCreate", [], pointer),
-        ("FcObjectSetCreate", [], pointer),
-        ("FcCharSetAddChar", [pointer, ctypes.c_uint32], ctypes.c_int),
-        ("FcPatternAddCharSet", [pointer, ctypes.c_char_p, pointer], ctypes.c_int),
-        ("FcFontList", [pointer, pointer, pointer], ctypes.POINTER(ctypes.c_int)),
-        ("FcFontSetDestroy", [ctypes.POINTER(ctypes.c_int)], None),
-        ("FcCharSetDestroy", [pointer], None),
-        ("FcPatternDestroy", [pointer], None),
-        ("FcObjectSetDestroy", [pointer], None),
-    ):
-        called = getattr(library, function)
-        called.argtypes, called.restype = takes, gives
-    return library
-
-
-def _fonts_with(library: Any, letter: int) -> int:
-    pattern, letters = library.FcPatternCreate(), library.FcCharSetCreate()
-    wanted = library.FcObjectSetCreate()
-    library.FcCharSetAddChar(letters, letter)
-    library.FcPatternAddCharSet(pattern, b"charset", letters)
-    fonts = library.FcFontList(None, pattern, wanted)
-    count = int(fonts[0]) if fonts else 0  # nfont is the first field of FcFontSet
-    library.FcFontSetDestroy(fonts)
-    library.FcObjectSetDestroy(wanted)
-    library.FcCharSetDestroy(letters)
-    library.FcPatternDestroy(pattern)
-    return count
+    listed = subprocess.run([program, "--format", "%{charset} "], capture_output=True, text=True, check=True)
+    drawn: set[int] = set()
+    for span in set(listed.stdout.split()):
+        first, _, last = span.partition("-")
+        drawn.update(range(int(first, 16), int(last or first, 16) + 1))
+    return [letter for letter in letters if ord(letter) not in drawn]
 
 
 TEMPLATES = Path(__file__).with_name("templates")

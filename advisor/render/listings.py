@@ -12,8 +12,8 @@ from advisor.catalog.instances import PartialType
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import InstanceType, Offer
 from advisor.render.records import fields, price_block
-from advisor.render.text import fitting_table, table
-from advisor.units import format_mib, format_usd
+from advisor.render.text import fitting_table, table, usd_or_dash
+from advisor.units import format_counted, format_mib, format_usd
 
 Record = Mapping[str, Any]
 _SHOWN_NAMES = 3
@@ -45,9 +45,33 @@ def families_text(networks: Sequence[Record]) -> str:
 
 def networks_text(networks: Sequence[Record]) -> str:
     """A line a network."""
-    header = ["family", "name", "title", "tasks", "input", "unit", "parameters", "GMACs/unit"]
-    rows = list(map(_network_cells, networks))
-    return "\n".join(table([*header, "GPU rates"], rows, right=(6, 7)))
+    header = ["family", "name", "title", "tasks", "input", "unit", "parameters", "GMACs/unit", "GPU rates"]
+    rows = [
+        [
+            row["family"],
+            row["name"],
+            row["title"] if row["title"] != row["name"] else "",
+            ", ".join(row["tasks"]),
+            row["input"] or "x".join(map(str, row["input_shape"])),
+            row["sample"],
+            f"{row['parameters'] / 1e6:.2f} M",
+            f"{row['gmacs_per_sample'] * row['samples_per_row']:.4g}",
+            _rates_text(row),
+        ]
+        for row in networks
+    ]
+    return "\n".join(table(header, rows, right=(6, 7)))
+
+
+def _rates_text(row: Record) -> str:
+    """'published on 3 GPUs', 'modelled', '-': of all tasks together where it is the same of all."""
+    texts = {}
+    for task, rate in row["rates"].items():
+        gpus = row["gpus_measured"][task]
+        texts[task] = f"{rate} on {format_counted(gpus, 'GPU')}" if gpus else rate or "-"
+    if len(set(texts.values())) == 1:
+        return str(next(iter(texts.values())))
+    return "; ".join(f"{task} {text}" for task, text in texts.items())
 
 
 def language_models_text(models: Sequence[Record]) -> str:
@@ -69,30 +93,6 @@ def language_models_text(models: Sequence[Record]) -> str:
     return "\n".join(table(header, rows, right=(1, 2, 4, 5, 6)))
 
 
-def _network_cells(row: Record) -> list[str]:
-    known = {task: _known(row, task) for task in row["rates"]}
-    alike = len(set(known.values())) == 1
-    return [
-        row["family"],
-        row["name"],
-        row["title"] if row["title"] != row["name"] else "",
-        ", ".join(row["tasks"]),
-        row["input"] or "x".join(map(str, row["input_shape"])),
-        row["sample"],
-        f"{row['parameters'] / 1e6:.2f} M",
-        f"{row['gmacs_per_sample'] * row['samples_per_row']:.4g}",
-        next(iter(known.values())) if alike else "; ".join(f"{task} {rate}" for task, rate in known.items()),
-    ]
-
-
-def _known(row: Record, task: str) -> str:
-    """'published on 3 GPUs', 'modelled', '-'."""
-    rate, gpus = row["rates"][task], row["gpus_measured"][task]
-    if not gpus:
-        return rate or "-"
-    return f"{rate} on {gpus} GPU{'' if gpus == 1 else 's'}"
-
-
 # A terminal's worth; JSON has no limit.
 SHOWN_OFFERS = 40
 # An offer, and the currency of its price.
@@ -100,10 +100,17 @@ Listed = tuple[Offer | PartialOffer, str]
 
 
 def offers_text(offers: Sequence[Listed], total: int) -> str:
-    """A line an offer, in their order, and how many more of the `total` there are."""
+    """A line an offer, in their order, and how many more of the `total` there are. A column that has no room
+    is left out: JSON has it."""
     if not offers:
         return "No offer in the catalogue is like this."
-    lines = _offer_table(list(map(_offer_cells, offers)))
+    header = ["cloud", "instance", "region", "gpu", "vcpus", "cores", "memory", "per hour"]
+    header += ["market", "price", "as of", "terms", "not orderable"]
+    columns = dict(zip(header, zip(*map(_offer_cells, offers), strict=True), strict=True))
+    if not any(columns["not orderable"]):
+        del columns["not orderable"]
+    left = ("cloud", "instance", "region", "gpu", "market", "price", *header[-3:])
+    lines = fitting_table(columns, left, ("terms", "cores", "memory", "vcpus", "as of", "gpu"))
     if any("* " in line for line in lines):
         lines.append("* assumed: `advisor catalog show TYPE` has range and reason")
     if total > len(offers):
@@ -117,13 +124,20 @@ def offers_text(offers: Sequence[Listed], total: int) -> str:
 def _offer_cells(listed: Listed) -> list[str]:
     """Its cells; `?` is what a partial offer does not tell."""
     offer, currency = listed
-    price, facts = offer.price, offer.type if isinstance(offer, PartialOffer) else offer.instance
-    cores = "?" if isinstance(offer, PartialOffer) else _cores(offer.instance)
+    price, cores, accelerator, closed = offer.price, "?", None, None
+    if isinstance(offer, PartialOffer):
+        facts: PartialType | InstanceType = offer.type
+    else:
+        facts, accelerator, closed = offer.instance, offer.instance.accelerator, offer.closed
+        # Nobody tells how many vCPUs a core has.
+        assumed = any(fact.name == THREADS_PER_CORE and not fact.imported for fact in offer.instance.assumed)
+        cores = f"{offer.instance.physical_cores}{'*' if assumed else ''}"
     return [
         facts.cloud,
         facts.name,
         offer.region,
-        _gpu_name(facts),
+        # What computes there and is no GPU.
+        f"{facts.gpu_count or '?'} x {facts.gpu_name}" if facts.gpu_name else accelerator or "-",
         str(facts.vcpus or "?"),
         cores,
         format_mib(facts.memory_mib) if facts.memory_mib else "?",
@@ -132,38 +146,8 @@ def _offer_cells(listed: Listed) -> list[str]:
         price.kind,
         price.as_of.isoformat(),
         price.terms,
-        _closed(offer),
+        f"{closed.status.replace('_', ' ')} {closed.as_of or ''}".strip() if closed else "",
     ]
-
-
-def _closed(offer: Offer | PartialOffer) -> str:
-    """'retired 2025-09-30'; what can be ordered says nothing."""
-    closed = offer.closed if isinstance(offer, Offer) else None
-    return f"{closed.status.replace('_', ' ')} {closed.as_of or ''}".strip() if closed else ""
-
-
-def _gpu_name(facts: InstanceType | PartialType) -> str:
-    """'1 x T4', or what computes there and is no GPU."""
-    if facts.gpu_name:
-        return f"{facts.gpu_count or '?'} x {facts.gpu_name}"
-    return (facts.accelerator if isinstance(facts, InstanceType) else None) or "-"
-
-
-def _cores(instance: InstanceType) -> str:
-    """'6', and '6*' where nobody tells how many vCPUs a core has."""
-    assumed = any(fact.name == THREADS_PER_CORE and not fact.imported for fact in instance.assumed)
-    return f"{instance.physical_cores}{'*' if assumed else ''}"
-
-
-def _offer_table(rows: list[list[str]]) -> list[str]:
-    """Without what has no room, and JSON has."""
-    header = ["cloud", "instance", "region", "gpu", "vcpus", "cores", "memory", "per hour"]
-    header += ["market", "price", "as of", "terms", "not orderable"]
-    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
-    left = ("cloud", "instance", "region", "gpu", "market", "price", *header[-3:])
-    if not any(columns["not orderable"]):
-        del columns["not orderable"]
-    return fitting_table(columns, left, ("terms", "cores", "memory", "vcpus", "as of", "gpu"))
 
 
 def hourly_text(per_hour: float, currency: str) -> str:
@@ -199,6 +183,29 @@ def gpu_rows(sheets: Sequence[GpuSheet], cheapest: Mapping[str, Offer], sort_by:
     return sorted(rows, key=key)
 
 
+def _gpu_row(sheet: GpuSheet, offer: Offer | None) -> dict[str, Any]:
+    gpu, usd = sheet.gpu, usd_per_gpu_hour(offer) if offer else None
+    of_sheet = fields(sheet, "fp64_tflops int8_tops fp8_tflops")
+    return {
+        **fields(gpu, "name vendor architecture compute_capability memory_mib memory_gb_per_second"),
+        **{name: of_sheet[name] if name in of_sheet else getattr(gpu, name) for name in _RATES},
+        "watts": gpu.watts,
+        "link": sheet.link,
+        "usd_per_gpu_hour": usd,
+        "usd_per_fp32_tflop_hour": usd / gpu.fp32_tflops if usd else None,
+        "cheapest": offer
+        and {
+            "cloud": offer.instance.cloud,
+            "region": offer.region,
+            "market": str(offer.market),
+            "instance_type": offer.instance.name,
+            "gpus": offer.instance.gpu_count,
+            "price": price_block(offer.price),
+        },
+        "sources": gpu.sources,
+    }
+
+
 def gpus_document(rows: Sequence[Record], query: Record) -> dict[str, Any]:
     """The versioned JSON answer; `asked` says where prices were looked for."""
     return {"schema": GPUS_SCHEMA, "asked": dict(query), "gpus": list(rows)}
@@ -214,7 +221,21 @@ def gpus_text(rows: Sequence[Record]) -> str:
     """A table of 110 columns, and what its figures are."""
     header = ["gpu", "cc", "memory", "GB/s", "fp64", "fp32", "tf32", "fp16", "int8", "watts"]
     header += ["link", "$/h", "$/TFLOP-h", "on"]
-    lines = table(header, [_gpu_cells(row) for row in rows], right=(*range(2, 10), 11, 12))
+    rates = ("fp64_tflops", "fp32_tflops", "tf32_tflops", "fp16_tflops", "int8_tops", "watts")
+    cells = [
+        [
+            row["name"],
+            row["compute_capability"] or "-",
+            format_mib(row["memory_mib"]),
+            f"{row['memory_gb_per_second']:g}",
+            *(_short(row[name]) for name in rates),
+            row["link"] or "-",
+            *(usd_or_dash(row[name] or None) for name in ("usd_per_gpu_hour", "usd_per_fp32_tflop_hour")),
+            row["cheapest"]["instance_type"] if row["cheapest"] else "-",
+        ]
+        for row in rows
+    ]
+    lines = table(header, cells, right=(*range(2, 10), 11, 12))
     return "\n".join([*lines, "", *_GPU_REMARKS])
 
 
@@ -224,52 +245,6 @@ _GPU_REMARKS = (
     "$/h is the cheapest instance's price over its GPUs, host included; $/TFLOP-h, over its fp32.",
     "A peak is no throughput: `advisor recommend` tells what a workload really reaches.",
 )
-
-
-def _gpu_row(sheet: GpuSheet, offer: Offer | None) -> dict[str, Any]:
-    gpu = sheet.gpu
-    facts = {name: getattr(gpu, name, None) for name in _RATES}
-    facts |= fields(sheet, "fp64_tflops int8_tops fp8_tflops")
-    usd = usd_per_gpu_hour(offer) if offer else None
-    return {
-        **fields(gpu, "name vendor architecture compute_capability memory_mib memory_gb_per_second"),
-        **{name: facts[name] for name in _RATES},
-        "watts": gpu.watts,
-        "link": sheet.link,
-        "usd_per_gpu_hour": usd,
-        "usd_per_fp32_tflop_hour": usd / gpu.fp32_tflops if usd else None,
-        "cheapest": _offer_block(offer) if offer else None,
-        "sources": gpu.sources,
-    }
-
-
-def _offer_block(offer: Offer) -> dict[str, Any]:
-    return {
-        "cloud": offer.instance.cloud,
-        "region": offer.region,
-        "market": str(offer.market),
-        "instance_type": offer.instance.name,
-        "gpus": offer.instance.gpu_count,
-        "price": price_block(offer.price),
-    }
-
-
-def _gpu_cells(row: Record) -> list[str]:
-    usd, per_tflop, offer = (
-        row[name] for name in ("usd_per_gpu_hour", "usd_per_fp32_tflop_hour", "cheapest")
-    )
-    rates = ("fp64_tflops", "fp32_tflops", "tf32_tflops", "fp16_tflops", "int8_tops", "watts")
-    return [
-        row["name"],
-        row["compute_capability"] or "-",
-        format_mib(row["memory_mib"]),
-        f"{row['memory_gb_per_second']:g}",
-        *(_short(row[name]) for name in rates),
-        row["link"] or "-",
-        format_usd(usd) if usd else "-",
-        format_usd(per_tflop) if per_tflop else "-",
-        offer["instance_type"] if offer else "-",
-    ]
 
 
 def _short(value: float | None) -> str:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Mapping
-from datetime import date
 from typing import Any
 
 from advisor.catalog.live import PRICE_PAGES, is_live, refresh_command
-from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Price, Spec
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, PriceCall, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.money import is_listed
 from advisor.messages import Message
 from advisor.naming import covers_clouds
 from advisor.render.facts import place_name, spec_name
-from advisor.render.records import by_price, fields
+from advisor.render.records import by_price, fields, spec_fields
 from advisor.render.text import WIDTH, AnyAnswer
 
 # How the price of an instance that is not listed, or old, is known; and that of a disk, alone or
@@ -34,15 +33,6 @@ _DISK_KINDS_TOO = {
     ESTIMATED: Message("estimated disk"),
     OBSERVED: Message("observed disk"),
     LIST: Message("old disk"),
-}
-# As the sentence names a market; `--market` takes the same words.
-_MARKETS = {
-    "on-demand": Message("on-demand"),
-    "spot": Message("spot"),
-    "commitment-1y": Message("commitment-1y"),
-    "commitment-3y": Message("commitment-3y"),
-    "commitment-1y-convertible": Message("commitment-1y-convertible"),
-    "commitment-3y-convertible": Message("commitment-3y-convertible"),
 }
 PER = {
     "hour": Message("/h"),
@@ -81,7 +71,7 @@ def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
         "{name} at {usd:usd}{per}", name=_named(listed, clouds), usd=listed["cost"]["median"], per=per
     )
     if listed["market"] != chosen["market"]:
-        named = Message("{spec} ({market})", spec=named, market=_MARKETS[listed["market"]])
+        named = Message("{spec} ({market})", spec=named, market=Message(listed["market"]))
     if is_published:
         return Message("{lies}; the cheapest at a recent list price is {named}.", lies=lies, named=named)
     if listed["unlisted"]["instance"]:
@@ -99,7 +89,7 @@ def _cheaper_sentence(call: Record, *, clouds: bool) -> Message | None:
         "Borderline on price: {name} ({market}, {region}) may be cheaper than {listed} at "
         "{usd:usd}{per}. {kind}: {low:usd} to {high:usd}{per}, median {median:usd}.",
         name=spec_name(cheaper),
-        market=_MARKETS[cheaper["market"]],
+        market=Message(cheaper["market"]),
         region=place_name(cheaper, clouds=clouds),
         listed=_named(chosen, clouds),
         usd=chosen["cost"]["median"],
@@ -125,24 +115,27 @@ def _named(spec: Record, clouds: bool) -> Message | str:
 
 
 def price_doubt_block(answer: AnyAnswer) -> dict[str, Any] | None:
-    """The document's `price_call`; null where listed prices alone decide."""
-    facts = _facts(answer)
-    if facts is None:
+    """The document's `price_call`, with the command or the page that tells today's price of the offer that
+    would settle it; null where listed prices alone decide."""
+    if answer.price_call is None:
         return None
-    offer = _doubted(answer)
+    facts = _facts(answer, answer.price_call)
+    doubted: AnyCandidate = answer.price_call.cheaper or answer.chosen
+    offer: Offer = doubted.spec.offer
+    command = None
+    if is_live(offer.instance.cloud, offer.market):
+        words = shlex.join(["--instance", offer.instance.name, "--market", str(offer.market)])
+        command = f"{refresh_command(offer.instance.cloud, offer.region)} {words}"
     return {
         "borderline": facts["cheaper"] is not None,
         "sentences": price_sentences(facts, clouds=covers_clouds(answer.request)),
         **facts,
-        "todays_price": {"command": _todays_command(offer), "page": PRICE_PAGES.get(offer.instance.cloud)},
+        "todays_price": {"command": command, "page": PRICE_PAGES.get(offer.instance.cloud)},
     }
 
 
-def _facts(answer: AnyAnswer) -> dict[str, Any] | None:
+def _facts(answer: AnyAnswer, call: PriceCall) -> dict[str, Any]:
     """The numbers and codes that the sentences are made of."""
-    call = answer.price_call
-    if call is None:
-        return None
     specs = {"chosen": answer.chosen, "listed": call.listed, "cheaper": call.cheaper}
     return {
         "per": ranked_cost(answer.chosen, answer)[1],
@@ -154,26 +147,16 @@ def _priced_block(candidate: AnyCandidate, answer: AnyAnswer) -> dict[str, Any]:
     spec: Spec = candidate.spec
     cost, _ = ranked_cost(candidate, answer)
     return {
-        "instance_type": spec.offer.instance.name,
-        "cloud": spec.offer.instance.cloud,
-        "region": spec.offer.region,
-        "market": str(spec.offer.market),
-        "count": spec.count,
-        "disk": str(spec.disk.choice),
+        **spec_fields(spec, "instance_type cloud region market count disk"),
         "kind": spec.offer.price.kind,
         **fields(spec, "total_usd_per_hour low_usd_per_hour high_usd_per_hour"),
         "cost": {"median": cost, **by_price(spec, cost)},
+        # The kind of a price that is not listed, or is old (`list`).
         "unlisted": {
-            "instance": _unlisted(spec.offer.price, answer.today),
-            "disk": _unlisted(spec.disk.price, answer.today),
+            name: None if price is None or is_listed(price, answer.today) else price.kind
+            for name, price in (("instance", spec.offer.price), ("disk", spec.disk.price))
         },
     }
-
-
-def _unlisted(price: Price | None, today: date) -> str | None:
-    """The kind of a price that is not listed, or is old (`list`); None of one that its seller lists
-    now."""
-    return None if price is None or is_listed(price, today) else price.kind
 
 
 def ranked_cost(candidate: AnyCandidate, answer: AnyAnswer) -> tuple[float, str]:
@@ -192,23 +175,8 @@ def ranked_cost(candidate: AnyCandidate, answer: AnyAnswer) -> tuple[float, str]
 
 def resting_lines(answer: AnyAnswer) -> list[str]:
     """The source of the chosen price where it is not listed: the first lines of an answer."""
-    call = _facts(answer)
-    sentence = call and _resting_sentence(call, clouds=covers_clouds(answer.request))
+    if answer.price_call is None:
+        return []
+    facts = _facts(answer, answer.price_call)
+    sentence = _resting_sentence(facts, clouds=covers_clouds(answer.request))
     return textwrap.wrap(str(sentence), WIDTH) if sentence else []
-
-
-def _doubted(answer: AnyAnswer) -> Offer:
-    """The offer whose price of today would settle it."""
-    assert answer.price_call is not None
-    candidate: AnyCandidate = answer.price_call.cheaper or answer.chosen
-    offer: Offer = candidate.spec.offer
-    return offer
-
-
-def _todays_command(offer: Offer) -> str | None:
-    """The command that asks the cloud for today's price of an offer; None where no command does."""
-    cloud = offer.instance.cloud
-    if not is_live(cloud, offer.market):
-        return None
-    words = shlex.join(["--instance", offer.instance.name, "--market", str(offer.market)])
-    return f"{refresh_command(cloud, offer.region)} {words}"

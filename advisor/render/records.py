@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.domain import (
     BatchPoint,
-    Burst,
     Candidate,
     DatasetProfile,
     Disk,
@@ -55,6 +54,22 @@ def fields(record: object, names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names.split()}
 
 
+def spec_fields(spec: Spec, names: str) -> dict[str, Any]:
+    """What is ordered: some of where a spec is, what it is, how many, and what it costs, by their names."""
+    offer = spec.offer
+    facts = {
+        "cloud": offer.instance.cloud,
+        "region": offer.region,
+        "market": str(offer.market),
+        "instance_type": offer.instance.name,
+        "gpu": offer.instance.gpu_name,
+        "count": spec.count,
+        "disk": str(spec.disk.choice),
+        "total_usd_per_hour": spec.total_usd_per_hour,
+    }
+    return {name: facts[name] for name in names.split()}
+
+
 def bounds(interval: Any) -> dict[str, float]:
     """Lower bound, median and upper bound of a `Prediction` or a `Span`."""
     return {name: getattr(interval, name) for name in BOUNDS}
@@ -90,27 +105,22 @@ def instance_block(instance: InstanceType) -> dict[str, Any]:
 
 
 def disk_block(disk: Disk) -> dict[str, Any]:
-    """A disk with what it sustains on its instance."""
+    """A disk with what it sustains on its instance, and its burst where it has one."""
+    burst = disk.burst
     return {
         "type": disk.rate.type,
         "order": str(disk.choice),
         "size_gib": disk.size_gib,
         **fields(disk.rate, "read_mib_per_second read_iops"),
         "binding_limit": disk.binding_limit,
-        "price_as_of": disk.price.as_of.isoformat() if disk.price else None,
-        "price_kind": disk.price.kind if disk.price else None,
-        "burst": _burst_block(disk.burst),
-    }
-
-
-def _burst_block(burst: Burst | None) -> dict[str, Any] | None:
-    """The burst rate of the disk, and its seconds; None for a disk without."""
-    if burst is None:
-        return None
-    return {
-        **fields(burst, "read_mib_per_second read_iops"),
-        "seconds": burst.seconds if isfinite(burst.seconds) else None,
-        "lent_by": list(burst.causes),
+        "price_as_of": disk.price and disk.price.as_of.isoformat(),
+        "price_kind": disk.price and disk.price.kind,
+        "burst": burst
+        and {
+            **fields(burst, "read_mib_per_second read_iops"),
+            "seconds": burst.seconds if isfinite(burst.seconds) else None,
+            "lent_by": list(burst.causes),
+        },
     }
 
 
@@ -227,17 +237,13 @@ def first_epoch_block(hours: Span | None) -> dict[str, Any] | None:
 def spec_block(spec: Spec) -> dict[str, Any]:
     """An offer with its disk and price."""
     return {
-        "cloud": spec.offer.instance.cloud,
-        "region": spec.offer.region,
-        "market": str(spec.offer.market),
-        "count": spec.count,
+        **spec_fields(spec, "cloud region market count"),
         **instance_block(spec.offer.instance),
         "disk": disk_block(spec.disk),
         "price": {
             **price_block(spec.offer.price),
             "disk_usd_per_hour": spec.disk.usd_per_hour,
-            "usd_per_hour_each": spec.usd_per_hour_each,
-            "total_usd_per_hour": spec.total_usd_per_hour,
+            **fields(spec, "usd_per_hour_each total_usd_per_hour"),
             "total_low_usd_per_hour": spec.low_usd_per_hour,
             "total_high_usd_per_hour": spec.high_usd_per_hour,
         },
@@ -248,15 +254,24 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
     """A spec with its price, prediction and cost."""
     spec, prediction = candidate.spec, candidate.prediction
     predicted = prediction_block(candidate.workload, prediction)
-    predicted["predicted"]["throughput_each"] = bounds(prediction.times(1 / spec.count))
-    predicted["predicted"]["nodes"] = nodes_block(candidate) if spec.count > 1 else None
+    # Instances that train together have the network between them.
+    network = candidate.node_network if spec.count > 1 else None
+    predicted["predicted"] |= {
+        "throughput_each": bounds(prediction.times(1 / spec.count)),
+        "nodes": network
+        and {
+            "count": spec.count,
+            "efficiency": prediction.node_efficiency,
+            **fields(network, "gbit_per_second source"),
+        },
+    }
     return {
         **spec_block(spec),
         "probability": candidate.probability,
         **predicted,
         "latency": latency_block(candidate.latency),
         "cost": {
-            "usd_per_million_samples": candidate.usd_per_million_samples,
+            **fields(candidate, "usd_per_million_samples"),
             "by_price": by_price(spec, candidate.usd_per_million_samples),
         },
         "run": run_block(candidate.run, candidate.usd_per_run, spec),
@@ -265,28 +280,10 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def nodes_block(candidate: Candidate) -> dict[str, Any] | None:
-    """Instances that train together, with the network between them; null where none do."""
-    network = candidate.node_network
-    if network is None:
-        return None
-    return {
-        "count": candidate.spec.count,
-        "efficiency": candidate.prediction.node_efficiency,
-        **fields(network, "gbit_per_second source"),
-    }
-
-
 def pareto_block(candidate: Candidate) -> dict[str, Any]:
     """A spec of the front of price and rate."""
-    offer = candidate.spec.offer
     return {
-        "instance_type": offer.instance.name,
-        "count": candidate.spec.count,
-        "cloud": offer.instance.cloud,
-        "region": offer.region,
-        "gpu": offer.instance.gpu_name,
-        "disk": str(candidate.spec.disk.choice),
+        **spec_fields(candidate.spec, "instance_type count cloud region gpu disk"),
         "batch_size": candidate.workload.batch_size,
         "total_usd_per_hour": candidate.spec.total_usd_per_hour,
         "lower": candidate.prediction.lower,
@@ -306,18 +303,13 @@ def rejected_block(rejected: Rejected) -> dict[str, Any]:
 
 def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> dict[str, Any]:
     """Changes that are enough together, and what they give; `lower` is the lower bound of that."""
-    spec = relaxation.gives.spec
     return {
         "changes": [
             {**fields(change, "constraint option"), "from": change.before, "to": change.after}
             for change in relaxation.changes
         ],
         "gives": {
-            "cloud": spec.offer.instance.cloud,
-            "instance_type": spec.offer.instance.name,
-            "count": spec.count,
-            "region": spec.offer.region,
-            "total_usd_per_hour": spec.total_usd_per_hour,
+            **spec_fields(relaxation.gives.spec, "cloud instance_type count region total_usd_per_hour"),
             "probability": relaxation.gives.probability,
             "lower": lower(relaxation.gives),
         },
@@ -326,17 +318,8 @@ def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> d
 
 def brief_block(candidate: AnyCandidate) -> dict[str, Any]:
     """A spec that another one is held against: what to order, its price, and its chance."""
-    spec = candidate.spec
-    return {
-        "cloud": spec.offer.instance.cloud,
-        "instance_type": spec.offer.instance.name,
-        "count": spec.count,
-        "region": spec.offer.region,
-        "market": str(spec.offer.market),
-        "disk": str(spec.disk.choice),
-        "total_usd_per_hour": spec.total_usd_per_hour,
-        "probability": candidate.probability,
-    }
+    names = "cloud instance_type count region market disk total_usd_per_hour"
+    return spec_fields(candidate.spec, names) | {"probability": candidate.probability}
 
 
 def other_setting_blocks(settings: Iterable[OtherSetting]) -> list[dict[str, Any]]:

@@ -22,8 +22,7 @@ _MOST = 20
 
 def price_changes_text(document: Document) -> str:
     """Totals and the largest changes, then what they mean for each saved answer."""
-    lines = [f"Prices of {document['old']} and of {document['new']}", ""]
-    lines += _totals(document["totals"])
+    lines = [f"Prices of {document['old']} and of {document['new']}", "", *_totals(document["totals"])]
     lines += _largest(document["prices"])
     for answer in document["answers"]:
         lines += ["", *_answer_lines(answer)]
@@ -80,7 +79,10 @@ def _answer_lines(answer: Document) -> Iterator[str]:
         [
             f"{spec['count']} x {spec['instance_type']}" if spec["count"] > 1 else spec["instance_type"],
             *(spec["region"], spec["market"], spec["disk"]),
-            *(_usd_or_none(spec[name]) for name in ("saved_usd_per_hour", "old", "new")),
+            *(
+                "none" if spec[name] is None else format_usd(spec[name])
+                for name in ("saved_usd_per_hour", "old", "new")
+            ),
             _signed_percent(spec["percent"]),
             _kinds(spec["old_kind"], spec["new_kind"]),
         ]
@@ -102,10 +104,6 @@ def _verdict(answer: Document) -> str:
         return f"{name}, which it recommends, stays the choice"
     becomes = "becomes" if cheapest["changed"] else "is"
     return f"{name} {becomes} the choice, before {pick['instance_type']}, which it recommends"
-
-
-def _usd_or_none(value: float | None) -> str:
-    return "none" if value is None else format_usd(value)
 
 
 def _signed_percent(value: float | None) -> str:
@@ -146,15 +144,6 @@ def refresh_text(refresh: Refresh) -> str:
         f"{refresh.region}: {len(taken)} of {len(refresh.answers)} prices taken on "
         f"{refresh.as_of}, {len(changed)} of them new or changed; {len(refused)} refused."
     ]
-    lines += _changes(changed) + _refusals(refused)
-    lines += _named("No longer offered", refresh.withdrawn) + _named("Offered again", refresh.returned)
-    lines += [f"Warning: {line}" for line in refresh.warnings]
-    if refresh.file:
-        lines.append(f"Kept in {refresh.file}; `advisor catalog refresh --forget` goes back.")
-    return "\n".join(lines)
-
-
-def _changes(changed: Sequence[PriceAnswer]) -> list[str]:
     rows = [
         [
             answer.instance_type,
@@ -167,7 +156,14 @@ def _changes(changed: Sequence[PriceAnswer]) -> list[str]:
         for answer in changed
     ]
     header = ["Changed", "market", "old", "new", "by", "terms"]
-    return ["", *table(header, rows, right=(2, 3, 4)), ""] if rows else []
+    lines += ["", *table(header, rows, right=(2, 3, 4)), ""] if rows else []
+    lines += _refusals(refused)
+    for title, names in (("No longer offered", refresh.withdrawn), ("Offered again", refresh.returned)):
+        lines += [f"{title}: {', '.join(names)}"] if names else []
+    lines += [f"Warning: {line}" for line in refresh.warnings]
+    if refresh.file:
+        lines.append(f"Kept in {refresh.file}; `advisor catalog refresh --forget` goes back.")
+    return "\n".join(lines)
 
 
 def _usd(price: Price | None) -> str:
@@ -193,10 +189,6 @@ def _refusals(refused: Sequence[PriceAnswer]) -> list[str]:
         more = f" and {count - 5} more" if count > 5 else ""
         lines.append(f"No {market} price of {', '.join(names[:5])}{more}: {why}")
     return lines
-
-
-def _named(title: str, names: Sequence[str]) -> list[str]:
-    return [f"{title}: {', '.join(names)}"] if names else []
 
 
 def kept_document(kept: Mapping[str, Overlay]) -> dict[str, Any]:

@@ -106,25 +106,24 @@ def lower_sentence(confidence: float, t: Texts) -> str:
 def basis_sentence(spec: Record, t: Texts) -> str:
     """The sources of a spec's rate, and of its price where one is known."""
     provenance, price = spec["predicted"]["provenance"], spec.get("price")
+    # How predictions did whose truth was withheld; no older document has it.
+    test = spec["predicted"].get("withheld")
+    proof = ""
+    if test:
+        half, held = f"{test['median_percent']:g}", f"{test['held_percent']:.0f}"
+        proof = t("answer.withheld", half=half, held=held)
     rate = t(
         "answer.rate",
         provenance=t.known("provenance." + provenance, provenance),
         risk=t(f"risk.{spec['risk']}"),
         number=spec["risk"],
-        proof=_proof(spec["predicted"].get("withheld"), t),  # no older document has it
+        proof=proof,
     )
     if not price:
         return t("answer.unpriced", rate=rate)
     return t(
         "answer.stands", rate=rate, kind=t.known("price." + price["kind"], price["kind"]), date=price["as_of"]
     )
-
-
-def _proof(test: Record | None, t: Texts) -> str:
-    """How predictions did whose truth was withheld; empty where no test is like it."""
-    if not test:
-        return ""
-    return t("answer.withheld", half=f"{test['median_percent']:g}", held=f"{test['held_percent']:.0f}")
 
 
 def totals_sentence(totals: Record, t: Texts) -> str:
@@ -147,16 +146,14 @@ def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds:
     """The question that a trial would settle, with `clouds` of which cloud; its saving is of a run, where
     one was asked about."""
     chance, run, month = call["probability"], call["saves_usd_per_run"], call["saves_usd_per_month"]
-    saved = t("close.saves_month", usd=format_usd(month or 0.0))
-    if run is not None:
-        saved = t("close.saves_run", usd=format_usd(run))
+    of, usd = ("month", month or 0.0) if run is None else ("run", run)
     return t(
         "close." + call["kind"],
         name=type_name(call, clouds=clouds),
         usd=format_usd(call["usd_per_hour"]),
         chance=percent(chance),
         miss=percent(1 - chance),
-        saved=saved,
+        saved=t(f"close.saves_{of}", usd=format_usd(usd)),
         instead=call["instead_of"] or "",
         aim=t("close.rate", rate=format_target(target)) if target else t("close.all"),
         where=t("close.each") if call.get("count", 1) > 1 else "",
@@ -206,18 +203,14 @@ def _range(limits: Record, *, write: Callable[[float], str]) -> str:
     return least if least == most else f"{least}..{most}"
 
 
-def _time(value: float | str) -> str:
-    """'2000', or 'p99:2000' as it is asked for."""
-    return value if isinstance(value, str) else plain(value)
-
-
 # How fields of a request are written; one that is left out, or as it is anyway, is not.
 _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (str, "precision stack memory_format tf32 protocol input disk accelerated_only allow_extrapolation"),
     (str, "kv_precision engine method api_usd_per_million"),
     (plain, "batch_size max_hours start_minutes max_first_epoch_hours max_latency_ms"),
     (plain, "max_gpus max_count max_nodes"),
-    (_time, "max_ttft_ms max_tpot_ms max_e2e_seconds"),
+    # '2000', or 'p99:2000' as it is asked for.
+    (lambda time: time if isinstance(time, str) else plain(time), "max_ttft_ms max_tpot_ms max_e2e_seconds"),
     (plain, "target_requests_per_second max_ready_seconds burstiness think_seconds"),
     (plain, "tensor_parallel micro_batch"),
     ("{:,.12g}".format, "epochs samples tokens"),
@@ -369,8 +362,11 @@ def settings_columns(settings: Sequence[Record], t: Texts, *, on_cpu: bool = Fal
     instead = [Column(t("settings.instead"), _instead)] if any(map(_instead, settings)) else []
     return [
         Column(t("settings.change"), "change"),
-        Column(t("settings.gpu"), _gpu_gain),
-        Column(t("settings.whole"), _whole_gain),
+        Column(
+            t("settings.gpu"),
+            lambda setting: f"{setting['gain']:.2f} ({setting['lower']:.2f}\u2013{setting['upper']:.2f})",
+        ),
+        Column(t("settings.whole"), lambda setting: f"{100 * (setting['throughput_gain'] - 1):+.0f}\u00a0%"),
         Column(t("table.bound"), lambda setting: stage_name(setting["bottleneck"], t, on_cpu=on_cpu)),
         Column(t("settings.known"), lambda setting: t("yes" if setting["measured"] else "no")),
         *instead,
@@ -381,11 +377,3 @@ def _instead(setting: Record) -> str | None:
     """'g6.xlarge, $0.8049/h': what would be chosen with the setting."""
     spec = setting.get("instead")
     return f"{type_name(spec, clouds=False)}, {format_usd(spec['total_usd_per_hour'])}/h" if spec else None
-
-
-def _gpu_gain(setting: Record) -> str:
-    return f"{setting['gain']:.2f} ({setting['lower']:.2f}\u2013{setting['upper']:.2f})"
-
-
-def _whole_gain(setting: Record) -> str:
-    return f"{100 * (setting['throughput_gain'] - 1):+.0f}\u00a0%"

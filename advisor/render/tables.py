@@ -114,24 +114,19 @@ def ranked_rows(document: Record) -> list[dict[str, Any]]:
 
 def recommendation_csv(document: Record) -> str:
     """One row a ranked spec, every number unrounded."""
-    return records_csv(ranked_rows(document), tuple(columns_of_task(document)))
-
-
-def records_csv(rows: Sequence[Record], columns: Sequence[str]) -> str:
-    """Flat records as CSV; null is an empty cell."""
-    return csv_of(rows, columns)
+    return csv_of(ranked_rows(document), tuple(columns_of_task(document)))
 
 
 def records_markdown(rows: Sequence[Record], columns: Sequence[str]) -> str:
     """Flat records as a Markdown table, numbers with four digits; null is a dash."""
-    lines = [columns, ["---"] * len(columns), *([_short(row[name]) for name in columns] for row in rows)]
+
+    def cell(value: Any) -> str:
+        if value is None:
+            return "-"
+        return short_number(value) if isinstance(value, float) else str(value)
+
+    lines = [columns, ["---"] * len(columns), *([cell(row[name]) for name in columns] for row in rows)]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
-
-
-def _short(value: Any) -> str:
-    if value is None:
-        return "-"
-    return short_number(value) if isinstance(value, float) else str(value)
 
 
 def short_number(value: float) -> str:

@@ -6,12 +6,13 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import FREE, LIST, Disk, Market, Price, Spec
+from advisor.domain import Disk, Price, Spec
 from advisor.domain.decision import Judged
 from advisor.messages import Message
 from advisor.naming import place_name
 from advisor.questions.spec import SpecQuestion
-from advisor.units import floor_rate, format_count, format_usd
+from advisor.render.blocks import lower_rate
+from advisor.units import format_count, format_usd
 
 WIDTH = 100
 INDENT = 14
@@ -55,20 +56,6 @@ def fact(title: str, text: str) -> str:
     return f"{f'  {title}':<{INDENT}}{text}"
 
 
-def beside(title: str, lines: Sequence[str]) -> list[str]:
-    """A title with lines to the right of it."""
-    titles = [title, *[""] * (len(lines) - 1)]
-    return [fact(head, line).rstrip() for head, line in zip(titles, lines, strict=False)]
-
-
-def folded(title: str, sentences: Iterable[str]) -> list[str]:
-    """A title with a folded paragraph a sentence beside it; nothing without sentences."""
-    lines = [
-        line for text in sentences for line in textwrap.wrap(text, WIDTH - INDENT, break_on_hyphens=False)
-    ]
-    return beside(title, lines) if lines else []
-
-
 def folded_command(command: str, width: int) -> list[str]:
     """A command over several lines that can be pasted as they are."""
     pieces = command.replace(" --", "\n--").split("\n")
@@ -102,11 +89,6 @@ def hanging(text: str, indent: int = 2) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent=" " * indent)
 
 
-def counted(count: int, noun: str) -> str:
-    """'1 core', '8 cores'."""
-    return f"{count} {noun}" + ("" if count == 1 else "s")
-
-
 def lower_name(confidence: float) -> str:
     """'p10' at confidence 0.9: the percentile that the lower bound is."""
     return f"p{100 * (1 - confidence):.4g}"
@@ -115,11 +97,6 @@ def lower_name(confidence: float) -> str:
 def upper_name(confidence: float) -> str:
     """'p90' at confidence 0.9: the percentile that the upper bound is."""
     return f"p{100 * confidence:.4g}"
-
-
-def lower_text(rate: float) -> str:
-    """A lower bound is rounded down: '505'."""
-    return f"{floor_rate(rate):,g}"
 
 
 # Nouns with their plurals.
@@ -156,21 +133,13 @@ def interval_message(rates: Mapping[str, float], unit: str, confidence: float) -
     return Message(
         "{p10} {lower}, median {median:rate}, {p90} {upper:rate} {unit} (confidence {confidence:g})",
         p10=lower_name(confidence),
-        lower=lower_text(rates["lower"]),
+        lower=lower_rate(rates["lower"]),
         median=rates["median"],
         p90=upper_name(confidence),
         upper=rates["upper"],
         unit=Message(unit),
         confidence=confidence,
     )
-
-
-def price_text(market: Market | None, price: Price) -> str:
-    """'on-demand price of 2026-07-20', 'estimated spot price of 2025-06-28', 'free of charge'."""
-    if price.kind == FREE:
-        return "free of charge"
-    kind = "" if price.kind == LIST else f"{price.kind} "
-    return f"{kind}{market} price of {price.as_of}"
 
 
 def disk_text(disk: Disk) -> str:
@@ -200,32 +169,24 @@ def short_order(disk: Mapping[str, Any]) -> str:
     return ":".join(part for part in disk["order"].split(":") if not part.endswith("GiB"))
 
 
-# As they always were: facts of one line, however long.
-_UNFOLDED = ("has", "terms")
-
-
-def fact_lines(facts: Iterable[tuple[Message | str, Message | str]]) -> list[str]:
-    """The lines of each fact."""
+def fact_lines(facts: Iterable[tuple[str, str]]) -> list[str]:
+    """The lines of each fact, its text folded beside its title; none of one without a text."""
     lines: list[str] = []
     for title, text in facts:
-        in_one = isinstance(title, Message) and title.text in _UNFOLDED
-        lines += [fact(str(title), str(text))] if in_one else folded(str(title), [str(text)])
+        paragraph = textwrap.wrap(text, WIDTH - INDENT, break_on_hyphens=False)
+        lines += [fact("" if number else title, line) for number, line in enumerate(paragraph)]
     return lines
 
 
 def range_text(prices: Sequence[Price], count: int = 1) -> str:
     """'(2024-09-28: $0.0492 to $0.575)': the day of an unsure price and where the total lies; empty
     of a sure one."""
-    low, high = (count * usd for usd in price_ends(prices))
+    low = count * sum(price.low_usd_per_hour for price in prices)
+    high = count * sum(price.high_usd_per_hour for price in prices)
     if high <= SURE * low:
         return ""
     day = max(prices, key=lambda price: price.high_usd_per_hour - price.low_usd_per_hour).as_of
     return f"({day}: {format_usd(low)} to {format_usd(high)})"
-
-
-def price_ends(prices: Sequence[Price]) -> tuple[float, float]:
-    """Between what their sum lies, in dollars an hour."""
-    return sum(price.low_usd_per_hour for price in prices), sum(price.high_usd_per_hour for price in prices)
 
 
 def usd_or_dash(usd: float | None) -> str:

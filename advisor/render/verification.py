@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.domain import Prediction, Trial, Verdict, Verification
+from advisor.domain import Verdict, Verification
 from advisor.domain.verification import Criterion, ServingVerification, p99_of
 from advisor.questions.documents import question_document
 from advisor.render.records import bounds, fields, rate_unit
@@ -22,6 +22,7 @@ _WORDS = {
 def verification_document(verification: Verification) -> dict[str, Any]:
     """JSON-ready values; numbers are not rounded."""
     trial, request = verification.measurement.trial, verification.request
+    predicted = verification.prediction
     return {
         "schema": SCHEMA,
         "request": question_document(request),
@@ -37,7 +38,7 @@ def verification_document(verification: Verification) -> dict[str, Any]:
                 "median": verification.rate,
                 "upper": verification.upper,
             },
-            "unit": _unit(verification),
+            "unit": rate_unit(request.dataset),
             "confidence": 0.95,
             "steps": len(verification.measurement.step_seconds),
             "runs": len(verification.measurement.run_steps),
@@ -52,7 +53,12 @@ def verification_document(verification: Verification) -> dict[str, Any]:
             "cache": str(trial.cache),
             "limited_by": str(verification.measurement.limited_by),
         },
-        "predicted": _predicted(verification.prediction),
+        "predicted": predicted
+        and {
+            "throughput": bounds(predicted),
+            "confidence": predicted.confidence,
+            "provenance": str(predicted.provenance),
+        },
         "caveats": list(verification.caveats),
         "answer_now": verification.answer_now,
     }
@@ -65,18 +71,19 @@ def verification_text(verification: Verification) -> str:
     what = verification.instance.name if verification.instance else "this machine"
     stands = "" if verification.settles or verification.instance is None else " (not settled: see below)"
     held = f"{resources.vcpus:g} vCPUs, {format_mib(resources.memory_mib)} RAM"
+    # A process, and a batch in each step, for each.
+    computes = f"{trial.processes} x {trial.accelerator}" if trial.processes > 1 else trial.accelerator
+    target, unit = verification.request.target_throughput or 0, rate_unit(verification.request.dataset)
     lines = [
         *hanging(f"{_WORDS[verification.verdict]}: {verification.reason}{stands}."),
         "",
         what,
         f"  for         {workload.network} {workload.task}, batch {workload.batch_size}, "
-        f"{workload.precision}, "
-        f"at least {format_target(verification.request.target_throughput or 0)} "
-        f"{_unit(verification)}",
+        f"{workload.precision}, at least {format_target(target)} {unit}",
         f"  held to     {held}, disk {resources.disk.type} "
-        f"({verification.measurement.limited_by}); {trial.cache} cache, on {_computes_on(trial)}",
-        f"  measured    {_measured(verification)}",
-        *_compared(verification),
+        f"({verification.measurement.limited_by}); {trial.cache} cache, on {computes}",
+        f"  measured    {_measured(verification, unit)}",
+        *_compared(verification, unit),
         "",
         *hanging(f"Now: {verification.answer_now}."),
         *(line for caveat in verification.caveats for line in hanging(f"Note: {caveat}.")),
@@ -85,33 +92,23 @@ def verification_text(verification: Verification) -> str:
     return "\n".join(lines)
 
 
-def _computes_on(trial: Trial) -> str:
-    """'4 x cuda': a process, and a batch in each step, for each."""
-    several = f"{trial.processes} x " if trial.processes > 1 else ""
-    return f"{several}{trial.accelerator}"
-
-
-def _unit(verification: Verification) -> str:
-    return rate_unit(verification.request.dataset)
-
-
-def _measured(verification: Verification) -> str:
+def _measured(verification: Verification, unit: str) -> str:
     if verification.rate is None:
         return f"no rate ({verification.measurement.status.value.replace('_', ' ')})"
     runs = verification.measurement.run_steps
     steps = f"{sum(map(len, runs))} steps in {format_counted(len(runs), 'run')}"
+    rate = f"{format_rate(verification.rate)} {unit}"
     if verification.lower is None or verification.upper is None:
-        return f"{format_rate(verification.rate)} {_unit(verification)}, {steps}"
+        return f"{rate}, {steps}"
     low, high = format_rate(verification.lower), format_rate(verification.upper)
-    rate = f"{format_rate(verification.rate)} {_unit(verification)}"
     return f"{rate}; 95 % interval {low} to {high}; {steps}"
 
 
-def _compared(verification: Verification) -> list[str]:
+def _compared(verification: Verification, unit: str) -> list[str]:
     if verification.prediction is None:
         return ["  predicted   nothing: no data sheet of this GPU"]
     prediction = verification.prediction
-    rates = throughput_message(bounds(prediction), _unit(verification), prediction.confidence)
+    rates = throughput_message(bounds(prediction), unit, prediction.confidence)
     lines = [f"  predicted   {rates}"]
     if verification.rate is not None:
         within = prediction.lower <= verification.rate <= prediction.upper
@@ -119,16 +116,6 @@ def _compared(verification: Verification) -> list[str]:
         side = "inside" if within else "outside"
         lines.append(f"  so it is    {off:+.0f} % off the median, {side} the interval")
     return lines
-
-
-def _predicted(prediction: Prediction | None) -> dict[str, Any] | None:
-    if prediction is None:
-        return None
-    return {
-        "throughput": bounds(prediction),
-        "confidence": prediction.confidence,
-        "provenance": str(prediction.provenance),
-    }
 
 
 SERVING_SCHEMA = "advisor.serving_verification/1"
@@ -195,9 +182,8 @@ def serving_verification_text(done: ServingVerification) -> str:
         "",
         *_predicted_lines(done),
         *hanging(f"Now: {done.answer_now}."),
+        *(line for caveat in done.caveats for line in hanging(f"Note: {caveat}.")),
     ]
-    for caveat in done.caveats:
-        lines += hanging(f"Note: {caveat}.")
     return "\n".join(lines)
 
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.files import csv_of, harmless
-from advisor.render.tables import records_csv
 from advisor.sweeps.formats.files import SUMMARY_COLUMNS, to_csv
 from tests.sweeps.builders import measurement, trial
 
@@ -78,6 +77,6 @@ def test_examples(text, cell):
 
 def test_all_writers_use_it():
     hostile = "=HYPERLINK(1)"
-    assert "'=HYPER" in records_csv([{"name": hostile}], ["name"])
+    assert "'=HYPER" in csv_of([{"name": hostile}], ["name"])
     row = to_csv([measurement(trial=trial(network=hostile))])
     assert cells_of(row)[len(SUMMARY_COLUMNS) + SUMMARY_COLUMNS.index("network")] == f"'{hostile}"

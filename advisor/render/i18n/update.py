@@ -19,7 +19,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
 from advisor import errors
-from advisor.domain import Provenance, Task
+from advisor.domain import Market, Provenance, Task
 from advisor.domain.words import LanguageTask
 from advisor.render.i18n.catalogue import FOLDER
 
@@ -50,7 +50,7 @@ def extracted() -> Catalog:
             for key, text in json.loads(file.read_text(encoding="utf-8")).items():
                 catalogue.add(text, context=key)
     # Messages are made of these by their value.
-    for name in (*map(str, (*Task, *Provenance, *LanguageTask)), *_UNITS, *_notes()):
+    for name in (*map(str, (*Task, *Provenance, *LanguageTask, *Market)), *_UNITS, *_notes()):
         catalogue.add(name)
     for room in ROOMS:
         for file in sorted((PRODUCT / room).rglob("*.py")):
@@ -75,7 +75,7 @@ def _texts(tree: ast.Module, file: str) -> Iterator[str]:
             name = node.func.id
             # `wrong(field, text, hint=..)` of questions makes an error, too.
             text = _literal(node.args[1 if name == "wrong" and len(node.args) > 1 else 0])
-            is_error = name == "wrong" or (name in ERRORS and not file.startswith(TERMINAL))
+            is_error = name == "wrong" or name in ERRORS
             if text and (name == "Message" or is_error):
                 yield text
             if is_error:

@@ -13,6 +13,7 @@ from advisor.naming import asked_of
 from advisor.questions.documents import question_document
 from advisor.questions.language import ServingQuestion
 from advisor.questions.network import NetworkQuestion
+from advisor.render.blocks import lower_rate
 from advisor.render.document import Sources
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language_document import serving_block
@@ -27,16 +28,7 @@ from advisor.render.records import (
 )
 from advisor.render.sentences import stage_name
 from advisor.render.tables import flat_rows, same_paths, spread_paths
-from advisor.render.text import (
-    WIDTH,
-    disk_text,
-    fitting_table,
-    lower_name,
-    lower_text,
-    table,
-    usd_or_dash,
-    wrapped,
-)
+from advisor.render.text import WIDTH, disk_text, fitting_table, lower_name, table, usd_or_dash, wrapped
 from advisor.units import format_rate, format_usd
 
 SCHEMA = "advisor.comparison/1"
@@ -294,7 +286,7 @@ def serving_comparison_text(
         "instance": [row["instance_type"] for row in rows],
         "gpu": [serving_gpus(prediction.instance) for prediction in predictions],
         "runs as": [short_placement_text(prediction.candidate.placement) for prediction in predictions],
-        f"{lower_name(request.confidence)} tokens/s": [lower_text(row["throughput_lower"]) for row in rows],
+        f"{lower_name(request.confidence)} tokens/s": [lower_rate(row["throughput_lower"]) for row in rows],
         "median": [format_rate(row["throughput_median"]) for row in rows],
         "TTFT": [seconds_text(row["ttft_seconds"]) for row in rows],
         "TPOT": [seconds_text(row["tpot_seconds"]) for row in rows],
@@ -318,4 +310,4 @@ def _rate_headings(confidence: float) -> list[str]:
 
 
 def _rate_cells(prediction: Prediction) -> list[str]:
-    return [lower_text(prediction.lower), format_rate(prediction.median)]
+    return [lower_rate(prediction.lower), format_rate(prediction.median)]

@@ -45,7 +45,7 @@ from advisor.render.text import lower_name, upper_name
 from advisor.units import format_mib, format_rate, format_usd
 
 Record = Mapping[str, Any]
-# Gains of less than this are nothing, as `explaining` has it.
+# Gains below this share of the rate are told as nothing.
 _NOTHING_PERCENT = 0.05
 
 

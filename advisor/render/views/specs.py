@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from advisor.messages import Message
-from advisor.render.blocks import Facts, translated
+from advisor.render.blocks import Facts, lower_rate, translated
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import ENGINES, count_text, gib_text, seconds_text
 from advisor.render.sentences import bound_name
@@ -17,7 +17,6 @@ from advisor.render.text import (
     counted_message,
     interval_message,
     lower_name,
-    lower_text,
     short_order,
     throughput_message,
     upper_name,
@@ -212,7 +211,7 @@ def serving_facts(spec: Record) -> list[Fact]:
     per_user: Message = Message(
         "{p10} {lower}, median {median:rate} tokens/s; {whole}",
         p10=lower_name(confidence),
-        lower=lower_text(user["lower"]),
+        lower=lower_rate(user["lower"]),
         median=user["median"],
         whole=request_takes,
     )
@@ -315,7 +314,7 @@ def _requests(rates: Record, most: Record, confidence: float) -> Message:
     text = Message(
         "{p10} {lower}, median {median:rate} a second with {flight} in flight",
         p10=lower,
-        lower=lower_text(requests["lower"]),
+        lower=lower_rate(requests["lower"]),
         median=requests["median"],
         flight=count_text(rates["concurrency"]),
     )
@@ -325,7 +324,7 @@ def _requests(rates: Record, most: Record, confidence: float) -> Message:
         "{now}; at most {p10} {lower} with {flight}",
         now=text,
         p10=lower,
-        lower=lower_text(most["requests_per_second"]["lower"]),
+        lower=lower_rate(most["requests_per_second"]["lower"]),
         flight=count_text(most["concurrency"]),
     )
 
