@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, OfferQuery
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import Market
-from advisor.engine.offers import offers_in, place_query
+from advisor.engine.candidates import offers_in, place_query
 from advisor.messages import FieldName, Message
 from advisor.naming import covers_clouds
 from advisor.questions.spec import SpecQuestion

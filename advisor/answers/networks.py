@@ -18,15 +18,15 @@ from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
 from advisor.catalog.load import WhatIfCatalog, with_host
 from advisor.domain import Candidate, Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation
-from advisor.engine import Preparations, recommend, script_assumption, stack_assumption
-from advisor.engine.explaining import explain
-from advisor.engine.no_offer import no_offer
-from advisor.engine.other_settings import (
+from advisor.engine import Preparations, decide, script_assumption, stack_assumption
+from advisor.engine.explaining import (
+    explain,
     settings_of_candidate,
     settings_of_instance,
     with_cheaper_specs,
     with_settings,
 )
+from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxed
 from advisor.engine.single import compare_instances, on_gpu, predict_instance
 from advisor.engine.tasks.network import NetworkTask
@@ -98,7 +98,8 @@ def recommended(
     else:
         if not preparations or not preparations.is_of(context.catalog, context.model):
             preparations = Preparations(context.catalog, context.model)
-        result = recommend(request, preparations, today=today, strict=question.strict)
+        task = NetworkTask(preparations)
+        result = decide.recommend(task, request, today=today, strict=question.strict)
     notes = left_out(request, context.catalog, today, strict=question.strict)
     result = replace(result, warnings=(*context.notes, *notes, *result.warnings))
     if result.chosen is not None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from advisor.domain import Disk, Offer, Spec
-from advisor.questions.spec import SpecQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats, Integers
+from advisor.domain import Disk, Offer
 
 Objects = NDArray[Any]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+Booleans = NDArray[np.bool_]
 
 
 class Columns(Protocol):
@@ -142,20 +141,6 @@ def option_columns(options: Sequence[Option]) -> dict[str, Any]:
             [option.offer.price.usd_per_hour + option.disk.usd_per_hour for option in options]
         ),
     }
-
-
-def terms_of(request: SpecQuestion, table: Columns, hours: Floats | float) -> Floats | float:
-    """The factor by which rows (n,) cost more than their price for the hours that they are used: the
-    whole term of a commitment is paid. 1 where the market is named, since all offers have its term then."""
-    if request.market is not None:
-        return 1.0
-    terms = np.array([offer.market.term_hours for offer in table.offers()])[table.option]
-    return np.asarray(np.maximum(1.0, terms / hours))
-
-
-def term_factor(request: SpecQuestion, spec: Spec, hours: float) -> float:
-    """The same factor of a spec."""
-    return 1.0 if request.market is not None else max(1.0, spec.offer.market.term_hours / hours)
 
 
 def cheapest(table: Columns) -> int:

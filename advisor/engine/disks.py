@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -19,17 +18,15 @@ from advisor.catalog import Catalog, DiskRule
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import CacheState, Disk, DiskChoice, Offer, Rejected
 from advisor.domain.decision import MISS_COST
+from advisor.engine.candidates import attached_disks, rejected_offer
+from advisor.engine.columns import Floats, Integers
 from advisor.engine.limits import least_first_rate
-from advisor.engine.offers import attached_disks, rejected_offer
 from advisor.engine.table import Table
 from advisor.messages import Message
 from advisor.models.bayes import gaussian_multiplier
 from advisor.models.performance.machines import DiskTable
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.model import Floats, Integers
 
 # Nobody orders 5,473 IOPS.
 IOPS_STEP = 10.0

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, field
@@ -18,13 +17,11 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Disk, DiskChoice
+from advisor.engine.columns import Booleans, Floats, Integers
 from advisor.engine.disks import IOPS_STEP, least_orders, order_attached, parts_for
 from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed, deciding, rank, with_runs
 from advisor.engine.table import Table, best_of_each, distinct, is_among
 from advisor.questions.network import NetworkQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats, Integers
 
 # Orders between the ends that are tried at once, and how often at most. A round leaves a quarter of
 # the range: 4 ** 8 steps are more than there are whole units.

@@ -10,16 +10,15 @@ why each type is turned down.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.domain import Rejected
+from advisor.domain import Candidate, Rejected
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
-from advisor.engine.cpus import CpuTypes, SlowCpus, ranked_by_bound
+from advisor.engine.columns import Booleans, Floats, Integers
 from advisor.engine.fitting import with_fitted_disks
 from advisor.engine.limits import (
     answering,
@@ -27,18 +26,16 @@ from advisor.engine.limits import (
     closest_of_each,
     completed,
     deciding,
+    good_batches,
     is_plain,
     limits,
     rank,
     wants_front,
 )
-from advisor.engine.pareto import pareto_rows
 from advisor.engine.prepared import Listing, Predicted, Prepared
-from advisor.engine.table import Table
+from advisor.engine.rejected import CpuTypes, SlowCpus, ranked_by_bound
+from advisor.engine.table import Table, best_of_each
 from advisor.questions.network import NetworkQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats, Integers
 
 # Types that are predicted first where the cheapest may be enough, and more of them for each spec
 # that is shown; each further group is twice as large.
@@ -327,3 +324,64 @@ def _kinds_of(table: Table, rows: Booleans | slice) -> Booleans:
 def _smallest(values: Floats, count: int) -> float:
     """The `count`-th smallest; infinite where there are fewer."""
     return math.inf if count > len(values) else float(np.partition(values, count - 1)[count - 1])
+
+
+# Nobody takes a spec of less than a fiftieth of the cheapest one's rate; nor instead of the recommended
+# one a spec of less than a twentieth of its rate, or whose samples cost more than five times as much.
+LEAST_SHARE, LEAST_OF_FRONT, MOST_TIMES = 0.02, 0.05, 5.0
+
+
+def pareto_rows(table: Table, rows: Integers) -> Integers:
+    """Of some rows those than which no other is as cheap and faster, or as fast and cheaper;
+    cheapest first. Of equal ones the first by name, then by the smaller batch."""
+    _, by_name = np.unique(table.names.astype(str), return_inverse=True)
+    lower = table.lower[rows]
+    keys = table.batch[rows], by_name.reshape(-1)[table.kind[rows]], -lower, table.usd[rows]
+    order = np.lexsort(keys)
+    before = np.concatenate([[-np.inf], np.maximum.accumulate(lower[order])])[: len(order)]
+    return rows[order[lower[order] > before]]
+
+
+def specs_of(request: NetworkQuestion, table: Table) -> list[Candidate]:
+    """Every spec of a table that answers, at its smallest good batch."""
+    table = completed(request, table)
+    good = np.flatnonzero(answering(request, table))
+    if not len(good):
+        return []
+    chosen = good[best_of_each(table.spec[good], table.batch[good])]
+    return table.candidates(good_batches(table, good, chosen).tolist(), request)
+
+
+def pareto_front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The same of records."""
+    front: list[Candidate] = []
+    for candidate in sorted(candidates, key=_order):
+        if not front or candidate.prediction.lower > front[-1].prediction.lower:
+            front.append(candidate)
+    return tuple(front)
+
+
+def worth_taking(front: tuple[Candidate, ...], chosen: Candidate | None) -> tuple[Candidate, ...]:
+    """Of a front what somebody may take instead of the chosen spec, with that itself, by price."""
+    if chosen is None or not front:
+        return front
+    spec, lower = chosen.spec, chosen.prediction.lower
+    same = spec.offer, spec.count, spec.disk.choice
+    near = [
+        candidate
+        for candidate in front
+        if candidate.prediction.lower >= LEAST_OF_FRONT * lower
+        and candidate.usd_per_million_samples <= MOST_TIMES * chosen.usd_per_million_samples
+        and (candidate.spec.offer, candidate.spec.count, candidate.spec.disk.choice) != same
+    ]
+    return tuple(sorted([*near, chosen], key=_order))
+
+
+def _order(candidate: Candidate) -> tuple[float, float, str, int]:
+    spec = candidate.spec
+    return (
+        spec.total_usd_per_hour,
+        -candidate.prediction.lower,
+        spec.offer.instance.name,
+        candidate.workload.batch_size,
+    )

@@ -10,23 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog.support import most_startable
-from advisor.domain import Candidate, Task
-from advisor.engine.columns import terms_of
-from advisor.engine.probability import Aim, expected_cost, lowest_chances
+from advisor.domain import Candidate, Spec, Task
+from advisor.domain.decision import MISS_COST
+from advisor.engine.columns import Booleans, Columns, Floats, Integers
 from advisor.engine.table import Table, best_of_each, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
+from advisor.models.bayes import gaussian_multiplier
 from advisor.questions.network import NetworkQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats, Integers
+from advisor.questions.spec import SpecQuestion
 
 # The smallest batch within 5 % of the best lower bound: latency and memory are dear.
 GOOD_ENOUGH = 0.95
@@ -431,3 +430,63 @@ def _about(values: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 10.0 ** (8 - np.floor(np.log10(np.abs(values))))
         return np.where((scale > 0) & (scale < np.inf), np.rint(values * scale) / scale, values)
+
+
+def terms_of(request: SpecQuestion, table: Columns, hours: Floats | float) -> Floats | float:
+    """The factor by which rows (n,) cost more than their price for the hours that they are used: the
+    whole term of a commitment is paid. 1 where the market is named, since all offers have its term then."""
+    if request.market is not None:
+        return 1.0
+    terms = np.array([offer.market.term_hours for offer in table.offers()])[table.option]
+    return np.asarray(np.maximum(1.0, terms / hours))
+
+
+def term_factor(request: SpecQuestion, spec: Spec, hours: float) -> float:
+    """The same factor of a spec."""
+    return 1.0 if request.market is not None else max(1.0, spec.offer.market.term_hours / hours)
+
+
+N = TypeVar("N", float, Floats)
+# Beyond so many standard deviations nothing is left of a chance.
+_CERTAIN = 6.0
+
+
+def chances_of_reaching(
+    lower: Floats, median: Floats, upper: Floats, confidence: float, target: Floats | float
+) -> Floats:
+    """Probabilities (n,) that rates are `target` or more; they never rise with the target. A rate that
+    is known exactly, as one with bounds at confidence 0.5 is, reaches it or does not."""
+    z = gaussian_multiplier(confidence)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.log(median / target)
+        width = np.where(distance >= 0, np.log(median / lower), np.log(upper / median))
+        exactly = np.where(distance >= 0, np.inf, -np.inf)
+        points = np.where((width > 0) & (z > 0), z * distance / width, exactly)
+    return _normal(np.where(median > 0, points, -np.inf))
+
+
+# Lower bounds, medians and upper bounds (3, n) of rates, and the rate that they have to reach.
+Aim = tuple[Sequence[Floats] | Floats, float]
+
+
+def lowest_chances(aims: Sequence[Aim], confidence: float, count: int) -> Floats:
+    """The chance of each of `count` rows to reach all of its aims: these follow one rate, and are missed
+    together, so that the one with the lowest chance decides."""
+    lowest = np.ones(count)
+    for (lower, median, upper), target in aims:
+        lowest = np.minimum(lowest, chances_of_reaching(lower, median, upper, confidence, target))
+    return lowest
+
+
+def expected_cost(cost: N, chance: N) -> N:
+    """The cost of a spec, or of several, with what a miss is expected to cost."""
+    return cost * (1 + MISS_COST * (1 - chance))
+
+
+def _normal(points: Floats) -> Floats:
+    """The standard normal distribution function (n,)."""
+    chances = (points > 0).astype(float)
+    near = np.flatnonzero(np.abs(points) < _CERTAIN)
+    roots = (points[near] / -math.sqrt(2)).tolist()
+    chances[near] = 0.5 * np.fromiter(map(math.erfc, roots), float, len(roots))
+    return chances

@@ -15,7 +15,7 @@ from copy import copy
 from functools import cached_property, partial
 from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,20 +25,17 @@ from advisor.engine.candidates import (
     Attached,
     Runnable,
     attached,
+    offers_in,
     on_nodes,
     plain_workload,
     query_of,
     runnable,
 )
-from advisor.engine.cpus import CpuTypes
 from advisor.engine.limits import deciding, fastest_of_each, is_plain, limits
-from advisor.engine.offers import offers_in
-from advisor.engine.predictions import Predictions
-from advisor.engine.table import Candidates, Table
+from advisor.engine.rejected import CpuTypes
+from advisor.engine.table import Candidates, Predictions, Table
+from advisor.models.performance.model import PerformanceModel
 from advisor.questions.network import NetworkQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.model import PerformanceModel
 
 # Of predictions and of tables, at a kilobyte each at most.
 _MOST_ROWS = 60_000

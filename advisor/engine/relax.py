@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Generic
+from typing import Generic
 
 from msgspec.structs import replace
 
 from advisor.domain import Change, Relaxation
-from advisor.engine.columns import cheapest
-from advisor.engine.constraints import Constraint
+from advisor.engine.columns import Floats, cheapest
+from advisor.engine.constraints import Constraint, Effort
 from advisor.engine.decide import recommend
-from advisor.engine.effort import Effort
 from advisor.engine.task import A, C, O, R, T, Task
 from advisor.patience import SpentError
-
-if TYPE_CHECKING:
-    from advisor.engine.model import Floats
 
 
 def relaxations(

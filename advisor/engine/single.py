@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -33,13 +32,11 @@ from advisor.domain.money import aged
 from advisor.engine.assumptions import Assumed, assumptions, burst_warnings, idle_gpus, price_warnings
 from advisor.engine.candidates import batches_of, cpu_rates_are_known, disks_for, workloads_on
 from advisor.engine.limits import GOOD_ENOUGH
-from advisor.engine.probability import batch_latencies
+from advisor.engine.table import batch_latencies
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import FieldName, Message
+from advisor.models.performance.model import PerformanceModel
 from advisor.questions.network import NetworkQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.model import GpuModel, PerformanceModel
 
 
 def compare_instances(
@@ -54,7 +51,7 @@ def compare_instances(
     return [predict_instance(request, catalog, model, name, today=today) for name in names]
 
 
-def on_gpu(request: NetworkQuestion, model: GpuModel, gpu: Gpu) -> OnGpu:
+def on_gpu(request: NetworkQuestion, model: PerformanceModel, gpu: Gpu) -> OnGpu:
     """The request's network on one GPU, whatever host feeds it: at the smallest batch whose lower
     bound is within 5 % of the best."""
     workloads = workloads_on(request, model, [gpu])[gpu.name]

@@ -7,22 +7,144 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from advisor.catalog import Catalog, resources_of
 from advisor.catalog.support import used_gpus
-from advisor.domain import CacheState, Candidate, Disk, Offer, RunTime, Span, Spec, Task
+from advisor.domain import (
+    CacheState,
+    Candidate,
+    Disk,
+    DiskRate,
+    Latency,
+    Offer,
+    Prediction,
+    Resources,
+    RunTime,
+    Span,
+    Spec,
+    Stage,
+    Task,
+    Workload,
+)
+from advisor.domain.results import P99_OVER_P50
 from advisor.engine.candidates import Runnable
-from advisor.engine.predictions import Predictions
+from advisor.engine.columns import Booleans, Floats, Integers
 from advisor.models.performance.machines import DiskTable
+from advisor.models.performance.model import PerformanceModel
+from advisor.models.performance.prepared import PreparedRows
 from advisor.questions.network import NetworkQuestion
 
-if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats, Integers
+# A disk that limits nothing: a slow one would hide how unsure the other stages are.
+NO_LIMIT = DiskRate(type="memory", read_mib_per_second=None, read_iops=None)
+
+
+def batch_latencies(
+    pairs: Sequence[tuple[Workload, Resources]], model: PerformanceModel, confidence: float
+) -> list[Latency | None]:
+    """The latency of each pair, in order: on one GPU, since a batch is never split."""
+    if not any(workload.task is Task.INFERENCE for workload, _ in pairs):
+        return [None] * len(pairs)
+    in_memory = [(workload, replace(has, disk=NO_LIMIT, gpu_count=1)) for workload, has in pairs]
+    distinct = list(dict.fromkeys(in_memory))
+    predictions = model.predict(distinct, confidence=confidence)
+    latency_of = {
+        (workload, has): batch_latency(workload, has.vcpus, prediction)
+        for (workload, has), prediction in zip(distinct, predictions, strict=True)
+    }
+    return [latency_of[pair] for pair in in_memory]
+
+
+def batch_latency(workload: Workload, vcpus: float, prediction: Prediction) -> Latency | None:
+    """Decoding, copying and the network one after the other; None for what nobody waits for.
+
+    A sample is decoded on one vCPU, so that a batch smaller than the vCPUs takes as long as one
+    sample. Reading the disk does not count: requests arrive in memory. p99 is jitter times the
+    median latency, at the pace of the lower bound of a prediction without a disk.
+    """
+    if workload.task is not Task.INFERENCE:
+        return None
+    batch, rates = float(workload.batch_size), prediction.stage_rates
+    seconds = batch / rates[Stage.ACCELERATOR]
+    if Stage.TRANSFER in rates:
+        seconds += batch / rates[Stage.TRANSFER]
+    if Stage.HOST in rates:
+        seconds += max(batch, vcpus) / rates[Stage.HOST]
+    doubt = prediction.median / prediction.lower if prediction.lower > 0 else float("inf")
+    return Latency(p50_seconds=seconds, p99_seconds=P99_OVER_P50 * doubt * seconds)
+
+
+# Cloud, type, GPUs at most, nodes, and the number of the workload.
+_Key = tuple[str, str, int | None, int, int]
+
+
+class Predictions:
+    """Workloads of a network on instances at one confidence, predicted but for their disks; rows
+    are only ever added."""
+
+    def __init__(self, catalog: Catalog, model: PerformanceModel, confidence: float) -> None:
+        self.pairs: list[tuple[Workload, Resources]] = []
+        self.batch: Integers = np.empty(0, dtype=np.intp)
+        # Log rates with less and less of a disk, by row and disk: see `disks`.
+        self.reached: dict[tuple[int, DiskRate], Floats] = {}
+        self._catalog, self._model, self._confidence = catalog, model, confidence
+        self._prepared: PreparedRows | None = None
+        self._places: dict[_Key, int] = {}
+        self._workloads: dict[Workload, int] = {}
+        self._latencies: dict[int, Latency | None] = {}
+        self._growing = Lock()
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def rows(self) -> PreparedRows:
+        """All that are known; there is one."""
+        assert self._prepared is not None
+        return self._prepared
+
+    def rows_of(self, options: Sequence[Runnable]) -> Integers:
+        """The rows of each option's workloads, one option after the other."""
+        with self._growing:  # no thread may lose what another one has added meanwhile
+            rows, pairs = [], list[tuple[Workload, Resources]]()
+            for option in options:
+                instance, has = option.offer.instance, None
+                for workload in option.workloads:
+                    number = self._workloads.setdefault(workload, len(self._workloads))
+                    key = (instance.cloud, instance.name, option.max_gpus, option.nodes, number)
+                    row = self._places.get(key)
+                    if row is None:
+                        row = self._places[key] = len(self.pairs) + len(pairs)
+                        if has is None:
+                            disk = option.disks[0]
+                            has = resources_of(
+                                self._catalog, option.offer, disk, option.max_gpus, option.nodes
+                            )
+                        pairs.append((workload, has))
+                    rows.append(row)
+            if pairs:
+                added = self._model.prepare(pairs, confidence=self._confidence)
+                self._prepared = added if self._prepared is None else self._prepared.beside(added)
+                sizes = np.array([workload.batch_size for workload, _ in pairs], dtype=np.intp)
+                self.batch = np.concatenate([self.batch, sizes])
+                self.pairs = [*self.pairs, *pairs]
+        return np.array(rows, dtype=np.intp)
+
+    def latencies(self, rows: Sequence[int]) -> list[Latency | None]:
+        """How soon a batch of some rows is done; disks have no part in it."""
+        missing = [row for row in dict.fromkeys(rows) if row not in self._latencies]
+        if missing:
+            pairs = [self.pairs[row] for row in missing]
+            latencies = batch_latencies(pairs, self._model, self._confidence)
+            self._latencies.update(zip(missing, latencies, strict=True))
+        return [self._latencies[row] for row in rows]
+
 
 Objects = NDArray[Any]
 

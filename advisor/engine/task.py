@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,18 +18,13 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog
 from advisor.domain import Rejected, Relaxation, Spec
 from advisor.domain.decision import Judged
-from advisor.engine.columns import Columns
-from advisor.engine.constraints import Constraint
-from advisor.engine.effort import Effort
-from advisor.engine.limits import Limit, closest
-from advisor.engine.probability import Aim, expected_cost, lowest_chances
+from advisor.engine.columns import Booleans, Columns, Floats, Integers
+from advisor.engine.constraints import Constraint, Effort
+from advisor.engine.limits import Aim, Limit, closest, expected_cost, lowest_chances
 from advisor.engine.table import best_of_each
 from advisor.messages import Message
 from advisor.models.bayes import gaussian_multiplier
 from advisor.questions.spec import SpecQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats, Integers
 
 # Assumed, not measured: 8 to start an instance, install torch and make the sample, 2 to measure.
 TRIAL_MINUTES = 10.0

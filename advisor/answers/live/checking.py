@@ -31,7 +31,7 @@ from advisor.infra.live.session import Deadline
 from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
-    from advisor.engine.model import PerformanceModel
+    from advisor.models.performance.model import PerformanceModel
 
 # A person waits: so long in all, and so long for one service.
 TOTAL_SECONDS = 30.0

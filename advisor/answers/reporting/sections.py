@@ -16,7 +16,7 @@ from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Market, Price, Recommendation, Spec
 from advisor.engine import answers
-from advisor.engine.pareto import pareto_front, specs_of
+from advisor.engine.judging import pareto_front, specs_of
 from advisor.engine.table import Table
 from advisor.errors import AdvisorError
 from advisor.questions.network import NetworkQuestion

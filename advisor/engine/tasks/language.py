@@ -28,8 +28,8 @@ from advisor.domain.language import (
 )
 from advisor.domain.money import aged, aged_spec
 from advisor.engine.assumptions import market_warnings, price_warnings
+from advisor.engine.candidates import judged_offer, offers_in, place_query, rejected_offer
 from advisor.engine.columns import Columns, P
-from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
 from advisor.engine.task import Task
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import FieldName, Message
@@ -38,7 +38,7 @@ from advisor.models.language.memory import card_gib
 from advisor.questions.language import ServingQuestion, TuningQuestion
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Floats
+    from advisor.engine.columns import Floats
     from advisor.models.language.language_model import LanguageModel
 
 _MOST_KEPT = 8

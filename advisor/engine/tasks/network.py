@@ -9,7 +9,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -21,12 +21,12 @@ from advisor.domain import Task as Work
 from advisor.engine import decide
 from advisor.engine.assumptions import chosen_assumptions, warnings
 from advisor.engine.candidates import asks_for_gpu
-from advisor.engine.columns import term_factor
-from advisor.engine.constraints import ENDLESS, Amount, Constraint
-from advisor.engine.effort import Effort
-from advisor.engine.judging import Judgement, judgement
+from advisor.engine.columns import Booleans, Floats, Integers
+from advisor.engine.constraints import ENDLESS, Amount, Choice, Constraint, Effort, of_place
+from advisor.engine.judging import LEAST_SHARE, Judgement, judgement, worth_taking
 from advisor.engine.limits import (
     GOOD_ENOUGH,
+    Aim,
     Limit,
     aims,
     answering,
@@ -39,12 +39,10 @@ from advisor.engine.limits import (
     most_count,
     require_countable,
     run_rates,
+    term_factor,
     worst_cost,
 )
-from advisor.engine.pareto import LEAST_SHARE, worth_taking
-from advisor.engine.place_constraints import Choice, of_place
 from advisor.engine.prepared import Listing, Preparations, Prepared, key_of
-from advisor.engine.probability import Aim
 from advisor.engine.rejected import Missed, Rejections, shortfall
 from advisor.engine.table import Table, distinct, is_among
 from advisor.engine.task import Contender, Task
@@ -52,9 +50,6 @@ from advisor.errors import NoIntervalError
 from advisor.messages import Message
 from advisor.models.zoo.networks import can_be_run
 from advisor.questions.network import AUTO, NetworkQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats, Integers
 
 _MOST_NODES = 64
 # What to relax: other places and nodes are other workloads, each asked about in turn.
@@ -68,8 +63,7 @@ def recommend(
 ) -> Recommendation:
     """Answer one request, from what was prepared for others of its workload; errors as
     `decide.recommend` raises them."""
-    answer = decide.recommend(NetworkTask(preparations), request, today=today, strict=strict)
-    return replace(answer, pareto=worth_taking(answer.pareto, answer.chosen))
+    return decide.recommend(NetworkTask(preparations), request, today=today, strict=strict)
 
 
 def at_steps(request: NetworkQuestion, preparations: Preparations) -> Table | None:
@@ -230,10 +224,11 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         rows: Integers,
         chosen: Candidate | None,
     ) -> dict[str, Any]:
-        """The front of price and rate."""
+        """The front of price and rate, as far as it is worth taking."""
         judged = options.judgement.judged
         front = None if judged is None else judged.front
-        return {"pareto": () if front is None else tuple(front.candidates(range(len(front)), request))}
+        every = () if front is None else tuple(front.candidates(range(len(front)), request))
+        return {"pareto": worth_taking(every, chosen)}
 
     def trials_tell(self, request: NetworkQuestion) -> bool:
         """Whether there is a target, and a trial can run what is asked."""

@@ -23,15 +23,12 @@ from advisor.domain.language import (
 )
 from advisor.domain.results import Span
 from advisor.domain.words import Link, LlmMethod, LlmPrecision
-from advisor.engine.assumed_facts import assumed_facts
-from advisor.engine.assumptions import miss_assumptions
-from advisor.engine.columns import OptionTable, term_factor, terms_of
-from advisor.engine.constraints import Amount, Constraint
+from advisor.engine.assumptions import assumed_facts, miss_assumptions
+from advisor.engine.candidates import rejected_offer
+from advisor.engine.columns import OptionTable
+from advisor.engine.constraints import Amount, Choice, Constraint, of_place
 from advisor.engine.disks import disks_by_price
-from advisor.engine.limits import Limit
-from advisor.engine.offers import rejected_offer
-from advisor.engine.place_constraints import Choice, of_place
-from advisor.engine.probability import Aim
+from advisor.engine.limits import Aim, Limit, term_factor, terms_of
 from advisor.engine.rejected import plain_shortfall, run_shortfall
 from advisor.engine.tasks.language import (
     Cards,
@@ -54,7 +51,7 @@ from advisor.questions.language import TuningQuestion
 from advisor.units import floor_rate
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Floats
+    from advisor.engine.columns import Floats
     from advisor.models.language.deployments import GpuFacts
     from advisor.models.language.finetuning.predictor import FineTuningPredictor
     from advisor.models.language.language_model import LanguageModel

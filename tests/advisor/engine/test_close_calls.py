@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from advisor.domain import CloseCallKind, Task
 from advisor.engine.borderline import trial_cost_usd
-from advisor.engine.probability import chances_of_reaching
+from advisor.engine.limits import chances_of_reaching
 from tests.builders import network_question
 
 from .asking import answered, question

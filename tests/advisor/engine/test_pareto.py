@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from advisor.domain import IMAGENET, DiskChoice, Task
 from advisor.engine import answers
+from advisor.engine.judging import LEAST_SHARE, pareto_front
 from advisor.engine.limits import GOOD_ENOUGH
-from advisor.engine.pareto import LEAST_SHARE, pareto_front
 from advisor.render.views.whole import thinned
 from tests.builders import candidate, network_question, prediction
 

@@ -13,7 +13,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Task
 from advisor.domain.money import all_listed, counts, is_old
 from advisor.engine import Preparations, recommend
-from advisor.engine.prices import PriceDoubt, RankedAnswer, fresh_answer
+from advisor.engine.decide import PriceDoubt, RankedAnswer, fresh_answer, with_ages
 from advisor.errors import StalePriceError
 from tests.advisor.engine.plain_model import PlainModel
 from tests.builders import PRICED, candidate, network_question, recommendation
@@ -40,7 +40,8 @@ def decide(candidates, request=REQUEST, today=TODAY, **draft):
         ]
         counted.sort(key=hourly)
         shown = tuple(counted[: request.max_results])
-        return RankedAnswer(recommendation(request=request, ranked=shown, today=today), **draft)
+        answer = recommendation(request=request, ranked=shown, today=today)
+        return RankedAnswer(with_ages(answer, today), **draft)
 
     return PriceDoubt(request, answered, hourly, today).answer()
 

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.domain import CacheState, DiskChoice, Span, Stage, Task, Workload
-from advisor.engine.probability import P99_OVER_P50, batch_latency
+from advisor.domain.results import P99_OVER_P50
 from advisor.engine.single import first_epoch_of, predict_instance, run_of
+from advisor.engine.table import batch_latency
 from advisor.models.performance import load_model
 from tests import builders
 from tests.builders import network_question

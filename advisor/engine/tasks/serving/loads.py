@@ -21,7 +21,7 @@ from advisor.engine.tasks.serving.table import Rates, Replicas, ServingTable
 from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats, Integers
+    from advisor.engine.columns import Booleans, Floats, Integers
 
 
 def solved_table(

@@ -24,8 +24,8 @@ from advisor.domain.language import (
     most_sequences,
 )
 from advisor.domain.words import KvPrecision, Link, LlmEngine, LlmPrecision
+from advisor.engine.candidates import rejected_offer
 from advisor.engine.disks import disks_by_price, least_disks
-from advisor.engine.offers import rejected_offer
 from advisor.engine.tasks.language import Cards, ram_shortage, require_tokens
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message

@@ -24,7 +24,7 @@ from advisor.questions.language import ServingQuestion
 from advisor.questions.numbers import TimeLimit
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats, Integers
+    from advisor.engine.columns import Booleans, Floats, Integers
     from advisor.models.language.serving import ServingPredictor
     from advisor.models.language.serving.rates import ServingRates as PredictedRates
 

@@ -14,11 +14,8 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
-from advisor.engine.columns import term_factor, terms_of
-from advisor.engine.constraints import Amount, Constraint, R, Whole
-from advisor.engine.limits import Limit, closest
-from advisor.engine.place_constraints import Choice, of_place
-from advisor.engine.probability import Aim
+from advisor.engine.constraints import Amount, Choice, Constraint, R, Whole, of_place
+from advisor.engine.limits import Aim, Limit, closest, term_factor, terms_of
 from advisor.engine.task import TRIAL_MINUTES, Contender
 from advisor.engine.tasks.language import JudgedOffer, LanguageOptions, LanguageTask, Level, options_of_types
 from advisor.engine.tasks.serving.details import front_of, steps_of
@@ -33,7 +30,7 @@ from advisor.questions.numbers import TimeLimit
 from advisor.questions.spec import SpecQuestion
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Floats, Integers
+    from advisor.engine.columns import Floats, Integers
     from advisor.models.language.language_model import LanguageModel
     from advisor.models.language.serving import ServingPredictor
 

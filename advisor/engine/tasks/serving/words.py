@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.domain.language import GenerationCandidate, most_sequences
 from advisor.domain.words import LlmEngine
-from advisor.engine.assumed_facts import assumed_facts
+from advisor.engine.assumptions import assumed_facts
 from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
 from advisor.engine.tasks.serving.options import SIXTEEN_BIT, USUAL_READY_SECONDS

@@ -8,12 +8,11 @@ from msgspec import Struct
 from advisor.catalog import load_catalog
 from advisor.domain import Rejected, Spec
 from advisor.domain.decision import Judged
+from advisor.engine.candidates import judged_offer, offers_in, place_query
 from advisor.engine.columns import OptionTable
-from advisor.engine.constraints import Amount
+from advisor.engine.constraints import Amount, of_place
 from advisor.engine.disks import disks_by_price
 from advisor.engine.limits import Limit
-from advisor.engine.offers import judged_offer, offers_in, place_query
-from advisor.engine.place_constraints import of_place
 from advisor.engine.task import Task
 from advisor.messages import Message
 

@@ -1,0 +1,227 @@
+"""Rates and times of replicas as columns, ordered by what they are held against: the bound that
+counts when nothing may go wrong, the median, and the bound that may be hoped for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.domain.language import MOST_SEQUENCES
+from advisor.domain.results import Span
+from advisor.domain.words import PERCENTILES
+from advisor.engine.tasks.serving.options import ServingOption
+from advisor.models.language.deployments import Traffic
+from advisor.models.language.serving import BINDS
+from advisor.questions.language import ServingQuestion
+from advisor.questions.numbers import TimeLimit
+
+if TYPE_CHECKING:
+    from advisor.engine.columns import Booleans, Floats, Integers
+    from advisor.models.language.serving import ServingPredictor
+    from advisor.models.language.serving.rates import ServingRates
+
+# Sequences in flight in one replica that are looked at, beside the most that its KV cache holds.
+GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST_SEQUENCES)
+
+
+class Level(IntEnum):
+    """The bound of a rate or of a time that counts."""
+
+    SURE = 0
+    MEDIAN = 1
+    HOPED = 2
+
+
+def deciding_level(request: ServingQuestion) -> Level:
+    """What has to keep target and limits: the bound, or the median where a miss counts by its cost."""
+    aims = request.targets or request.time_limits
+    return Level.MEDIAN if aims and not request.is_sure else Level.SURE
+
+
+def traffic_of(request: ServingQuestion) -> Traffic:
+    """The requests of a question."""
+    return Traffic(
+        request.input_tokens,
+        request.output_tokens,
+        request.prefix_share,
+        input_sigma=request.input_spread,
+        output_sigma=request.output_spread,
+        burstiness=request.burstiness,
+    )
+
+
+class Rates(NamedTuple):
+    """One replica under loads of shape (...); the first axis of rates and times is `Level`.
+
+    `output` is output tokens per second, times are seconds; nan where there is no such load, or
+    where it is beyond what the replica can do. `binds` holds values of `ServingBind`; `tails` (12, ...) are
+    TTFT, TPOT and whole requests at each of `PERCENTILES` over their means.
+    """
+
+    concurrency: Floats
+    output: Floats
+    ttft: Floats
+    tpot: Floats
+    binds: NDArray[np.str_]
+    calibrated: Booleans
+    tails: Floats
+
+    def e2e(self, output_tokens: float) -> Floats:
+        """Seconds of a whole request: the first token, and all that follow. What slows one slows
+        the other."""
+        return self.ttft + (output_tokens - 1) * self.tpot
+
+    def limited(self, limit: TimeLimit, output_tokens: float) -> Floats:
+        """The time that a limit is of, in its unit."""
+        means = self.e2e(output_tokens) if limit.reason == "e2e" else getattr(self, limit.reason)
+        return np.asarray(limit.unit * means * self.tail(limit.reason, limit.percentile))
+
+    def tail(self, time: str, percentile: int | None) -> Any:
+        """A percentile of a time over its mean; 1 of the mean."""
+        if percentile is None:
+            return 1.0
+        return self.tails[len(PERCENTILES) * _TIMES.index(time) + PERCENTILES.index(percentile)]
+
+    def beside(self, other: Rates) -> Rates:
+        """These loads (n,), then others."""
+        return Rates(*(np.concatenate(pair, axis=-1) for pair in zip(self, other, strict=True)))
+
+    def take(self, index: tuple[Integers, ...]) -> Rates:
+        """Some of the loads."""
+        places: Any = (slice(None), *index)
+        return Rates(
+            self.concurrency[index],
+            self.output[places],
+            self.ttft[places],
+            self.tpot[places],
+            self.binds[index],
+            self.calibrated[index],
+            self.tails[places],
+        )
+
+
+def rate_span(values: Floats) -> Span:
+    """(3,) by `Level` of what is better when larger; 0 where it is beyond what can be done."""
+    lower, median, upper = np.nan_to_num(values, nan=0.0).tolist()
+    return Span(lower=lower, median=median, upper=upper)
+
+
+def time_span(values: Floats) -> Span:
+    """(3,) by `Level` of what is better when smaller; infinite where nobody knows an end."""
+    upper, median, lower = np.nan_to_num(values, nan=np.inf).tolist()
+    return Span(lower=lower, median=median, upper=upper)
+
+
+# What was predicted of a model's deployments, by traffic and confidence: a column by kind of load
+# (whether requests arrive by themselves), id of the deployment and load.
+Predicted = dict[tuple[Traffic, float], dict[tuple[bool, int, float], Any]]
+
+
+class Replicas:
+    """The distinct deployments of some options (`ServedModel` makes each once), under loads of a
+    request's traffic.
+
+    `held` is how many mean requests each deployment holds at once. What was predicted once is kept:
+    the three bounds come together, and searches for counts come back to the same loads.
+    """
+
+    def __init__(
+        self,
+        request: ServingQuestion,
+        options: Sequence[ServingOption],
+        predictor: ServingPredictor,
+        predicted: Predicted,
+    ) -> None:
+        distinct = {id(option.deployment): option for option in options}
+        self._numbers = {key: number for number, key in enumerate(distinct)}
+        self._ids = list(distinct)
+        self._deployments = [option.deployment for option in distinct.values()]
+        most = [min(option.memory.largest_concurrency, MOST_SEQUENCES) for option in distinct.values()]
+        self.held = np.array(most, dtype=float)
+        self._predictor, self._confidence = predictor, request.confidence
+        self._traffic = traffic_of(request)
+        self._known = predicted.setdefault((self._traffic, request.confidence), {})
+        self.grid = self._on_grid()
+        # Requests a second (3, n) that each deployment answers at most.
+        self.capacity = np.nan_to_num(self.grid.output).max(axis=2) / request.output_tokens
+
+    def numbers(self, options: Sequence[ServingOption]) -> Integers:
+        """The deployment of each option, by its place."""
+        return np.array([self._numbers[id(option.deployment)] for option in options], dtype=np.intp)
+
+    def with_in_flight(self, replicas: Integers, concurrency: Floats) -> Rates:
+        """Deployments, each with so many sequences in flight at all times; nan beyond what memory
+        holds."""
+        return self._under(replicas, concurrency, concurrency <= self.held[replicas], loaded=False)
+
+    def with_arrivals(self, replicas: Integers, requests_per_second: Floats, level: Level) -> Rates:
+        """Deployments to which requests arrive by themselves; nan beyond their capacity."""
+        within = requests_per_second <= self.capacity[level, replicas]
+        rates = self._under(replicas, requests_per_second, within, loaded=True)
+        # What arrives is answered, no more.
+        arrived = requests_per_second * self._traffic.output_tokens
+        return rates._replace(output=np.where(np.isnan(rates.tpot), np.nan, arrived))
+
+    def _on_grid(self) -> Rates:
+        """Every deployment at rising loads, (n, k): those of `GRID` that its memory holds, then
+        the most that it holds."""
+        steps = np.array(GRID, dtype=float)
+        points = np.minimum(steps[None, :], self.held[:, None])
+        new = np.ones(points.shape, dtype=bool)
+        new[:, 1:] = points[:, 1:] > points[:, :-1]
+        rows = np.repeat(np.arange(len(points)), len(steps))
+        rates = self._under(rows, points.ravel(), new.ravel(), loaded=False)
+        shape = points.shape
+        output, ttft, tpot = (column.reshape(3, *shape) for column in (rates.output, rates.ttft, rates.tpot))
+        binds, calibrated = rates.binds.reshape(shape), rates.calibrated.reshape(shape)
+        tails = rates.tails.reshape(len(rates.tails), *shape)
+        return Rates(points, output, ttft, tpot, binds, calibrated, tails)
+
+    def _under(self, rows: Integers, loads: Floats, within: Booleans, *, loaded: bool) -> Rates:
+        """The predictor's answer to each load that is `within` what can be done."""
+        some = np.flatnonzero(within)
+        numbers, known = rows[some].tolist(), self._known
+        keys = [
+            (loaded, self._ids[number], load)
+            for number, load in zip(numbers, loads[some].tolist(), strict=True)
+        ]
+        new = {key: number for key, number in zip(keys, numbers, strict=True) if key not in known}
+        if new:
+            ask = self._predictor.under_load if loaded else self._predictor.closed_loop
+            deployments = [self._deployments[number] for number in new.values()]
+            served = ask(deployments, self._traffic, np.array([load for *_, load in new]), self._confidence)
+            known.update(zip(new, _columns(served).T, strict=True))
+        columns = np.full((_COLUMNS, len(rows)), np.nan)
+        columns[_PLACE:] = 0
+        if keys:
+            columns[:, some] = np.array([known[key] for key in keys]).T
+        output, ttft, tpot = columns[:_PLACE].reshape(3, 3, len(rows))
+        concurrency, binds, calibrated, *tails = columns[_PLACE:]
+        concurrency[~within] = loads[~within]
+        words = np.array(BINDS)[binds.astype(np.intp)]
+        return Rates(concurrency, output, ttft, tpot, words, calibrated.astype(bool), np.array(tails))
+
+
+# Three bounds of rate, TTFT and TPOT; then sequences in flight, what binds, `calibrated`, and tails.
+_PLACE = 9
+_TIMES = ("ttft", "tpot", "e2e")
+_COLUMNS = _PLACE + 3 + len(_TIMES) * len(PERCENTILES)
+
+
+def _columns(served: ServingRates) -> Floats:
+    """All that is kept of predictions, (24, n): first rate, TTFT and TPOT, each by `Level`."""
+    rate, ttft, tpot = served.output_tokens_per_second, served.ttft_seconds, served.tpot_seconds
+    bounds = [
+        *(rate.lower, rate.median, rate.upper),
+        *(ttft.upper, ttft.median, ttft.lower),
+        *(tpot.upper, tpot.median, tpot.lower),
+    ]
+    tails = (
+        np.concatenate(served.tails) if served.tails else np.ones((_COLUMNS - _PLACE - 3, len(rate.median)))
+    )
+    return np.array([*bounds, served.in_flight, served.binds, served.calibrated, *tails], dtype=float)
