@@ -107,14 +107,6 @@ def collected(tmp_path):
         return {row.trial.trial_id: row for row in store.all()}
 
 
-def test_a_sweep_comes_to_its_end_and_every_row_arrives(bucket, service, tmp_path):
-    assert run(guest(tmp_path / "one", service)) is End.DONE
-    assert set(collected(tmp_path)) == {item.trial_id for item in trials(3)}
-    (state,) = guest_states(bucket)
-    assert (state.phase, state.end, state.exit_code) == (Phase.ENDED, End.DONE, 0)
-    assert state.instance_id == "i-0123456789abcdef0"
-
-
 def test_rows_arrive_while_the_sweep_still_runs(bucket, service, tmp_path):
     seen = []
 
@@ -129,6 +121,10 @@ def test_rows_arrive_while_the_sweep_still_runs(bucket, service, tmp_path):
     a_guest = guest(tmp_path / "one", service, pace=0.5, aws=Watching(lambda *_: None))
     assert run(a_guest) is End.DONE
     assert seen.count(Phase.SWEEPING) == 3
+    assert set(collected(tmp_path)) == {item.trial_id for item in trials(3)}
+    (state,) = guest_states(bucket)
+    assert (state.phase, state.end, state.exit_code) == (Phase.ENDED, End.DONE, 0)
+    assert state.instance_id == "i-0123456789abcdef0"
 
 
 def wait_for_rows(database):
@@ -198,17 +194,17 @@ def test_no_job_is_told(bucket, service, tmp_path):
         run_job(JOB.url, REGION, datetime.now(UTC) + LATER, guest(tmp_path / "one", service))
 
 
-def test_mounted_disks_become_arguments(tmp_path):
-    command = command_of(("advisor",), JOB, {"gp3": tmp_path / "gp3"})
-    assert command == ("advisor", "sweep", "run", "3", f"--disk-path=gp3={tmp_path / 'gp3'}")
-
-
-def test_a_verification_reads_from_the_one_disk_that_is_meant(tmp_path):
-    job = a_job(command="verify", arguments=("--minutes", "2"))
-    mounts = {"gp3": tmp_path / "gp3"}
-    assert command_of(("advisor",), job, mounts) == ("advisor", "verify", "--minutes", "2")
-    assert own_data(job, mounts) == {"XDG_CACHE_HOME": str(tmp_path / "gp3")}
+def test_a_sweep_reads_from_every_disk_and_a_verification_from_the_one_that_is_meant(tmp_path):
+    mounts, verifying = {"gp3": tmp_path / "gp3"}, a_job(command="verify", arguments=("--minutes", "2"))
+    assert command_of(("advisor",), JOB, mounts)[1:] == (
+        "sweep",
+        "run",
+        "3",
+        f"--disk-path=gp3={tmp_path}/gp3",
+    )
     assert own_data(JOB, mounts) == {}
+    assert command_of(("advisor",), verifying, mounts) == ("advisor", "verify", "--minutes", "2")
+    assert own_data(verifying, mounts) == {"XDG_CACHE_HOME": str(tmp_path / "gp3")}
 
 
 def test_a_target_that_a_verification_misses_is_an_answer(bucket, service, tmp_path):

@@ -60,31 +60,29 @@ def keep(*rows) -> None:
         store.append_all(rows)
 
 
-def test_rows_of_its_instances_are_counted_and_those_of_others_are_not() -> None:
-    keep(row(1.0, "ip-172-31-4-5"))
+@pytest.mark.parametrize(
+    ("before", "after", "measured"),
+    [
+        (
+            [row(1.0, "ip-172-31-4-5")],
+            [
+                row(2.0, "ip-172-31-4-5.ec2.internal"),
+                row(3.0, "i-0abc"),
+                row(4.0, "ip-172-31-9-9"),
+                row(5.0, "ip-172-31-4-5", started_at="2026-11-20T12:30:00Z"),
+            ],
+            2,
+        ),
+        ([row(1.0, "ip-172-31-4-5")], [], 0),  # an adopted one that measured nothing more
+        ([], [row(1.0, "elsewhere")], None),  # nobody knows where nothing of them is seen
+    ],
+)
+def test_rows_of_its_instances_are_counted_and_those_of_others_are_not(before, after, measured) -> None:
+    keep(*before)
     shared = SharedRows()
     shared.note(machine())
-    keep(
-        row(2.0, "ip-172-31-4-5.ec2.internal"),
-        row(3.0, "i-0abc"),
-        row(4.0, "ip-172-31-9-9"),
-        row(5.0, "ip-172-31-4-5", started_at="2026-11-20T12:30:00Z"),
-    )
-    assert shared.measured() == 2
-
-
-def test_an_adopted_instance_that_measured_nothing_more_is_told_as_that() -> None:
-    keep(row(1.0, "ip-172-31-4-5"))
-    shared = SharedRows()
-    shared.note(machine())
-    assert shared.measured() == 0
-
-
-def test_nobody_knows_where_nothing_of_its_instances_is_seen() -> None:
-    shared = SharedRows()
-    shared.note(machine())
-    keep(row(1.0, "elsewhere"))
-    assert shared.measured() is None
+    keep(*after)
+    assert shared.measured() == measured
 
 
 @pytest.mark.parametrize("fails", [True, False])

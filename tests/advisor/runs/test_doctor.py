@@ -85,25 +85,19 @@ def test_a_clock_before_the_bundled_prices_is_wrong():
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("code", "patience", "words"),
     [
-        ("raise ImportError('libcudart.so.12: cannot open')", "libcudart.so.12"),
-        ("import os; os.kill(os.getpid(), 11)", "ended with code -11"),
-        ("print('[')", "does not load"),
+        ("raise ImportError('libcudart.so.12: cannot open')", 60, "libcudart.so.12"),
+        ("import os; os.kill(os.getpid(), 11)", 60, "ended with code -11"),
+        ("print('[')", 60, "does not load"),
+        ("import time; time.sleep(600)", 0.5, "did not load in 0.5 s"),
     ],
 )
-def test_a_torch_that_breaks_is_told_and_breaks_nothing_here(code, words):
+def test_a_torch_that_breaks_or_hangs_is_told_and_breaks_nothing_here(code, patience, words):
     pytest.importorskip("torch")
-    finding = doctor.check_torch(60, code)
+    finding = doctor.check_torch(patience, code)
     assert finding.state is State.PROBLEM
     assert words in finding.found
-
-
-def test_a_torch_that_hangs_is_ended_and_told():
-    pytest.importorskip("torch")
-    finding = doctor.check_torch(0.5, "import time; time.sleep(600)")
-    assert finding.state is State.PROBLEM
-    assert "did not load in 0.5 s" in finding.found
 
 
 def test_a_torch_without_cuda_beside_a_driver_is_a_problem(monkeypatch, tmp_path):
@@ -144,27 +138,20 @@ def url(request, tmp_path, monkeypatch):
     return url
 
 
-def test_the_database_is_told_and_never_changed(url, tmp_path):
+def test_the_database_is_told_and_never_changed(url, tmp_path, monkeypatch):
     empty = doctor.check_database()
     assert (empty.state, empty.facts["tables"]) == (State.OK, "nothing")
     assert not (tmp_path / "m.sqlite").exists()
     with closing(open_store()) as store:
         store.append_all([measurement()])
         store.leases.take({"a trial": ""}, this_process())
-    finding = doctor.check_database()
+        finding = doctor.check_database()
+        monkeypatch.setattr("advisor.store.locks.process_has_gone", lambda *_: True)
+        assert "1 leases of drivers that are gone" in doctor.check_database().found
     assert finding.state is State.OK
     assert (finding.facts["rows"], len(finding.facts["held"]), finding.facts["left_leases"]) == (1, 1, 0)
     assert finding.facts["program"].split()[0] in ("SQLite", "PostgreSQL")
     assert finding.facts["tables"] == "head"
-
-
-def test_leases_of_killed_drivers_are_counted(url, monkeypatch):
-    with closing(open_store()) as store:
-        store.leases.take({"a trial": ""}, this_process())
-        monkeypatch.setattr("advisor.store.locks.process_has_gone", lambda *_: True)
-        finding = doctor.check_database()
-    assert (finding.facts["held"], finding.facts["left_leases"]) == ([], 1)
-    assert "1 leases of drivers that are gone" in finding.found
 
 
 def test_a_database_that_does_not_answer_is_a_problem(monkeypatch):
