@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import astuple
 
 from advisor.cli.printing import print_answer, print_json, tell
 from advisor.cli.questions import output_option, question_options
@@ -47,7 +46,7 @@ def list_(question: MeasurementPage, output: str) -> None:
             print_json(list_document(Stored(tuple(rows), ()), spread=question.spread))
             return
         header = ("trial", "what", "samples/s", "status", "limited by", "started")
-        nothing = "Nothing like that." if any(astuple(wanted)) else "Nothing measured yet."
+        nothing = "Nothing like that." if wanted else "Nothing measured yet."
         click.echo("\n".join(table(header, list(map(_cells, rows)), right=(2,))) if rows else nothing)
 
 

@@ -171,7 +171,10 @@ class Daemon:
 
     def _start_due(self) -> None:
         """One run at a time has this machine; beside it those that measure elsewhere."""
-        runs = [(run, self._command_of(run)) for run in self._book.runs.open()]
+        runs: list[tuple[Run, tuple[str, ...]]] = []
+        for run in self._book.runs.open():
+            schedule = None if run.schedule is None else self._book.numbered(run.schedule)
+            runs.append((run, schedule.command if schedule else ()))
         here = {run.number for run, command in runs if command and not works_elsewhere(command)}
         busy = any(
             run.number in here and (run.state is RunState.RUNNING or run.number in self._children)
@@ -200,11 +203,6 @@ class Daemon:
         self._starts[run.number] = tries + 1
         self._children[run.number] = self._start(run.number)
         return True
-
-    def _command_of(self, run: Run) -> tuple[str, ...]:
-        """Empty where there is no schedule."""
-        schedule = None if run.schedule is None else self._book.numbered(run.schedule)
-        return schedule.command if schedule else ()
 
     def _collect(self) -> None:
         for number in [number for number, child in self._children.items() if child.poll() is not None]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from advisor.catalog import load_catalog
 from advisor.catalog.match import OfferQuery
-from advisor.domain import InstanceType, Market
+from advisor.domain import Market
 from advisor.domain.machines import Range
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs.processes import how_it_ended
@@ -95,24 +95,20 @@ def measure_script(
             warnings.append(f"the script {how_it_ended(code)}: the steps until then count")
     seconds = time.monotonic() - begun
     if not recorded:
-        return _sampled_anchor(command, usage_of(samples), seconds)
+        usage = usage_of(samples)
+        return document(
+            what={"kind": "script", "command": list(command), "unit": "sample"},
+            device={"kind": "cuda" if usage["gpus"] else "cpu", "gpu": None, "threads": None},
+            runs=[],
+            seconds=seconds,
+            usage={**usage, "instances": instances_for(usage)},
+            warnings=[f"no step was timed, so no answer takes it for an anchor; {_ADVICE}"],
+        )
     anchor = anchor_of_script(command, recorded, seconds, warnings)
     if len(samples) >= FEWEST_SAMPLES:
         anchor["usage"] = usage_of(samples, anchor["runs"][0]["samples_per_second"])
         anchor["usage"]["instances"] = instances_for(anchor["usage"])
     return anchor
-
-
-def _sampled_anchor(command: Sequence[str], usage: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The document of a script without the hook: no steps, what its processes take."""
-    return document(
-        what={"kind": "script", "command": list(command), "unit": "sample"},
-        device={"kind": "cuda" if usage["gpus"] else "cpu", "gpu": None, "threads": None},
-        runs=[],
-        seconds=seconds,
-        usage={**usage, "instances": instances_for(usage)},
-        warnings=[f"no step was timed, so no answer takes it for an anchor; {_ADVICE}"],
-    )
 
 
 def instances_for(usage: Mapping[str, Any], count: int = 3) -> list[dict[str, Any]]:
@@ -129,27 +125,17 @@ def instances_for(usage: Mapping[str, Any], count: int = 3) -> list[dict[str, An
         min_gpu_memory_mib=needs["gpu_memory_mib"] or None,
     )
     architecture = local_cpu().architecture
-    offers = [
-        offer
+    serving = sorted(
+        (offer.price.usd_per_hour, offer.instance.name)
         for offer in catalog.offers(query)
-        if offer.instance.cpu.architecture == architecture and _serves(offer.instance, needs)
-    ]
-    return [
-        {"instance": offer.instance.name, "usd_per_hour": offer.price.usd_per_hour}
-        for offer in sorted(offers, key=lambda offer: (offer.price.usd_per_hour, offer.instance.name))[:count]
-    ]
-
-
-def _serves(instance: InstanceType, needs: Mapping[str, Any]) -> bool:
-    disk = (
-        instance.ebs_baseline_mib_per_second or 0.0
-    )  # unknown of guests of 2006 to 2008, on shares of cores
-    return (
-        instance.current
+        if (instance := offer.instance).cpu.architecture == architecture
+        and instance.current
         and not instance.burstable
         and instance.gpu_count * instance.gpu_fraction >= needs["gpus"]
-        and disk >= max(1.0, needs["disk_mib_per_second"])
+        # Unknown of guests of 2006 to 2008, on shares of cores.
+        and (instance.ebs_baseline_mib_per_second or 0.0) >= max(1.0, needs["disk_mib_per_second"])
     )
+    return [{"instance": name, "usd_per_hour": usd} for usd, name in serving[:count]]
 
 
 def _text_of(script: Path) -> str:

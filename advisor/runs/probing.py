@@ -127,7 +127,11 @@ def probe_machine(
             elif line:
                 kept.append(line)
         if code := process.wait():
-            raise MeasuringError(_last_words(code, kept, timeout_seconds))
+            ending = how_it_ended(code)
+            if code == -signal.SIGKILL:
+                ending = f"was killed (out of memory, or longer than {timeout_seconds:g} s)"
+            tail = f": {' '.join(kept)[-400:]}" if kept else ""
+            raise MeasuringError(f"the probe {ending}; probe fewer parts with --only{tail}")
         answer.seek(0)
         with suppress(ValueError):
             document = json.loads(answer.read())
@@ -167,11 +171,3 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _last_words(code: int, lines: Sequence[str], timeout_seconds: float) -> str:
-    ending = how_it_ended(code)
-    if code == -signal.SIGKILL:
-        ending = f"was killed (out of memory, or longer than {timeout_seconds:g} s)"
-    tail = f": {' '.join(lines)[-400:]}" if lines else ""
-    return f"the probe {ending}; probe fewer parts with --only{tail}"

@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.answers.reporting.reproducing import Input
@@ -35,14 +34,6 @@ _LAST = "last-report.json"
 Say = Callable[[str], None]
 # The report on a plan: `advisor.report/1`.
 DocumentOf = Callable[[str], dict[str, Any]]
-
-
-class MadeReport(Struct, frozen=True):
-    """A report's document and its files: as JSON, and in the format that people get."""
-
-    document: dict[str, Any]
-    content: bytes
-    file: Attachment
 
 
 def report_in_process(run: Run, failed: str, log: Path) -> dict[str, Any]:
@@ -74,7 +65,10 @@ def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: 
     folder = state_folder() / "schedules" / f"{schedule.name}-{schedule.number}"
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        made = _made(schedule.reporting, document_of)
+        # As it will be read again: what is compared and what is sent are the same.
+        content = report_format("json").content(document_of(schedule.reporting.plan), _LANGUAGE)
+        document = read_saved(Input(_LAST, content))
+        file = _attached(schedule.reporting.format, document, content)
     except (AdvisorError, OSError) as error:
         say(str(error))
         return report_lost(str(error))
@@ -83,15 +77,15 @@ def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: 
         OSError, UsageError
     ):  # before the first one, and where this version cannot read it any more
         before = read_saved(Input(_LAST, (folder / _LAST).read_bytes()))
-    changes = None if before is None else difference(before, made.document)
+    changes = None if before is None else difference(before, document)
     deliveries: list[dict[str, Any]] = []
     if changes is None or changes["changed"] or failed or not schedule.reporting.only_changes:
-        message = _message(made, changes)
+        message = _message(document, file, changes)
         if failed:
             reason = one_line(f"The run of schedule '{schedule.name}' failed: {failed}")
             message = replace(message, text=f"{reason}\n\n{message.text}")
         deliveries = _sent(message, schedule.reporting, say)
-    write_whole(folder / _LAST, made.content)
+    write_whole(folder / _LAST, content)
     return {
         "headline": headline(changes) if changes else None,
         "changed": changes["changed"] if changes else None,
@@ -100,25 +94,22 @@ def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: 
     }
 
 
-def _made(wanted: Reporting, document_of: DocumentOf) -> MadeReport:
-    """As it will be read again: what is compared and what is sent are the same."""
-    content = report_format("json").content(document_of(wanted.plan), _LANGUAGE)
-    document, kind = read_saved(Input(_LAST, content)), report_format(wanted.format)
-    shown = content if wanted.format == "json" else kind.content(document, _LANGUAGE)
-    name = f"report-{document['as_of']}.{kind.extension}"
-    return MadeReport(document, content, Attachment(name, kind.media_type, shown))
+def _attached(name: str, document: Mapping[str, Any], content: bytes) -> Attachment:
+    """The report in the format that people get; `content` is it as JSON."""
+    kind = report_format(name)
+    shown = content if name == "json" else kind.content(document, _LANGUAGE)
+    return Attachment(f"report-{document['as_of']}.{kind.extension}", kind.media_type, shown)
 
 
-def _message(made: MadeReport, changes: Mapping[str, Any] | None) -> Letter:
+def _message(document: Mapping[str, Any], file: Attachment, changes: Mapping[str, Any] | None) -> Letter:
     """What changed with the report beside it; before there is anything to compare, the report."""
     if changes is None:
-        return report_message(made.document, made.file)
-    name = f"report-diff-{made.document['as_of']}"
-    text, document = difference_markdown(changes), json.dumps(changes, indent=1, ensure_ascii=False)
+        return report_message(document, file)
+    name = f"report-diff-{document['as_of']}"
+    text, as_json = difference_markdown(changes), json.dumps(changes, indent=1, ensure_ascii=False)
     as_text = Attachment(f"{name}.md", "text/markdown; charset=utf-8", text.encode())
-    return difference_message(
-        changes, [made.file, as_text, Attachment(f"{name}.json", "application/json", document.encode())]
-    )
+    as_file = Attachment(f"{name}.json", "application/json", as_json.encode())
+    return difference_message(changes, [file, as_text, as_file])
 
 
 def _sent(message: Letter, wanted: Reporting, say: Say) -> list[dict[str, Any]]:

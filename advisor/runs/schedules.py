@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -215,6 +216,16 @@ def new_schedule(
             "beginning with one of the last three",
             name=name,
         )
+    budget_usd = None
+    if times.budget_per_month is not None:
+        with suppress(UsageError):
+            budget_usd = parse_budget(times.budget_per_month).usd
+        if budget_usd is None:
+            raise wrong(
+                "budget_per_month", "{field} is money, as 20USD, not '{text}'", text=times.budget_per_month
+            )
+        if checked.usd_per_hour is None and checked.run_usd is None:
+            raise wrong("budget_per_month", "{field} needs to know what a run costs", hint=_HOW_IT_COSTS)
     new = NewSchedule(
         name=name,
         cron=line.text,
@@ -222,27 +233,12 @@ def new_schedule(
         command=checked.words,
         folder=folder,
         misfire=Misfire(times.misfire),
-        budget_usd=monthly_budget(times.budget_per_month, checked),
+        budget_usd=budget_usd,
         usd_per_hour=checked.usd_per_hour,
         run_usd=checked.run_usd,
         reporting=reporting,
     )
     return new, due
-
-
-def monthly_budget(text: str | None, checked: Checked) -> float | None:
-    """'20USD' -> 20.0; `UsageError` for other budgets, and where no run has a price."""
-    if text is None:
-        return None
-    try:
-        usd = parse_budget(text).usd
-    except UsageError:
-        usd = None
-    if usd is None:
-        raise wrong("budget_per_month", "{field} is money, as 20USD, not '{text}'", text=text)
-    if checked.usd_per_hour is None and checked.run_usd is None:
-        raise wrong("budget_per_month", "{field} needs to know what a run costs", hint=_HOW_IT_COSTS)
-    return usd
 
 
 def checked_sweep(words: Sequence[str], sweep: SweepRun) -> Checked:

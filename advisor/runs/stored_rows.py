@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Task
 from advisor.domain.results import stall_indices
@@ -25,10 +25,6 @@ from advisor.sweeps.quality.rates import (
     run_intervals,
 )
 
-if TYPE_CHECKING:
-    from advisor.store.measurements import Wanted
-
-
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 _MOST_ROWS = 1000
 
@@ -44,12 +40,11 @@ class Measurements(Question):
         "Only this kind of limit: cgroup-v2, none.", Choice("limited by", LimitedBy), default=None
     )
 
-    def wanted(self) -> Wanted:
-        """The filter as the store takes it."""
-        from advisor.store.measurements import Wanted  # with the store itself, which loads slowly
-
-        more = {"accelerator": self.accelerator, "status": self.status, "limited_by": self.limited_by}
-        return Wanted(network=self.model, task=self.task, **more)
+    def wanted(self) -> dict[str, str]:
+        """What the columns of stored rows must equal."""
+        columns = {"network": self.model, "task": self.task, "accelerator": self.accelerator}
+        columns |= {"status": self.status, "limited_by": self.limited_by}
+        return {name: value for name, value in columns.items() if value is not None}
 
 
 class MeasurementPage(Measurements):

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
-from advisor.records import asdict
 from advisor.store.database import Database
 from advisor.store.dialects import DatabaseSeconds, insert_if_absent
 from advisor.store.locks import LEASE_SECONDS, Leases, end
@@ -171,14 +170,8 @@ class SqlStore(OpenTables):
         ]
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
-    """A filter of rows: equal in all named fields; None matches anything."""
-
-    network: str | None = None
-    task: str | None = None
-    accelerator: str | None = None
-    status: str | None = None
-    limited_by: str | None = None
+# A filter of rows: what their columns must equal.
+Wanted = Mapping[str, str]
 
 
 class Page(Struct, frozen=True):
@@ -191,7 +184,7 @@ class Page(Struct, frozen=True):
 def page_of(store: SqlStore, wanted: Wanted, *, after: int = 0, limit: int) -> Page:
     """The first `limit` rows whose number is above `after`. A row keeps its number when a newer measurement
     takes its place: whoever reads page after page meets each trial once, whatever is stored meanwhile."""
-    conditions = [ROWS.c[name] == value for name, value in asdict(wanted).items() if value is not None]
+    conditions = [ROWS.c[name] == value for name, value in wanted.items()]
     query = sql.select(ROWS.c.trial_id, ROWS.c.payload, ROWS.c.number)
     query = query.where(ROWS.c.number > after, *conditions).order_by(ROWS.c.number)
     rows = store.rows(query.limit(limit + 1))
@@ -210,10 +203,8 @@ def pages_of(store: SqlStore, wanted: Wanted) -> Iterator[Stored]:
 def all_of(store: SqlStore, wanted: Wanted) -> Stored:
     """All such rows at once."""
     parts = list(pages_of(store, wanted))
-    return Stored(
-        tuple(row for part in parts for row in part.measurements),
-        tuple(row for part in parts for row in part.damaged),
-    )
+    good = tuple(row for part in parts for row in part.measurements)
+    return Stored(good, tuple(row for part in parts for row in part.damaged))
 
 
 def _stored_row(connection: sql.Connection, trial_id: str) -> Any:

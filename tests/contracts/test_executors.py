@@ -82,17 +82,6 @@ def test_a_sweep_by_processes_measures_for_real(images):
     assert groups() == []
 
 
-@pytest.mark.ray
-def test_a_sweep_by_ray_measures_for_real(images):
-    from advisor.sweeps.run.ray.executor import RayExecutor
-
-    executor = RayExecutor(measure=partial(measure_trial, repeats=0))
-    (row,) = executor.execute([on(images)])
-    executor.close()
-    assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
-    assert row.throughput_samples_per_second > 0
-
-
 class TestProcess(ExecutorContract):
     @pytest.fixture
     def executor(self):

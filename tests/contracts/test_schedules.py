@@ -71,11 +71,7 @@ def soon(condition):
     return condition()
 
 
-class ScheduleContract:
-    @pytest.fixture
-    def url(self):
-        raise NotImplementedError
-
+class TestSchedules:
     @pytest.fixture
     def book(self, url):
         book = ScheduleBook(url)
@@ -231,18 +227,6 @@ class ScheduleContract:
         book.runs.claim(kept.number, due[-1], rows)
         assert [run.due_at for run in book.runs.of(kept.number, 2)] == [due[4], due[3]]
         assert [run.due_at for run in book.runs.between(kept.number, due[1], due[3])] == due[1:3]
-
-
-class TestSqliteFile(ScheduleContract):
-    @pytest.fixture
-    def url(self, tmp_path):
-        return f"sqlite:///{tmp_path}/schedules.sqlite"
-
-
-class TestPostgreSQL(ScheduleContract):
-    @pytest.fixture
-    def url(self, postgresql):
-        return postgresql.new_database()
 
 
 def test_reading_finds_no_schedules_where_there_is_no_database(tmp_path):

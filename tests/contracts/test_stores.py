@@ -1,6 +1,7 @@
 """What every measurement store promises, the leases in it too; on each database for real."""
 
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +11,7 @@ from advisor.domain import Status
 from advisor.store.measurements import SqlStore, open_store
 from advisor.sweeps.measurement_store import Appended, Summary
 from advisor.sweeps.trial.ownership import this_process
+from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, row, trial
 from tests.together import all_at_once
 
@@ -23,24 +25,24 @@ def elsewhere(owner):
     return replace(owner, name="elsewhere:1:0", host="elsewhere", place="other")
 
 
-class StoreContract:
-    @pytest.fixture
-    def url(self):
-        raise NotImplementedError
+class TestStores:
+    @pytest.fixture(params=("memory", *DATABASES))
+    def place(self, request, tmp_path):
+        if request.param == "memory":
+            return "sqlite://"
+        if request.param == "sqlite":
+            return f"sqlite:///{tmp_path}/deep/er/measurements.sqlite"
+        return request.getfixturevalue("postgresql").new_database()
 
     @pytest.fixture
-    def store(self, url):
-        store = SqlStore(url, lease_seconds=1.5)
+    def store(self, place):
+        store = SqlStore(place, lease_seconds=1.5)
         yield store
         store.close()
 
-    def test_a_new_store_is_empty(self, store):
-        assert store.all() == []
-        assert store.statuses() == {}
-        assert store.leases.held() == {}
-
     def test_rows_come_back_whole_in_the_order_of_writing(self, store):
         rows = [row(3072.0), row(1024.0, attempts=({"step_seconds": [0.1]},)), row(2048.0)]
+        assert store.all() == []
         assert store.append_all(rows) == Appended(3, 0)
         assert store.all() == rows
 
@@ -111,6 +113,7 @@ class StoreContract:
         store.append_all([row(9.0)])
         summaries = store.summaries([entry.trial.trial_id, "no such trial"])
         assert summaries == {entry.trial.trial_id: Summary("failed", "then")}
+        assert set(store.summaries()) == {entry.trial.trial_id, row(9.0).trial.trial_id}
 
     def test_a_run_joins_its_trials_row(self, store):
         store.append_all([row(started_at="first")])
@@ -172,13 +175,6 @@ class StoreContract:
         assert store.leases.take({}, entry) == set()
         assert set(store.leases.held()) == set("abcd")
 
-    def test_all_summaries_are_those_of_every_row(self, store):
-        store.append_all([row(1.0)])
-        store.append_all([row(2.0)])
-        everything = store.summaries()
-        assert everything == store.summaries(everything)
-        assert len(everything) == 2
-
     def test_a_lease_that_is_given_back_is_free(self, store):
         entry, other = this_process(), this_process()
         for name in ("a", "b", "c"):
@@ -239,33 +235,11 @@ class StoreContract:
         assert len(list(filter(None, got))) == 1
 
 
-class TestMemory(StoreContract):
-    @pytest.fixture
-    def url(self):
-        return "sqlite://"
-
-
-class SharedContract(StoreContract):
-    """What further holds for databases that processes share."""
-
-    def test_another_connection_sees_a_row_as_soon_as_append_returns(self, store, url):
-        reading = SqlStore(url, reading=True)
+def test_another_connection_sees_a_row_as_soon_as_append_returns(url):
+    with closing(SqlStore(url)) as store, closing(SqlStore(url, reading=True)) as reading:
         assert reading.all() == []
         store.append_all([row()])
         assert len(reading.all()) == 1
-        reading.close()
-
-
-class TestSqliteFile(SharedContract):
-    @pytest.fixture
-    def url(self, tmp_path):
-        return f"sqlite:///{tmp_path}/deep/er/measurements.sqlite"
-
-
-class TestPostgreSQL(SharedContract):
-    @pytest.fixture
-    def url(self, postgresql):
-        return postgresql.new_database()
 
 
 def test_the_default_store_lies_in_the_users_data_folder(monkeypatch, tmp_path):

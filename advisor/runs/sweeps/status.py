@@ -36,12 +36,12 @@ LOCAL_HOST = "127.0.0.1"
 
 
 class Watch:
-    """One sweep that is watched. `address` is where its metrics are asked for, or empty."""
+    """One sweep that is watched. `address` is where its metrics are asked for, or empty; `file` has them."""
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
         self.address = ""
-        self._file: TextFile | None = None
+        self.file: TextFile | None = None
         self._planned_at, self._planned = time.time(), 0
 
     def planned(self, trials: Sequence[Trial], *, executor: str, database: str) -> None:
@@ -64,12 +64,6 @@ class Watch:
 
         return follow
 
-    def write_to(self, path: Path) -> None:
-        """Keep the metrics in this file; `DataError` where that cannot be."""
-        from advisor.sweeps.watching.tally import TextFile, sweep_registry
-
-        self._file = TextFile(path, sweep_registry(self.tally.standing))
-
     def note(self, event: Event) -> None:
         """An event of this process."""
         self.tally.note(event)
@@ -89,8 +83,8 @@ class Watch:
         self._update()
 
     def _update(self) -> None:
-        if self._file:
-            self._file.update()
+        if self.file:
+            self.file.update()
 
 
 @contextmanager
@@ -115,7 +109,9 @@ def watched(options: Watching, *, usd_per_hour: float | None = None, where: str 
             port = stack.enter_context(served(registry, options.metrics_port, host))
             watch.address = f"http://{host}:{port}/metrics"
         if options.metrics_file:
-            watch.write_to(options.metrics_file)
+            from advisor.sweeps.watching.tally import TextFile, sweep_registry
+
+            watch.file = TextFile(options.metrics_file, sweep_registry(watch.tally.standing))
         try:
             yield watch
         except BaseException as error:

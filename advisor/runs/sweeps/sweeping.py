@@ -119,24 +119,26 @@ def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> l
     elsewhere = anywhere or bool(grid.ray_address)
     requests = requests_of_preset(data, disk_rate) if grid.preset else _requests(grid, data, elsewhere)
     machine = _ANY_MACHINE if elsewhere else local_machine()
-    requests = [_with_statistics(request, grid) for request in requests]
+    # The precision, the repeats and the mounts of the measuring: for presets too.
+    requests = [
+        replace(
+            request,
+            rel_error=grid.rel_error,
+            measure_seconds=grid.measure_seconds or request.measure_seconds,
+            repeats=grid.repeats,
+            iterations=grid.iterations,
+            decoder=grid.decoder,
+            disk_paths={
+                disk_type: str(mount)
+                for disk_type, mount in grid.disk_path
+                if disk_type in {disk.type for disk in request.disks}
+            },
+        )
+        for request in requests
+    ]
     trials = plan_trials(requests, machine, step_seconds, planned_network)
     _refuse_unused_settings(grid, trials)
     return trials
-
-
-def _with_statistics(request: SweepRequest, grid: SweepGrid) -> SweepRequest:
-    """Adds the precision, the repeats and the mounts of the measuring: for presets too."""
-    types = {disk.type for disk in request.disks}
-    return replace(
-        request,
-        rel_error=grid.rel_error,
-        measure_seconds=grid.measure_seconds or request.measure_seconds,
-        repeats=grid.repeats,
-        iterations=grid.iterations,
-        decoder=grid.decoder,
-        disk_paths={disk_type: str(mount) for disk_type, mount in grid.disk_path if disk_type in types},
-    )
 
 
 def execute_sweep(

@@ -6,12 +6,7 @@ from advisor.store.schedules import ScheduleBook
 
 
 @pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/schedules.sqlite"
-
-
-@pytest.fixture
-def book(url):
-    book = ScheduleBook(url)
+def book(tmp_path):
+    book = ScheduleBook(f"sqlite:///{tmp_path}/schedules.sqlite")
     yield book
     book.close()

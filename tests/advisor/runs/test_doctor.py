@@ -16,7 +16,6 @@ from advisor.runs.doctor import Finding, State, document, run_checks, worst
 from advisor.store.measurements import open_store
 from advisor.sweeps.trial.orphan import Orphan
 from advisor.sweeps.trial.ownership import own_tag, this_process
-from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement
 
 SCHEMA = json.loads((files("advisor.render") / "schemas/doctor.schema.json").read_text())
@@ -128,17 +127,8 @@ def test_a_gpu_whose_driver_fails_is_a_problem_and_no_gpu_is_none(monkeypatch, t
     assert "--gpus all" in doctor.check_gpu().advice
 
 
-@pytest.fixture(params=DATABASES)
-def url(request, tmp_path, monkeypatch):
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path}/m.sqlite"
-    else:
-        url = request.getfixturevalue("postgresql").new_database()
-    monkeypatch.setenv("ADVISOR_DATABASE_URL", url)
-    return url
-
-
 def test_the_database_is_told_and_never_changed(url, tmp_path, monkeypatch):
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", url)
     empty = doctor.check_database()
     assert (empty.state, empty.facts["tables"]) == (State.OK, "nothing")
     assert not (tmp_path / "m.sqlite").exists()

@@ -18,7 +18,6 @@ from advisor.runs.jobs import execute
 from advisor.runs.schedules import ADVISOR, CronLine, started_as
 from advisor.store.records import NewRun, NewSchedule, RunState
 from tests.advisor.runs.kills import Series
-from tests.postgresql import DATABASES
 from tests.processes import gone
 
 NOW = 1_790_000_000.0
@@ -194,11 +193,12 @@ main.main(["schedule", "execute", sys.argv[1]])
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_process_that_is_ended_takes_its_command_along_and_leaves_the_run(book, due, url, number):
+def test_a_process_that_is_ended_takes_its_command_along_and_leaves_the_run(book, due, number):
     """Politely: the run is due again. By force: the row says that its process has gone."""
     run = due()
     process = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, str(run)], env={**os.environ, "ADVISOR_DATABASE_URL": url}
+        [sys.executable, "-c", RUNNER, str(run)],
+        env={**os.environ, "ADVISOR_DATABASE_URL": f"sqlite:///{book.name}"},
     )
     while not (children := children_of(process.pid)):
         assert process.poll() is None
@@ -222,18 +222,11 @@ def children_of(pid):
         return []
 
 
-@pytest.fixture(params=DATABASES)
-def shared_url(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/schedules.sqlite"
-    return request.getfixturevalue("postgresql").new_database()
-
-
 @pytest.mark.kills
 @pytest.mark.slow
-def test_daemons_that_are_killed_at_any_moment_neither_lose_nor_repeat_a_job(shared_url, tmp_path):
+def test_daemons_that_are_killed_at_any_moment_neither_lose_nor_repeat_a_job(url, tmp_path):
     """At last both are asked to end, and do."""
-    series = Series(shared_url, tmp_path, seed=11, gap_seconds=2.5)
+    series = Series(url, tmp_path, seed=11, gap_seconds=2.5)
     assert series.run(kills=5) == [], series.said
     assert series.killed.total() == 5
     assert series.jobs >= 4

@@ -200,13 +200,13 @@ main.main(["schedule", "execute", sys.argv[1]])
 """
 
 
-def test_a_killed_process_takes_its_sweep_with_it_and_is_lost(book, url, tmp_path):
+def test_a_killed_process_takes_its_sweep_with_it_and_is_lost(book, tmp_path):
     """In a process of its own, whose end the kernel signals to the sweep."""
     item, pid = start_sweep(book, sweep(), {}), tmp_path / "pid"
     waits = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     process = subprocess.Popen(
         [sys.executable, "-c", RUNNER, str(item.number), waits],
-        env={**os.environ, "ADVISOR_DATABASE_URL": url},
+        env={**os.environ, "ADVISOR_DATABASE_URL": f"sqlite:///{book.name}"},
     )
     while not (pid.exists() and pid.read_text()):
         assert process.poll() is None

@@ -17,7 +17,6 @@ from advisor.store import dialects
 from advisor.store.database import Database
 from advisor.store.measurements import SqlStore, open_store
 from advisor.sweeps.trial.ownership import this_process
-from tests.postgresql import DATABASES
 from tests.sweeps.builders import row
 
 
@@ -33,38 +32,31 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def url(path):
+def file_url(path):
     return f"sqlite:///{path}"
 
 
-@pytest.fixture(params=DATABASES)
-def either(request, url):
-    if request.param == "sqlite":
-        return url
-    return request.getfixturevalue("postgresql").new_database()
-
-
-def test_a_file_that_is_no_database_is_told_with_the_way_out(path, url):
+def test_a_file_that_is_no_database_is_told_with_the_way_out(path, file_url):
     path.write_bytes(b"not a database at all " * 100)
     for reading in (True, False):
         with pytest.raises(DataError, match="move that file away") as refusal:
-            open_store(url, reading=reading)
+            open_store(file_url, reading=reading)
         assert "\n" not in str(refusal.value)
     assert path.read_bytes() == b"not a database at all " * 100
 
 
-def test_a_torn_database_is_told(path, url):
-    with closing(SqlStore(url)) as store:
+def test_a_torn_database_is_told(path, file_url):
+    with closing(SqlStore(file_url)) as store:
         store.append_all([row(float(size)) for size in range(1, 60)])
     content = bytearray(path.read_bytes())
     content[4096:] = bytes(len(content) - 4096)
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"m\.sqlite"):
-        SqlStore(url).all()
+        SqlStore(file_url).all()
 
 
-def test_a_damaged_row_is_named_and_hides_no_other(path, url):
-    with closing(SqlStore(url)) as store:
+def test_a_damaged_row_is_named_and_hides_no_other(path, file_url):
+    with closing(SqlStore(file_url)) as store:
         store.append_all([row(1.0), row(2.0), row(3.0)])
         execute(path, f"UPDATE measurements SET payload='{{' WHERE trial_id='{id_of(2.0)}'")
         stored = store.read()
@@ -85,9 +77,9 @@ def test_a_place_that_cannot_be_a_folder_is_told(tmp_path):
         SqlStore(f"sqlite:///{tmp_path}/file/m.sqlite")
 
 
-def test_a_full_disk_loses_nothing_stored(url):
+def test_a_full_disk_loses_nothing_stored(file_url):
     """SQLite's page limit stands in for the disk's end: it raises the same error."""
-    with closing(SqlStore(url)) as store:
+    with closing(SqlStore(file_url)) as store:
         store.append_all([row(1.0)])
 
         @sqlalchemy.event.listens_for(store._database.engine, "begin")
@@ -113,9 +105,9 @@ def test_postgresql_without_its_driver_says_what_to_install(monkeypatch):
         SqlStore("postgresql://host/db")
 
 
-def test_a_locked_database_is_waited_for_and_told_about(path, url, monkeypatch, caplog):
+def test_a_locked_database_is_waited_for_and_told_about(path, file_url, monkeypatch, caplog):
     monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
-    with closing(SqlStore(url)) as store:
+    with closing(SqlStore(file_url)) as store:
         with holding(path, seconds=1.0):
             assert store.append_all([row()]).added == 1
         assert "locked; waiting up to" in caplog.text
@@ -123,10 +115,10 @@ def test_a_locked_database_is_waited_for_and_told_about(path, url, monkeypatch, 
 
 
 @pytest.mark.slow
-def test_one_lease_is_given_back_patiently_and_all_of_them_at_once_or_never(path, url, monkeypatch):
+def test_one_lease_is_given_back_patiently_and_all_of_them_at_once_or_never(path, file_url, monkeypatch):
     """A driver that goes on must not stop for a lock; one that ends must not wait for it."""
     monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
-    with closing(SqlStore(url)) as store:
+    with closing(SqlStore(file_url)) as store:
         owner = this_process()
         for item in (id_of(1.0), id_of(2.0)):
             store.leases.take({item: ""}, owner)
@@ -138,9 +130,9 @@ def test_one_lease_is_given_back_patiently_and_all_of_them_at_once_or_never(path
 
 
 @pytest.mark.slow
-def test_a_database_that_stays_locked_is_told_in_one_line(path, url, monkeypatch):
+def test_a_database_that_stays_locked_is_told_in_one_line(path, file_url, monkeypatch):
     monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
-    with closing(SqlStore(url, patience_seconds=0.5)) as store:
+    with closing(SqlStore(file_url, patience_seconds=0.5)) as store:
         with (
             holding(path, seconds=3.0),
             pytest.raises(DataError, match="another process holds it") as refusal,
@@ -161,9 +153,9 @@ def holding(path, seconds):
         ending.join()
 
 
-def test_an_answer_that_was_lost_stores_nothing_twice(either, monkeypatch):
+def test_an_answer_that_was_lost_stores_nothing_twice(url, monkeypatch):
     """The commit came through, and the connection broke before that was told."""
-    with closing(SqlStore(either)) as store:
+    with closing(SqlStore(url)) as store:
         owner, lost = this_process(), []
         store.leases.take({id_of(2.0): ""}, owner)
         really = Database._transact
@@ -289,8 +281,8 @@ def run(*command):
     subprocess.run(list(map(str, command)), check=True, capture_output=True)
 
 
-def test_the_log_of_a_database_in_use_is_no_other_file_to_lose(path, url):
+def test_the_log_of_a_database_in_use_is_no_other_file_to_lose(path, file_url):
     """Once nobody has it open, everything lies in the one file."""
-    with closing(SqlStore(url)) as store:
+    with closing(SqlStore(file_url)) as store:
         store.append_all([row()])
     assert [file.name for file in Path(path).parent.iterdir()] == ["m.sqlite"]
