@@ -33,7 +33,7 @@ from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
 from advisor.questions.values import GpuFilter, ProfilePath, dataset_for, stored_as
 
 if TYPE_CHECKING:
-    from advisor.models.language.configs import LanguageModel
+    from advisor.models.language.language_model import LanguageModel
 
 DEFAULT_CLOUD = "aws"
 DEFAULT_REGION = {DEFAULT_CLOUD: "us-east-1"}
@@ -159,7 +159,8 @@ def settled_tuning(question: T, model: LanguageModel, catalog: Catalog) -> T:
 
 def language_model_of(question: LanguageQuestion) -> LanguageModel:
     """The model by its name, or by its configuration; `UsageError` names the field."""
-    from advisor.models.language.configs import bundled_language_models, language_model_of_config
+    from advisor.models.language.config_files import language_model_of_config
+    from advisor.models.language.configs import bundled_language_models
 
     if question.config is not None:
         return language_model_of_config(question.config)

@@ -16,51 +16,20 @@ from advisor.domain.words import LlmPrecision
 from advisor.domain.workload import names_a_file
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.messages import FieldName, Message
-from advisor.models.language.config_files import language_model_of_config
 from advisor.models.language.config_values import uncovered
 from advisor.models.language.families import FAMILIES
 from advisor.models.language.formats import BITS
-from advisor.models.language.language_model import Indexer, LanguageModel, Latent, Mixed, Weights
+from advisor.models.language.language_model import Indexer, LanguageModel, Latent, Mixed
 
 TABLE = Path(__file__).parents[3] / "advisor" / "data" / "language" / "models.csv"
 # `names` are joined by semicolons: checkpoints with the same sizes. `uncovered` is the kind of
 # layers that no formula here covers; of such a model nothing else is known. `mixed` are the numbers of
 # `Mixed`, by spaces.
-COLUMNS = (
-    "names",
-    "family",
-    "uncovered",
-    "layers",
-    "hidden",
-    "heads",
-    "kv_heads",
-    "head_dim",
-    "ffn",
-    "vocab",
-    "tied",
-    "experts",
-    "experts_per_token",
-    "shared_experts",
-    "expert_ffn",
-    "dense_layers",
-    "expert_step",
-    "kv_lora",
-    "q_lora",
-    "rope",
-    "nope",
-    "v",
-    "index_heads",
-    "index_head_dim",
-    "index_top_k",
-    "window",
-    "window_layers",
-    "mixed",
-    "max_context",
-    "own_precision",
-    "own_bits",
-    "sixteen_bit",
-    "other_parameters",
-    "source",
+HEADER = (
+    "names,family,uncovered,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,tied,"
+    "experts,experts_per_token,shared_experts,expert_ffn,dense_layers,expert_step,"
+    "kv_lora,q_lora,rope,nope,v,index_heads,index_head_dim,index_top_k,window,window_layers,mixed,"
+    "max_context,own_precision,own_bits,sixteen_bit,other_parameters,source"
 )
 Cells = Mapping[str, str]
 
@@ -141,16 +110,6 @@ def mixed_of_cell(cell: str) -> Mixed | None:
         numbers[place] = int(numbers[place])
     return Mixed(*numbers)
 
-
-__all__ = [
-    "Indexer",
-    "LanguageModel",
-    "LanguageModels",
-    "Latent",
-    "Weights",
-    "bundled_language_models",
-    "language_model_of_config",
-]
 
 _MOST_CHOICES = 8
 # What embedding and reranking models are called.

@@ -15,7 +15,7 @@ from advisor.domain import Gpu
 from advisor.domain.machines import gpu_of_row, number_of
 from advisor.messages import Message
 from advisor.models.bundled import power_ratio, read_data_sheets
-from advisor.models.language.configs import LanguageModel
+from advisor.models.language.language_model import LanguageModel
 
 # Sheets name neither: NVIDIA's dense FP4 rate over its FP8 rate, by compute capability.
 _FP4_OVER_FP8 = {10.0: 2.0, 10.3: 10 / 3, 12.0: 2.0}

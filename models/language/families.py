@@ -3,7 +3,9 @@ formula covers."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+_V = TypeVar("_V")
 
 
 class Family(NamedTuple):
@@ -19,109 +21,31 @@ class Family(NamedTuple):
     positions: int | None = None
 
 
-_LLAMA = Family()
-_PLAIN = Family(gated=False)
-_LEARNED = Family(gated=False, positions=0)
+def _each(names: str, value: _V) -> dict[str, _V]:
+    """The same of several model types."""
+    return dict.fromkeys(names.split(), value)
+
+
 # A test compares the sizes that follow with those of transformers' networks.
 FAMILIES = {
-    **dict.fromkeys(
-        (
-            "llama",
-            "mistral",
-            "ministral",
-            "ministral3",
-            "mixtral",
-            "qwen2",
-            "qwen2_moe",
-            "qwen2_vl",
-            "qwen2_vl_text",
-            "qwen2_5_vl",
-            "qwen2_5_vl_text",
-            "qwen3",
-            "qwen3_moe",
-            "qwen3_vl_text",
-            "qwen3_vl_moe_text",
-            "phi3",
-            "phimoe",
-            "deepseek_v2",
-            "deepseek_v3",
-            "deepseek_v32",
-            "kimi_k2",
-            "glm",
-            "glm4",
-            "glm4_moe",
-            "glm_moe_dsa",
-            "granite",
-            "granitemoe",
-            "olmo",
-            "olmo2",
-            "olmoe",
-            "stablelm",
-            "internlm2",
-            "internlm3",
-            "baichuan",
-            "minimax_m2",
-            "seed_oss",
-            "smollm3",
-            "olmo3",
-            "granitemoeshared",
-            "helium",
-            "flex_olmo",
-            "dbrx",
-            "ernie4_5",
-            "ernie4_5_moe",
-            "exaone4",
-            "mimo",
-            "aquila",
-            "orion",
-            "yi",
-            "deepseek",
-            "chatglm",
-            "gemma",
-            "gemma2",
-            "gemma3_text",
-            "gpt_oss",
-            "llama4_text",
-            "cohere",
-            "cohere2",
-            "hunyuan_v1_dense",
-            "hunyuan_v1_moe",
-            "qwen3_next",
-            "qwen3_5_text",
-            "qwen3_5_moe_text",
-            "kimi_linear",
-            "minimax",
-            "minimax_text_01",
-            "minimax_m3_vl_text",
-            "deepseek_v4",
-            "mimo_v2_flash",
-            "step3p5",
-            "step3p7",
-            "gemma4_text",
-            "nemotron-nas",
-            "granitemoehybrid",
-            "jamba",
-            "bamba",
-            "falcon_h1",
-            "mamba",
-            "mamba2",
-            "falcon_mamba",
-            "lfm2",
-            "lfm2_moe",
-        ),
-        _LLAMA,
+    **_each(
+        "llama mistral ministral ministral3 mixtral qwen2 qwen2_moe qwen2_vl qwen2_vl_text qwen2_5_vl "
+        "qwen2_5_vl_text qwen3 qwen3_moe qwen3_vl_text qwen3_vl_moe_text phi3 phimoe deepseek_v2 deepseek_v3 "
+        "deepseek_v32 kimi_k2 glm glm4 glm4_moe glm_moe_dsa granite granitemoe olmo olmo2 olmoe stablelm "
+        "internlm2 internlm3 baichuan minimax_m2 seed_oss smollm3 olmo3 granitemoeshared helium flex_olmo "
+        "dbrx ernie4_5 ernie4_5_moe exaone4 mimo aquila orion yi deepseek chatglm gemma gemma2 gemma3_text "
+        "gpt_oss llama4_text cohere cohere2 hunyuan_v1_dense hunyuan_v1_moe qwen3_next qwen3_5_text "
+        "qwen3_5_moe_text kimi_linear minimax minimax_text_01 minimax_m3_vl_text deepseek_v4 mimo_v2_flash "
+        "step3p5 step3p7 gemma4_text nemotron-nas granitemoehybrid jamba bamba falcon_h1 mamba mamba2 "
+        "falcon_mamba lfm2 lfm2_moe",
+        Family(),
     ),
-    **dict.fromkeys(
-        (
-            *("bloom", "falcon", "mpt", "starcoder2", "gpt_neox", "gptj", "phi", "nemotron", "nemotron_h"),
-            *("arcee", "apertus"),
-        ),
-        _PLAIN,
+    **_each(
+        "bloom falcon mpt starcoder2 gpt_neox gptj phi nemotron nemotron_h arcee apertus", Family(gated=False)
     ),
-    "minicpm": Family(tied=True),
-    "gpt2": _LEARNED,
-    "gpt_bigcode": _LEARNED,
+    **_each("gpt2 gpt_bigcode", Family(gated=False, positions=0)),
     "opt": Family(gated=False, positions=2),
+    "minicpm": Family(tied=True),
 }
 # Names that publishers use for the text's part of an architecture, or for all of it.
 ALIASES = {
@@ -135,28 +59,13 @@ ALIASES = {
 }
 # Architectures that are known, and of whose layers no formula here tells what they keep.
 UNCOVERED = {
-    **dict.fromkeys(("rwkv", "rwkv5", "rwkv6", "rwkv7", "olmo_hybrid"), "linear"),
-    **dict.fromkeys(("zamba", "zamba2", "plamo2", "recurrent_gemma", "phi4flash", "hymba"), "hybrid"),
-    **dict.fromkeys(("gemma3n", "gemma3n_text", "openelm"), "uneven"),
-    **dict.fromkeys(("mllama", "mllama_text_model"), "crossed"),
-    **dict.fromkeys(
-        (
-            "bert",
-            "roberta",
-            "distilbert",
-            "deberta-v2",
-            "electra",
-            "xlm-roberta",
-            "modernbert",
-            "vit",
-            "dinov2",
-            "whisper",
-            "t5",
-            "wav2vec2",
-            "clip_text_model",
-            "clip_vision_model",
-            "siglip_vision_model",
-        ),
+    **_each("rwkv rwkv5 rwkv6 rwkv7 olmo_hybrid", "linear"),
+    **_each("zamba zamba2 plamo2 recurrent_gemma phi4flash hymba", "hybrid"),
+    **_each("gemma3n gemma3n_text openelm", "uneven"),
+    **_each("mllama mllama_text_model", "crossed"),
+    **_each(
+        "bert roberta distilbert deberta-v2 electra xlm-roberta modernbert vit dinov2 whisper t5 wav2vec2 "
+        "clip_text_model clip_vision_model siglip_vision_model",
         "no_decoder",
     ),
 }

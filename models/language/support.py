@@ -7,18 +7,18 @@ documentation of vLLM, SGLang, TensorRT-LLM and llama.cpp (2026).
 
 Seconds until an engine serves are fitted on Run:ai's benchmark
 (infra/build/language_sources/model_loads.csv: 15 GB to an A10G from two EBS disks): a load is as long
-as its bytes over the slowest of the disk, of the streams that read at once, and of what one GPU's
-process takes in. Not counted: renting the machine, booting it and pulling the container image.
+as its bytes over the slower of the disk and of what the GPUs' processes take in. Not counted: renting
+the machine, booting it and pulling the container image.
 """
 
 from __future__ import annotations
 
 import math
-from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.messages import Message
+from advisor.models.language.deployments import GpuFacts
 from advisor.models.language.language_model import LanguageModel
 
 TURING, AMPERE, ADA, HOPPER, BLACKWELL = 7.5, 8.0, 8.9, 9.0, 10.0
@@ -44,27 +44,11 @@ _UNPACKED_FROM = {
 }
 
 
-class Card(Protocol):
-    """The facts of a GPU that decide support; `compute_capability` is 0 where no CUDA runs."""
-
-    @property
-    def name(self) -> str:
-        """The catalogue's name."""
-
-    @property
-    def vendor(self) -> str:
-        """The GPU's maker."""
-
-    @property
-    def compute_capability(self) -> float:
-        """CUDA compute capability."""
-
-
 def supported(
     precision: LlmPrecision,
     kv_precision: KvPrecision,
     engine: LlmEngine,
-    gpu: Card,
+    gpu: GpuFacts,
     model: LanguageModel | None = None,
 ) -> Message | None:
     """Why the engine cannot serve weights and KV of these formats on the GPU; None where it can.
@@ -79,7 +63,7 @@ def supported(
     )
 
 
-def weight_only(precision: LlmPrecision, gpu: Card) -> bool:
+def weight_only(precision: LlmPrecision, gpu: GpuFacts) -> bool:
     """Whether the GPU has no units for this format, so that weights take less room and bandwidth,
     and the arithmetic is that of 16 bits.
 
@@ -93,7 +77,7 @@ def weight_only(precision: LlmPrecision, gpu: Card) -> bool:
     return precision == LlmPrecision.INT4_AWQ
 
 
-def _of_gpu(engine: LlmEngine, gpu: Card) -> Message | None:
+def _of_gpu(engine: LlmEngine, gpu: GpuFacts) -> Message | None:
     if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
         return Message("{engine} is modelled on NVIDIA's GPUs alone", engine=engine.product)
     if gpu.compute_capability < _OLDEST[engine]:
@@ -107,7 +91,7 @@ def _of_gpu(engine: LlmEngine, gpu: Card) -> Message | None:
     return None
 
 
-def _of_weights(precision: LlmPrecision, engine: LlmEngine, gpu: Card) -> Message | None:
+def _of_weights(precision: LlmPrecision, engine: LlmEngine, gpu: GpuFacts) -> Message | None:
     if precision == LlmPrecision.BF16 and gpu.compute_capability < AMPERE:
         return Message("{gpu} has no bf16; take fp16", gpu=gpu.name)
     if engine == LlmEngine.LLAMA_CPP or not weight_only(precision, gpu):
@@ -138,7 +122,7 @@ def _of_llama_cpp(
     return None
 
 
-def _of_kv(kv_precision: KvPrecision, engine: LlmEngine, gpu: Card) -> Message | None:
+def _of_kv(kv_precision: KvPrecision, engine: LlmEngine, gpu: GpuFacts) -> Message | None:
     if kv_precision == KvPrecision.BF16 and gpu.compute_capability < AMPERE:
         return Message("{gpu} has no bf16; take fp16", gpu=gpu.name)
     if kv_precision != KvPrecision.FP8:
@@ -155,23 +139,11 @@ def _of_kv(kv_precision: KvPrecision, engine: LlmEngine, gpu: Card) -> Message |
     )
 
 
-# MiB/s of one stream of reads from a network disk (300 from gp3, 327 from io2), and the share of a
-# disk's rate that several reach.
-_STREAM_MIB_PER_SECOND, DISK_SHARE = 312.0, 0.97
-# MiB/s that the process of one GPU takes in.
-PROCESS_MIB_PER_SECOND = 1900.0
-# Several times that many streams change nothing more (14.3 s with 16, 14.4 s with 4).
-STREAMS = 16
+# The share of a disk's rate that reads reach, several streams at once, and the MiB/s that the process of one
+# GPU takes in: less than the streams bring (312 each from a network disk, of 16 or so).
+DISK_SHARE, PROCESS_MIB_PER_SECOND = 0.97, 1900.0
 # Loads lay within this of the formula: 23 % for one of 21 rows, 15 % for the others.
 _LOAD_DOUBT = 0.15
-
-
-class Loader(StrEnum):
-    """The way weights are read: one stream over memory-mapped files, the default of engines, or several
-    at once (vLLM's `--load-format runai_streamer`)."""
-
-    MAPPED = "mapped"
-    STREAMED = "streamed"
 
 
 class Seconds(NamedTuple):
@@ -192,37 +164,9 @@ class Seconds(NamedTuple):
 START = Seconds(15.7, 20.0, 110.0)
 
 
-def load_seconds(
-    weights_mib: float,
-    disk_mib_per_second: float = math.inf,
-    gpus: int = 1,
-    loader: Loader = Loader.STREAMED,
-    *,
-    local: bool = False,
-) -> Seconds:
-    """Seconds to read weights that the processes of `gpus` GPUs share.
-
-    `disk_mib_per_second` is the lower of the volume's and the instance's sustained limit. Mapped files are
-    read by one stream, which the processes of several GPUs at best multiply. One stream of a `local` disk is
-    held up less; how fast it is was not measured, so that the lower bound has the disk's whole rate.
-    """
-    most = min(disk_mib_per_second * DISK_SHARE, PROCESS_MIB_PER_SECOND * gpus)
-    if loader == Loader.STREAMED:
-        usual = best = min(most, STREAMS * _STREAM_MIB_PER_SECOND * gpus)
-    else:
-        usual = min(most, _STREAM_MIB_PER_SECOND)
-        best = most if local else min(most, _STREAM_MIB_PER_SECOND * gpus)
-    median = weights_mib / usual
-    return Seconds(weights_mib / best * (1 - _LOAD_DOUBT), median, median * (1 + _LOAD_DOUBT))
-
-
-def ready_seconds(
-    weights_mib: float,
-    disk_mib_per_second: float = math.inf,
-    gpus: int = 1,
-    loader: Loader = Loader.STREAMED,
-    *,
-    local: bool = False,
-) -> Seconds:
-    """Seconds from the engine's start to its first answer; arguments as of `load_seconds`."""
-    return load_seconds(weights_mib, disk_mib_per_second, gpus, loader, local=local).plus(START)
+def load_seconds(weights_mib: float, disk_mib_per_second: float = math.inf, gpus: int = 1) -> Seconds:
+    """Seconds to read weights that the processes of `gpus` GPUs share, by several streams at once (vLLM's
+    `--load-format runai_streamer`). `disk_mib_per_second` is the lower of the volume's and the instance's
+    sustained limit."""
+    median = weights_mib / min(disk_mib_per_second * DISK_SHARE, PROCESS_MIB_PER_SECOND * gpus)
+    return Seconds(median * (1 - _LOAD_DOUBT), median, median * (1 + _LOAD_DOUBT))

@@ -15,8 +15,9 @@ from advisor.errors import AdvisorError
 from advisor.infra.build.fitting.serving import fit_serving
 from advisor.infra.build.fitting.serving_rows import rows_of, version_of
 from advisor.infra.build.language_sources.rows import ServingRow
-from advisor.models.language.configs import LanguageModel, bundled_language_models
+from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu_facts
+from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving import ServingPredictor, ServingRates, bundled_serving_predictor
 from advisor.models.language.serving.predictor import FEW_IN_FLIGHT
 from advisor.models.language.serving.rates import sequences_held

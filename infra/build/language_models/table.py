@@ -24,7 +24,7 @@ from advisor.infra.build.language_models.corrections import (
     TOWERS,
 )
 from advisor.models.language.config_files import language_model_of_config
-from advisor.models.language.configs import COLUMNS, model_of_cells
+from advisor.models.language.configs import HEADER, model_of_cells
 from advisor.models.language.families import FAMILIES, UNCOVERED
 
 FETCHED = Path(__file__).with_name("model_configs.csv")
@@ -38,6 +38,7 @@ _SOURCES = (
     ("llm-analysis", "llm-analysis"),
     ("transformers", "transformers"),
 )
+COLUMNS = HEADER.split(",")
 Cells = Mapping[str, str]
 
 
@@ -58,7 +59,7 @@ def lines(fetched: Path) -> list[dict[str, str]]:
 def written(built: Iterable[Cells]) -> str:
     """The file of these lines; no cell has a comma."""
     rows = [",".join(line[name] for name in COLUMNS) for line in built]
-    return "\n".join([",".join(COLUMNS), *rows]) + "\n"
+    return "\n".join([HEADER, *rows]) + "\n"
 
 
 def _fetched_lines(path: Path) -> Iterator[dict[str, str]]:

@@ -203,13 +203,6 @@ class Belief(Gaussian, frozen=True):
         """Whether rows of a model of the run's size taught its effect."""
         return f"model/{size_of(run.tuning.model)}" in self.names
 
-    def conditioned(self, runs: Sequence[Run], log_measured: Floats, sigma: Floats) -> Belief:
-        """The belief once the runs are measured: log seconds with standard errors, each (n,)."""
-        known = joined([self, effects_of(runs, self.names)])
-        columns = Columns(runs, known.names)
-        after = known.updated(columns.linearised, log_measured, sigma)
-        return Belief(after.names, after.mean, after.covariance)
-
 
 class Columns:
     """Runs as columns: their work, and which of the parameters `names` each has."""
@@ -235,12 +228,8 @@ class Columns:
         return mean + self._member @ theta, whole
 
 
-def effects_of(runs: Sequence[Run], known: Sequence[str] = ()) -> Gaussian:
-    """Effects that the runs have beside the known ones, before any row."""
-    names = dict.fromkeys(name for run in runs for name in groups_of(run) if name not in known)
-    return believed(tuple(names), [Prior(0.0, EFFECTS[name.partition("/")[0]]) for name in names])
-
-
 def prior_of(runs: Sequence[Run]) -> Gaussian:
-    """The prior of all parameters that the runs have."""
-    return joined([believed(NAMES, tuple(PRIORS.values())), effects_of(runs)])
+    """The prior of all parameters that the runs have, and of their effects."""
+    effects = tuple(dict.fromkeys(name for run in runs for name in groups_of(run)))
+    of_effects = [Prior(0.0, EFFECTS[name.partition("/")[0]]) for name in effects]
+    return joined([believed(NAMES, tuple(PRIORS.values())), believed(effects, of_effects)])

@@ -9,7 +9,6 @@ cross entropy does unless a fused kernel is asked for. GiB are 2**30 bytes.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from advisor.domain.words import LlmMethod
@@ -165,13 +164,3 @@ def _layer_bytes(model: LanguageModel) -> float:
     # the feed-forward network what goes into and comes out of its activation.
     numbers = 4.0 * model.hidden + 2.0 * queries + keys + (3 if model.gated else 2) * ffn
     return _SIXTEEN_BITS * numbers
-
-
-def most_sequences(tuning: FineTuning, memory_gib: float) -> int:
-    """The largest power of two of sequences that fits in one micro-batch, 0 where none does."""
-    single = finetuning_memory(tuning._replace(micro_batch=1))
-    if not single.fits(memory_gib):
-        return 0
-    two = finetuning_memory(tuning._replace(micro_batch=2))
-    more = (memory_gib - single.upper_gib) / (two.upper_gib - single.upper_gib)
-    return 1 << int(math.log2(1 + max(0.0, more)))

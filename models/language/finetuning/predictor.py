@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from advisor.domain import Withheld
 from advisor.domain.words import LlmMethod
@@ -54,11 +53,6 @@ class TuningRates(Struct, frozen=True):
 
     tokens_per_second: Bounds
     calibrated: bool
-
-    def hours(self, tokens: float) -> Bounds:
-        """Hours to train on so many tokens, (n,)."""
-        lower, median, upper = (tokens / rate / 3600 for rate in self.tokens_per_second)
-        return Bounds(upper, median, lower)
 
 
 class FineTuningPredictor(Struct, frozen=True):
@@ -141,17 +135,6 @@ class FineTuningPredictor(Struct, frozen=True):
         z, freedom = gaussian_multiplier(confidence), max(1, gpus - 1)
         least = (z + (z**3 + z) / (4 * freedom)) * math.sqrt(1 + 1 / max(1, gpus))
         return widths._replace(lower=max(widths.lower, least))
-
-    def conditioned(
-        self, tunings: Sequence[FineTuning], tokens_per_second: Sequence[float], sigma: Sequence[float]
-    ) -> FineTuningPredictor:
-        """The predictor once settled tunings were measured, all GPUs together, with standard errors
-        of the logarithm."""
-        gpus = np.array([tuning.gpus for tuning in tunings], dtype=float)
-        measured = np.log(gpus / np.array(tokens_per_second, dtype=float))
-        noise = np.hypot(np.array(sigma, dtype=float), NOISE)
-        runs = [Run(tuning) for tuning in tunings]
-        return replace(self, belief=self.belief.conditioned(runs, measured, noise))
 
 
 def _fitting(tuning: FineTuning) -> Iterator[Settled]:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.models.bayes import UNNAMED, Floats, Parameters, Prior
-from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment, GpuFacts
+from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving.seconds import Logs
 from advisor.models.language.serving.work import format_of_arithmetic
 
@@ -256,7 +256,7 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "kv": f"{kv_precision}/{engine}/{chip}",
         "mixture": "mixture" if model.experts else "",
         "experts": f"{precision}/{int(gpu.compute_capability)}" if model.experts else "",
-        "mla": "mla" if model.mla else "",
+        "mla": "mla" if model.latent else "",
         "mixed": "mixed" if model.mixed else "",
         "way": way,
         "peer": _peer(gpu) if way == "pcie" else "",
@@ -296,7 +296,7 @@ class _Facts(NamedTuple):
 
 def _facts(model: LanguageModel) -> _Facts:
     choices = math.log(model.experts_per_token / _USUAL_CHOICES) if model.experts else 0.0
-    sharing = 0.0 if model.mla else math.log(model.heads / model.kv_heads)
+    sharing = 0.0 if model.latent else math.log(model.heads / model.kv_heads)
     return _Facts(math.log(model.hidden / _USUAL_WIDTH), choices, sharing)
 
 

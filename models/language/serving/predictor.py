@@ -13,22 +13,20 @@ from advisor.domain import Withheld
 from advisor.domain.words import Link, LlmPrecision
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers, variances
-from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment, ServingObservation, Traffic, unmeasured_parts
+from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving.effects import Setting, design_of, line_of, minor_version, shape_of
 from advisor.models.language.serving.rates import (
     QUANTITIES,
-    Asked,
     RequestLogs,
     ServingRates,
-    asked_of,
     binding,
-    least_logs,
     open_loop,
     request_logs,
+    requests_of,
     tails_under,
 )
-from advisor.models.language.serving.seconds import Logs, static_batch_seconds
+from advisor.models.language.serving.seconds import Logs, Requests, least_seconds, static_batch_seconds
 from advisor.models.language.serving.values import MeasuredValue, measured
 from advisor.models.withheld import withheld_tests
 
@@ -133,18 +131,18 @@ class ServingPredictor(Gaussian, frozen=True):
     ) -> ServingRates:
         """Rates with as many sequences in flight as memory and engine take in."""
         view = self._view(deployments, traffic, "maximum")
-        return self._closed_loop(view, view.asked.held, confidence)
+        return self._closed_loop(view, view.requests.held, confidence)
 
     def _closed_loop(self, view: _View, wanted: Floats, confidence: float) -> ServingRates:
-        held = view.asked.held
+        held = view.requests.held
         sequences = np.where(held > 0, np.minimum(wanted, held), np.nan)
         waiting = np.maximum(wanted / sequences - 1, 0.0)
 
         def logs_of(logs: Logs) -> RequestLogs:
-            return request_logs(view.asked, logs, sequences, waiting)
+            return request_logs(view.requests, logs, sequences, waiting)
 
         rates = self._rates(view, logs_of, sequences, confidence)
-        return rates._replace(tails=tails_under(view.asked, view.logs, sequences, waiting))
+        return rates._replace(tails=tails_under(view.requests, view.logs, sequences, waiting))
 
     def under_load(
         self,
@@ -156,15 +154,15 @@ class ServingPredictor(Gaussian, frozen=True):
         """Rates under Poisson arrivals at `requests_per_second` (n,); nan beyond capacity."""
         rate = np.asarray(requests_per_second, dtype=float)
         view = self._view(deployments, traffic, "open")
-        request_traffic = view.asked
+        requests = view.requests
 
         def service(logs: Logs, in_flight: Floats) -> Floats:
-            each = request_logs(request_traffic, logs, in_flight, np.zeros_like(rate), rate)
-            seconds = np.exp(np.maximum(each.rate, least_logs(request_traffic, in_flight).rate))
-            return np.asarray(seconds * in_flight * request_traffic.output_tokens)
+            each = request_logs(requests, logs, in_flight, np.zeros_like(rate), rate)
+            seconds = np.exp(np.maximum(each.rate, np.log(least_seconds(requests, in_flight)[2])))
+            return np.asarray(seconds * in_flight * requests.output_tokens)
 
-        held = np.where(request_traffic.held > 0, request_traffic.held, np.nan)
-        flow = open_loop(lambda b: service(view.logs, b), rate, held, request_traffic.burstiness)
+        held = np.where(requests.held > 0, requests.held, np.nan)
+        flow = open_loop(lambda b: service(view.logs, b), rate, held, requests.burstiness)
         sequences = flow.in_flight + 1
         waiting = flow.waiting_seconds / service(view.logs, sequences)
         # Of those in flight who arrives is one, whom the others do not multiply.
@@ -175,13 +173,13 @@ class ServingPredictor(Gaussian, frozen=True):
             # A longer service keeps more in flight, which makes it longer still.
             longer = np.log(service(logs, sequences) / service(view.logs, sequences))
             more = sequences * np.exp(arrived * longer / (1 - growth))
-            return request_logs(request_traffic, logs, more, waiting, rate)
+            return request_logs(requests, logs, more, waiting, rate)
 
         rates = self._rates(view, logs_of, sequences, confidence, in_flight=flow.in_flight)
-        offered = np.where(np.isnan(flow.in_flight), np.nan, rate * request_traffic.output_tokens)
+        offered = np.where(np.isnan(flow.in_flight), np.nan, rate * requests.output_tokens)
         return rates._replace(
             output_tokens_per_second=Bounds(offered, offered, offered),
-            tails=tails_under(request_traffic, view.logs, sequences, waiting, rate),
+            tails=tails_under(requests, view.logs, sequences, waiting, rate),
         )
 
     def static_batch(
@@ -194,17 +192,10 @@ class ServingPredictor(Gaussian, frozen=True):
         """A batch that starts and ends together: TPOT is its seconds over its output tokens."""
         sequences = np.asarray(batch, dtype=float)
         view = self._view(deployments, traffic, "static")
-        request_traffic = view.asked
+        requests = view.requests
 
         def logs_of(logs: Logs) -> RequestLogs:
-            seconds = static_batch_seconds(
-                request_traffic.work,
-                logs,
-                sequences,
-                request_traffic.input_tokens,
-                request_traffic.output_tokens,
-            )
-            each = np.log(seconds / request_traffic.output_tokens)
+            each = np.log(static_batch_seconds(requests, logs, sequences) / requests.output_tokens)
             return RequestLogs(each, np.full_like(each, np.nan), each - np.log(sequences))
 
         return self._rates(view, logs_of, sequences, confidence)
@@ -300,7 +291,7 @@ class ServingPredictor(Gaussian, frozen=True):
         positions, known = {key: position for position, key in enumerate(distinct)}, self.known(answering)
         rows = np.array([positions[key] for key in keys], dtype=np.intp)
         return _View(
-            asked=asked_of(answering, traffics).take(rows),
+            requests=requests_of(answering, traffics).take(rows),
             logs=Logs(*design.logs(posterior.mean)[rows].T),
             covariance=design.covariance(posterior.covariance)[rows],
             known=[known[row] for row in rows.tolist()],
@@ -317,7 +308,7 @@ class ServingPredictor(Gaussian, frozen=True):
         with np.errstate(divide="ignore", invalid="ignore"):
             each, doubts = view.with_doubts(logs_of)
             bounds, calibrated = {}, np.ones(len(view.known), dtype=bool)
-            least = least_logs(view.asked, sequences, np.exp(each.rate))
+            least = map(np.log, least_seconds(view.requests, sequences, np.exp(each.rate)))
             for quantity, mean, doubt, floor in zip(QUANTITIES, each, doubts, least, strict=True):
                 below, above, enough = self._multipliers(quantity, view.known, confidence)
                 logs = (mean - below * doubt, mean, mean + above * doubt)
@@ -329,7 +320,7 @@ class ServingPredictor(Gaussian, frozen=True):
             bounds["first_token"],
             tokens,
             sequences if in_flight is None else in_flight,
-            binding(view.asked, view.logs, sequences),
+            binding(view.requests, view.logs, sequences),
             calibrated,
         )
 
@@ -357,7 +348,7 @@ class ServingPredictor(Gaussian, frozen=True):
 class _View(NamedTuple):
     """The deployments asked for, with the posterior mean of their logs and its covariance (n, logs, logs)."""
 
-    asked: Asked
+    requests: Requests
     logs: Logs
     covariance: Floats
     known: list[str]

@@ -17,15 +17,15 @@ from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.memory import card_gib, serving_memory
 from advisor.models.language.serving.seconds import (
     Logs,
+    Requests,
     RequestSeconds,
-    least_seconds,
     prompt_seconds,
     request_seconds,
     smooth_maximum_shares,
     step_parts,
 )
 from advisor.models.language.serving.tails import Tails, length_factors, tails_of
-from advisor.models.language.serving.work import Work, work_of
+from advisor.models.language.serving.work import work_of
 
 # An interval is cut into so many parts at once, so often: fewer calls than halving it 30 times.
 _PARTS, _CUTS = 32, 6
@@ -105,33 +105,11 @@ class ServingRates(NamedTuple):
     tails: Tails | None = None
 
 
-class Asked(NamedTuple):
-    """Deployments with their requests, as columns (n,).
-
-    `computed_tokens` are those of the input that no prefix cache has; `held` is the most
-    sequences that a replica takes in; the rest is as of `Traffic`.
-    """
-
-    work: Work
-    input_tokens: Floats
-    computed_tokens: Floats
-    output_tokens: Floats
-    held: Floats
-    input_sigma: Floats
-    output_sigma: Floats
-    burstiness: Floats
-
-    def take(self, rows: NDArray[np.intp]) -> Asked:
-        """Some of the rows, each as often as it is named."""
-        return Asked(self.work.take(rows), *(column[rows] for column in self[1:]))
-
-
-def asked_of(deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic]) -> Asked:
-    """The columns of deployments under one traffic, or each under its own."""
-    each = [traffic] * len(deployments) if isinstance(traffic, Traffic) else list(traffic)
-    columns = np.array(each, dtype=float).reshape(len(deployments), len(Traffic._fields))
+def requests_of(deployments: Sequence[Deployment], traffic: Sequence[Traffic]) -> Requests:
+    """The columns of deployments, each under its own traffic."""
+    columns = np.array(traffic, dtype=float).reshape(len(deployments), len(Traffic._fields))
     input_tokens, output_tokens, prefix_share, _, *further = columns.T
-    return Asked(
+    return Requests(
         work=work_of(deployments),
         input_tokens=input_tokens,
         computed_tokens=np.maximum(input_tokens * (1 - prefix_share), 1.0),
@@ -172,76 +150,43 @@ class RequestLogs(NamedTuple):
     rate: Floats
 
 
-def seconds_of(
-    traffic: Asked, logs: Logs, sequences: Floats, arrivals: Floats | None = None
-) -> RequestSeconds:
-    """With `sequences` (n,) in flight; `arrivals` (n,) a second of requests that come by themselves, None: a
-    closed loop."""
-    return request_seconds(
-        traffic.work,
-        logs,
-        sequences,
-        traffic.input_tokens,
-        traffic.output_tokens,
-        traffic.computed_tokens,
-        arrivals,
-        traffic.burstiness,
-    )
-
-
 def logs_with_wait(
-    traffic: Asked, seconds: RequestSeconds, sequences: Floats, waiting: Floats
+    requests: Requests, seconds: RequestSeconds, sequences: Floats, waiting: Floats
 ) -> RequestLogs:
     """Of requests each of which waited `waiting` (n,) of its own time in service before."""
-    service = seconds.rate * sequences * traffic.output_tokens
+    service = seconds.rate * sequences * requests.output_tokens
     return RequestLogs(
         np.log(seconds.each_token), np.log(seconds.first_token + waiting * service), np.log(seconds.rate)
     )
 
 
 def request_logs(
-    traffic: Asked, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
+    requests: Requests, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
 ) -> RequestLogs:
-    """As of `seconds_of`, each of which waited `waiting` (n,) of its own time in service before."""
-    return logs_with_wait(traffic, seconds_of(traffic, logs, sequences, arrivals), sequences, waiting)
+    """With `sequences` (n,) in flight, each of which waited `waiting` (n,) of its own time in service before;
+    `arrivals` (n,) a second of requests that come by themselves, None: a closed loop."""
+    return logs_with_wait(requests, request_seconds(requests, logs, sequences, arrivals), sequences, waiting)
 
 
 def tails_under(
-    traffic: Asked, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
+    requests: Requests, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
 ) -> Tails:
     """What requests differ in, as of `request_logs`."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        seconds = seconds_of(traffic, logs, sequences, arrivals)
-        first = np.exp(logs_with_wait(traffic, seconds, sequences, waiting).first_token)
-        lengths, computed = length_factors(traffic.input_sigma), traffic.computed_tokens
-        seen = 2 * traffic.input_tokens - computed
-        prompts = prompt_seconds(traffic.work, logs, computed * lengths, seen * lengths)
-        return tails_of(seconds, first, prompts, traffic.output_tokens, traffic.output_sigma)
+        seconds = request_seconds(requests, logs, sequences, arrivals)
+        first = np.exp(logs_with_wait(requests, seconds, sequences, waiting).first_token)
+        lengths = length_factors(requests.input_sigma)
+        read, seen = requests.computed_tokens * lengths, requests.seen_tokens * lengths
+        prompts = prompt_seconds(requests.work, logs, read, seen)
+        return tails_of(seconds, first, prompts, requests.output_tokens, requests.output_sigma)
 
 
-def least_logs(traffic: Asked, sequences: Floats, rate: Floats | None = None) -> RequestLogs:
-    """The lower limit of each log second of `sequences` (n,) in flight, whatever was fitted, where the
-    replica takes `rate` seconds (n,) for each output token."""
-    least = least_seconds(
-        traffic.work, sequences, traffic.input_tokens, traffic.output_tokens, traffic.computed_tokens, rate
-    )
-    return RequestLogs(*map(np.log, least))
-
-
-def binding(traffic: Asked, logs: Logs, sequences: Floats) -> NDArray[np.intp]:
+def binding(requests: Requests, logs: Logs, sequences: Floats) -> NDArray[np.intp]:
     """Index into `BINDS` of the part that takes most of a request's seconds, (n,)."""
-    context = traffic.input_tokens + traffic.output_tokens / 2
-    parts = step_parts(traffic.work, logs, sequences, context)
-    memory = parts.weights + parts.kv
-    of_memory = smooth_maximum_shares(memory, parts.arithmetic)
-    prompts = (
-        np.exp(logs.mixed)
-        * sequences
-        * prompt_seconds(
-            traffic.work, logs, traffic.computed_tokens, 2 * traffic.input_tokens - traffic.computed_tokens
-        )
-        / traffic.output_tokens
-    )
+    parts = step_parts(requests.work, logs, sequences, requests.usual_context)
+    of_memory = smooth_maximum_shares(parts.weights + parts.kv, parts.arithmetic)
+    prompt = prompt_seconds(requests.work, logs, requests.computed_tokens, requests.seen_tokens)
+    prompts = np.exp(logs.mixed) * sequences * prompt / requests.output_tokens
     seconds = np.stack(
         [
             np.where(of_memory >= 0.5, parts.weights, 0.0),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advisor.models.bayes import Floats
 from advisor.models.language.serving.work import ModelWork, Work
@@ -58,6 +59,37 @@ _JOIN = 4.0
 _ALL_REDUCES, _ACTIVATION_BYTES = 2.0, 2.0
 
 
+class Requests(NamedTuple):
+    """Deployments with their requests, as columns (n,).
+
+    `computed_tokens` are those of the input that no prefix cache has; `held` is the most
+    sequences that a replica takes in; the rest is as of `Traffic`.
+    """
+
+    work: Work
+    input_tokens: Floats
+    computed_tokens: Floats
+    output_tokens: Floats
+    held: Floats
+    input_sigma: Floats
+    output_sigma: Floats
+    burstiness: Floats
+
+    def take(self, rows: NDArray[np.intp]) -> Requests:
+        """Some of the rows, each as often as it is named."""
+        return Requests(self.work.take(rows), *(column[rows] for column in self[1:]))
+
+    @property
+    def usual_context(self) -> Floats:
+        """Tokens in the cache of a sequence, in the mean of its answer."""
+        return self.input_tokens + self.output_tokens / 2
+
+    @property
+    def seen_tokens(self) -> Floats:
+        """Twice what a computed token of a prompt sees in the mean."""
+        return 2 * self.input_tokens - self.computed_tokens
+
+
 class Parts(NamedTuple):
     """Seconds of one step by what they go to, each (n,), before the factor of the whole."""
 
@@ -70,20 +102,17 @@ class Parts(NamedTuple):
 
 def share(logs: Floats) -> Floats:
     """The share of a peak that `logs` stand for, below `MOST_SHARE`."""
-    result: Floats = (np.exp(-_SHARPNESS * logs) + MOST_SHARE**-_SHARPNESS) ** (-1 / _SHARPNESS)
-    return result
+    return np.asarray((np.exp(-_SHARPNESS * logs) + MOST_SHARE**-_SHARPNESS) ** (-1 / _SHARPNESS))
 
 
 def smooth_maximum(first: Floats, other: Floats) -> Floats:
     """`(a^p + b^p)^(1/p)`: at most 19 % above the larger."""
-    result: Floats = (first**_JOIN + other**_JOIN) ** (1 / _JOIN)
-    return result
+    return np.asarray((first**_JOIN + other**_JOIN) ** (1 / _JOIN))
 
 
 def smooth_maximum_shares(first: Floats, other: Floats) -> Floats:
     """The share of `one` in their smooth maximum, 0 to 1."""
-    result: Floats = first**_JOIN / (first**_JOIN + other**_JOIN)
-    return result
+    return np.asarray(first**_JOIN / (first**_JOIN + other**_JOIN))
 
 
 def step_parts(work: Work, logs: Logs, sequences: Floats, context: Floats) -> Parts:
@@ -103,15 +132,13 @@ def step_seconds(parts: Parts, logs: Logs) -> Floats:
     seconds = (joined + parts.all_reduce + parts.overhead) * np.exp(logs.step)
     # Whatever a model or a version was seen to do, its bytes take this long.
     bytes_alone = parts.weights * share(logs.weights) + parts.kv * share(logs.kv)
-    result: Floats = np.maximum(seconds, bytes_alone / MOST_SHARE)
-    return result
+    return np.asarray(np.maximum(seconds, bytes_alone / MOST_SHARE))
 
 
 def read_weights(parts: Parts, logs: Logs) -> Floats:
     """Seconds that reading the weights adds to a step (n,): none where arithmetic takes longer."""
     with_them = smooth_maximum(parts.weights + parts.kv, parts.arithmetic)
-    result: Floats = (with_them - smooth_maximum(parts.kv, parts.arithmetic)) * np.exp(logs.step)
-    return result
+    return np.asarray((with_them - smooth_maximum(parts.kv, parts.arithmetic)) * np.exp(logs.step))
 
 
 def prompt_seconds(work: Work, logs: Logs, tokens: Floats, length: Floats) -> Floats:
@@ -127,29 +154,25 @@ def prompt_seconds(work: Work, logs: Logs, tokens: Floats, length: Floats) -> Fl
     # Prompts run without CUDA graphs: a GPU that is done waits for the next launch.
     launches = model.layers * np.exp(logs.launch)
     computed = smooth_maximum(smooth_maximum(memory, arithmetic), launches)
-    result: Floats = (computed + _all_reduces(work, logs, tokens)) * np.exp(logs.prompt)
-    return result
+    return np.asarray((computed + _all_reduces(work, logs, tokens)) * np.exp(logs.prompt))
 
 
 def _weight_bytes(work: Work, tokens: Floats) -> Floats:
     """Bytes of the weights that one GPU reads for `tokens` at once: of experts, those that they touch."""
     model = work.model
     touched = 1 - (1 - model.experts_per_token / model.experts) ** tokens
-    result: Floats = (model.fixed_bytes + model.expert_bytes * touched) / work.tensor_parallel
-    return result
+    return np.asarray((model.fixed_bytes + model.expert_bytes * touched) / work.tensor_parallel)
 
 
 def _seen(model: ModelWork, context: Floats) -> Floats:
     """Tokens that a layer attends to in the mean."""
     window = np.minimum(context, model.window)
-    result: Floats = model.whole_layers * context + (1 - model.whole_layers) * window
-    return result
+    return np.asarray(model.whole_layers * context + (1 - model.whole_layers) * window)
 
 
 def _kept_bytes(work: Work, context: Floats) -> Floats:
     """Bytes that a step reads of a sequence of `context` tokens, on one GPU."""
-    result: Floats = _seen(work.model, context) * work.kv_bytes + work.state_bytes
-    return result
+    return np.asarray(_seen(work.model, context) * work.kv_bytes + work.state_bytes)
 
 
 def _token_seconds(work: Work, logs: Floats) -> Floats:
@@ -157,8 +180,7 @@ def _token_seconds(work: Work, logs: Floats) -> Floats:
     model, reached = work.model, share(logs)
     quantised = model.fixed_weights - model.sixteen_weights + model.expert_weights
     peak_seconds = model.sixteen_weights / work.sixteen_peak + quantised / work.format_peak
-    result: Floats = 2 * peak_seconds / (work.tensor_parallel * reached)
-    return result
+    return np.asarray(2 * peak_seconds / (work.tensor_parallel * reached))
 
 
 def _all_reduces(work: Work, logs: Logs, tokens: Floats) -> Floats:
@@ -185,8 +207,7 @@ def _overhead(work: Work, logs: Logs, sequences: Floats) -> Floats:
         + model.layers * model.is_mla * np.exp(logs.mla)
         + sequences * np.exp(logs.sequence)
     )
-    result: Floats = seconds * np.exp(logs.overhead)
-    return result
+    return np.asarray(seconds * np.exp(logs.overhead))
 
 
 class RequestSeconds(NamedTuple):
@@ -213,14 +234,7 @@ _NO_GAP = 1e-9
 
 
 def request_seconds(
-    work: Work,
-    logs: Logs,
-    sequences: Floats,
-    input_tokens: Floats,
-    output_tokens: Floats,
-    computed_tokens: Floats | None = None,
-    arrivals: Floats | None = None,
-    burstiness: Floats | float = 1.0,
+    requests: Requests, logs: Logs, sequences: Floats, arrivals: Floats | None = None
 ) -> RequestSeconds:
     """`sequences` (n,) in flight: in a closed loop as one ends, the next one begins.
 
@@ -229,16 +243,16 @@ def request_seconds(
     queue instead, as in M/M/1, longer where they come in bursts (`Traffic.burstiness`, after Allen and
     Cunneen). The prompts of others for which it did not wait are read between its steps, as far as steps do
     not hide them (`mixed`); those that its steps have no room for are waited for before the
-    first token, too. Of an input `computed_tokens` (n,) are not in a prefix cache.
+    first token, too.
     """
-    parts = step_parts(work, logs, sequences, input_tokens + output_tokens / 2)
+    work, computed, output_tokens = requests.work, requests.computed_tokens, requests.output_tokens
+    parts = step_parts(work, logs, sequences, requests.usual_context)
     step = step_seconds(parts, logs)
-    computed = input_tokens if computed_tokens is None else computed_tokens
     mixed, weights = np.exp(logs.mixed), read_weights(parts, logs)
     gaps, others = output_tokens - 1, np.maximum(sequences - 1, 0.0)
 
     def reading(prompts: Floats) -> Floats:
-        return prompt_seconds(work, logs, prompts * computed, 2 * input_tokens - computed)
+        return prompt_seconds(work, logs, prompts * computed, requests.seen_tokens)
 
     def longer(read: Floats) -> Floats:
         # A step that also reads prompts reads its weights once.
@@ -255,7 +269,7 @@ def request_seconds(
         wanted = arrivals * mixed * of_many
         busy = np.minimum(wanted, _MOST_BUSY)
         ahead = np.maximum(busy / (1 - busy), np.where(wanted > busy, others, 0.0))
-        queued = mixed * of_many * ahead * (1 + 1 / burstiness) / 2
+        queued = mixed * of_many * ahead * (1 + 1 / requests.burstiness) / 2
         # As many come between the own tokens as arrive meanwhile.
         slowed = np.minimum(arrivals * mixed * longer(prompt), busy)
         left = arrivals * gaps * step / (1 - slowed)
@@ -283,35 +297,28 @@ def request_seconds(
     )
 
 
-def static_batch_seconds(
-    work: Work, logs: Logs, sequences: Floats, input_tokens: Floats, output_tokens: Floats
-) -> Floats:
+def static_batch_seconds(requests: Requests, logs: Logs, sequences: Floats) -> Floats:
     """A batch that begins and ends together (n,): its prompts at once, then its steps."""
-    parts = step_parts(work, logs, sequences, input_tokens + output_tokens / 2)
-    prompts = prompt_seconds(work, logs, sequences * input_tokens, input_tokens)
-    result: Floats = prompts + parts.overhead + (output_tokens - 1) * step_seconds(parts, logs)
-    return result
+    parts, read = step_parts(requests.work, logs, sequences, requests.usual_context), requests.input_tokens
+    prompts = prompt_seconds(requests.work, logs, sequences * read, read)
+    return prompts + parts.overhead + (requests.output_tokens - 1) * step_seconds(parts, logs)
 
 
 def least_seconds(
-    work: Work,
-    sequences: Floats,
-    input_tokens: Floats,
-    output_tokens: Floats,
-    computed_tokens: Floats,
-    rate: Floats | None = None,
+    requests: Requests, sequences: Floats, rate: Floats | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """Seconds of a token after the first, of a first one, and of the replica for each output token
     (n,) that nothing goes below: at `MOST_SHARE` of its peaks, without link and engine. A step
     reads the cache of all that are past their first token then: by Little's law, where the replica
     takes `rate` seconds (n,) for each output token."""
+    work, computed_tokens, output_tokens = requests.work, requests.computed_tokens, requests.output_tokens
     model, gpus = work.model, work.tensor_parallel
     peak, memory = np.maximum(work.sixteen_peak, work.format_peak), MOST_SHARE * work.memory
     attending = 2 * model.attention_width / (gpus * peak * MOST_SHARE)
     token = _token_seconds(work, np.asarray(np.inf))
-    context = _seen(model, input_tokens + output_tokens / 2)
-    kv = _kept_bytes(work, input_tokens + output_tokens / 2) / memory
-    prompt = computed_tokens * (token + attending * _seen(model, input_tokens - computed_tokens / 2))
+    context = _seen(model, requests.usual_context)
+    kv = _kept_bytes(work, requests.usual_context) / memory
+    prompt = computed_tokens * (token + attending * _seen(model, requests.input_tokens - computed_tokens / 2))
     computed = prompt + output_tokens * (token + attending * context)
     of_one, of_all = (_weight_bytes(work, n) / memory for n in (np.ones(1), sequences))
     read = output_tokens * of_all / sequences + (output_tokens - 1) * kv

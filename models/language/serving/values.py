@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from advisor.models.bayes import Floats, Parameters
 from advisor.models.language.serving.effects import Design, Setting, design_of
-from advisor.models.language.serving.seconds import Logs, request_seconds, static_batch_seconds
-from advisor.models.language.serving.work import Work, work_of
+from advisor.models.language.serving.seconds import Logs, Requests, request_seconds, static_batch_seconds
+from advisor.models.language.serving.work import work_of
 
 Integers = NDArray[np.intp]
 
@@ -38,28 +38,24 @@ class MeasuredValue(NamedTuple):
 class Measured(NamedTuple):
     """Rows as columns, with the design of their logs."""
 
-    work: Work
+    requests: Requests
     design: Design
     members: Mapping[str, Integers]
     sequences: Floats
-    input_tokens: Floats
-    output_tokens: Floats
     arrivals: Floats
 
     def log_seconds_of(self, logs: Floats) -> Floats:
         """Log seconds (n,) for logs (n, logs)."""
         result = np.empty(len(logs))
         for quantity, rows in self.members.items():
-            work = self.work.take(rows)
-            sizes = (self.sequences[rows], self.input_tokens[rows], self.output_tokens[rows])
-            of_rows = Logs(*logs[rows].T)
+            of_rows = self.requests.take(rows), Logs(*logs[rows].T), self.sequences[rows]
             if quantity == "batch":
-                seconds = static_batch_seconds(work, of_rows, *sizes)
+                seconds = static_batch_seconds(*of_rows)
             elif quantity == "arriving":
-                seconds = request_seconds(work, of_rows, *sizes, arrivals=self.arrivals[rows]).first_token
+                seconds = request_seconds(*of_rows, self.arrivals[rows]).first_token
             else:
                 phase = "rate" if quantity == "saturated" else quantity
-                seconds = getattr(request_seconds(work, of_rows, *sizes), phase)
+                seconds = getattr(request_seconds(*of_rows), phase)
             result[rows] = np.log(seconds)
         return result
 
@@ -82,12 +78,22 @@ class Measured(NamedTuple):
 def measured(rows: Sequence[MeasuredValue], parameters: Parameters) -> Measured:
     """The rows as columns; parameters that they need are added to `parameters`."""
     quantities = np.array([row.quantity for row in rows])
+    numbers = [(row.sequences, row.input_tokens, row.output_tokens, row.arrivals) for row in rows]
+    sequences, input_tokens, output_tokens, arrivals = np.array(numbers, dtype=float).reshape(-1, 4).T
+    alike = np.zeros(len(rows))
     return Measured(
-        work=work_of([row.setting.deployment for row in rows]),
+        requests=Requests(
+            work_of([row.setting.deployment for row in rows]),
+            input_tokens,
+            computed_tokens=input_tokens,
+            output_tokens=output_tokens,
+            held=sequences,
+            input_sigma=alike,
+            output_sigma=alike,
+            burstiness=np.ones(len(rows)),
+        ),
         design=design_of([row.setting for row in rows], parameters),
         members={q: np.flatnonzero(quantities == q) for q in QUANTITIES if (quantities == q).any()},
-        sequences=np.array([row.sequences for row in rows], dtype=float),
-        input_tokens=np.array([row.input_tokens for row in rows], dtype=float),
-        output_tokens=np.array([row.output_tokens for row in rows], dtype=float),
-        arrivals=np.array([row.arrivals for row in rows], dtype=float),
+        sequences=sequences,
+        arrivals=arrivals,
     )

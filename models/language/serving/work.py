@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain.words import KvPrecision, LlmPrecision
-from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.formats import bits_by_module, engine_of_formats
+from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import kept_share, kv_bytes_per_token, state_bytes
 
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ class ModelWork(NamedTuple):
 
 def model_work(model: LanguageModel, precision: str, engine: str) -> ModelWork:
     """Counts of one model in one format (`LlmPrecision`), as an engine serves it."""
-    weights, mla = model.weights, model.mla
+    weights, latent = model.weights, model.latent
     bits = bits_by_module(model, LlmPrecision(precision), engine_of_formats(engine))
     head = model.vocab * model.hidden
     # Weights that each token reads, with their bits: the input's embedding is looked up.
@@ -60,12 +60,12 @@ def model_work(model: LanguageModel, precision: str, engine: str) -> ModelWork:
         (weights.router, bits.router),
         (head, bits.head),
     )
-    key_width = mla.rope + mla.nope if mla else model.head_dim
-    value_width = mla.v if mla else model.head_dim
+    key_width = latent.rope + latent.nope if latent else model.head_dim
+    value_width = latent.v if latent else model.head_dim
     return ModelWork(
         layers=model.layers,
         mixture_layers=model.expert_layers,
-        is_mla=float(mla is not None),
+        is_mla=float(latent is not None),
         hidden=model.hidden,
         fixed_bytes=sum(count * each for count, each in read) / 8,
         fixed_weights=sum(count for count, _ in read),

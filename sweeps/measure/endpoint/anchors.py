@@ -14,8 +14,8 @@ from advisor.domain.machines import is_positive
 from advisor.domain.verification import p99_of
 from advisor.domain.words import KvPrecision, LlmPrecision
 from advisor.errors import UsageError
-from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment, GpuFacts, ServingObservation, Traffic
+from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving.effects import minor_version
 from advisor.sweeps.measure.endpoint.records import Load
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from advisor.domain.words import KvPrecision, LlmPrecision
 from advisor.errors import UsageError
-from advisor.models.language.configs import bundled_language_models, language_model_of_config
+from advisor.models.language.config_files import language_model_of_config
+from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.memory import kv_bytes
 from tests.rows import assert_each, table
 

@@ -3,7 +3,6 @@
 import csv
 import string
 from contextlib import suppress
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -13,9 +12,10 @@ from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH
 from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.families import FAMILIES
 from advisor.models.language.memory import kv_bytes
-from advisor.models.language.support import Loader, load_seconds, ready_seconds, supported, weight_only
+from advisor.models.language.support import START, load_seconds, supported, weight_only
 from tests.rows import assert_each, table
 
 MODELS = bundled_language_models()
@@ -157,15 +157,13 @@ def test_heads_share_kv_heads_equally():
 # What runs where: twenty facts, each of which a calculator gets wrong; and how soon it serves.
 
 
-class Card(NamedTuple):
-    name: str
-    compute_capability: float
-    vendor: str = "NVIDIA"
-
-
 NVIDIA = {"V100": 7.0, "T4": 7.5, "A100": 8.0, "A10G": 8.6, "L4": 8.9, "H100": 9.0, "B200": 10.0}
-CARDS = {name: Card(name, capability) for name, capability in (NVIDIA | {"RTX PRO 6000": 12.0}).items()}
-CARDS["MI300X"] = Card("MI300X", 0.0, "AMD")
+ANY = bundled_gpu_facts()["L4"]
+CARDS = {
+    name: ANY._replace(name=name, compute_capability=capability)
+    for name, capability in (NVIDIA | {"RTX PRO 6000": 12.0}).items()
+}
+CARDS["MI300X"] = ANY._replace(name="MI300X", compute_capability=0.0, vendor="AMD")
 
 
 def test_formats_run_where_they_do():
@@ -201,42 +199,25 @@ rates = st.floats(50, 20000)
 sizes = st.floats(500, 1.5e6)
 
 
-def measured(what):
-    """Rows of the published loads: streams that are enough, or mapped files."""
+@pytest.mark.parametrize("what", ["load", "ready"])
+def test_published_loads_and_starts_lie_within_15_percent_and_within_the_bounds(what):
+    """Those of as many streams as a question has."""
     with TRAINING_PATH.with_name("model_loads.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            few = row["readers"] in ("1", "4")  # a question has enough streams
-            if row["what"] != what or row["loader"] == "tensorizer" or few:
-                continue
-            loader = Loader.MAPPED if row["loader"] == "mmap" else Loader.STREAMED
-            yield float(row["disk_mib_per_second"]), loader, float(row["seconds"])
-
-
-@pytest.mark.parametrize(("what", "seconds_of"), [("load", load_seconds), ("ready", ready_seconds)])
-def test_published_loads_and_starts_lie_within_15_percent_and_within_the_bounds(what, seconds_of):
-    cells = list(measured(what))
-    assert cells
-    for disk, loader, seconds in cells:
-        bounds = seconds_of(15e9 / 2**20, disk, loader=loader)
-        assert bounds.median == pytest.approx(seconds, rel=0.15)
-        assert bounds.lower <= seconds <= bounds.upper
-
-
-@given(sizes, rates, st.sampled_from(tuple(Loader)), st.integers(1, 8), st.booleans())
-def test_bounds_enclose_the_median_and_more_weights_take_longer(mib, disk, loader, gpus, local):
-    load = load_seconds(mib, disk, gpus, loader, local=local)
-    ready = ready_seconds(mib, disk, gpus, loader, local=local)
-    for bounds in (load, ready):
-        assert bounds.lower <= bounds.median <= bounds.upper
-    assert load.median < ready.median
-    assert load_seconds(2 * mib, disk, gpus, loader, local=local).median > load.median
+        streamed = [row for row in csv.DictReader(file) if row["loader"] == "streamer"]
+    rows = [row for row in streamed if row["what"] == what and row["readers"] not in ("1", "4")]
+    assert rows
+    for row in rows:
+        bounds = load_seconds(15e9 / 2**20, float(row["disk_mib_per_second"]))
+        bounds = bounds.plus(START) if what == "ready" else bounds
+        assert bounds.median == pytest.approx(float(row["seconds"]), rel=0.15)
+        assert bounds.lower <= float(row["seconds"]) <= bounds.upper
 
 
 @given(sizes, rates, st.integers(1, 8))
-def test_a_faster_disk_and_more_streams_never_take_longer(mib, disk, gpus):
+def test_a_faster_disk_never_takes_longer_and_more_weights_do(mib, disk, gpus):
     slow, fast = load_seconds(mib, disk, gpus), load_seconds(mib, 2 * disk, gpus)
-    assert fast.median <= slow.median
-    assert slow.median <= load_seconds(mib, disk, gpus, Loader.MAPPED).median
+    assert slow.lower <= slow.median <= slow.upper
+    assert fast.median <= slow.median < load_seconds(2 * mib, disk, gpus).median
 
 
 def test_a_disk_without_a_limit_is_bound_by_the_processes_of_the_gpus():

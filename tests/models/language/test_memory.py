@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
-from advisor.models.language.configs import LanguageModel, bundled_language_models
+from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.formats import bits_by_module
+from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import (
     can_split,
     card_gib,
