@@ -41,11 +41,16 @@ def test_weights_are_those_of_published_checkpoints_and_what_engines_report_to_h
     def published(name, precision, gib):
         assert weight_gib(find(name), LlmPrecision(precision)) == pytest.approx(gib, rel=0.005)
 
+    def gguf(name, size):
+        gib = weight_gib(find(name), LlmPrecision.INT4_AWQ, LlmEngine.LLAMA_CPP)  # its Q4_K_M
+        assert gib == pytest.approx(size * GB, rel=0.005)
+
     def loaded(name, precision, gpus, gib):
         result = weight_gib_per_gpu(find(name), LlmPrecision(precision), gpus)
         assert result == pytest.approx(gib, rel=0.03)
 
     assert_each(published, TABLES["checkpoints"])
+    assert_each(gguf, TABLES["gguf"])
     assert_each(loaded, TABLES["loaded"])
 
 
@@ -87,20 +92,6 @@ def test_starts_that_failed_fit_no_sequence_as_long_as_they_were_asked_for():
     assert longest("openai/gpt-oss-120b", "mxfp4") > 16_000
 
 
-def test_deepseeks_checkpoint_has_a_layer_that_engines_do_not_load():
-    """641.3 GiB are published with the layer that drafts tokens: 14.3 thousand million weights of
-    8 bits, the rest to 0.2 %."""
-    served = weight_gib(find("deepseek-ai/DeepSeek-R1-0528"), LlmPrecision.FP8)
-    assert served + 14.3 * GB == pytest.approx(641.3, rel=0.003)
-
-
-def test_gguf_files_have_their_published_sizes():
-    """On llama.cpp `int4-awq` is Q4_K_M."""
-    for name, size in TABLES["gguf"]:
-        gib = weight_gib(find(name), LlmPrecision.INT4_AWQ, LlmEngine.LLAMA_CPP)
-        assert gib == pytest.approx(size * GB, rel=0.005)
-
-
 def test_kv_of_a_token_is_as_published():
     """Exactly, with every KV head on one GPU."""
 
@@ -110,6 +101,21 @@ def test_kv_of_a_token_is_as_published():
             assert kv_bytes_per_token(find(name), KvPrecision.FP8) == published / 2
 
     assert_each(check, TABLES["kv_bytes"])
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "each"),
+    [
+        # Eight KV heads over 16 GPUs leave one whole head on each, as over eight.
+        ("meta-llama/Llama-3.1-70B", (1, 2, 8, 16), (327_680, 163_840, 40_960, 40_960)),
+        # Latent attention caches one vector for all heads: each GPU has a copy.
+        ("deepseek-ai/DeepSeek-V3", (1, 8), (70_272, 70_272)),
+        # Sparse attention an index key of 128 bytes too, with a scale of four.
+        ("deepseek-ai/DeepSeek-V3.2", (1,), (70_272 + 61 * 132,)),
+    ],
+)
+def test_gpus_share_the_kv_of_a_token_as_its_heads_are_split(name, gpus, each):
+    assert tuple(kv_bytes_per_token(find(name), KvPrecision.BF16, count) for count in gpus) == each
 
 
 def test_attention_in_16_bits_makes_kimi_as_large_as_measured():
@@ -134,31 +140,12 @@ def test_what_was_measured_fits_and_what_crashed_does_not(rows, fit):
     assert_each(check, TABLES[rows])
 
 
-def test_an_8b_model_in_16_bits_does_not_fit_a_t4():
-    """15 GiB of weights on a card that shows 15."""
-    row = ("meta-llama/Llama-3.1-8B", "fp16", "bf16", "T4", 16, 1, "vllm", 100)
-    assert sequences(row).upper[0] == 0
-
-
 def test_a_card_with_error_correction_shows_a_sixteenth_less():
     """As nvidia-smi has it: 15,360 MiB of a T4, and no more where an instance's figure is smaller already."""
     assert card_gib("T4", 16) == 15
     assert card_gib("A10G", 22888 / 1024) == pytest.approx(22.35, abs=0.01)
     assert card_gib("A10G", 24) == 22.5
     assert card_gib("H100-SXM5-80GB", 80) == 80
-
-
-def test_kv_heads_cap_the_splitting():
-    """Eight KV heads over 16 GPUs leave one whole head on each, as over eight."""
-    model = find("meta-llama/Llama-3.1-70B")
-    each = [kv_bytes_per_token(model, KvPrecision.BF16, gpus) for gpus in (1, 2, 8, 16)]
-    assert each == [327_680, 163_840, 40_960, 40_960]
-
-
-def test_latent_attention_is_copied_on_each_gpu():
-    """Its cache is one vector for all heads."""
-    model = find("deepseek-ai/DeepSeek-V3")
-    assert kv_bytes_per_token(model, KvPrecision.BF16, 8) == 70_272
 
 
 def test_windows_end_the_growth_of_kv():
@@ -169,12 +156,6 @@ def test_windows_end_the_growth_of_kv():
     assert find("openai/gpt-oss-120b").window_layers == 18
     within, beyond = kv_bytes(mistral, KvPrecision.BF16, 1, np.array([4096.0, 30_000.0]))
     assert within == beyond
-
-
-def test_sparse_attention_caches_an_index_key_too():
-    """128 bytes and a scale of four a token and layer, beside the latent vector."""
-    model = find("deepseek-ai/DeepSeek-V3.2")
-    assert kv_bytes_per_token(model, KvPrecision.BF16) == 70_272 + 61 * 132
 
 
 def test_models_split_as_their_heads_do():

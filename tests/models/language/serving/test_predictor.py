@@ -91,18 +91,6 @@ def test_bounds_are_ordered_and_nothing_exceeds_the_cache(deployment, traffic, c
         assert 0 < bounds.lower[0] <= bounds.median[0] <= bounds.upper[0]
 
 
-@pytest.mark.parametrize("card", ["L4", "A10G", "T4", "L40S", *CARDS])
-def test_no_step_is_faster_than_its_bytes(predictor, card):
-    """Reading 15 GB of weights takes at least so long at 95 % of the bandwidth."""
-    for engine in ("vllm", "sglang", "trtllm"):
-        for precision, gb in (("bf16", 14.9), ("fp8", 7.9)):
-            deployment = deployed(NAMES[0], card, 1, engine, precision)
-            rates = predictor.closed_loop([deployment], TRAFFIC, [1.0])
-            least = gb / deployment.gpu.bandwidth_gb_s / 0.95
-            median = rates.tpot_seconds.median[0]
-            assert np.isnan(median) or median >= least
-
-
 def test_more_confidence_is_a_wider_interval(predictor):
     """Bounds move away from the median."""
     some, most = (
@@ -131,13 +119,6 @@ def test_pcie_gains_less_than_nvlink():
     over_pcie = over_nvlink._replace(link="pcie")
     fast, slow = seconds([over_nvlink, over_pcie], 64)
     assert slow > 1.2 * fast
-
-
-def test_a_model_that_does_not_fit_has_no_rate(predictor):
-    """141 GB of weights on one card of 80."""
-    rates = predictor.closed_loop([deployed(NAMES[1])], TRAFFIC, [1.0])
-    assert np.isnan(rates.tpot_seconds.median[0])
-    assert np.isnan(rates.output_tokens_per_second.lower[0])
 
 
 def test_users_beyond_the_cache_wait_and_the_rate_stays(predictor):
@@ -170,16 +151,6 @@ def test_requests_of_equal_lengths_come_in_waves(predictor):
     assert waves == pytest.approx(drawn, rel=0.25)
 
 
-def test_a_trial_of_the_very_setting_outweighs_the_prediction(predictor):
-    """Four tenths slower than predicted: the answer comes within a tenth of it, its bounds hold it."""
-    deployment = deployed(card="L4")
-    measured = 1.4 * predictor.closed_loop([deployment], TRAFFIC, [8.0]).tpot_seconds.median[0]
-    trial = ServingObservation(deployment, TRAFFIC, 8.0, tpot_seconds=measured)
-    after = predictor.conditioned([trial]).closed_loop([deployment], TRAFFIC, [8.0]).tpot_seconds
-    assert after.median[0] == pytest.approx(measured, rel=0.1)
-    assert after.lower[0] < measured < after.upper[0]
-
-
 def test_a_trial_under_arrivals_moves_their_first_token(predictor):
     """A load that arrives by itself tells of such loads."""
     deployment = deployed(card="L4")
@@ -187,13 +158,6 @@ def test_a_trial_under_arrivals_moves_their_first_token(predictor):
     trial = ServingObservation(deployment, TRAFFIC, 3.0, requests_per_second=0.5, ttft_seconds=2 * before)
     after = predictor.conditioned([trial]).under_load([deployment], TRAFFIC, [0.5]).ttft_seconds
     assert after.median[0] > 1.4 * before
-
-
-def test_the_version_that_answers_is_named(predictor):
-    """Each engine that many rows are of has one."""
-    for engine in ("vllm", "sglang", "trtllm"):
-        assert predictor.engine_version(engine)
-    assert predictor.engine_version("nobody's") == ""
 
 
 def test_what_binds_is_one_of_the_words(predictor):
@@ -214,6 +178,7 @@ def test_own_trials_move_the_answer_towards_them(predictor, card, times):
     own = predictor.conditioned([trial])
     after = own.closed_loop([deployment, other], TRAFFIC, [4.0, 4.0]).tpot_seconds
     assert abs(np.log(after.median[0] / measured)) < 0.5 * abs(np.log(times))
+    assert after.lower[0] < measured < after.upper[0]
     assert after.upper[0] / after.lower[0] < before.upper[0] / before.lower[0]
     assert (after.median[1] > before.median[1]) == (times > 1)
     assert own.known([deployment])[0] == "tried" != own.known([other])[0]
