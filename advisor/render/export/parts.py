@@ -91,20 +91,14 @@ def aws_volume(start: Start) -> dict[str, Any] | None:
     disk = start.spec.disk
     if disk.price is None:
         return None
-    choice = disk.choice
+    choice, iops = disk.choice, disk.choice.iops
+    if not iops and choice.type in ("io1", "io2"):  # which cannot be bought without a number
+        iops = disk.rate.read_iops
     volume = {
         "VolumeType": choice.type,
         "VolumeSize": round(disk.size_gib),
-        "Iops": round(choice.iops) if choice.iops else _required_iops(start),
+        "Iops": round(iops) if iops else None,
         "Throughput": round(choice.mib_per_second) if choice.mib_per_second else None,
         "DeleteOnTermination": True,
     }
     return {name: value for name, value in volume.items() if value is not None}
-
-
-def _required_iops(start: Start) -> int | None:
-    """io1 and io2 cannot be bought without a number."""
-    disk = start.spec.disk
-    if disk.choice.type not in ("io1", "io2"):
-        return None
-    return round(disk.rate.read_iops or 0) or None

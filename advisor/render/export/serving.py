@@ -92,11 +92,8 @@ def export_serving(
         )
     if format == COMPOSE:
         return _compose(candidate, request, config)
-    in_containers = format == "terraform"
-    lines = _docker_lines if in_containers else _shell_lines
-    return export_start(
-        Start(candidate.spec, _about(candidate, request), tuple(lines(candidate, request))), format
-    )
+    lines = (_docker_lines if format == "terraform" else _shell_lines)(candidate, request)
+    return export_start(Start(candidate.spec, _about(candidate, request), tuple(lines)), format)
 
 
 def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
@@ -205,26 +202,19 @@ def _compose(candidate: GenerationCandidate, request: ServingQuestion, config: P
     words = ["--model", *serve_words(candidate, request)]
     if config is not None and request.kv_precision is KvPrecision.BF16:
         words += ["--kv-cache-dtype", "bfloat16"]  # a checkpoint may ask for fp8
-    folder = str(config.parent) if config else ""
-    services = {
-        f"replica-{index}": _service(candidate, words, FIRST_PORT + index, gpus.split(","), folder)
-        for index, gpus in enumerate(_gpus_of(candidate))
-    }
+    folders = [f"models:{_HUB}", *([f"{config.parent}:{_OWN_MODEL}:ro"] if config else [])]
+    services: dict[str, Any] = {}
+    for index, gpus in enumerate(_gpus_of(candidate)):
+        device = {"driver": "nvidia", "device_ids": gpus.split(","), "capabilities": ["gpu"]}
+        services[f"replica-{index}"] = {
+            "image": _image(candidate),
+            "command": list(words),
+            "ipc": "host",
+            "ports": [f"{FIRST_PORT + index}:8000"],
+            "environment": ["HF_TOKEN"],
+            "volumes": list(folders),
+            "deploy": {"resources": {"reservations": {"devices": [device]}}},
+            "restart": "unless-stopped",
+        }
     text: str = yaml.safe_dump({"services": services, "volumes": {"models": {}}}, sort_keys=False, width=1000)
     return header(Start(candidate.spec, _about(candidate, request, config), ("up",))) + text
-
-
-def _service(
-    candidate: GenerationCandidate, words: list[str], port: int, gpus: list[str], folder: str
-) -> dict[str, Any]:
-    device = {"driver": "nvidia", "device_ids": gpus, "capabilities": ["gpu"]}
-    return {
-        "image": _image(candidate),
-        "command": list(words),
-        "ipc": "host",
-        "ports": [f"{port}:8000"],
-        "environment": ["HF_TOKEN"],
-        "volumes": [f"models:{_HUB}", *([f"{folder}:{_OWN_MODEL}:ro"] if folder else [])],
-        "deploy": {"resources": {"reservations": {"devices": [device]}}},
-        "restart": "unless-stopped",
-    }

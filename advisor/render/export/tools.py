@@ -7,7 +7,7 @@ import math
 import shlex
 from typing import Any
 
-from advisor.domain import Disk, InstanceType
+from advisor.domain import Disk
 from advisor.render.export.parts import (
     DATA_DEVICE,
     NO_PLACEMENT_GROUP,
@@ -44,12 +44,9 @@ def skypilot_task(start: Start) -> str:
     nodes = {"num_nodes": start.spec.count} if start.spec.count > 1 else {}
     remark += NO_PLACEMENT_GROUP if start.network else ""
     text: str = yaml.safe_dump({**nodes, "resources": resources}, sort_keys=False)
-    return header(start) + remark + text + _run_block(start)
-
-
-def _run_block(start: Start) -> str:
-    """`run` as a block of lines, which PyYAML would fold and quote."""
-    return "".join(["run: |\n", *(f"  {line}\n" for line in start.run)]) if start.run else ""
+    # PyYAML would fold and quote these lines.
+    run = "".join(["run: |\n", *(f"  {line}\n" for line in start.run)]) if start.run else ""
+    return header(start) + remark + text + run
 
 
 def _tier(disk: Disk) -> tuple[str, str]:
@@ -70,18 +67,23 @@ def dstack_task(start: Start) -> str:
     """A task that shows the GPU (or the CPUs); its `commands` are the user's to replace."""
     import yaml
 
-    offer, disk = start.spec.offer, start.spec.disk
+    offer, disk, machine = start.spec.offer, start.spec.disk, start.spec.offer.instance
     size = _DSTACK_SYSTEM_GIB + (math.ceil(disk.size_gib) if disk.price is not None else 0)
     document: dict[str, Any] = {
         "type": "task",
         "name": "advised",
         **({"nodes": start.spec.count} if start.spec.count > 1 else {}),
-        "commands": list(start.run) or ["nvidia-smi" if offer.instance.gpu_name else "lscpu"],
+        "commands": list(start.run) or ["nvidia-smi" if machine.gpu_name else "lscpu"],
         "backends": [offer.instance.cloud],
         "regions": [offer.region],
-        "instance_types": [offer.instance.name],
+        "instance_types": [machine.name],
         "spot_policy": "spot" if is_spot(start) else "on-demand",
-        "resources": {**_machine(offer.instance), "disk": f"{size}GB.."},
+        # Without these words it wants x86, 2 vCPUs and 8 GB, and finds no smaller type.
+        "resources": {
+            "cpu": f"{'arm:' if machine.cpu.architecture == 'arm64' else ''}{machine.vcpus}..",
+            "memory": f"{machine.memory_mib / 1024:g}GB..",
+            "disk": f"{size}GB..",
+        },
     }
     remark = ""
     if disk.price is not None:
@@ -89,13 +91,6 @@ def dstack_task(start: Start) -> str:
     remark += NO_PLACEMENT_GROUP if start.network else ""
     text: str = yaml.safe_dump(document, sort_keys=False)
     return header(start) + remark + text
-
-
-def _machine(instance: InstanceType) -> dict[str, str]:
-    """The machine in dstack's words; without them it wants x86, 2 vCPUs and 8 GB, and finds no smaller
-    type."""
-    arm = "arm:" if instance.cpu.architecture == "arm64" else ""
-    return {"cpu": f"{arm}{instance.vcpus}..", "memory": f"{instance.memory_mib / 1024:g}GB.."}
 
 
 # EC2's fields -> the provider's.
@@ -110,8 +105,20 @@ _TERRAFORM_NAMES = {
 
 def terraform(start: Start) -> str:
     """Provider, newest image and one instance with its data disk."""
-    offer = start.spec.offer
-    placement = "\n  placement_group = aws_placement_group.advised.name\n" if start.network else ""
+    offer, count = start.spec.offer, start.spec.count
+    group = placement = user_data = ""
+    if start.network:
+        placement = "\n  placement_group = aws_placement_group.advised.name\n"
+        group = (
+            'resource "aws_placement_group" "advised" {\n'
+            f'  name     = "{PLACEMENT_GROUP}"\n  strategy = "cluster"\n}}\n\n'
+        )
+    if start.run:
+        # The script that cloud-init runs: a heredoc, in which `${` would be Terraform's.
+        lines = "".join(f"{line}\n" for line in start.run).replace("${", "$${")
+        user_data = f"\n  user_data = <<-EOT\n#!/bin/bash\n{lines}EOT\n"
+    counted = f"  count         = {count}\n" if count > 1 else ""
+    market = '\n  instance_market_options {\n    market_type = "spot"\n  }\n' if is_spot(start) else ""
     return (
         header(start)
         + f"""
@@ -132,34 +139,12 @@ data "aws_ssm_parameter" "image" {{
   name = {json.dumps(aws_image_parameter(start))}
 }}
 
-{_placement_group(start)}resource "aws_instance" "advised" {{
-{_count(start)}  ami           = data.aws_ssm_parameter.image.value
+{group}resource "aws_instance" "advised" {{
+{counted}  ami           = data.aws_ssm_parameter.image.value
   instance_type = {json.dumps(offer.instance.name)}
-{placement}{_user_data(start)}{_volume(start)}{_market(start)}}}
+{placement}{user_data}{_volume(start)}{market}}}
 """
     )
-
-
-def _placement_group(start: Start) -> str:
-    if not start.network:
-        return ""
-    return (
-        'resource "aws_placement_group" "advised" {\n'
-        f'  name     = "{PLACEMENT_GROUP}"\n  strategy = "cluster"\n}}\n\n'
-    )
-
-
-def _user_data(start: Start) -> str:
-    """The script that cloud-init runs: a heredoc, in which `${` would be Terraform's."""
-    if not start.run:
-        return ""
-    lines = "".join(f"{line}\n" for line in start.run).replace("${", "$${")
-    return f"\n  user_data = <<-EOT\n#!/bin/bash\n{lines}EOT\n"
-
-
-def _count(start: Start) -> str:
-    count = start.spec.count
-    return f"  count         = {count}\n" if count > 1 else ""
 
 
 def _volume(start: Start) -> str:
@@ -173,12 +158,6 @@ def _volume(start: Start) -> str:
     return "\n  ebs_block_device {\n" + "".join(lines) + "  }\n"
 
 
-def _market(start: Start) -> str:
-    if not is_spot(start):
-        return ""
-    return '\n  instance_market_options {\n    market_type = "spot"\n  }\n'
-
-
 # Ray looks up the Deep Learning AMI of the region where none is named.
 _SSH_USER = "ubuntu"
 
@@ -188,15 +167,16 @@ def ray_cluster(start: Start) -> str:
     import yaml
 
     offer, workers = start.spec.offer, start.spec.count - 1
+    types: dict[str, Any] = {"head": {"resources": {}, "node_config": _node(start)}}
+    if workers:
+        bounds = {"min_workers": workers, "max_workers": workers}
+        types["worker"] = {"resources": {}, **bounds, "node_config": _node(start)}
     document = {
         "cluster_name": "advised",
         "max_workers": workers,
         "provider": {"type": "aws", "region": offer.region},
         "auth": {"ssh_user": _SSH_USER},
-        "available_node_types": {
-            "head": {"resources": {}, "node_config": _node(start)},
-            **_workers(start, workers),
-        },
+        "available_node_types": types,
         "head_node_type": "head",
     }
     text: str = yaml.safe_dump(document, sort_keys=False)
@@ -215,13 +195,6 @@ def _remark(start: Start) -> str:
         f"# --output text --region {start.spec.offer.region} --name\n"
         f"# {aws_image_parameter(start)}\n"
     )
-
-
-def _workers(start: Start, workers: int) -> dict[str, Any]:
-    if workers == 0:
-        return {}
-    bounds = {"min_workers": workers, "max_workers": workers}
-    return {"worker": {"resources": {}, **bounds, "node_config": _node(start)}}
 
 
 def _node(start: Start) -> dict[str, Any]:
