@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -46,13 +46,25 @@ def distances(
     weights = stage_weights(workload, resources, prediction, pipeline)
     matters = {stage: weight >= MATTERS for stage, weight in weights.items()}
     of = partial(_distance, matters)
-    result = [
-        *_of_accelerator(of, workload, resources, pipeline, step_times, table),
-        *_of_sharing(of, workload, prediction),
-        *_of_ranges(of, workload, resources, pipeline),
-        _of_cpu(of, resources, pipeline),
-        *_of_copying(of, prediction, resources),
-    ]
+    result = [*_of_accelerator(of, workload, resources, pipeline, step_times, table)]
+    if (gpus := prediction.gpus_used) > 1:
+        largest = max(bundled_scaling().largest.values())
+        message = Message(
+            "{count} GPUs: how {task} scales was published for 2 to {most}",
+            count=gpus,
+            task=Message(str(workload.task)),
+            most=largest,
+        )
+        result.append(of("gpus", Stage.ACCELERATOR, max(1.0, gpus / largest), message))
+    result += [*_of_ranges(of, workload, resources, pipeline), _of_cpu(of, resources, pipeline)]
+    copied = resources.host_to_gpu_gb_per_second
+    if Stage.TRANSFER in prediction.stage_rates and copied is None:
+        result.append(of("host_to_gpu", Stage.TRANSFER, None, copy_assumed_note(resources.gpu)))
+    elif Stage.TRANSFER in prediction.stage_rates and math.isfinite(copied or 0.0):
+        message = Message(
+            "a host-to-GPU rate of {rate:.3g} GB/s, measured on this type of instance", rate=copied
+        )
+        result.append(of("host_to_gpu", Stage.TRANSFER, 1.0, message))
     return tuple(sorted(result, key=lambda entry: not entry.matters))
 
 
@@ -95,25 +107,21 @@ def _of_ranges(
     of: partial[Distance], workload: Workload, resources: Resources, pipeline: Pipeline
 ) -> Iterator[Distance]:
     for name, (low, high) in pipeline.measured.items():
-        value = FACTS[name](workload, resources)
+        value, amount_of = FACTS[name](workload, resources), _AMOUNTS[name]
         if value is not None:
             times = value / min(max(value, low), high)
-            amount, span = (_amount(name, value), _span(times, _amount(name, low), _amount(name, high)))
+            amount, span = amount_of(value), _span(times, amount_of(low), amount_of(high))
             detail = Message("{amount}, {span}", amount=amount, span=span)
             yield of(name, _STAGES[name], times, detail)
 
 
-def _amount(name: str, value: float) -> Message:
-    """'4 vCPUs', 'samples of 110 kB'."""
-    if name == "vcpus":
-        return Message("{count:rate} vCPUs", count=value)
-    if name == "sample_bytes":
-        return Message("samples of {size:rate} kB", size=value / 1e3)
-    if name == "decoded_pixels":
-        return Message("images of {count:rate} thousand pixels", count=value / 1e3)
-    if name == "disk_throughput":
-        return Message("a disk of {rate:rate} MiB/s", rate=value)
-    return Message("a disk of {rate:rate} IOPS", rate=value)
+_AMOUNTS: Mapping[str, Callable[[float], Message]] = {
+    "vcpus": lambda value: Message("{count:rate} vCPUs", count=value),
+    "sample_bytes": lambda value: Message("samples of {size:rate} kB", size=value / 1e3),
+    "decoded_pixels": lambda value: Message("images of {count:rate} thousand pixels", count=value / 1e3),
+    "disk_throughput": lambda value: Message("a disk of {rate:rate} MiB/s", rate=value),
+    "disk_iops": lambda value: Message("a disk of {rate:rate} IOPS", rate=value),
+}
 
 
 def _span(times: float, low: Message, high: Message) -> Message:
@@ -180,19 +188,6 @@ def _of_accelerator(
     yield of("gpu", times=1.0 if existing else None, detail=message)
 
 
-def _of_sharing(of: partial[Distance], workload: Workload, prediction: Prediction) -> Iterator[Distance]:
-    gpus = prediction.gpus_used
-    if gpus > 1:
-        largest = max(bundled_scaling().largest.values())
-        message = Message(
-            "{count} GPUs: how {task} scales was published for 2 to {most}",
-            count=gpus,
-            task=Message(str(workload.task)),
-            most=largest,
-        )
-        yield of("gpus", Stage.ACCELERATOR, max(1.0, gpus / largest), message)
-
-
 def _of_gpu(workload: Workload, gpu: Gpu, step_times: StepTimes) -> tuple[bool, Message]:
     """Whether the GPU was measured with PyTorch in that precision, else how near it is."""
     measured = step_times.measured_in(gpu)
@@ -202,27 +197,7 @@ def _of_gpu(workload: Workload, gpu: Gpu, step_times: StepTimes) -> tuple[bool, 
         return False, Message(
             "{gpu} was never measured in {precision}", gpu=gpu.name, precision=workload.precision
         )
+    names = {"card": gpu.name, "architecture": gpu.architecture}
     if gpu.compute_capability in step_times.capabilities:
-        return False, Message(
-            "{card} was not measured, its architecture ({architecture}) was",
-            card=gpu.name,
-            architecture=gpu.architecture,
-        )
-    return False, Message(
-        "neither {card} nor its architecture ({architecture}) was measured",
-        card=gpu.name,
-        architecture=gpu.architecture,
-    )
-
-
-def _of_copying(of: partial[Distance], prediction: Prediction, resources: Resources) -> Iterator[Distance]:
-    if Stage.TRANSFER not in prediction.stage_rates:
-        return
-    rate = resources.host_to_gpu_gb_per_second
-    if rate is None:
-        yield of("host_to_gpu", Stage.TRANSFER, None, copy_assumed_note(resources.gpu))
-    elif math.isfinite(rate):
-        message = Message(
-            "a host-to-GPU rate of {rate:.3g} GB/s, measured on this type of instance", rate=rate
-        )
-        yield of("host_to_gpu", Stage.TRANSFER, 1.0, message)
+        return False, Message("{card} was not measured, its architecture ({architecture}) was", **names)
+    return False, Message("neither {card} nor its architecture ({architecture}) was measured", **names)

@@ -108,7 +108,7 @@ _COPIED = 2**28
 _FP32_BYTES = 4
 
 
-class ProbedLayer(Struct, frozen=True, kw_only=True):
+class ProbedLayer(Struct, frozen=True):
     """Seconds of one pass of a layer alone on `gpu`.
 
     `name` is the probe's (`conv3x3.wide`, `gemm`, `copy`), `precision` fp32, tf32, fp16, bf16 or
@@ -151,7 +151,10 @@ def layers_of(fingerprint: Mapping[str, Any], gpu: Gpu) -> list[ProbedLayer]:
     Nothing where it was no GPU that was timed, or sizes are missing, as in probes of before they were kept.
     """
     try:
-        result = [*_products(fingerprint, gpu), *_copies(fingerprint, gpu)]
+        result = [*_products(fingerprint, gpu)]
+        if (rate := _figure(fingerprint, "gpu.device_copy", "GB/s")) is not None:
+            sizes, seconds = {"batch": 1, "values": _COPIED}, 2 * _COPIED * _FP32_BYTES / (rate * 1e9)
+            result.append(ProbedLayer("copy", False, "fp32", sizes, seconds, gpu))
         if fingerprint["operations_device"] == "cuda":
             result += _layers(fingerprint, gpu)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
@@ -167,22 +170,7 @@ def _products(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]
         size = _whole(fingerprint["sizes"][f"gemm.cuda.{precision}"])["size"]
         sizes = {"batch": size, "channels_in": size, "channels": size}
         seconds = 2 * size**3 / (rate * 1e12)
-        yield ProbedLayer(
-            name="gemm", backward=False, precision=precision, sizes=sizes, seconds=seconds, gpu=gpu
-        )
-
-
-def _copies(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
-    rate = _figure(fingerprint, "gpu.device_copy", "GB/s")
-    if rate is not None:
-        yield ProbedLayer(
-            name="copy",
-            backward=False,
-            precision="fp32",
-            sizes={"batch": 1, "values": _COPIED},
-            seconds=2 * _COPIED * _FP32_BYTES / (rate * 1e9),
-            gpu=gpu,
-        )
+        yield ProbedLayer("gemm", False, precision, sizes, seconds, gpu)
 
 
 def _layers(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
@@ -195,14 +183,8 @@ def _layers(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
                 figure = f"operations.{precision}.{name}.{direction}.time"
                 milliseconds = _figure(fingerprint, figure, "ms")
                 if milliseconds is not None:
-                    yield ProbedLayer(
-                        name=name,
-                        backward=bool(backward),
-                        precision=precision,
-                        sizes=_whole(sizes),
-                        seconds=milliseconds / 1e3,
-                        gpu=gpu,
-                    )
+                    seconds = milliseconds / 1e3
+                    yield ProbedLayer(name, bool(backward), precision, _whole(sizes), seconds, gpu)
 
 
 def _figure(fingerprint: Mapping[str, Any], name: str, unit: str) -> float | None:
@@ -256,7 +238,10 @@ def _kernels(layer: ProbedLayer) -> list[_Kernel]:
     if kind in ("norm", "pool", "elementwise"):
         return _moving(kind, sizes["channels_in"] * sizes["side"] ** 2, layer.backward)
     if kind == "linear":
-        result = _linear(sizes["batch"], sizes["channels_in"], sizes["channels"], layer.backward)
+        read, written = sizes["channels_in"], sizes["channels"]
+        work = 2.0 * read * written, float(read + written), float(read * written)
+        products = [(written, read), (sizes["batch"], read)] if layer.backward else [(read, written)]
+        result = [_Kernel("linear", *work, *product) for product in products]
     else:
         result = [_convolution(kind, sizes, layer.backward)]
     weights = result[0].fixed / (1 + (layer.backward and kind != "linear"))
@@ -272,16 +257,6 @@ def _convolution(kind: str, sizes: Mapping[str, int], backward: bool) -> _Kernel
     if backward:
         return _Kernel(kind, 2 * flops, 2.0 * read + written, 2 * weights, reduction, width // groups)
     return _Kernel(kind, flops, float(read + written), weights, reduction, width // groups)
-
-
-def _linear(batch: int, read: int, written: int, backward: bool) -> list[_Kernel]:
-    flops, sample, weights = 2.0 * read * written, float(read + written), float(read * written)
-    if not backward:
-        return [_Kernel("linear", flops, sample, weights, read, written)]
-    return [
-        _Kernel("linear", flops, sample, weights, written, read),
-        _Kernel("linear", flops, sample, weights, batch, read),
-    ]
 
 
 def _moving(kind: str, values: int, backward: bool) -> list[_Kernel]:

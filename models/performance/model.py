@@ -19,7 +19,6 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.errors import UsageError
 from advisor.models.bayes import Floats
 from advisor.models.performance.estimates import StageErrors, spread_of
 from advisor.models.performance.gpu_observations import GpuObservations
@@ -69,7 +68,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
 
         `cache` None: as the task has it, warm for training and cold for what reads its data once.
 
-        Raises `UsageError` for an unknown network or a confidence outside 0.5..1.
+        Raises `UsageError` for an unknown network.
         """
         if not requests:
             return []
@@ -82,8 +81,6 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
 
         Raises as `predict` does.
         """
-        if not 0.5 <= confidence < 1:
-            raise UsageError("confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence)
         loads, which = _loads(requests, cache)
         resources = [machine for _, machine in requests]
         machines = ResourceTable.of(resources)

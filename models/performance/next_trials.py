@@ -34,7 +34,13 @@ def anchor_trials(slopes: Floats, candidates: Sequence[int]) -> list[int]:
             break
         chosen.append(best)
     for _ in range(_PASSES):
-        if not _exchanged(slopes, chosen, candidates):
+        before = list(chosen)
+        for position in range(len(chosen)):
+            others = chosen[:position] + chosen[position + 1 :]
+            swapped = [*others, _best_addition(slopes, others, candidates)[0]]
+            if log_determinant(slopes, swapped) > log_determinant(slopes, chosen) + 1e-9:
+                chosen = swapped
+        if chosen == before:
             break
     return sorted(chosen)
 
@@ -57,19 +63,6 @@ def _best_addition(slopes: Floats, chosen: Sequence[int], candidates: Sequence[i
     spread = np.sum(rows * np.linalg.solve(_precision(slopes, chosen), rows.T).T, axis=1)
     position = int(np.argmax(spread))
     return left[position], float(np.log1p(spread[position]))
-
-
-def _exchanged(slopes: Floats, chosen: list[int], candidates: Sequence[int]) -> bool:
-    """Whether one of the chosen gave way to a better trial."""
-    better = False
-    for position in range(len(chosen)):
-        others = chosen[:position] + chosen[position + 1 :]
-        best, _ = _best_addition(slopes, others, candidates)
-        swapped = [*others, best]
-        if log_determinant(slopes, swapped) > log_determinant(slopes, chosen) + 1e-9:
-            chosen[:] = swapped
-            better = True
-    return better
 
 
 # The aims: a surface this well known, a choice that costs this much too much.
@@ -99,14 +92,19 @@ def next_trials(
     enough = ENOUGH_SURFACE if question.target is None else ENOUGH_REGRET
     enough_measured = len(belief.at) >= FEWEST_TRIALS
     if enough_measured and doubt <= enough:
-        return Choice((), doubt, _settled(question, doubt))
+        surface, choice = (
+            "the surface is known to {:.1%} on average",
+            "the choice is expected to cost {:.1%} too much at most",
+        )
+        return Choice((), doubt, (surface if question.target is None else choice).format(doubt))
     rows, weights = _candidates(question, belief)
     if enough_measured and not weights.any():
         return Choice((), doubt, "no measurement can change the answer any more")
     if not weights.any():
         rows, weights = _candidates(Question(question.rows), belief)
     chosen: list[int] = []
-    open_rows = [*candidates, *(row for row in repeats if _is_noisy(belief, row, repeats[row]))]
+    noisy = (row for row, noise in repeats.items() if noise > _NOISY**2 * belief.variances([row])[0])
+    open_rows = [*candidates, *noisy]
     for _ in range(count):
         left = [row for row in open_rows if row not in chosen]
         if not left:
@@ -120,18 +118,9 @@ def next_trials(
         belief = belief.with_trial(left[best], float(noise[best]))
     if chosen:
         return Choice(tuple(chosen), doubt)
-    return Choice((), doubt, "every trial is done" if not open_rows else _exhausted(question))
-
-
-def _settled(question: Question, doubt: float) -> str:
-    if question.target is None:
-        return f"the surface is known to {doubt:.1%} on average"
-    return f"the choice is expected to cost {doubt:.1%} too much at most"
-
-
-def _exhausted(question: Question) -> str:
     what = "surface's error" if question.target is None else "doubt about the choice"
-    return f"a further trial would settle less than {_WORTH_A_TRIAL:.1%} of the {what}"
+    little = f"a further trial would settle less than {_WORTH_A_TRIAL:.1%} of the {what}"
+    return Choice((), doubt, little if open_rows else "every trial is done")
 
 
 def _candidates(question: Question, belief: Belief) -> tuple[list[int], Floats]:
@@ -141,10 +130,6 @@ def _candidates(question: Question, belief: Belief) -> tuple[list[int], Floats]:
     if len(positions) > _MOST_CANDIDATES:
         positions = positions[np.linspace(0, len(positions) - 1, _MOST_CANDIDATES).astype(int)]
     return [question.rows[position] for position in positions], weights[positions]
-
-
-def _is_noisy(belief: Belief, row: int, noise: float) -> bool:
-    return bool(noise > _NOISY**2 * belief.variances([row])[0])
 
 
 def _settles(

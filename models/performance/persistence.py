@@ -95,27 +95,13 @@ def from_document(document: Mapping[str, Any], table: NetworkTable) -> Performan
 @cache
 def _bundled() -> PerformanceModel:
     # Sealed as a file, which is checked in no time; its content against its id takes 3 ms.
-    return _decoded(read_bundled(MODEL), BUNDLED_PATH, "install the package again", sealed=True)
+    return from_document(json.loads(read_bundled(MODEL)), bundled_networks())
 
 
 def _read(path: Path) -> PerformanceModel:
     way_out = "fit it again with `advisor fit`, or delete it to use the one that ships"
     try:
-        return _decoded(path.read_text(), path, way_out, sealed=False)
-    except OSError as error:
-        raise DataError(
-            "{path} cannot be read ({strerror})", hint=way_out, path=path, strerror=error.strerror
-        ) from error
-    except ValueError as error:
-        raise DataError(
-            "{path} is no performance model ({error})", hint=way_out, path=path, error=error
-        ) from error
-
-
-def _decoded(text: str, path: Path, way_out: str, *, sealed: bool) -> PerformanceModel:
-    """The model in a text; where it is not sealed, its content must be what its id stands for."""
-    try:
-        document = json.loads(text, parse_constant=_refuse)
+        document = json.loads(path.read_text(), parse_constant=_refuse)
         schema = document["schema"]
         if schema not in (SCHEMA, _READ_TOO):
             raise DataError(
@@ -125,9 +111,13 @@ def _decoded(text: str, path: Path, way_out: str, *, sealed: bool) -> Performanc
                 schema=schema,
                 expected=SCHEMA,
             )
-        if not sealed and content_id(document) != document["id"]:
+        if content_id(document) != document["id"]:
             raise DataError("{path} is damaged: its content does not match its id", hint=way_out, path=path)
         return from_document(document, bundled_networks())
+    except OSError as error:
+        raise DataError(
+            "{path} cannot be read ({strerror})", hint=way_out, path=path, strerror=error.strerror
+        ) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, UsageError) as error:
         raise DataError(
             "{path} is no performance model ({error})", hint=way_out, path=path, error=error

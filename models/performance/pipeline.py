@@ -366,16 +366,6 @@ def second_thread_cores(columns: PipelineColumns, parameters: Mapping[str, float
     return added
 
 
-def stage_rates(
-    columns: PipelineColumns, accelerator: Floats, parameters: Mapping[str, float], reference_score: float
-) -> Floats:
-    """Rates (n, 4) in the order of `STAGES`; `accelerator` (n,) is infinite for preprocessing."""
-    host = host_rate(columns, parameters, reference_score)
-    # Batches cross the bus decoded, in fp32.
-    transfer = columns.copy_bytes_per_second / columns.input_bytes
-    return np.column_stack([accelerator, host, storage_rate(columns, parameters), transfer])
-
-
 def storage_rate(columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats:
     """Misses come from the disk, hits from the page cache.
 
@@ -470,8 +460,12 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         return None
 
     def stage_rates(self, columns: PipelineColumns, accelerator: Floats) -> Floats:
-        """Rates of the stages (n, 4); `accelerator` (n,) is infinite for preprocessing."""
-        return stage_rates(columns, accelerator, self.parameters, self.reference.score)
+        """Rates (n, 4) in the order of `STAGES`; `accelerator` (n,) is infinite for preprocessing."""
+        host = host_rate(columns, self.parameters, self.reference.score)
+        storage = storage_rate(columns, self.parameters)
+        # Batches cross the bus decoded, in fp32.
+        transfer = columns.copy_bytes_per_second / columns.input_bytes
+        return np.column_stack([accelerator, host, storage, transfer])
 
     def join(self, columns: PipelineColumns, rates: Floats) -> tuple[Floats, Floats]:
         """Joined rates (n,), and the stages' weights (n, 4)."""

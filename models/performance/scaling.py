@@ -21,11 +21,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from advisor.domain import STEP_SIGMA, Gpu, ScalingObservation, Task
-from advisor.errors import DataError
 from advisor.messages import Message
 from advisor.models.bayes import Floats, HalfWidths, gaussian_multiplier, half_widths
 from advisor.models.bundled import read_bundled
@@ -205,12 +204,7 @@ def pool_name(kind: str, gpus: float) -> str:
 @cache
 def bundled_scaling() -> ScalingModel:
     """The scaling that ships; `DataError` where its file is not what was shipped."""
-    raw = json.loads(read_bundled(BUNDLED))
-    if raw.get("schema") != SCHEMA:
-        raise DataError(
-            "{bundled} is of another version ({schema})", bundled=BUNDLED, schema=raw.get("schema")
-        )
-    return ScalingModel(**{name: raw[name] for name in ScalingModel.__struct_fields__})
+    return convert(json.loads(read_bundled(BUNDLED)), ScalingModel)
 
 
 class ScaledRows(Struct, frozen=True):

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
 from functools import cache, lru_cache
-from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from advisor.domain import Precision, Task, Workload
-from advisor.errors import DataError, UsageError
 from advisor.models.bundled import read_bundled
 from advisor.models.performance.memory.steps import (
     Conditions,
@@ -25,7 +23,6 @@ from advisor.models.performance.memory.steps import (
 )
 from advisor.models.performance.memory.table import bundled_profile
 
-SCHEMA = "advisor.memory-model/2"
 BUNDLED = "memory_model.json"
 # The driver keeps 1.5 to 2.5 % of a card for itself: a T4 of 15,360 MiB offers 15,095.
 _OFFERED_SHARE = 0.98
@@ -58,12 +55,10 @@ class PeakModel(Struct, frozen=True, kw_only=True):
     trained_on: str
 
     def bounds(self, confidence: float) -> tuple[float, float]:
-        """Factors of the lower and upper one-sided bound; `UsageError` outside 0.5..1.
+        """Factors of the lower and upper one-sided bound, at a confidence from 0.5 up to 1.
 
         Split conformal: the ceil((n + 1) confidence)-th of n errors, or the largest.
         """
-        if not 0.5 <= confidence < 1:
-            raise UsageError("confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence)
         count = len(self.errors)
         rank = min(count, math.ceil((count + 1) * confidence - 1e-9)) - 1
         high, low = max(0.0, self.errors[rank]), min(0.0, self.errors[count - 1 - rank])
@@ -165,7 +160,11 @@ class MemoryAnswer(Struct, frozen=True, kw_only=True):
 
 def gpu_peak(profile: MemoryProfile, conditions: Conditions, confidence: float = UPPER_CONFIDENCE) -> GpuPeak:
     """The peak of a profiled network; `UsageError` where the step is not known."""
-    step, wider = step_memory(profile, conditions), _widening(profile, conditions)
+    step = step_memory(profile, conditions)
+    plain = conditions.task is Task.TRAINING and not conditions.checkpointing
+    wider = 1.0 if plain and profile.traced == "fake" else _OTHER_STEPS
+    if not profile.takes_images:
+        wider = _NO_IMAGES
     model = bundled_peak_model().widened(wider)
     median = model.context_mib + step.reserved_mib
     low, high = model.bounds(confidence)
@@ -235,11 +234,10 @@ def needed_card_mib(workload: Workload) -> float:
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # a service is asked for the same sizes time and again
 def _needed_card_mib(
     network: str, size: str | None, task: Task, batch_size: int, precision: Precision
 ) -> float:
-    """Kept: a service is asked for the same sizes time and again."""
     conditions = Conditions(task=task, batch_size=batch_size, precision=precision)
     return card_mib(gpu_peak(bundled_profile(network, size), conditions).upper_mib)
 
@@ -254,39 +252,7 @@ def card_mib(usable: float) -> float:
     return usable / _OFFERED_SHARE
 
 
-def peak_model_from(document: Mapping[str, Any]) -> PeakModel:
-    """The model of memory_model.json; KeyError, TypeError or ValueError when it is none."""
-    return PeakModel(
-        context_mib=float(document["context_mib"]),
-        errors=tuple(map(float, document["errors"])),
-        trained_on=str(document["trained_on"]),
-    )
-
-
 @cache
 def bundled_peak_model() -> PeakModel:
     """The one that ships; `DataError` when the file is missing or damaged."""
-    try:
-        document = json.loads(read_bundled(BUNDLED))
-        if document["schema"] != SCHEMA:
-            raise DataError(
-                "{bundled} has schema {schema}, not {expected}",
-                bundled=BUNDLED,
-                schema=document["schema"],
-                expected=SCHEMA,
-            )
-        return peak_model_from(document)
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            "{bundled} cannot be read ({error})",
-            hint="install the package again",
-            bundled=BUNDLED,
-            error=error,
-        ) from error
-
-
-def _widening(profile: MemoryProfile, conditions: Conditions) -> float:
-    plain = conditions.task is Task.TRAINING and not conditions.checkpointing
-    if not profile.takes_images:
-        return _NO_IMAGES
-    return 1.0 if plain and profile.traced == "fake" else _OTHER_STEPS
+    return convert(json.loads(read_bundled(BUNDLED)), PeakModel)

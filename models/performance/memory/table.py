@@ -72,7 +72,7 @@ class MemoryTable(Mapping[Key, MemoryProfile]):
             trained_mib=float(row["trained_mib"]),
             traced="fake",
             steps=_with_graphs(dict(_steps(row["facts"]))),
-            takes_images=takes_images(key[2]),
+            takes_images=key[2].startswith("3x") and key[2].count("x") == 2,
         )
 
     def __iter__(self) -> Iterator[Key]:
@@ -83,26 +83,15 @@ class MemoryTable(Mapping[Key, MemoryProfile]):
         return len(self._rows)
 
 
-def takes_images(size: str) -> bool:
-    """Whether an input such as `3x224x224` is an RGB image."""
-    return size.startswith("3x") and size.count("x") == 2
-
-
 def _steps(facts: NDArray[np.float32]) -> Iterator[tuple[str, tuple[Point, ...]]]:
     for run, by_precision in zip(RUNS, facts, strict=True):
         for precision, numbers in zip(PRECISIONS, by_precision, strict=True):
             if np.isnan(numbers).any():
                 continue
-            yield (
-                _STEPS[run].format(_WIDTHS[precision]),
-                points_of(dict(zip(FACTS, map(float, numbers), strict=True))),
-            )
-
-
-def points_of(facts: Mapping[str, float]) -> tuple[Point, ...]:
-    """The points of one step in one precision, from its eight numbers."""
-    sample, fixed = facts["forward_sample"], facts["forward_fixed"]
-    return rising(Point(b, sample * b + fixed, facts[f"peak_{b}"], facts[f"reserved_{b}"]) for b in BATCHES)
+            sample, fixed, *sizes = map(float, numbers)
+            peaks = zip(BATCHES, sizes[: len(BATCHES)], sizes[len(BATCHES) :], strict=True)
+            points = rising(Point(b, sample * b + fixed, peak, reserved) for b, peak, reserved in peaks)
+            yield _STEPS[run].format(_WIDTHS[precision]), points
 
 
 def _with_graphs(steps: dict[str, tuple[Point, ...]]) -> dict[str, tuple[Point, ...]]:
@@ -112,31 +101,24 @@ def _with_graphs(steps: dict[str, tuple[Point, ...]]) -> dict[str, tuple[Point, 
         if f"training/{width}" in steps:
             training = steps[f"training/{width}"]
             alone = steps.get(f"inference/{width}", (Point(0.0, 0.0, 0.0, 0.0),) * len(training))
-            result[f"inference/{width}/gradients"] = rising(map(_keeping_graph, training, alone))
+            # What the forward pass of a training step leaves, where the allocator wastes as much; at least
+            # what a forward pass takes that leaves nothing.
+            result[f"inference/{width}/gradients"] = rising(
+                Point(
+                    step.batch,
+                    step.forward,
+                    max(step.forward, bare.peak),
+                    max((step.reserved / step.peak if step.peak else 1.0) * step.forward, bare.reserved),
+                )
+                for step, bare in zip(training, alone, strict=True)
+            )
     return result
-
-
-def _keeping_graph(training: Point, inference: Point) -> Point:
-    """Memory that the forward pass of a training step leaves, where the allocator wastes as much; at
-    least that of a forward pass that leaves nothing."""
-    wasted = training.reserved / training.peak if training.peak else 1.0
-    return Point(
-        training.batch,
-        training.forward,
-        max(training.forward, inference.peak),
-        max(wasted * training.forward, inference.reserved),
-    )
 
 
 @cache
 def bundled_memory() -> MemoryTable:
     """The memory table that ships; `DataError` when the file is missing or damaged."""
-    rows = read_bundled_array(BUNDLED)
-    if rows.dtype != DTYPE:
-        raise DataError(
-            "{bundled} has other columns than this version reads", hint="install it again", bundled=BUNDLED
-        )
-    return MemoryTable(rows)
+    return MemoryTable(read_bundled_array(BUNDLED))
 
 
 def has_memory(name: str) -> bool:

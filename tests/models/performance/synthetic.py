@@ -19,16 +19,10 @@ from advisor.domain import (
     Trial,
     Workload,
 )
+from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.on_cpu import published_on_cpu
-from advisor.models.performance.pipeline import (
-    PIPELINE_PRIORS,
-    PipelineRequest,
-    join_logs,
-    logs_by_stage,
-    pipeline_columns,
-    stage_rates,
-)
+from advisor.models.performance.pipeline import PIPELINE_PRIORS, Pipeline, PipelineRequest, pipeline_columns
 from advisor.runs.fitting import reference_cpu
 
 # The sheet of a card that tells the least, of a vendor and an architecture that nobody measured.
@@ -95,8 +89,9 @@ def measure(trials_, parameters, noise=0.03, seed=0):
     on_cpu = np.array(alone) * np.exp(parameters[ON_CPU])
     emulated = np.array([t.workload.batch_size / (t.emulated_step_seconds or 1) for t in trials_])
     accelerator = np.where(columns.on_cpu > 0, on_cpu, emulated)
-    stages = stage_rates(columns, accelerator, parameters, REFERENCE_SCORE)
-    rates = np.exp(join_logs(columns, logs_by_stage(stages), parameters)[0])
+    reference = ReferenceCpu(score=REFERENCE_SCORE, sigma=0.1)
+    pipeline = Pipeline(parameters=parameters, reference=reference, largest_vcpus=1.0, residuals={})
+    rates = pipeline.join(columns, pipeline.stage_rates(columns, accelerator))[0]
     noisy = rates * np.exp(noise * np.random.default_rng(seed).standard_normal(len(rates)))
     return [
         measurement(trial, rate, alone if cpu else None)

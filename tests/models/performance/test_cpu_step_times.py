@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.domain import IMAGENET, Cpu, DiskRate, Resources, Task, Workload
-from advisor.errors import DataError
 from advisor.infra.build.fitting.files import write_cpu_step_times
 from advisor.infra.build.fitting.network_effects import fitted, fitted_logs
 from advisor.models.bayes import Parameters
@@ -19,11 +18,7 @@ from advisor.models.performance.cpu_step_times import CpuColumns
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.posterior import Cell, steps_of
 from advisor.models.performance.step_parameters import Step
-from advisor.models.performance.step_times_file import (
-    bundled_cpu_step_times,
-    cpu_step_times_from,
-    step_times_from,
-)
+from advisor.models.performance.step_times_file import bundled_cpu_step_times, cpu_step_times_from
 
 pytestmark = pytest.mark.vector
 
@@ -198,12 +193,10 @@ def test_an_unknown_cpu_counts_as_the_measured_one_with_a_doubt():
     assert unknown.lower > known.lower
 
 
-def test_the_file_comes_back_whole_and_is_told_from_that_of_gpus(tmp_path):
+def test_the_file_comes_back_whole(tmp_path):
     path = tmp_path / "cpu.npz"
     write_cpu_step_times(TIMES, path)
     again = cpu_step_times_from(np.load(path))
     assert again.id == TIMES.id
     assert again.quantiles == TIMES.quantiles
     assert again.posterior.mean == pytest.approx(TIMES.posterior.mean)
-    with pytest.raises(DataError, match="has the format"):
-        step_times_from(np.load(path))

@@ -47,25 +47,18 @@ def test_eight_vcpus_are_four_times_the_two_that_were_measured():
 
 
 @pytest.mark.parametrize(
-    ("gpu", "network", "inside", "said"),
+    ("gpu", "precision", "inside", "said"),
     [
-        ("T4", "googlenet", True, "was measured with other networks"),
-        ("L40S", "googlenet", False, "its architecture (Ada) was"),
-        ("RTX 5090", "googlenet", False, "neither RTX 5090 nor its architecture"),
+        ("T4", Precision.FP32, True, "was measured with other networks"),
+        ("T4", Precision.AMP, False, "T4 was never measured in amp"),  # for which it has other units
+        ("L40S", Precision.FP32, False, "its architecture (Ada) was"),
+        ("RTX 5090", Precision.FP32, False, "neither RTX 5090 nor its architecture"),
     ],
 )
-def test_how_near_a_gpu_is_to_the_measured_ones_is_told(gpu, network, inside, said):
-    result = facts(workload(network, Task.INFERENCE), machine(gpu))["gpu"]
+def test_how_near_a_gpu_is_to_the_measured_ones_is_told(gpu, precision, inside, said):
+    result = facts(workload("googlenet", Task.INFERENCE, precision=precision), machine(gpu))["gpu"]
     assert result.inside == inside
     assert said in str(result.detail)
-
-
-def test_a_gpu_that_was_measured_in_another_precision_is_told_so():
-    """A T4 in fp32 tells little of mixed precision, for which it has other units."""
-    changed = replace(workload("googlenet", Task.INFERENCE), precision=Precision.AMP)
-    gpu = facts(changed, machine("T4"))["gpu"]
-    assert not gpu.inside
-    assert str(gpu.detail) == "T4 was never measured in amp"
 
 
 def test_a_network_is_measured_on_this_gpu_or_on_others_or_not_at_all():

@@ -40,24 +40,15 @@ def fitted(parameters):
     return fit_user_model(measure(trials(), parameters))
 
 
-def test_held_out_trials_are_predicted_as_well_as_the_noise_allows(fitted):
-    """3 % of noise leaves a median error of about 2 %; the target is 10 %."""
+def test_trials_without_noise_and_held_out_ones_agree_with_the_fit(fitted, parameters):
+    """3 % of noise leaves a median error of about 2 %; the truth itself is within a few per cent."""
     assert fitted.model.error_percent < 5
-
-
-def test_noise_free_trials_of_another_seed_agree_with_the_fit(fitted, parameters):
-    """What was fitted on noisy trials predicts the truth itself within a few per cent."""
+    assert abs(fitted.model.pipeline.parameters["storage/disk_efficiency"]) < 0.08
     truth = measure(trials(), parameters, noise=0.0)
     requests = [(m.trial.workload, m.trial.resources) for m in truth if m.trial.accelerator.is_cpu]
     rates = [m.throughput_samples_per_second for m in truth if m.trial.accelerator.is_cpu]
     predicted = [p.median for p in fitted.model.predict(requests)]
     assert np.median(np.abs(np.array(predicted) / rates - 1)) < 0.04
-
-
-def test_the_soft_knee_is_recovered(fitted):
-    """Parameters that the sweep determines come out near their true values."""
-    result = fitted.model.pipeline.parameters
-    assert abs(result["storage/disk_efficiency"]) < 0.08
 
 
 def test_networks_on_the_sweeps_cpu_are_told_from_its_steps_and_others_move_along(fitted):
@@ -123,14 +114,6 @@ def test_measurements_that_are_all_equal_are_refused(parameters):
     same = [measurement(trial, 64.0) for trial in trials()]
     with pytest.raises(DataError, match="same rate"):
         fit_user_model(same)
-
-
-def test_the_order_of_measurements_does_not_change_the_fit_much(parameters):
-    """Folds are dealt by position, the parameters are not."""
-    rows = measure(trials(), parameters)
-    forward, backward = fit_user_model(rows), fit_user_model(rows[::-1])
-    for name, value in forward.model.pipeline.parameters.items():
-        assert backward.model.pipeline.parameters[name] == pytest.approx(value, abs=0.02)
 
 
 def test_measurements_that_contradict_each_other_widen_the_interval(parameters):
@@ -243,24 +226,6 @@ def test_the_rows_of_every_cpu_are_fitted(fitted_on_all, rows):
     assert not fitted_on_all.left_out
     assert len(fitted_on_all.machines) == len(CPU_KINDS)
     assert " on 3 CPUs" in fitted_on_all.model.trained_on
-
-
-def held_out_errors(rows):
-    """The median error of held-out trials, by CPU."""
-    frame = trial_frame(rows, bundled_networks(), reference_cpu)
-    residuals = ThroughputModel().fit(frame, frame["rate"]).residuals_
-    names = np.array([row.environment["cpu_model"] for row in rows])
-    errors = np.abs(np.expm1(residuals))
-    return {str(name): float(np.median(errors[names == name])) for name in np.unique(names)}
-
-
-@pytest.mark.slow
-def test_each_cpu_is_told_nearly_as_well_as_by_a_fit_of_its_own(rows):
-    """Simulated rows with 3 % of noise; 1.2 times the error of the fit on one CPU is allowed."""
-    together = held_out_errors(rows)
-    for cpu in CPU_KINDS:
-        alone = held_out_errors([row for row in rows if row.environment["cpu_model"] == cpu])[cpu]
-        assert together[cpu] < 1.2 * alone
 
 
 def test_a_machine_with_a_measured_cpu_is_predicted_by_what_was_measured_on_it(fitted_on_all, rows):

@@ -155,15 +155,6 @@ def test_no_network_needs_more_for_less_work(key, precision, batch, card):
         assert less.probability_fits(card) >= more.probability_fits(card) - 1e-9
 
 
-def test_googlenet_needs_no_more_to_infer_than_to_train():
-    for batch in (1, 2, 8):
-        needed = [
-            needed_card_mib(Workload(network="googlenet", task=task, batch_size=batch))
-            for task in (Task.INFERENCE, Task.TRAINING)
-        ]
-        assert needed == sorted(needed)
-
-
 def test_fp16_takes_half_of_fp32_beside_the_context():
     """Weights, their gradients and all that a step makes are 16 bits wide."""
     profile = bundled_profile("resnet50")
@@ -231,8 +222,6 @@ def test_what_cannot_be_asked_is_refused():
         step_memory(PROFILE, training(4, precision=Precision.BF16))
     with pytest.raises(UsageError, match="did you mean"):
         needed_card_mib(Workload(network="resnet5", task=Task.TRAINING, batch_size=1))
-    with pytest.raises(UsageError, match="confidence must lie"):
-        gpu_peak(PROFILE, training(4), confidence=1.0)
 
 
 def facts(scale):

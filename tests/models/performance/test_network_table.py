@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from advisor.domain import Task, Workload
+from advisor.domain import Task
 from advisor.errors import UsageError
 from advisor.models.performance.network_table import (
     FOLDER,
@@ -17,7 +17,6 @@ from advisor.models.performance.network_table import (
     NetworkTable,
     network_table,
 )
-from advisor.models.performance.networks import bundled_networks
 from advisor.models.zoo.networks import NETWORKS as ARTICLES
 from tests import rows
 from tests.rows import assert_each
@@ -122,12 +121,6 @@ def test_scaling_agrees_with_capturing(table, name, near, far):
     assert macs(scaled) == pytest.approx(macs(captured), rel=0.05)
     assert scaled.memory.saved_fp32 == pytest.approx(captured.memory.saved_fp32, rel=0.15)
     assert scaled.memory.saved_amp == pytest.approx(captured.memory.saved_amp, rel=0.15)
-
-
-def test_facts_of_another_input_are_scaled():
-    workload = Workload(network="resnet50", task=Task.INFERENCE, batch_size=1, input="3x448x448")
-    facts = bundled_networks()
-    assert facts.of(workload).gmacs == pytest.approx(4 * facts["resnet50"].gmacs, rel=0.02)
 
 
 def test_an_input_of_another_kind_is_refused(table):

@@ -79,16 +79,6 @@ def test_few_candidates_are_all_anchors(surface):
     assert anchor_trials(surface.starting_slopes(), (3, 1)) == [1, 3]
 
 
-def test_anchors_leave_less_error_than_as_many_random_trials(surface):
-    """The mean over random designs; both see the same noise."""
-    anchors = anchor_trials(surface.starting_slopes(), range(108))
-    random = [
-        error(surface, believed(surface, np.random.default_rng(s).permutation(108)[:6].tolist()))
-        for s in range(4)
-    ]
-    assert error(surface, believed(surface, anchors)) < np.mean(random)
-
-
 def test_the_doubt_covers_the_error_and_shrinks_with_trials(surface):
     question = Question(tuple(range(108)))
     few, more = (believed(surface, list(range(0, 108, step))) for step in (18, 6))
