@@ -38,10 +38,17 @@ from advisor.models.bayes import Floats
 from advisor.models.performance import load_model, paced_gpu, published_step_seconds
 from advisor.models.performance.memory.steps import host_memory_mib
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.next_trials import Choice, anchor_trials, next_trials
 from advisor.models.performance.physical_form import Trials, modelled_on_cpu
 from advisor.models.performance.pipeline import PipelineRequest, pipeline_columns
-from advisor.models.performance.surface import USUAL_NOISE, Belief, Question, Surface
+from advisor.models.performance.surface import (
+    USUAL_NOISE,
+    Belief,
+    Choice,
+    Question,
+    Surface,
+    anchor_trials,
+    next_trials,
+)
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.settled import DEFAULT_CLOUD, DEFAULT_REGION
 from advisor.runs.fields import Budget, seconds_of

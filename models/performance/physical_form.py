@@ -25,6 +25,8 @@ from advisor.models.performance.pipeline import (
 TRIAL_SIGMA = 0.06
 # Decoders share little, and the prior knows; a pipeline behind a lock or one reader shares much.
 _STRAYING = ("host/contention",)
+# In standard deviations of a prior.
+_STEP = 1e-3
 # What a network that nobody measured on this CPU may differ by from what step times tell.
 _CPU_NETWORK_SIGMA = 0.5
 
@@ -83,13 +85,25 @@ class PhysicalForm(Struct, frozen=True):
             other_cpus=self.cpus[1:],
         )
 
+    def log_rates(self, trials: Trials, units: Floats) -> Floats:
+        """Log samples per second of the trials (n,) at parameters `units` (p,)."""
+        return np.asarray(np.log(joined_rates(trials, self.pipeline(units))[0]))
+
+    def slopes(self, trials: Trials, units: Floats) -> Floats:
+        """Derivatives of log rates by each parameter, shape (n, p)."""
+        steps = _STEP * np.eye(len(units))
+        ends = [
+            (self.log_rates(trials, units + step), self.log_rates(trials, units - step)) for step in steps
+        ]
+        return np.column_stack([(high - low) / (2 * _STEP) for high, low in ends])
+
     def fitted(self, trials: Trials, logs: Floats) -> Floats:
         """The likeliest parameters (p,) of trials with such log rates (n,), in standard deviations from
         their priors' means."""
         from scipy.optimize import least_squares
 
         def residuals(units: Floats) -> Floats:
-            data = (logs - np.log(joined_rates(trials, self.pipeline(units))[0])) / TRIAL_SIGMA
+            data = (logs - self.log_rates(trials, units)) / TRIAL_SIGMA
             # Squares are the soft-L1 loss, so that one bad trial bends little; of parameters that stray, the
             # loss of Student's t of two degrees of freedom.
             soft = np.sign(data) * np.sqrt(8 * (np.sqrt(1 + data**2 / 4) - 1))

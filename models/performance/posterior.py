@@ -7,13 +7,13 @@ rows made it; a user's rows condition it further, by the same algebra."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
-from advisor.models.bayes import Floats, Gaussian, Parameters, Prior, believed, joined, variances
+from advisor.models.bayes import Floats, Gaussian, Linearised, Parameters, Prior, believed, joined, variances
 from advisor.models.performance import cpu_step_time, step_time
 from advisor.models.performance.cpu_step_time import CpuConditions, CpuSteps
 from advisor.models.performance.step_parameters import HOST, Conditions, Step
@@ -136,9 +136,8 @@ class Posterior(Gaussian, frozen=True):
 
     def joint_estimates(self, cells: Sequence[Cell]) -> tuple[Floats, Floats]:
         """Log seconds of the cells together: means (n,) and covariance (n, n)."""
-        state = _State.of(self, cells)
-        known = state.known
-        mean, slopes = state.linearised(known.mean)
+        known, linearised = self._with_effects(cells)
+        mean, slopes = linearised(known.mean)
         used = np.flatnonzero(slopes.any(axis=0))
         held = slopes[:, used]
         return mean, held @ known.covariance[np.ix_(used, used)] @ held.T
@@ -147,10 +146,39 @@ class Posterior(Gaussian, frozen=True):
         self, cells: Sequence[Cell], log_measured: Floats, sigma: Floats, centres: Floats | None = None
     ) -> Posterior:
         """Once the cells are measured: log seconds with their standard errors (n,)."""
-        state = _State.of(self, cells, centres)
-        after = state.known.updated(state.linearised, log_measured, sigma)
+        known, linearised = self._with_effects(cells, centres)
+        after = known.updated(linearised, log_measured, sigma)
         joint = self.joint | {cell.network for cell in cells}
         return Posterior(after.names, after.mean, after.covariance, self.effects, joint)
+
+    def _with_effects(
+        self, cells: Sequence[Cell], centres: Floats | None = None
+    ) -> tuple[Gaussian, Linearised]:
+        """The state with what the cells need beside it, effects of their networks among it; their log
+        seconds by it."""
+        parameters = self.parameters()
+        # Indices are given in the order of the state, so that steps read the state itself.
+        steps = steps_of([cell.step for cell in cells], parameters)
+        groups = [list(effect_groups(cell.step.conditions).values()) for cell in cells]
+        wanted: dict[str, dict[str, None]] = {}
+        for cell, names in zip(cells, groups, strict=True):
+            wanted.setdefault(cell.network, {}).update(dict.fromkeys(names))
+        effects = [_known(self, network, list(names)) for network, names in wanted.items()]
+        known = joined([self.extended(parameters), *effects])
+        index = {name: row for row, name in enumerate(known.names)}
+        members = np.zeros((len(cells), len(known.names)))
+        for row, (cell, names) in enumerate(zip(cells, groups, strict=True)):
+            members[row, [index[effect_name(cell.network, name)] for name in names]] = 1.0
+        size = len(parameters.priors)
+
+        def linearised(theta: Floats) -> tuple[Floats, Floats]:
+            mean, slopes = steps.linearised(theta[:size])
+            whole = members.copy()
+            whole[:, :size] += slopes
+            # Earlier trials' effects stand among the parameters, fresh ones behind them.
+            return mean + members @ theta + (0.0 if centres is None else centres), whole
+
+        return known, linearised
 
 
 def _rows_by_effects(cells: Sequence[Cell]) -> dict[str, dict[tuple[str, ...], list[int]]]:
@@ -160,50 +188,6 @@ def _rows_by_effects(cells: Sequence[Cell]) -> dict[str, dict[tuple[str, ...], l
         groups = tuple(effect_groups(cell.step.conditions).values())
         result.setdefault(cell.network, {}).setdefault(groups, []).append(row)
     return result
-
-
-class _State(Struct, frozen=True):
-    """The posterior's parameters, those that cells need beside them, and effects of their networks;
-    `members` (n, state) says which effects a cell has."""
-
-    known: Gaussian
-    steps: Steps | CpuSteps
-    parameters: int
-    members: Floats
-    centres: Floats | float
-
-    @classmethod
-    def of(cls, posterior: Posterior, cells: Sequence[Cell], centres: Floats | None = None) -> _State:
-        parameters = posterior.parameters()
-        # Indices are given in the order of the state, so that steps read the state itself.
-        steps = steps_of([cell.step for cell in cells], parameters)
-        networks = dict.fromkeys(cell.network for cell in cells)
-        effects = [_known(posterior, network, _wanted(network, cells)) for network in networks]
-        known = joined([posterior.extended(parameters), *effects])
-        index = {name: row for row, name in enumerate(known.names)}
-        members = np.zeros((len(cells), len(known.names)))
-        for row, cell in enumerate(cells):
-            for group in effect_groups(cell.step.conditions).values():
-                members[row, index[effect_name(cell.network, group)]] = 1.0
-        return cls(known, steps, len(parameters.priors), members, 0.0 if centres is None else centres)
-
-    def linearised(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Means (n,) at `theta` and slopes (n, state)."""
-        mean, slopes = self.steps.linearised(theta[: self.parameters])
-        whole = self.members.copy()
-        whole[:, : self.parameters] += slopes
-        # Earlier trials' effects stand among the parameters, fresh ones behind them.
-        return mean + self.members @ theta + self.centres, whole
-
-
-def _wanted(network: str, cells: Iterable[Cell]) -> list[str]:
-    groups = (
-        group
-        for cell in cells
-        if cell.network == network
-        for group in effect_groups(cell.step.conditions).values()
-    )
-    return list(dict.fromkeys(groups))
 
 
 def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Gaussian:

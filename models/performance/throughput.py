@@ -47,8 +47,6 @@ from advisor.models.performance.pipeline import (
 )
 from advisor.models.performance.usable import measured_cpu_rate, stated_accelerator_rate
 
-# In standard deviations of a prior.
-_SLOPE_STEP = 1e-3
 # Of a user's own machine: it may be busy, throttled, or another one than its name says.
 _OWN_SPEED_SIGMA = 1.0
 # How long a worker reads before it counts, where the page cache has to find its level.
@@ -286,16 +284,9 @@ def _posterior_sigmas(trials: Trials, pipeline: Pipeline) -> dict[str, float]:
     """The standard deviation that is left of each parameter (Laplace's approximation)."""
     form = PhysicalForm.of(trials)
     standardised = (np.array([pipeline.parameters[name] for name in form.names]) - form.means) / form.sigmas
-
-    def scaled_logs(units: Floats) -> Floats:
-        return np.asarray(np.log(joined_rates(trials, form.pipeline(units))[0]) / TRIAL_SIGMA)
-
-    steps = _SLOPE_STEP * np.eye(len(standardised))
-    slopes = np.array(
-        [(scaled_logs(standardised + m) - scaled_logs(standardised - m)) / (2 * _SLOPE_STEP) for m in steps]
-    )
+    slopes, one = form.slopes(trials, standardised) / TRIAL_SIGMA, np.eye(len(standardised))
     # In units of the priors' standard deviations, whose own precision is 1.
-    left = cho_solve(cho_factor(np.eye(len(steps)) + slopes @ slopes.T), np.eye(len(steps)))
+    left = cho_solve(cho_factor(one + slopes.T @ slopes), one)
     return dict(zip(form.names, (form.sigmas * np.sqrt(np.diag(left))).tolist(), strict=True))
 
 

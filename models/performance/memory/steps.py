@@ -156,30 +156,21 @@ def step_memory(profile: MemoryProfile, conditions: Conditions) -> StepMemory:
             profile=profile.name,
             step=conditions.step,
         ) from error
-    if conditions.precision is Precision.FP16:
-        return _halved(_parts(profile, conditions, result))
-    return _parts(profile, conditions, result)
-
-
-def _halved(step: StepMemory) -> StepMemory:
-    return StepMemory(**{name: getattr(step, name) / 2 for name in StepMemory.__struct_fields__})
-
-
-def _parts(profile: MemoryProfile, conditions: Conditions, results: Point) -> StepMemory:
     training = conditions.task is Task.TRAINING
     gradients = profile.trained_mib if training else 0.0
     copies = _COPIES_KEPT[conditions.optimizer] if training else 0
     update = gradients * (1 + _COPIES_IN_UPDATE[conditions.optimizer])
-    peak = max(results.peak, update)
+    peak = max(result.peak, update)
     beside_gradients = max(0.0, peak - gradients)
-    saved = min(results.forward, beside_gradients)
+    saved = min(result.forward, beside_gradients)
+    width = 0.5 if conditions.precision is Precision.FP16 else 1.0
     return StepMemory(
-        weights_mib=profile.weights_mib,
-        gradients_mib=gradients,
-        optimizer_mib=gradients * copies,
-        saved_mib=saved,
-        temporary_mib=beside_gradients - saved,
-        spare_mib=max(0.0, results.reserved - peak),
+        weights_mib=width * profile.weights_mib,
+        gradients_mib=width * gradients,
+        optimizer_mib=width * gradients * copies,
+        saved_mib=width * saved,
+        temporary_mib=width * (beside_gradients - saved),
+        spare_mib=width * max(0.0, result.reserved - peak),
     )
 
 
@@ -242,10 +233,8 @@ def device_host_mib(facts: NetworkFacts, workload: Workload, *, on_gpu: bool, on
         return 0.0
     if on_gpu:
         return _CUDA_HOST_MIB + facts.weight_mib
-    return _network_on_cpu_mib(facts, workload) if on_cpu else 0.0
-
-
-def _network_on_cpu_mib(facts: NetworkFacts, workload: Workload) -> float:
+    if not on_cpu:
+        return 0.0
     largest = facts.largest_activation_mib * workload.batch_size
     if workload.task is Task.INFERENCE:
         return facts.weight_mib + 3 * largest

@@ -18,8 +18,15 @@ from advisor.infra.build.fitting.scaling import (
     scaling_document,
 )
 from advisor.models.performance import load_model, paced_gpu
-from advisor.models.performance.nodes import LATENCY_SECONDS, PAYLOAD_SHARE, all_reduce_seconds, node_law
-from advisor.models.performance.scaling import ALONE, bundled_scaling, kind_of
+from advisor.models.performance.scaling import (
+    ALONE,
+    LATENCY_SECONDS,
+    PAYLOAD_SHARE,
+    all_reduce_seconds,
+    bundled_scaling,
+    kind_of,
+    node_law,
+)
 from advisor.sweeps.anchors.files import read_anchor
 from benchmarks.bundled_model import PUBLISHED_FOLDER
 

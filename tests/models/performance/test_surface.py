@@ -10,8 +10,15 @@ import pytest
 from advisor.domain import Accelerator, Task, Trial, Workload
 from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.next_trials import anchor_trials, log_determinant, next_trials
-from advisor.models.performance.surface import USUAL_NOISE, Belief, Question, Surface
+from advisor.models.performance.surface import (
+    USUAL_NOISE,
+    Belief,
+    Question,
+    Surface,
+    anchor_trials,
+    log_determinant,
+    next_trials,
+)
 from advisor.models.performance.throughput import trial_frame, trials_of
 from tests.models.performance.synthetic import DATASET, REFERENCE_SCORE, measure, resources, true_parameters
 
