@@ -3,7 +3,7 @@
 Four network namespaces of this machine stand for four nodes of one rank each. A bridge joins them;
 `tc tbf` holds each node's link to a rate in both directions. In each namespace runs
 `advisor measure --ranks 1 --nodes 4`: real gradients pass real TCP connections, at the pace of an
-emulated GPU. `compared` puts the measured all-reduce beside the model's (`advisor.models.performance.scaling`).
+emulated GPU. `compared` puts the measured all-reduce beside the model's (`models.performance.scaling`).
 """
 
 from __future__ import annotations
