@@ -38,10 +38,6 @@ _MIB_A_GIB = 1024.0
 MOST_BARS = 30
 
 
-def _target_text(target: float | None, t: Texts) -> str:
-    return t("key.target", rate=format_target(target)) if target else ""
-
-
 _PRICE_HEIGHT = 250.0
 # Shape, face, edge and size of the marks of a spec, by what it is.
 _MARKS = {
@@ -74,8 +70,13 @@ def price_picture(
     }
     for kind, dots in kinds.items():
         if kind == "pick" and near:
-            panel.target(near, _target_text(near, t))
-        _dots(panel, dots, kind)
+            panel.target(near, t("key.target", rate=format_target(near)))
+        if dots:
+            shape, face, edge, size = _MARKS[kind]
+            bars = [(row["total_usd_per_hour"], row["lower"], row["upper"]) for row in dots]
+            panel.intervals(bars, VERMILION if kind == "pick" else edge)
+            places = panel.places([(row["total_usd_per_hour"], row["median"]) for row in dots])
+            paper.markers(places, shape, colour=edge, face=face, size=size)
     line = panel.y.position(near) if near else 0.0
     _dot_names(panel, rows, [*steps, (panel.x.start, line - 1, panel.x.end, line + 1)])
     _key(paper, [(*_MARKS[kind][:3], t(f"key.{kind}")) for kind in ("pick", "front", "other")], 44)
@@ -104,25 +105,11 @@ def _front_steps(panel: Panel, front: Sequence[Record]) -> list[Box]:
     return [(x, min(low, high), right, max(low, high)) for (x, low), (right, high) in pairwise(places)]
 
 
-def _dots(panel: Panel, rows: Sequence[Record], kind: str) -> None:
-    if not rows:
-        return
-    shape, face, edge, size = _MARKS[kind]
-    colour = VERMILION if kind == "pick" else edge
-    usd = [row["total_usd_per_hour"] for row in rows]
-    bars = [(x, row["lower"], row["upper"]) for x, row in zip(usd, rows, strict=True)]
-    panel.intervals(bars, colour)
-    places = panel.places([(x, row["median"]) for x, row in zip(usd, rows, strict=True)])
-    panel.paper.markers(places, shape, colour=edge, face=face, size=size)
-
-
 def _dot_names(panel: Panel, rows: Sequence[Record], drawn: list[Box]) -> None:
     """The pick, and what of the front has room for its name beside it, on no mark, bar or line."""
     for row in rows:
-        x, half = (
-            panel.x.position(row["total_usd_per_hour"]),
-            _MARKS["pick" if row["chosen"] else "other"][3] / 2,
-        )
+        x = panel.x.position(row["total_usd_per_hour"])
+        half = _MARKS["pick" if row["chosen"] else "other"][3] / 2
         low, middle, high = (panel.y.position(row[bound]) for bound in ("lower", "median", "upper"))
         drawn += [(x - half, middle - half, x + half, middle + half), (x - 0.5, low, x + 0.5, high)]
     shown = [row for row in rows if row["chosen"] or row["on_front"]]
@@ -228,25 +215,22 @@ def memory_picture(block: Record, t: Texts) -> Chart:
     )
     panel.frame(t("unit.batch"), t("unit.gib"))
     paper.line(panel.places(places), colour=BLUE)
-    for fits, shape, colour, size in ((True, "o", BLUE, 5.0), (False, "x", VERMILION, 7.0)):
-        some = [point for point, batch in zip(places, batches, strict=True) if batch["fits"] is fits]
+    alts = []
+    for fits, key, shape, colour, size in (
+        (True, "memory.alt_fits", "o", BLUE, 5.0),
+        (False, "memory.alt_beyond", "x", VERMILION, 7.0),
+    ):
+        some = [(point, batch) for point, batch in zip(places, batches, strict=True) if batch["fits"] is fits]
         if some:
-            paper.markers(panel.places(some), shape, colour=colour, size=size)
+            paper.markers(panel.places([point for point, _ in some]), shape, colour=colour, size=size)
+            each = [
+                t("memory.alt_one", batch=batch["batch_size"], mib=format_mib(batch["needed_mib"]))
+                for _, batch in some
+            ]
+            alts.append(t(key, list=t.listed(each)))
     line = t("memory.has", name=block["gpu"], has=format_mib(block["has_mib"]))
     panel.target(has, line)
-    return chart_of(paper, f"{line}. {_memory_alt(batches, t)}")
-
-
-def _memory_alt(batches: Sequence[Record], t: Texts) -> str:
-    parts = []
-    for key, fits in (("memory.alt_fits", True), ("memory.alt_beyond", False)):
-        some = [
-            t("memory.alt_one", batch=batch["batch_size"], mib=format_mib(batch["needed_mib"]))
-            for batch in batches
-            if batch["fits"] is fits
-        ]
-        parts += [t(key, list=t.listed(some))] if some else []
-    return " ".join(parts)
+    return chart_of(paper, " ".join([f"{line}.", *alts]))
 
 
 _CURVES_HEIGHT = 196.0
@@ -271,12 +255,10 @@ def curves_picture(
     section: Record, t: Texts, width: float = WIDTH, href: Callable[[Record], str] = no_link
 ) -> Chart:
     """Throughput over vCPUs, RAM and disk, side by side on one scale, with what was measured."""
-    paths = {name: _path(section, name) for name in _VARIED}
-    paths = {name: path for name, path in paths.items() if path}
+    paths = {name: path for name in _VARIED if (path := _path(section, name))}
     beside = {name: _beside(section, name) for name in paths}
-    target = section["answer"]["target_throughput"]
-    near = within_reach(target, [point["upper"] for path in paths.values() for _, point in path])
     rates = [point["upper"] for path in paths.values() for _, point in path]
+    near = within_reach(section["answer"]["target_throughput"], rates)
     rates += [rate for some in beside.values() for _, rate, _ in some]
     y = scale_of([*rates, *([near] if near else [])], _BOTTOM, _CURVES_HEIGHT - _TOP, from_zero=True)
     paper, known, alts = Paper(width, _CURVES_HEIGHT), set(), []
@@ -288,7 +270,12 @@ def curves_picture(
         panel = Panel(paper, scale_of(xs, left, left + wide), y)
         panel.frame(t(f"curves.{name}"), unit_name(section, t) if number == 0 else "", ticks=4)
         _draw(panel, name, path, beside[name], section["answer"]["spec"])
-        marks += [_curve_mark(panel, x, point, t, href(point)) for x, point in path]
+        for x, point in path:
+            bounds = {bound: lower_rate(point[bound]) for bound in ("lower", "median", "upper")}
+            text = t("curves.point", x=f"{x:,.4g}", **bounds)
+            marks.append(
+                paper.mark(panel.x.position(x), panel.y.position(point["median"]), text, href(point))
+            )
         if near:
             paper.line([(left, y.position(near)), (left + wide, y.position(near))], dashed=True, width=1.0)
         known |= {how for _, _, how in beside[name]}
@@ -298,14 +285,8 @@ def curves_picture(
     _key(paper, entries, _LEFT)
     if near:
         paper.line([(width - 110, 8), (width - 90, 8)], dashed=True, width=1.0)
-        paper.text(width - 86, 8, _target_text(near, t), colour=FAINT)
+        paper.text(width - 86, 8, t("key.target", rate=format_target(near)), colour=FAINT)
     return chart_of(paper, " ".join(alts), marks)
-
-
-def _curve_mark(panel: Panel, x: float, point: Record, t: Texts, href: str) -> Mark:
-    rates = {bound: lower_rate(point[bound]) for bound in ("lower", "median", "upper")}
-    text = t("curves.point", x=f"{x:,.4g}", **rates)
-    return panel.paper.mark(panel.x.position(x), panel.y.position(point["median"]), text, href)
 
 
 def _path(section: Record, name: str) -> list[tuple[float, Record]]:

@@ -67,10 +67,6 @@ def report_markdown(document: Document, language: str) -> str:
     return page_markdown(report_page(document, language, brief))
 
 
-def _csv(document: Document, _language: str) -> str:
-    return report_csv(plain(document))
-
-
 def _xlsx(document: Document, language: str) -> bytes:
     from advisor.render.xlsx import report_workbook
 
@@ -93,51 +89,6 @@ def report_pdf(document: Document, language: str) -> bytes:
     return pdf_of(report_html(document, language))
 
 
-REPORT_FORMATS: Mapping[str, ReportFormat] = {
-    "html": ReportFormat(
-        "html", "text/html; charset=utf-8", "one file with charts; prints well", report_html
-    ),
-    "pdf": ReportFormat(
-        "pdf",
-        "application/pdf",
-        "the same in pages, with bookmarks",
-        report_pdf,
-        binary=True,
-        needs=("weasyprint",),
-    ),
-    "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request", report_markdown),
-    "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each", _csv),
-    "xlsx": ReportFormat(
-        "xlsx",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "a sheet for each table, sums first",
-        _xlsx,
-        binary=True,
-        needs=("xlsxwriter",),
-    ),
-    "json": ReportFormat("json", "application/json", "the document that the others are made of", _json),
-}
-
-
-def report_format(name: str) -> ReportFormat:
-    """The format of that name; `UsageError` with the nearest for another."""
-    if name not in REPORT_FORMATS:
-        raise unknown_name("report format", name, REPORT_FORMATS)
-    return REPORT_FORMATS[name]
-
-
-def format_of_file(name: str) -> str:
-    """The format that a file's name ends with: 'Team.HTML' is html."""
-    stem, _, extension = name.rpartition(".")
-    if stem and extension.lower() in REPORT_FORMATS:
-        return extension.lower()
-    raise UsageError(
-        "--out {name} does not end in a known format",
-        name=name,
-        hint=Message("name --format, or end it in {ends}", ends=[f".{end}" for end in REPORT_FORMATS]),
-    )
-
-
 # Blocks of a section are parts of their own so deep; what lies deeper, or in an item of a list, is
 # told in its row.
 _PART_DEPTH = 2
@@ -152,7 +103,7 @@ class Row(NamedTuple):
     values: dict[str, Any]
 
 
-def report_csv(document: Mapping[str, Any]) -> str:
+def report_csv(document: Document, _language: str = LANGUAGES[0]) -> str:
     """A report as one CSV: every value of the document in a row that says which part it is of.
 
     `part` names where in the document a row stands (`price_throughput`, `curves.vcpus.points`,
@@ -161,20 +112,19 @@ def report_csv(document: Mapping[str, Any]) -> str:
     whole, to the last digit; null and nothing are empty cells. A text that a spreadsheet would compute
     has an apostrophe in front.
     """
-    rows = list(report_rows(document))
-    columns = dict.fromkeys(("part", "workload", "item"))
-    for row in rows:
-        columns |= dict.fromkeys(row.values)
-    records = [{"part": row.part, "workload": row.workload, "item": row.item, **row.values} for row in rows]
+    records = [
+        {"part": row.part, "workload": row.workload, "item": row.item}
+        | {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in row.values.items()
+        }
+        for row in report_rows(plain(document))
+    ]
+    columns = dict.fromkeys(name for record in records for name in record)
     return csv_of(
-        [{name: _cell(value) for name, value in record.items()} for record in records], list(columns)
+        [{name: "" if value is None else value for name, value in record.items()} for record in records],
+        list(columns),
     )
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else value
 
 
 def report_rows(document: Mapping[str, Any]) -> Iterator[Row]:
@@ -219,3 +169,48 @@ def _flattened(value: Mapping[str, Any], *, deep: bool, before: str = "") -> Ite
             yield from _flattened(inner, deep=deep, before=f"{before}{name}.")
         else:
             yield f"{before}{name}", inner
+
+
+REPORT_FORMATS: Mapping[str, ReportFormat] = {
+    "html": ReportFormat(
+        "html", "text/html; charset=utf-8", "one file with charts; prints well", report_html
+    ),
+    "pdf": ReportFormat(
+        "pdf",
+        "application/pdf",
+        "the same in pages, with bookmarks",
+        report_pdf,
+        binary=True,
+        needs=("weasyprint",),
+    ),
+    "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request", report_markdown),
+    "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each", report_csv),
+    "xlsx": ReportFormat(
+        "xlsx",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "a sheet for each table, sums first",
+        _xlsx,
+        binary=True,
+        needs=("xlsxwriter",),
+    ),
+    "json": ReportFormat("json", "application/json", "the document that the others are made of", _json),
+}
+
+
+def report_format(name: str) -> ReportFormat:
+    """The format of that name; `UsageError` with the nearest for another."""
+    if name not in REPORT_FORMATS:
+        raise unknown_name("report format", name, REPORT_FORMATS)
+    return REPORT_FORMATS[name]
+
+
+def format_of_file(name: str) -> str:
+    """The format that a file's name ends with: 'Team.HTML' is html."""
+    stem, _, extension = name.rpartition(".")
+    if stem and extension.lower() in REPORT_FORMATS:
+        return extension.lower()
+    raise UsageError(
+        "--out {name} does not end in a known format",
+        name=name,
+        hint=Message("name --format, or end it in {ends}", ends=[f".{end}" for end in REPORT_FORMATS]),
+    )

@@ -59,7 +59,7 @@ class Paper:
         """One or more strokes of one look."""
         dashes = f' stroke-dasharray="{_short(5 * width)} {_short(3 * width)}"' if dashed else ""
         path = "".join(f"M{'L'.join(map(self._point, stroke))}" for stroke in strokes if stroke)
-        self._add(f'<path d="{path}" stroke="{colour}" stroke-width="{_short(width)}"{dashes}/>')
+        self._elements.append(f'<path d="{path}" stroke="{colour}" stroke-width="{_short(width)}"{dashes}/>')
 
     def markers(
         self, places: Points, shape: str, *, colour: str, face: str | None = None, size: float = 5.0
@@ -68,14 +68,14 @@ class Paper:
         mark = _NUMBER.sub(lambda number: _short(size / 2 * float(number[0])), _SHAPES[shape])
         path = "".join(f"M{self._point(point)}{mark}" for point in places)
         fill = f' fill="{face or colour}"' if mark.endswith("z") else ""
-        self._add(f'<path d="{path}" stroke="{colour}"{fill}/>')
+        self._elements.append(f'<path d="{path}" stroke="{colour}"{fill}/>')
 
     def area(self, outline: Points, colour: str, *, edge: str | None = None) -> None:
         """A filled shape."""
         if len(outline) > 2:
             stroke = f' stroke="{edge}" stroke-width=".8"' if edge else ""
             path = "L".join(map(self._point, outline))
-            self._add(f'<path d="M{path}z" fill="{colour}"{stroke}/>')
+            self._elements.append(f'<path d="M{path}z" fill="{colour}"{stroke}/>')
 
     def text(
         self,
@@ -93,7 +93,7 @@ class Paper:
         look += "" if size == SMALL else f' font-size="{_short(size)}"'
         left, low = _short(x), _short(self.height - y + size * 0.36)
         text = _UNFIT.sub("\ufffd", text).translate(_ESCAPED)
-        self._add(f'<text x="{left}" y="{low}" fill="{colour}"{look}>{text}</text>')
+        self._elements.append(f'<text x="{left}" y="{low}" fill="{colour}"{look}>{text}</text>')
 
     def mark(self, x: float, y: float, text: str, href: str = "") -> Mark:
         """A place that can be pointed at."""
@@ -107,9 +107,6 @@ class Paper:
             f'viewBox="0 0 {width} {height}" font-family="{FONTS}" font-size="{_short(SMALL)}" '
             f'fill="none">{"".join(self._elements)}</svg>'
         )
-
-    def _add(self, element: str) -> None:
-        self._elements.append(element)
 
     def _point(self, point: tuple[float, float]) -> str:
         return f"{_short(point[0])},{_short(self.height - point[1])}"
@@ -160,7 +157,10 @@ class Scale(NamedTuple):
         """Round values within it, about `most` of them."""
         if self.logarithmic:
             return _ratio_ticks(self.least, self.most, most)
-        step = _round_step((self.most - self.least) / most)
+        # 1, 2 or 5 times a power of ten.
+        least = (self.most - self.least) / most
+        power = 10.0 ** floor(log10(least))
+        step = next((n * power for n in (1, 2, 5) if n * power >= least * (1 - 1e-9)), 10 * power)
         first, last = ceil(self.least / step - 1e-9), floor(self.most / step + 1e-9)
         return [step * number for number in range(first, last + 1)]
 
@@ -180,12 +180,6 @@ def scale_of(values: Iterable[float], start: float, end: float, *, from_zero: bo
 def within_reach(target: float | None, rates: Iterable[float]) -> float | None:
     """The target, if it can be drawn beside the rates: far above them it would flatten them all."""
     return target if target and target <= _FAR * max(rates, default=math.inf) else None
-
-
-def _round_step(step: float) -> float:
-    """1, 2 or 5 times a power of ten, not less than `step`."""
-    power = 10.0 ** floor(log10(step))
-    return next((n * power for n in (1, 2, 5) if n * power >= step * (1 - 1e-9)), 10 * power)
 
 
 def _ratio_ticks(least: float, most: float, wanted: int) -> list[float]:
@@ -224,16 +218,12 @@ class Panel(NamedTuple):
         self.paper.line(*rows, colour=GRID, width=HAIR)
         self.paper.line([(left, low), (right, low)], *columns, colour=FAINT, width=HAIR)
         for x in xs:
-            self.paper.text(self.x.position(x), low - 9, tick(x), anchor="center")
+            self.paper.text(self.x.position(x), low - 9, f"{x:,.10g}", anchor="center")
         self.paper.text((left + right) / 2, low - 21, x_name, anchor="center", colour=FAINT)
+        for y in ys if y_name else ():
+            self.paper.text(left - 4, self.y.position(y), f"{y:,.10g}", anchor="right")
         if y_name:
-            self._rates(ys, y_name)
-
-    def _rates(self, ys: Sequence[float], y_name: str) -> None:
-        left = self.x.start
-        for y in ys:
-            self.paper.text(left - 4, self.y.position(y), tick(y), anchor="right")
-        self.paper.text(left, self.y.end + 9, y_name, colour=FAINT)
+            self.paper.text(left, self.y.end + 9, y_name, colour=FAINT)
 
     def target(self, rate: float, text: str) -> None:
         """A dashed line across, with its words above its right end; above the left one where it
@@ -290,8 +280,3 @@ def _words_box(place: tuple[float, float], spot: tuple[float, float, Anchor], wi
 
 def _meet(one: Box, other: Box) -> bool:
     return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
-
-
-def tick(value: float) -> str:
-    """'0.5', '2,000': a round value."""
-    return f"{value:,.10g}"

@@ -10,14 +10,14 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.files import harmless
 from advisor.render.document import is_language
-from advisor.render.facts import usd_per_million_samples
+from advisor.render.facts import ANSWERED, usd_per_million_samples
 from advisor.render.i18n.catalogue import Texts, workbook_texts
 from advisor.render.tables import FRONT, SERVING, TUNING, columns_of_task, flat_rows, ranked_rows, value_at
 
@@ -96,7 +96,9 @@ def _write(writer: pd.ExcelWriter, sheet: Sheet, title: str, day: str, texts: Te
     page.write_string(1, 0, f"{day}  {texts.known(sheet.note, sheet.note)}")
     for column, (heading, values) in enumerate(zip(sheet.headings, columns, strict=False)):
         look = writer.book.add_format({"num_format": _form(heading, values)})
-        page.set_column(column, column, _width(values), look)
+        # Enough for numbers and days, and for most texts.
+        longest = max((len(value) for value in values if isinstance(value, str)), default=0)
+        page.set_column(column, column, min(max(longest + 2, _NARROWEST), _WIDEST), look)
         for line, value in enumerate(values, start=_HEAD_ROW + 1):
             # What an editor would take for a formula stays text when the cell is edited, too.
             if isinstance(value, str) and harmless(value) != value:
@@ -131,13 +133,21 @@ def _write_totals(writer: pd.ExcelWriter, sheet: Sheet, totals: Record, texts: T
 
 def sheets_of(document: Record) -> list[Sheet]:
     """Every sheet, in the order of a reader's questions; the first one has the totals."""
-    sections = document["workloads"]
-    hours = document["totals"]["hours_per_month"]
+    sections, hours = document["workloads"], document["totals"]["hours_per_month"]
     totals, *layouts = json.loads(_SHEETS.read_text(encoding="utf-8"))
-    picks = [_pick(section, hours) for section in sections]
+    # Where nothing meets the target no spec is bought, and none is added up.
+    picks = [
+        {**section, "spec": {**answer["spec"], "hours": hours} if answer["status"] == ANSWERED else None}
+        for section in sections
+        for answer in [section["answer"]]
+    ]
     sheets = [_sheet(totals["name"], totals["note"], {"Workload": "name", **totals["columns"]}, picks)]
     for layout in layouts:
-        rows = [row for section in sections for row in _records(section, layout["rows"])]
+        rows = [
+            {"workload": section["name"], **record}
+            for section in sections
+            for record in _records(section, layout["rows"])
+        ]
         columns = {"Workload": "workload", **layout["columns"]}
         sheets.append(_sheet(layout["name"], layout["note"], columns, rows))
     facts = [{"what": name, "value": value} for name, value in _flat(document["reproducibility"])]
@@ -151,22 +161,26 @@ def _sheet(name: str, note: str, columns: Mapping[str, str], records: Sequence[R
     return Sheet(name, note, list(columns), rows)
 
 
-def _pick(section: Record, hours: float) -> Record:
-    """A row of the totals: where nothing meets the target no spec is bought, and none is added up."""
-    answered = section["answer"]["status"] == "answered"
-    return {**section, "spec": {**section["answer"]["spec"], "hours": hours} if answered else None}
-
-
-def _records(section: Record, rows: str) -> Iterator[Record]:
-    """The records of a section for a sheet: those at a path, or those that several parts make."""
-    made = _MADE.get(rows)
-    records = made(section) if made else value_at(section, rows) or ()
-    return ({"workload": section["name"], **record} for record in records)
-
-
-def _stages(section: Record) -> list[Record]:
-    stages = value_at(section, "bottleneck.stages") or ()
-    return [{**stage, "used_percent": 100 * stage["utilization"]} for stage in stages]
+def _records(section: Record, rows: str) -> Iterable[Record]:
+    """The records of a section for a sheet: those that several parts make, or those at a path."""
+    answer = section["recommendation"]
+    if rows == "stages":
+        stages = value_at(section, "bottleneck.stages") or ()
+        return [{**stage, "used_percent": 100 * stage["utilization"]} for stage in stages]
+    if rows == "batches":
+        card = section["gpu_memory"] or {"batches": ()}
+        return [
+            {**card, **row, "used_percent": 100 * row["needed_mib"] / card["has_mib"]}
+            for row in card["batches"]
+        ]
+    if rows == "ranked":
+        ranked = [spec for spec in (answer["recommendation"], *answer["alternatives"]) if spec]
+        return [
+            {**spec, "place": rank, "usd_per_million_samples": usd_per_million_samples(spec)}
+            for rank, spec in enumerate(ranked, start=1)
+        ]
+    made = {"measurements": _measurements, "notes": _notes}.get(rows)
+    return made(section) if made else value_at(section, rows) or ()
 
 
 def _measurements(section: Record) -> list[Record]:
@@ -180,80 +194,44 @@ def _measurements(section: Record) -> list[Record]:
     ]
 
 
-def _batches(section: Record) -> list[Record]:
-    card = section["gpu_memory"] or {"batches": ()}
-    return [
-        {**card, **row, "used_percent": 100 * row["needed_mib"] / card["has_mib"]} for row in card["batches"]
-    ]
-
-
-def _ranked(section: Record) -> list[Record]:
-    answer = section["recommendation"]
-    ranked = [spec for spec in (answer["recommendation"], *answer["alternatives"]) if spec]
-    return [
-        {**spec, "place": rank, "usd_per_million_samples": usd_per_million_samples(spec)}
-        for rank, spec in enumerate(ranked, start=1)
-    ]
-
-
 def _notes(section: Record) -> list[Record]:
-    answer = section["recommendation"]
+    """Warnings, assumptions, what to ask instead with what that gives, and the command."""
+    answer, relaxed = section["recommendation"], []
+    for relaxation in answer["relax"]:
+        changes = [
+            f"{change['option']} {change['to']}" if change["to"] else f"no {change['option']}"
+            for change in relaxation["changes"]
+        ]
+        gives = relaxation["gives"]
+        relaxed.append(f"{' '.join(changes)}: {gives['instance_type']} in {gives['region']}")
     kinds = {
         "warning": answer["warnings"],
         "assumption": answer["assumptions"],
-        "relax": [_relaxed(relaxation) for relaxation in answer["relax"]],
+        "relax": relaxed,
         "command": [section["command"]] if section["command"] else [],
     }
     return [{"kind": kind, "text": text} for kind, texts in kinds.items() for text in texts]
 
 
-def _relaxed(relaxation: Record) -> str:
-    """'--max-price 1.014: g5.xlarge in us-east-1': what to ask instead, and what that gives."""
-    changes = [
-        f"{change['option']} {change['to']}" if change["to"] else f"no {change['option']}"
-        for change in relaxation["changes"]
-    ]
-    gives = relaxation["gives"]
-    return f"{' '.join(changes)}: {gives['instance_type']} in {gives['region']}"
-
-
-_MADE: Mapping[str, Callable[[Record], Sequence[Record]]] = {
-    "stages": _stages,
-    "measurements": _measurements,
-    "batches": _batches,
-    "ranked": _ranked,
-    "notes": _notes,
-}
-
-
 def _language_sheets(sections: Sequence[Record]) -> Iterator[Sheet]:
     """Sheets of language models alone: their specs, by task, and latency against throughput. A sheet
     without rows is left out."""
-    answers = [(section["name"], section["recommendation"]) for section in sections]
-    answers = [(name, answer) for name, answer in answers if is_language(answer)]
-    specs = [
-        (columns_of_task(answer), {"workload": name, **row})
-        for name, answer in answers
-        for row in ranked_rows(answer)
-    ]
-    points = [
-        {"workload": name, **row}
-        for name, answer in answers
-        for row in flat_rows(value_at(answer, "serving.front") or (), FRONT)
-    ]
-    for name, note, columns, rows in (
-        (
-            "Serving",
-            "Each spec that serves, best first.",
-            SERVING,
-            [row for of, row in specs if of is SERVING],
-        ),
-        ("Latency", "Latency against throughput.", FRONT, points),
-        ("Tuning", "Each spec that tunes, best first.", TUNING, [row for of, row in specs if of is TUNING]),
+    rows: dict[str, list[Record]] = {"Serving": [], "Latency": [], "Tuning": []}
+    for section in sections:
+        answer, workload = section["recommendation"], {"workload": section["name"]}
+        if is_language(answer):
+            name = "Serving" if columns_of_task(answer) is SERVING else "Tuning"
+            rows[name] += [workload | row for row in ranked_rows(answer)]
+            front = value_at(answer, "serving.front") or ()
+            rows["Latency"] += [workload | row for row in flat_rows(front, FRONT)]
+    for name, note, columns in (
+        ("Serving", "Each spec that serves, best first.", SERVING),
+        ("Latency", "Latency against throughput.", FRONT),
+        ("Tuning", "Each spec that tunes, best first.", TUNING),
     ):
-        if rows:
-            names = ("workload", *columns)
-            yield Sheet(name, note, names, [[row[key] for key in names] for row in rows])
+        if rows[name]:
+            headings = ("workload", *columns)
+            yield Sheet(name, note, headings, [[row[key] for key in headings] for row in rows[name]])
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -284,9 +262,3 @@ def _form(heading: str, values: Sequence[Any]) -> str:
 def _fit(text: str) -> str:
     fit = _UNFIT.sub("?", text)
     return fit if len(fit) <= _MOST_CHARACTERS else fit[: _MOST_CHARACTERS - 2] + " \u2026"
-
-
-def _width(values: Sequence[Any]) -> int:
-    """Characters: enough for numbers and days, and for most texts."""
-    longest = max((len(value) for value in values if isinstance(value, str)), default=0)
-    return min(max(longest + 2, _NARROWEST), _WIDEST)

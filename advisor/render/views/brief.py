@@ -94,7 +94,7 @@ def brief_blocks(
     yield _NEEDED, Facts([*facts, *binding_facts(spec, t)])
     yield from sure_leaves(document, t)
     titles = (t("brief.take"), "")
-    for title, other in zip(titles, _of_other_kinds(spec, document["alternatives"]), strict=False):
+    for title, other in zip(titles, _other_kinds(spec, document["alternatives"]), strict=False):
         yield (_NEEDED if title else 1), Facts([(title, _other(other, document, t))])
     yield 3, Facts([(t("brief.assumed"), _assumed(request, t, spell))])
     # The risk counts what lies outside of what was measured.
@@ -134,13 +134,11 @@ def _rate(spec: Record, request: Record, t: Texts) -> str:
         if usd is None:
             return t("brief.run_hours", rate=rate, hours=hours)
         return t("brief.run", rate=rate, hours=hours, usd=_span(usd, format_usd, p90, t))
-    if serving:
-        latency = list(_times(serving, request))
-        usd = cost and cost["usd_per_million_output_tokens"]["median"]
-        per_million = [t("brief.tokens", usd=format_usd(usd))] if usd is not None else []
-        return t.listed([rate, ", ".join(latency), *per_million])
-    usd = cost and cost["usd_per_million_samples"]
-    return t.listed([rate, *([t("brief.samples", usd=format_usd(usd))] if usd is not None else [])])
+    latency = [", ".join(_times(serving, request))] if serving else []
+    per, of = ("brief.tokens", "output_tokens") if serving else ("brief.samples", "samples")
+    usd = cost and cost[f"usd_per_million_{of}"]
+    usd = usd["median"] if serving and usd else usd
+    return t.listed([rate, *latency, *([t(per, usd=format_usd(usd))] if usd is not None else [])])
 
 
 def _times(serving: Record, request: Record) -> Iterator[str]:
@@ -199,18 +197,12 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
             yield Command(call["trial"]["command"])
 
 
-def _of_other_kinds(spec: Record, others: Sequence[Record]) -> Sequence[Record]:
+def _other_kinds(spec: Record, others: Sequence[Record]) -> Sequence[Record]:
     """The first of the others with another GPU, cloud or market each; else the first ones."""
-    seen, shown = {_kind(spec)}, list[Record]()
-    for other in others:
-        if _kind(other) not in seen:
-            seen.add(_kind(other))
-            shown.append(other)
-    return shown or others
-
-
-def _kind(spec: Record) -> tuple[Any, ...]:
-    return (spec["gpu"] and spec["gpu"]["name"], spec["cloud"], spec["market"])
+    first: dict[Any, Record] = {}
+    for each in (spec, *others):
+        first.setdefault((each["gpu"] and each["gpu"]["name"], each["cloud"], each["market"]), each)
+    return list(first.values())[1:] or others
 
 
 def _other(spec: Record, document: Record, t: Texts) -> str:
@@ -238,16 +230,12 @@ def _assumed(request: Record, t: Texts, spell: Spell) -> str:
     for field in _ASSUMED:
         value = request.get(field)
         if value is not None and (field != "protocol" or request["task"] == Task.TRAINING):
-            text = t.known(f"assumed.{field}", "{value}")
-            says.append(f"{text.format(value=_written(value, t))} ({spell(field)})")
+            if isinstance(value, Mapping):
+                stored = t("brief.stored", name=value["name"], format=value.get("storage_format", ""))
+                value = stored if value["kind"] == "image" else str(value["name"])
+            written = value if isinstance(value, str) else f"{value:,.0f}"
+            says.append(f"{t.known(f'assumed.{field}', '{value}').format(value=written)} ({spell(field)})")
     return ", ".join(says)
-
-
-def _written(value: Any, t: Texts) -> str:
-    if isinstance(value, Mapping):
-        stored = t("brief.stored", name=value["name"], format=value.get("storage_format", ""))
-        return stored if value["kind"] == "image" else str(value["name"])
-    return value if isinstance(value, str) else f"{value:,.0f}"
 
 
 _SHORT_NETWORK = (
@@ -279,7 +267,7 @@ def recommendation_markdown(document: Record) -> str:
         head = [f"**{md_text(headline(document, t))}**", *rendered(brief_leaves(document, t)), *head]
     else:
         head = [*([md_text(str(document["asked"]))] if document.get("asked") else []), *head]
-        tables = "".join(f"{line}\n" for line in _nothing_lines(document))
+        tables = _nothing(document)
     notes = [
         f"- {title}: {md_text(str(text))}\n"
         for title, name in (("Warning", "warnings"), ("Assumed", "assumptions"))
@@ -290,17 +278,16 @@ def recommendation_markdown(document: Record) -> str:
     return f"{above}{tables}\n{''.join(notes)}" if notes else f"{above}{tables}"
 
 
-def _nothing_lines(document: Record) -> Iterator[str]:
-    """Lines of an answer without a spec: the nearest one, and the relaxations."""
+def _nothing(document: Record) -> str:
+    """An answer without a spec: the nearest one, and the relaxations."""
     nearest = document["nearest"]
     near = f" Nearest: {_priced(nearest, nearest['price'])}." if nearest else ""
-    yield f"No offer meets this.{near}"
-    if document["relax"]:
-        yield ""
+    lines = [f"No offer meets this.{near}", *([""] if document["relax"] else [])]
     for relaxation in document["relax"]:
         changes = " ".join(f"{change['option']} {change['to']}" for change in relaxation["changes"])
         gives = relaxation["gives"]
-        yield f"- One change would do: `{changes}` gives {_priced(gives, gives)}"
+        lines.append(f"- One change would do: `{changes}` gives {_priced(gives, gives)}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _priced(spec: Record, price: Record) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.domain import LIST, InstancePrediction, OnGpu, Prediction, geometric_mean, relative
@@ -157,8 +157,7 @@ def notes_lines(answers: Sequence[AnyPrediction]) -> list[str]:
     """The location of each instance and the source of its price, and the assumptions and warnings of all
     of them; an instance that several networks are compared on is named once."""
     prices = dict.fromkeys(text for answer in answers if (text := _price_text(answer)))
-    assumed = _by_instance(answers, lambda answer: answer.assumptions)
-    warned = _by_instance(answers, lambda answer: answer.warnings)
+    assumed, warned = (_by_instance(answers, name) for name in ("assumptions", "warnings"))
     return [
         *wrapped("Prices", list(prices), len(prices)),
         *wrapped("Assumed", assumed, 5),
@@ -166,16 +165,15 @@ def notes_lines(answers: Sequence[AnyPrediction]) -> list[str]:
     ]
 
 
-def _by_instance(
-    answers: Sequence[AnyPrediction], of: Callable[[AnyPrediction], Sequence[Text]]
-) -> list[Text]:
-    """Each remark once, behind the instances that it is of unless it is of all; those of the fewest
-    come first, as what all of them share may be cut."""
-    order = {text: number for answer in answers for number, text in enumerate(of(answer))}
-    names = {
-        text: dict.fromkeys(answer.instance.name for answer in answers if text in of(answer))
-        for text in order
-    }
+def _by_instance(answers: Sequence[AnyPrediction], name: str) -> list[Text]:
+    """Each remark of that name once, behind the instances that it is of unless it is of all; those of the
+    fewest come first, as what all of them share may be cut."""
+    order: dict[Text, int] = {}
+    names: dict[Text, dict[str, None]] = {}
+    for answer in answers:
+        for number, text in enumerate(getattr(answer, name)):
+            order[text] = number
+            names.setdefault(text, {})[answer.instance.name] = None
     every = {answer.instance.name for answer in answers}
     return [
         text if every == {*names[text]} else f"{', '.join(names[text])}: {text}"
@@ -215,8 +213,13 @@ def gpus_text(
         lines += [*table(header, rows, right=range(1, 7)), ""]
     if len(by_network) > 1:
         bases = [base for _, _, base in by_network]
-        columns = zip(*(cells for _, cells, _ in by_network), strict=True)
-        lines += [*table(["gpu", "mean"], [_mean_row(row, bases) for row in columns], (1,)), ""]
+        rows = []
+        for row in zip(*(cells for _, cells, _ in by_network), strict=True):
+            ratios = [
+                relative(cell.prediction, base.prediction) for cell, base in zip(row, bases, strict=True)
+            ]
+            rows.append([row[0].gpu.name, _times(geometric_mean(ratios))])
+        lines += [*table(["gpu", "mean"], rows, (1,)), ""]
     return "\n".join([*lines, *_REMARKS])
 
 
@@ -233,11 +236,6 @@ def _gpu_cells(cell: OnGpu, base: OnGpu, usd: float | None) -> list[str]:
     ]
 
 
-def _mean_row(row: Sequence[OnGpu], bases: Sequence[OnGpu]) -> list[str]:
-    ratios = [relative(cell.prediction, base.prediction) for cell, base in zip(row, bases, strict=True)]
-    return [row[0].gpu.name, _times(geometric_mean(ratios))]
-
-
 def _times(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f}"
 
@@ -249,10 +247,11 @@ def serving_comparison_document(
     sources: Sources,
 ) -> dict[str, Any]:
     """Instances that serve beside each other; `relative` is the median over the baseline's."""
+    first = baseline.candidate.rates.output_tokens_per_second.median
     rows = [
         serving_block(prediction, request.confidence, sources)
         | {
-            "relative": _relative(prediction, baseline),
+            "relative": prediction.candidate.rates.output_tokens_per_second.median / first,
             "assumptions": list(prediction.assumptions),
             "warnings": list(prediction.warnings),
         }
@@ -266,11 +265,6 @@ def serving_comparison_document(
         "baseline": baseline.candidate.spec.offer.instance.name,
         "rows": rows,
     }
-
-
-def _relative(prediction: ServingPrediction, baseline: ServingPrediction) -> float:
-    mine, first = (each.candidate.rates.output_tokens_per_second.median for each in (prediction, baseline))
-    return mine / first
 
 
 def serving_comparison_text(

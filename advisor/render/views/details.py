@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from advisor.domain import LIST
 from advisor.render.blocks import (
-    Chart,
     Column,
     English,
     Items,
@@ -70,20 +69,32 @@ _COMPARED = 4
 
 def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     """The parts that a network's section alone has: prices, stages, curves, memory."""
-    answer, confidence = section["recommendation"], section["answer"]["confidence"]
     yield price_part(section, t, room)
-    on_cpu = _computes_on_cpu(section)
-    yield Part(t("stages.title"), list(_stages(section["bottleneck"], t, on_cpu=on_cpu)), detail=True)
-    settings = list(_settings(answer.get("other_settings", ()), t, on_cpu=on_cpu))
-    yield Part(t("settings.title"), settings, detail=True)
+    stages, on_cpu = section["bottleneck"], _computes_on_cpu(section)
+    if stages and stages["stages"]:
+        table = stages_table(stages["stages"], t, on_cpu=on_cpu)
+        chart = stages_picture(stages, t, on_cpu=on_cpu)._replace(note=t("stages.note"), table=table)
+        yield Part(t("stages.title"), [chart], detail=True)
+    settings = section["recommendation"].get("other_settings", ())
+    if settings:
+        table = Table(settings_columns(settings, t, on_cpu=on_cpu), settings)
+        yield Part(t("settings.title"), [table, Paragraph(t("settings.note"), "note")], detail=True)
     yield Part(t("curves.title"), list(_curves(section, t, room)), detail=True)
-    yield Part(
-        t("sensitivity.title"),
-        list(sensitivity_tables(section["sensitivity"], t, on_cpu=on_cpu)),
-        detail=True,
-    )
+    yield sensitivity_part(section["sensitivity"], t, on_cpu=on_cpu)
     yield Part(t("break.title"), list(_turns(section, t, room)), detail=True)
-    yield Part(t("memory.title"), list(_memory(section["gpu_memory"], confidence, t, room)), detail=True)
+    memory = section["gpu_memory"]
+    if memory and memory["batches"] and room.batches:
+        columns = [
+            *columns_of(
+                t,
+                ("batch", "batch_size", Look.WHOLE),
+                ("memory", "needed_mib", Look.MIB),
+                ("fits", lambda batch: t("yes" if batch["fits"] else "no")),
+            ),
+            *rate_columns(t, section["answer"]["confidence"], "reached.")[:2],
+        ]
+        table = Table(columns, memory["batches"], _is_chosen)
+        yield Part(t("memory.title"), [memory_picture(memory, t), table], detail=True)
 
 
 def _computes_on_cpu(section: Record) -> bool:
@@ -147,13 +158,37 @@ def other_parts(answer: Record, t: Texts, room: Room) -> Iterator[Part]:
     """Other specs, and the rejected types."""
     if answer["recommendation"] and room.alternatives > _COMPARED:
         yield Part(t("others.title"), list(_others(answer, t, room)), detail=True)
-    yield Part(t("rejected.title"), list(_rejected(answer, t, room)), detail=True)
+    rejected = answer["rejected"]
+    if rejected:
+        columns = rejected_columns(t, clouds=covers_clouds(answer))
+        blocks = [*_shortened(columns, rejected, room.rejected, t)]
+        if len(rejected) < answer["catalog"]["offers_rejected"]:
+            blocks.append(Paragraph(t("rejected.some"), "note"))
+        yield Part(t("rejected.title"), blocks, detail=True)
 
 
 def price_part(section: Record, t: Texts, room: Room) -> Part:
-    """Price against rate: the chart, and the specs in it."""
-    rows = list(_prices(section, section["answer"]["confidence"], t, room))
-    return Part(t("price.title"), rows, detail=True)
+    """Price against rate: the chart, and the specs in it: what answers first, then the front, by price; the
+    fastest where none answers."""
+    rows, confidence = list(section["price_throughput"]), section["answer"]["confidence"]
+    if not rows:
+        return Part(t("price.title"), [])
+    note = t("price.note", p10=lower_name(confidence), p90=upper_name(confidence))
+    chart = price_picture(section, t)._replace(note=note)
+    if not any(row["answers"] for row in rows):
+        rows.sort(key=lambda row: -float(row["lower"]))
+    rows.sort(key=lambda row: (not row["chosen"], not row["answers"], not row["on_front"]))
+    home = (section["answer"]["spec"] or rows[0])["region"]
+    # The kind of each price, where not all are listed; older documents lack it.
+    kinds = columns_of(t, ("kind", lambda row: t.known(f"kind.{row['price_kind']}", row["price_kind"])))
+    columns = [
+        *spec_columns(t, home, clouds=covers_clouds(section["recommendation"])),
+        *columns_of(t, ("per_hour", "total_usd_per_hour", Look.USD)),
+        *([] if all(row.get("price_kind", LIST) == LIST for row in rows) else kinds),
+        *rate_columns(t, confidence),
+        *cost_columns(t, rows[0]),
+    ]
+    return Part(t("price.title"), [chart, *_shortened(columns, rows, room.specs, t, _is_chosen)], detail=True)
 
 
 def notes_parts(answer: Record, t: Texts) -> Iterator[Part]:
@@ -167,10 +202,31 @@ def notes_parts(answer: Record, t: Texts) -> Iterator[Part]:
 
 def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     """The chosen spec elsewhere, what its prediction stands on, and how old its data is."""
-    evidence = list(evidence_tables(section["evidence"], t, on_cpu=_computes_on_cpu(section)))
-    yield Part(t("evidence.title"), evidence, detail=True)
-    yield Part(t("regions.title"), list(_regions(section["regions"], t, room)), detail=True)
-    yield Part(t("ages.title"), list(_ages(section["data_ages"], t)), detail=True)
+    yield evidence_part(section["evidence"], t, on_cpu=_computes_on_cpu(section))
+    columns = columns_of(
+        t,
+        ("region", "region"),
+        ("per_hour", "total_usd_per_hour", Look.USD),
+        ("per_month", "usd_per_month", Look.USD),
+        ("kind", lambda region: t.known("kind." + region["kind"], region["kind"])),
+        ("as_of", "as_of", Look.DAY),
+    )
+    regions = [*_shortened(columns, section["regions"], room.regions, t, _is_chosen)]
+    yield Part(t("regions.title"), regions, detail=True)
+    columns = columns_of(
+        t,
+        ("what", lambda age: t.known("age." + age["what"], age["what"])),
+        ("as_of", "as_of", Look.DAY),
+        (
+            "age",
+            lambda age: t("days.one" if age["age_days"] == 1 else "days", days=f"{age['age_days']:,}"),
+            Look.WHOLE,
+        ),
+        ("kind", lambda age: t.known("kind." + age["kind"], age["kind"]), Look.NAME),
+        ("source", lambda age: English(age["source"]), Look.LONG),
+    )
+    if section["data_ages"]:
+        yield Part(t("ages.title"), [Table(columns, section["data_ages"])], detail=True)
 
 
 def _shortened(
@@ -179,52 +235,17 @@ def _shortened(
     most: int,
     t: Texts,
     chosen: Callable[[Record], bool] = lambda _record: False,
-    count: int | None = None,
 ) -> Iterator[Table | Paragraph]:
     """A table of the first `most` records, and how many more there are."""
     if most and records:
         yield Table(columns, records[:most], chosen)
-    more = (len(records) if count is None else count) - min(most, len(records))
+    more = len(records) - most
     if more > 0:
         yield Paragraph(t("more.rows", count=f"{more:,}"), "note")
 
 
 def _is_chosen(record: Record) -> bool:
     return bool(record["chosen"])
-
-
-def _prices(section: Record, confidence: float, t: Texts, room: Room) -> Iterator[Any]:
-    """The chart; what answers first, then the front, by price; the fastest where none answers."""
-    rows = list(section["price_throughput"])
-    if not rows:
-        return
-    note = t("price.note", p10=lower_name(confidence), p90=upper_name(confidence))
-    yield price_picture(section, t)._replace(note=note)
-    if not any(row["answers"] for row in rows):
-        rows.sort(key=lambda row: -float(row["lower"]))
-    rows.sort(key=lambda row: (not row["chosen"], not row["answers"], not row["on_front"]))
-    home = (section["answer"]["spec"] or rows[0])["region"]
-    columns = [
-        *spec_columns(t, home, clouds=covers_clouds(section["recommendation"])),
-        *columns_of(t, ("per_hour", "total_usd_per_hour", Look.USD)),
-        *_kind_columns(rows, t),
-        *rate_columns(t, confidence),
-        *cost_columns(t, rows[0]),
-    ]
-    yield from _shortened(columns, rows, room.specs, t, _is_chosen)
-
-
-def _kind_columns(rows: Sequence[Record], t: Texts) -> list[Column]:
-    """The kind of each price, where not all are listed; older documents lack it."""
-    if all(row.get("price_kind", LIST) == LIST for row in rows):
-        return []
-    return columns_of(t, ("kind", lambda row: t.known(f"kind.{row['price_kind']}", row["price_kind"])))
-
-
-def _stages(block: Record | None, t: Texts, *, on_cpu: bool) -> Iterator[Chart]:
-    if block and block["stages"]:
-        table = stages_table(block["stages"], t, on_cpu=on_cpu)
-        yield stages_picture(block, t, on_cpu=on_cpu)._replace(note=t("stages.note"), table=table)
 
 
 def stages_table(stages: Sequence[Record], t: Texts, *, on_cpu: bool) -> Table:
@@ -236,12 +257,6 @@ def stages_table(stages: Sequence[Record], t: Texts, *, on_cpu: bool) -> Table:
         ("used", "utilization", Look.SHARE),
     )
     return Table(columns, stages)
-
-
-def _settings(settings: Sequence[Record], t: Texts, *, on_cpu: bool) -> Iterator[Any]:
-    if settings:
-        yield Table(settings_columns(settings, t, on_cpu=on_cpu), settings)
-        yield Paragraph(t("settings.note"), "note")
 
 
 def _curves(section: Record, t: Texts, room: Room) -> Iterator[Any]:
@@ -272,83 +287,77 @@ def _curves(section: Record, t: Texts, room: Room) -> Iterator[Any]:
     yield from _shortened(columns, measured, room.turns, t)
 
 
-def sensitivity_tables(gains: Sequence[Record], t: Texts, *, on_cpu: bool) -> Iterator[Table]:
+def sensitivity_part(gains: Sequence[Record], t: Texts, *, on_cpu: bool) -> Part:
     """The gain of one more of each resource, and from how much on there is none, where that is known."""
+
+    def brings(gain: Record) -> str:
+        rate, share = gain["samples_per_second"], gain["percent"]
+        if abs(share) < _NOTHING_PERCENT:
+            return t("sensitivity.nothing")
+        if rate < 0:
+            return f"\u2212{format_rate(-rate)}/s (\u2212{format_rate(-share)} %)"
+        return t("sensitivity.brings", rate=format_rate(rate), percent=format_rate(share))
+
+    def flat(gain: Record) -> str:
+        amount = gain["flat_after"]
+        if gain["resource"] not in ("vcpus", "memory"):
+            return ""
+        if amount is None:
+            return t("sensitivity.rises")
+        return format_mib(amount) if gain["unit"] == "mib" else plain(amount)
+
     columns = columns_of(
         t,
         ("resource", lambda gain: translated(gain["step"], t)),
-        ("brings", lambda gain: _brings(gain, t)),
+        ("brings", brings),
         ("bound", lambda gain: stage_name(gain["bottleneck"], t, on_cpu=on_cpu)),
-        *([("flat", lambda gain: _flat(gain, t))] if gains and "flat_after" in gains[0] else []),
+        *([("flat", flat)] if gains and "flat_after" in gains[0] else []),
     )
-    if gains:
-        yield Table(columns, gains)
+    return Part(t("sensitivity.title"), [Table(columns, gains)] if gains else [], detail=True)
 
 
-def _brings(gain: Record, t: Texts) -> str:
-    rate, share = gain["samples_per_second"], gain["percent"]
-    if abs(share) < _NOTHING_PERCENT:
-        return t("sensitivity.nothing")
-    if rate < 0:
-        return f"\u2212{format_rate(-rate)}/s (\u2212{format_rate(-share)} %)"
-    return t("sensitivity.brings", rate=format_rate(rate), percent=format_rate(share))
-
-
-def _flat(gain: Record, t: Texts) -> str:
-    amount = gain["flat_after"]
-    if gain["resource"] not in ("vcpus", "memory"):
-        return ""
-    if amount is None:
-        return t("sensitivity.rises")
-    return format_mib(amount) if gain["unit"] == "mib" else plain(amount)
+def evidence_part(facts: Sequence[Record], t: Texts, *, on_cpu: bool) -> Part:
+    """The measured facts behind a prediction, and whether it lies inside of what was measured."""
+    columns = columns_of(
+        t,
+        ("stage", lambda fact: stage_name(fact["stage"], t, on_cpu=on_cpu)),
+        ("what", lambda fact: translated(fact["detail"], t)),
+        ("matters", lambda fact: t("yes" if fact["inside"] else "no")),
+    )
+    return Part(t("evidence.title"), [Table(columns, facts)] if facts else [], detail=True)
 
 
 def _turns(section: Record, t: Texts, room: Room) -> Iterator[Any]:
     """Those of the pick first, then its neighbours; in the order of the front."""
     turns, clouds = section["break_even"], covers_clouds(section["recommendation"])
+    if not turns or not room.turns:
+        return
+
+    def name(spec: Record) -> str:
+        cloud = f" ({spec['cloud']})" if clouds and "cloud" in spec else ""
+        return f"{spec_name(spec)}{cloud}, {disk_name(spec['disk'], t)}"
+
+    def pays(turn: Record) -> str:
+        return t(
+            "break.pays",
+            usd=format_usd(turn["dearer_pays_below_usd_per_hour"]),
+            now=format_usd(turn["dearer"]["total_usd_per_hour"]),
+            verdict=t("break.yes" if turn["dearer_pays_now"] else "break.no"),
+        )
+
     near = next((number for number, turn in enumerate(turns) if turn["of_chosen"]), 0)
-    shown = turns[max(0, near - 1) :]
+    shown = turns[max(0, near - 1) :][: room.turns]
     columns = columns_of(
         t,
-        ("cheaper", lambda turn: _end(turn["cheaper"], t, clouds=clouds), Look.LONG),
-        ("dearer", lambda turn: _end(turn["dearer"], t, clouds=clouds), Look.LONG),
+        ("cheaper", lambda turn: name(turn["cheaper"]), Look.LONG),
+        ("dearer", lambda turn: name(turn["dearer"]), Look.LONG),
         ("turns", "at_samples_per_second", Look.LOWER),
-        (
-            "pays",
-            lambda turn: t(
-                "break.pays",
-                usd=format_usd(turn["dearer_pays_below_usd_per_hour"]),
-                now=format_usd(turn["dearer"]["total_usd_per_hour"]),
-                verdict=t("break.yes" if turn["dearer_pays_now"] else "break.no"),
-            ),
-        ),
+        ("pays", pays),
     )
-    if turns and room.turns:
-        yield Table(columns, shown[: room.turns], lambda turn: bool(turn["of_chosen"]))
-        yield Paragraph(t("break.note"), "note")
-        if len(turns) > room.turns:
-            yield Paragraph(t("more.rows", count=len(turns) - len(shown[: room.turns])), "note")
-
-
-def _end(spec: Record, t: Texts, *, clouds: bool) -> str:
-    cloud = f" ({spec['cloud']})" if clouds and "cloud" in spec else ""
-    return f"{spec_name(spec)}{cloud}, {disk_name(spec['disk'], t)}"
-
-
-def _memory(block: Record | None, confidence: float, t: Texts, room: Room) -> Iterator[Any]:
-    if not block or not block["batches"] or not room.batches:
-        return
-    yield memory_picture(block, t)
-    columns = [
-        *columns_of(
-            t,
-            ("batch", "batch_size", Look.WHOLE),
-            ("memory", "needed_mib", Look.MIB),
-            ("fits", lambda batch: t("yes" if batch["fits"] else "no")),
-        ),
-        *rate_columns(t, confidence, "reached.")[:2],
-    ]
-    yield Table(columns, block["batches"], _is_chosen)
+    yield Table(columns, shown, lambda turn: bool(turn["of_chosen"]))
+    yield Paragraph(t("break.note"), "note")
+    if len(turns) > room.turns:
+        yield Paragraph(t("more.rows", count=len(turns) - len(shown)), "note")
 
 
 def _others(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
@@ -375,54 +384,3 @@ def compared_leaves(answer: Record, t: Texts, room: Room) -> Iterator[Leaf]:
     yield Paragraph(t.joined([said, f"{t.listed(counts)}{t('brief.stop')}"]) if counts else said)
     compared = room._replace(alternatives=min(room.alternatives, _COMPARED))
     yield from (block for block in _others(answer, t, compared) if isinstance(block, Table))
-
-
-def _rejected(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
-    catalog = answer["catalog"]
-    if not answer["rejected"]:
-        return
-    columns = rejected_columns(t, clouds=covers_clouds(answer))
-    yield from _shortened(columns, answer["rejected"], room.rejected, t, count=len(answer["rejected"]))
-    if len(answer["rejected"]) < catalog["offers_rejected"]:
-        yield Paragraph(t("rejected.some"), "note")
-
-
-def _regions(places: Sequence[Record], t: Texts, room: Room) -> Iterator[Any]:
-    columns = columns_of(
-        t,
-        ("region", "region"),
-        ("per_hour", "total_usd_per_hour", Look.USD),
-        ("per_month", "usd_per_month", Look.USD),
-        ("kind", lambda region: t.known("kind." + region["kind"], region["kind"])),
-        ("as_of", "as_of", Look.DAY),
-    )
-    yield from _shortened(columns, places, room.regions, t, _is_chosen)
-
-
-def evidence_tables(facts: Sequence[Record], t: Texts, *, on_cpu: bool) -> Iterator[Table]:
-    """The measured facts behind a prediction, and whether it lies inside of what was measured."""
-    columns = columns_of(
-        t,
-        ("stage", lambda fact: stage_name(fact["stage"], t, on_cpu=on_cpu)),
-        ("what", lambda fact: translated(fact["detail"], t)),
-        ("matters", lambda fact: t("yes" if fact["inside"] else "no")),
-    )
-    if facts:
-        yield Table(columns, facts)
-
-
-def _ages(ages: Sequence[Record], t: Texts) -> Iterator[Table]:
-    columns = columns_of(
-        t,
-        ("what", lambda age: t.known("age." + age["what"], age["what"])),
-        ("as_of", "as_of", Look.DAY),
-        (
-            "age",
-            lambda age: t("days.one" if age["age_days"] == 1 else "days", days=f"{age['age_days']:,}"),
-            Look.WHOLE,
-        ),
-        ("kind", lambda age: t.known("kind." + age["kind"], age["kind"]), Look.NAME),
-        ("source", lambda age: English(age["source"]), Look.LONG),
-    )
-    if ages:
-        yield Table(columns, ages)

@@ -50,7 +50,7 @@ def memory_document(answer: MemoryAnswer) -> dict[str, Any]:
         },
         "traced_on": "fake tensors" if answer.traced == "fake" else "a real step on the CPU",
         "calibrated": answer.peak.calibrated,
-        "parts_mib": {name.replace(" ", "_").lower(): mib for name, mib, _ in parts(answer.peak)},
+        "parts_mib": {name.replace(" ", "_").lower(): mib for name, mib, _ in _parts(answer.peak)},
         "peak_mib": _bounds(answer.peak),
         "gpus": [
             {
@@ -70,7 +70,7 @@ def memory_document(answer: MemoryAnswer) -> dict[str, Any]:
             }
             for what_if in answer.what_ifs
         ],
-        "notes": notes(answer),
+        "notes": _notes(answer),
     }
 
 
@@ -91,7 +91,7 @@ def memory_text(answer: MemoryAnswer) -> str:
     words += ["checkpointing"] if conditions.checkpointing else []
     words += ["without no_grad"] if conditions.keeps_graph else []
     words += [f"{question.pixels} pixels"] if question.pixels else []
-    rows = [(name, format_mib(max(0.0, mib)), why) for name, mib, why in parts(peak)]
+    rows = [(name, format_mib(max(0.0, mib)), why) for name, mib, why in _parts(peak)]
     header = ("GPU", "memory", f"batch {conditions.batch_size}", "probability", "largest batch")
     cards = [
         (
@@ -114,16 +114,28 @@ def memory_text(answer: MemoryAnswer) -> str:
         "",
         *table(header, cards, right=(1, 3, 4)),
         "",
-        *_what_if_lines(answer),
     ]
-    return "\n".join(lines + [line for note in notes(answer) for line in hanging(note)])
+    if answer.what_ifs:
+        heads = ("what if", "peak", "upper", *(gpu.name for gpu in answer.gpus[:_SHOWN_IN_WHAT_IFS]))
+        what_ifs = [
+            (
+                what_if.change,
+                format_mib(what_if.peak.median_mib),
+                format_mib(what_if.peak.upper_mib),
+                *map(_batch_text, what_if.largest_batches[:_SHOWN_IN_WHAT_IFS]),
+            )
+            for what_if in answer.what_ifs
+        ]
+        lines += table(heads, what_ifs, right=range(1, len(heads)))
+        lines += ["  (under a GPU: its largest batch then)", ""]
+    return "\n".join(lines + [line for note in _notes(answer) for line in hanging(note)])
 
 
 def _batch_text(batch: int | None) -> str:
     return "none" if batch is None else f"{batch:,}"
 
 
-def parts(peak: GpuPeak) -> list[tuple[str, float, str]]:
+def _parts(peak: GpuPeak) -> list[tuple[str, float, str]]:
     """(name, MiB, what it is) of each part; they add up to the median."""
     return [
         (name, float(getattr(peak.step if hasattr(peak.step, field) else peak, field)), why)
@@ -131,7 +143,7 @@ def parts(peak: GpuPeak) -> list[tuple[str, float, str]]:
     ]
 
 
-def notes(answer: MemoryAnswer) -> list[str]:
+def _notes(answer: MemoryAnswer) -> list[str]:
     """Notes that a reader of the answer needs."""
     notes = [
         "Largest batch: the upper bound fits what the driver leaves of the card. One GPU, PyTorch "
@@ -145,23 +157,6 @@ def notes(answer: MemoryAnswer) -> list[str]:
     if answer.traced != "fake":
         notes.append("Its work depends on its values: a real step was traced on the CPU.")
     return notes
-
-
-def _what_if_lines(answer: MemoryAnswer) -> list[str]:
-    if not answer.what_ifs:
-        return []
-    header = ("what if", "peak", "upper", *(gpu.name for gpu in answer.gpus[:_SHOWN_IN_WHAT_IFS]))
-    rows = [
-        (
-            what_if.change,
-            format_mib(what_if.peak.median_mib),
-            format_mib(what_if.peak.upper_mib),
-            *map(_batch_text, what_if.largest_batches[:_SHOWN_IN_WHAT_IFS]),
-        )
-        for what_if in answer.what_ifs
-    ]
-    under = "  (under a GPU: its largest batch then)"
-    return [*table(header, rows, right=tuple(range(1, len(header)))), under, ""]
 
 
 def serving_memory_document(answer: ServingMemoryAnswer) -> dict[str, Any]:

@@ -3,7 +3,7 @@ notebooks show of it, and the service's page of an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from typing import Any
 
@@ -106,22 +106,35 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
     def of_spec(name: str) -> Callable[[Record], Any]:
         return lambda section: (_answered(section) or {}).get(name)
 
+    def total_name(section: Record) -> str:
+        spec = _answered(section)
+        if spec is None:
+            return t("totals.none_fits")
+        cloud = f" ({spec['cloud']})" if covers_clouds(section["recommendation"]) else ""
+        return f"{spec_name(spec)}{cloud} + {disk_name(spec['disk'], t)}"
+
+    def target(section: Record) -> str | None:
+        rate = section["answer"]["target_throughput"]
+        return None if rate is None else format_target(rate)
+
+    def risk(section: Record) -> str:
+        """'medium (2 of 4)'; nothing where nothing is recommended."""
+        level = of_spec("risk")(section)
+        return "" if level is None else t("totals.risk", risk=t(f"risk.{level}"), number=level)
+
+    units = {of_spec("unit")(section) for section in sections} - {None}
+    of_unit = ("unit", lambda section: unit_name(section, t) if _answered(section) else None)
     columns = [
         Column(
             t("totals.workload"),
             lambda section: section["name"][:80],
             link=lambda section: anchors[id(section)],
         ),
-        *columns_of(
-            t,
-            ("instance", lambda section: _total_name(section, t), Look.LONG),
-            ("target", lambda section: _target(section["answer"]["target_throughput"]), Look.RATE),
-        ),
+        *columns_of(t, ("instance", total_name, Look.LONG), ("target", target, Look.RATE)),
         rate_columns(t, next(iter(confidences)) if len(confidences) == 1 else None)[0]._replace(
             of=of_spec("lower")
         ),
-        *_unit_columns(sections, t),
-        *columns_of(t, ("risk", lambda section: _risk(of_spec("risk")(section), t), Look.NAME)),
+        *columns_of(t, *([of_unit] if len(units) > 1 else []), ("risk", risk, Look.NAME)),
         Column(t("table.per_hour"), of_spec("usd_per_hour"), Look.USD),
         Column(t("table.per_month"), of_spec("usd_per_month"), Look.USD),
     ]
@@ -141,30 +154,6 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
 def _answered(section: Record) -> Record | None:
     spec: Record | None = section["answer"]["spec"]
     return spec if section["answer"]["status"] == "answered" else None
-
-
-def _total_name(section: Record, t: Texts) -> str:
-    spec = _answered(section)
-    if spec is None:
-        return t("totals.none_fits")
-    cloud = f" ({spec['cloud']})" if covers_clouds(section["recommendation"]) else ""
-    return f"{spec_name(spec)}{cloud} + {disk_name(spec['disk'], t)}"
-
-
-def _target(rate: float | None) -> str | None:
-    return None if rate is None else format_target(rate)
-
-
-def _risk(level: int | None, t: Texts) -> str:
-    """'medium (2 of 4)'; nothing where nothing is recommended."""
-    return "" if level is None else t("totals.risk", risk=t(f"risk.{level}"), number=level)
-
-
-def _unit_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
-    units = {(_answered(section) or {}).get("unit") for section in sections} - {None}
-    if len(units) < 2:
-        return []
-    return columns_of(t, ("unit", lambda row: unit_name(row, t) if _answered(row) else None))
 
 
 def _appendix(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
@@ -200,7 +189,9 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
         yield _costs(section, t)
     if not room.brief:
         yield Part(t("compared.title"), list(compared_leaves(answer, t, room)))
-        yield Part(t("next.title"), list(_next(section, leaves[2:], t)))
+        # The trials that settle it, and the question for the day on which it is rented.
+        again = (Paragraph(t("next.again")), Command(section["command"]))
+        yield Part(t("next.title"), [*leaves[2:], *again])
 
 
 def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
@@ -221,18 +212,16 @@ def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
         yield Part(t("close.title"), [Paragraph(sentence), Command(call["trial"]["command"])])
 
 
-def _next(section: Record, trials: Sequence[Leaf], t: Texts) -> Iterator[Leaf]:
-    """The trials that settle it, where there are any, and the question for the day on which it is rented."""
-    yield from trials
-    yield Paragraph(t("next.again"))
-    yield Command(section["command"])
-
-
 def _costs(section: Record, t: Texts) -> Part:
     costs, counted = section["costs"], sample_name(section["answer"]["spec"]["unit"])
+
+    def paying(choice: Record) -> str:
+        market = t.known("market." + choice["market"], choice["market"])
+        return f"{market} ({translated(choice['terms'], t)})" if choice["terms"] else market
+
     columns = columns_of(
         t,
-        ("paying", lambda choice: _paying(choice, t)),
+        ("paying", paying),
         ("per_hour", "usd_per_hour", Look.USD),
         ("per_month", "usd_per_month", Look.USD),
         (f"per_million_{counted}", "usd_per_million_samples", Look.USD),
@@ -244,11 +233,6 @@ def _costs(section: Record, t: Texts) -> Part:
     note = t("costs.note", hours=hours, million=million)
     table = Table(columns, costs["choices"], lambda choice: bool(choice["asked"]))
     return Part(t("costs.title"), [table, Paragraph(note, "note")])
-
-
-def _paying(choice: Record, t: Texts) -> str:
-    market = t.known("market." + choice["market"], choice["market"])
-    return f"{market} ({translated(choice['terms'], t)})" if choice["terms"] else market
 
 
 def _again(document: Record, t: Texts) -> Section:

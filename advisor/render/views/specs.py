@@ -34,7 +34,7 @@ _TUNED = ("weights", "gradients", "optimizer", "activations", "overhead", "free"
 
 def spec_facts(spec: Record, request: Record, t: Texts) -> Facts:
     """The facts of a spec of any task for a report or a page."""
-    pairs = [(_capital(title), text) for title, text in facts_of(spec, request, t)]
+    pairs = [(title[:1].upper() + title[1:], text) for title, text in facts_of(spec, request, t)]
     bound = bound_name(spec, t)
     return Facts([*pairs, *([(t("table.bound"), bound)] if bound else [])])
 
@@ -50,20 +50,37 @@ def facts_of(spec: Record, request: Record, t: Texts) -> list[tuple[str, str]]:
     return [(translated(title, t), translated(text, t)) for title, text in facts]
 
 
-def _capital(title: str) -> str:
-    return title[:1].upper() + title[1:]
-
-
 def network_facts(spec: Record, request: Record) -> list[Fact]:
     """Its hardware, its rate, latency, run and cost."""
     confidence, price = spec["predicted"]["confidence"], spec["price"] or {}
     facts: list[Fact] = [(Message("has"), machine_message(spec, decodes=True)), *_rate_facts(spec)]
-    if spec.get("latency"):
-        facts.append((Message("latency"), _latency(spec["latency"], confidence)))
-    facts += _run_facts(spec, request, confidence)
-    usd = spec["cost"]["usd_per_million_samples"]
+    latency, run, usd = spec.get("latency"), spec["run"], spec["cost"]["usd_per_million_samples"]
+    if latency:
+        p99 = inf if latency["p99_ms"] is None else latency["p99_ms"]
+        waits = Message(
+            "median {p50:,g} ms a batch; p99 latency <= {p99:,g} ms (confidence {confidence:g}); no queueing",
+            p50=ceil_ms(latency["p50_ms"] / 1000),
+            p99=ceil_ms(p99 / 1000),
+            confidence=confidence,
+        )
+        facts.append((Message("latency"), waits))
+    if run:
+        facts.append((Message("run"), _run(run, request, confidence)))
+        facts += [(Message("run costs"), _run_cost(run, confidence))] if run["usd"] else []
+    elif spec["first_epoch_hours"]:
+        hours = _bounded(spec["first_epoch_hours"], format_hours, confidence)
+        facts.append((Message("first epoch"), Message("{hours}, from the disk", hours=hours)))
     if price and usd is not None:
-        facts.append((Message("cost"), _network_cost(usd, price, spec["disk"])))
+        disk = Message("local disk included")
+        if spec["disk"]["price_kind"]:
+            disk = Message("disk {usd:usd}/h", usd=price["disk_usd_per_hour"])
+        costs = Message(
+            "{usd:usd} per million samples (instance {instance:usd}/h, {disk})",
+            usd=usd,
+            instance=price["usd_per_hour"],
+            disk=disk,
+        )
+        facts.append((Message("cost"), costs))
     if price.get("terms"):
         facts.append((Message("terms"), price["terms"]))
     return facts
@@ -101,19 +118,6 @@ def _rate_facts(spec: Record) -> Iterator[Fact]:
         )
 
 
-def _run_facts(spec: Record, request: Record, confidence: float) -> Iterator[Fact]:
-    """Time and cost of the whole run; without one, the time of a first epoch."""
-    run = spec["run"]
-    if run is None:
-        if spec["first_epoch_hours"]:
-            hours = _bounded(spec["first_epoch_hours"], format_hours, confidence)
-            yield Message("first epoch"), Message("{hours}, from the disk", hours=hours)
-        return
-    yield Message("run"), _run(run, request, confidence)
-    if run["usd"]:
-        yield Message("run costs"), _run_cost(run, confidence)
-
-
 def machine_message(spec: Record, *, decodes: bool) -> Message:
     """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM'; how fast they are where it `decodes` samples."""
     gpu, cores = spec["gpu"], [counted_message("core", spec["physical_cores"])]
@@ -127,16 +131,6 @@ def machine_message(spec: Record, *, decodes: bool) -> Message:
         memory = format_mib(gpu["memory_mib"]) if gpu["memory_mib"] else "? memory"
         parts = [f"{gpu['count']} x {gpu['name']} {memory}", *parts]
     return Message("{parts}", parts=parts)
-
-
-def _latency(latency: Record, confidence: float) -> Message:
-    p50, p99 = (ceil_ms((inf if ms is None else ms) / 1000) for ms in (latency["p50_ms"], latency["p99_ms"]))
-    return Message(
-        "median {p50:,g} ms a batch; p99 latency <= {p99:,g} ms (confidence {confidence:g}); no queueing",
-        p50=p50,
-        p99=p99,
-        confidence=confidence,
-    )
 
 
 def _run(run: Record, request: Record, confidence: float) -> Message:
@@ -190,50 +184,32 @@ def _bounded(span: Record, write: Callable[..., str], confidence: float) -> Mess
     )
 
 
-def _network_cost(usd: float, price: Record, disk: Record) -> Message:
-    included = Message("local disk included")
-    if disk["price_kind"]:
-        included = Message("disk {usd:usd}/h", usd=price["disk_usd_per_hour"])
-    return Message(
-        "{usd:usd} per million samples (instance {instance:usd}/h, {disk})",
-        usd=usd,
-        instance=price["usd_per_hour"],
-        disk=included,
-    )
-
-
 def serving_facts(spec: Record) -> list[Fact]:
     """Its placement, its rates and times, its memory, its cost and its time to ready."""
     serving, confidence = spec["serving"], spec["predicted"]["confidence"]
     rates, memory, ready = serving["rates"], serving["memory_per_gpu"], serving["ready_seconds"]
-    user, whole = rates["output_tokens_per_second_per_user"], time_message(rates["e2e_seconds"])
-    request_takes = Message("a whole request {time}", time=whole)
-    per_user: Message = Message(
-        "{p10} {lower}, median {median:rate} tokens/s; {whole}",
-        p10=lower_name(confidence),
-        lower=lower_rate(user["lower"]),
-        median=user["median"],
-        whole=request_takes,
-    )
-    # No second token has a time where there is but one.
-    latency = Message("TTFT {ttft}", ttft=time_message(rates["ttft_seconds"]))
-    if serving["output_tokens"] > 1:
-        tpot = time_message(rates["tpot_seconds"])
-        latency = Message("{ttft}; TPOT (after the first token) {tpot}", ttft=latency, tpot=tpot)
-    else:
-        per_user = request_takes
-    cost = spec["cost"]
-    facts: list[Fact] = [
+    placement = placement_message(serving["placement"])
+    return [
         (Message("has"), machine_message(spec, decodes=False)),
-        (Message("runs"), _served_by(serving, each=spec.get("count", 1) > 1)),
+        (
+            Message("runs"),
+            Message(
+                "{engine} {version}, weights {precision}, KV cache {kv_precision}, {placement}",
+                engine=ENGINES.get(serving["engine"], serving["engine"]),
+                version=serving["engine_version"] or Message("of an unknown version"),
+                precision=serving["precision"],
+                kv_precision=serving["kv_precision"],
+                placement=Message("{placement} of each instance", placement=placement)
+                if spec.get("count", 1) > 1
+                else placement,
+            ),
+        ),
         (
             Message("throughput"),
             interval_message(rates["output_tokens_per_second"], "output tokens/s", confidence),
         ),
         (Message("requests"), _requests(rates, serving["most"], confidence)),
-        (Message("a user"), per_user),
-        (Message("latency"), latency),
-        *_percentiles(serving),
+        *_time_facts(serving, confidence),
         (
             Message("GPU memory"),
             Message(
@@ -244,32 +220,80 @@ def serving_facts(spec: Record) -> list[Fact]:
                 tokens=memory["longest_context"],
             ),
         ),
+        *_cost_facts(spec["cost"], confidence),
+        (
+            Message("ready"),
+            Message(
+                "{total} (up to {upper}) from the engine's start: {load} to read the weights from {disk}, "
+                "{start} its own",
+                total=seconds_text(ready["total"]),
+                upper=seconds_text(ready["upper"]),
+                load=seconds_text(ready["load_weights"]),
+                disk=short_order(spec["disk"]),
+                start=seconds_text(ready["start_engine"]),
+            ),
+        ),
     ]
-    if cost:
-        facts.append((Message("cost"), _serving_cost(cost, confidence)))
-        if api := cost.get("api"):
-            facts.append((Message("an API"), _api_cost(api)))
-    starts = Message(
-        "{total} (up to {upper}) from the engine's start: {load} to read the weights from {disk}, {start} "
-        "its own",
-        total=seconds_text(ready["total"]),
-        upper=seconds_text(ready["upper"]),
-        load=seconds_text(ready["load_weights"]),
-        disk=short_order(spec["disk"]),
-        start=seconds_text(ready["start_engine"]),
+
+
+def _time_facts(serving: Record, confidence: float) -> Iterator[Fact]:
+    """What a user gets, the times of a request, and what all but the slowest keep, which no document of an
+    earlier version has. Where there is but one token, no second one has a time."""
+    rates, tails, several = serving["rates"], serving.get("percentiles"), serving["output_tokens"] > 1
+    user = rates["output_tokens_per_second_per_user"]
+    whole = Message("a whole request {time}", time=time_message(rates["e2e_seconds"]))
+    per_user = Message(
+        "{p10} {lower}, median {median:rate} tokens/s; {whole}",
+        p10=lower_name(confidence),
+        lower=lower_rate(user["lower"]),
+        median=user["median"],
+        whole=whole,
     )
-    return [*facts, (Message("ready"), starts)]
+    yield Message("a user"), per_user if several else whole
+    latency = Message("TTFT {ttft}", ttft=time_message(rates["ttft_seconds"]))
+    if several:
+        tpot = time_message(rates["tpot_seconds"])
+        latency = Message("{ttft}; TPOT (after the first token) {tpot}", ttft=latency, tpot=tpot)
+    yield Message("latency"), latency
+    if tails:
+        ttft, e2e, each = (
+            seconds_text(tails[f"{time}_seconds"]["p99"]["median"]) for time in ("ttft", "e2e", "tpot")
+        )
+        times = Message("TTFT {ttft}, a whole request {e2e}", ttft=ttft, e2e=e2e)
+        if several:
+            times = Message("{times}, TPOT {tpot}", times=times, tpot=each)
+        yield Message("p99"), times
 
 
-def _percentiles(serving: Record) -> Iterator[Fact]:
-    """What all but the slowest keep; nothing in documents of earlier versions."""
-    if tails := serving.get("percentiles"):
-        times = [seconds_text(tails[f"{time}_seconds"]["p99"]["median"]) for time in ("ttft", "e2e")]
-        message = Message("TTFT {ttft}, a whole request {e2e}", ttft=times[0], e2e=times[1])
-        if serving["output_tokens"] > 1:
-            tpot = seconds_text(tails["tpot_seconds"]["p99"]["median"])
-            message = Message("{times}, TPOT {tpot}", times=message, tpot=tpot)
-        yield Message("p99"), message
+def _cost_facts(cost: Record | None, confidence: float) -> Iterator[Fact]:
+    """The cost of tokens, and from how many a day on it is below that of an API, where one was named."""
+    if not cost:
+        return
+    output, api = cost["usd_per_million_output_tokens"], cost.get("api")
+    costs = Message(
+        "{median:usd} ({p90} {upper}) per million output tokens; by input alone {input:usd}, by both "
+        "{both:usd}",
+        median=output["median"],
+        p90=upper_name(confidence),
+        upper=Message("unknown") if output["upper"] is None else format_usd(output["upper"]),
+        input=cost["usd_per_million_input_tokens"]["median"],
+        both=cost["usd_per_million_tokens"]["median"],
+    )
+    yield Message("cost"), costs
+    if not api:
+        return
+    least, most = api["cheaper_from_tokens_per_day"], api["most_tokens_per_day"]
+    told = {"usd": api["usd_per_million_tokens"], "least": format_count(least), "most": format_count(most)}
+    dearer = Message(
+        "at {usd:usd} per million tokens costs more from {least} tokens a day on; this serves up to {most}",
+        **told,
+    )
+    cheaper = Message(
+        "at {usd:usd} per million tokens costs less at any load: {least} tokens a day would cost the "
+        "same, and this serves {most}",
+        **told,
+    )
+    yield Message("an API"), cheaper if least > most else dearer
 
 
 def time_message(span: Record) -> Message:
@@ -280,18 +304,6 @@ def time_message(span: Record) -> Message:
         "{median} on average (at most {upper})",
         median=seconds_text(span["median"]),
         upper=seconds_text(upper, up=True),
-    )
-
-
-def _served_by(serving: Record, *, each: bool) -> Message:
-    placement = placement_message(serving["placement"])
-    return Message(
-        "{engine} {version}, weights {precision}, KV cache {kv_precision}, {placement}",
-        engine=ENGINES.get(serving["engine"], serving["engine"]),
-        version=serving["engine_version"] or Message("of an unknown version"),
-        precision=serving["precision"],
-        kv_precision=serving["kv_precision"],
-        placement=Message("{placement} of each instance", placement=placement) if each else placement,
     )
 
 
@@ -329,38 +341,17 @@ def _requests(rates: Record, most: Record, confidence: float) -> Message:
     )
 
 
-def _api_cost(api: Record) -> Message:
-    least, most = api["cheaper_from_tokens_per_day"], api["most_tokens_per_day"]
-    told = {"usd": api["usd_per_million_tokens"], "least": format_count(least), "most": format_count(most)}
-    if least > most:
-        return Message(
-            "at {usd:usd} per million tokens costs less at any load: {least} tokens a day would cost the "
-            "same, and this serves {most}",
-            **told,
-        )
-    return Message(
-        "at {usd:usd} per million tokens costs more from {least} tokens a day on; this serves up to {most}",
-        **told,
-    )
-
-
-def _serving_cost(cost: Record, confidence: float) -> Message:
-    output = cost["usd_per_million_output_tokens"]
-    return Message(
-        "{median:usd} ({p90} {upper}) per million output tokens; by input alone {input:usd}, by both "
-        "{both:usd}",
-        median=output["median"],
-        p90=upper_name(confidence),
-        upper=Message("unknown") if output["upper"] is None else format_usd(output["upper"]),
-        input=cost["usd_per_million_input_tokens"]["median"],
-        both=cost["usd_per_million_tokens"]["median"],
-    )
-
-
 def tuning_facts(spec: Record) -> list[Fact]:
     """Its placement, its rate, its memory, and time and cost of the run."""
     tuning, run, predicted = spec["tuning"], spec["run"], spec["predicted"]
     memory, confidence = tuning["memory_per_gpu"], predicted["confidence"]
+    over = [Message("over {link}", link=tuning["link"])] if tuning["link"] != "none" else []
+    batch = counted_message("sequence", tuning["micro_batch"])
+    kept = Message("activations kept")
+    if tuning["checkpointing"]:
+        kept = Message("activations recomputed (checkpointing)")
+    gpus = counted_message("GPU", predicted["gpus_used"])
+    runs = [gpus, *over, Message("{sequences} a GPU at once", sequences=batch), kept]
     takes = Message(
         "each: {weights} GiB weights, {gradients} GiB gradients, {optimizer} GiB optimizer, "
         "{activations} GiB activations, {overhead} GiB overhead, {free} GiB free",
@@ -371,20 +362,8 @@ def tuning_facts(spec: Record) -> list[Fact]:
         hours = Message("{hours}; costs {usd}", hours=hours, usd=_run_cost(run, confidence))
     return [
         (Message("has"), machine_message(spec, decodes=False)),
-        (Message("runs"), _tuned_by(tuning, predicted["gpus_used"])),
+        (Message("runs"), Message("{parts}", parts=runs)),
         (Message("throughput"), interval_message(predicted["throughput"], "tokens/s", confidence)),
         (Message("GPU memory"), takes),
         (Message("run"), hours),
     ]
-
-
-def _tuned_by(tuning: Record, gpus: int) -> Message:
-    parts: list[Message | str] = [counted_message("GPU", gpus)]
-    if tuning["link"] != "none":
-        parts.append(Message("over {link}", link=tuning["link"]))
-    batch = counted_message("sequence", tuning["micro_batch"])
-    parts.append(Message("{sequences} a GPU at once", sequences=batch))
-    kept = Message("activations kept")
-    if tuning["checkpointing"]:
-        kept = Message("activations recomputed (checkpointing)")
-    return Message("{parts}", parts=[*parts, kept])

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.render.blocks import Block, Column, Command, Facts, Items, Leaf, Look, Paragraph, Part, Table
+from advisor.render.blocks import Block, Column, Command, Facts, Items, Look, Paragraph, Part, Table
 from advisor.render.facts import covers_clouds
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.sentences import (
@@ -26,11 +26,11 @@ from advisor.render.terminal import block_lines
 from advisor.render.views.brief import binding_facts, sure_leaves
 from advisor.render.views.details import (
     Room,
-    evidence_tables,
+    evidence_part,
     front_table,
     notes_parts,
     other_parts,
-    sensitivity_tables,
+    sensitivity_part,
     served,
     stages_table,
     steps_parts,
@@ -61,7 +61,10 @@ def _blocks(asked: str, document: Record, t: Texts, room: Room) -> Iterator[Bloc
         facts = facts_of(spec, document["request"], t)
         yield Facts([("for", asked), *facts, *binding_facts(spec, t), *note])
         yield from (leaf for _, leaf in sure_leaves(document, t)) if ranks else ()
-        yield from _on_price(document, t)
+        price = list(price_call_leaves(document, t))
+        texts = [leaf.text for leaf in price if isinstance(leaf, Paragraph)]
+        yield from [Facts([("on price", " ".join(texts))])] if texts else []
+        yield from (leaf for leaf in price if isinstance(leaf, Command))
         yield Paragraph(basis_sentence(spec, t))
     else:
         yield Facts([("for", asked), ("does", "nothing: no batch fits its memory")])
@@ -71,15 +74,6 @@ def _blocks(asked: str, document: Record, t: Texts, room: Room) -> Iterator[Bloc
     yield from _why(document, t)
     notes = document if "warnings" in document else {**document, "warnings": document["extrapolation"]}
     yield from notes_parts(notes, t)
-
-
-def _on_price(document: Record, t: Texts) -> Iterator[Leaf]:
-    """What the answer makes of prices that are not listed."""
-    leaves = list(price_call_leaves(document, t))
-    texts = [leaf.text for leaf in leaves if isinstance(leaf, Paragraph)]
-    if texts:
-        yield Facts([("on price", " ".join(texts))])
-    yield from (leaf for leaf in leaves if isinstance(leaf, Command))
 
 
 def _changes(document: Record, t: Texts) -> Iterator[Part]:
@@ -115,7 +109,18 @@ def _curves(document: Record, t: Texts) -> Iterator[Part]:
     confidence = document["request"]["confidence"]
     batches = document.get("by_batch", ())
     if len(batches) > 1:
-        yield Part(t("batches.title"), [Table(_batch_columns(document, t), batches)])
+        on_cpu = document["gpu"] is None
+        columns = [
+            *columns_of(t, ("batch", "batch_size", Look.WHOLE)),
+            *rate_columns(t, confidence, "throughput.")[:2],
+            *(
+                Column(f"p{which} ms", f"latency.p{which}_ms", Look.RATE)
+                for which in (50, 99)
+                if any(point["latency"] for point in batches)
+            ),
+            *columns_of(t, ("bound", lambda point: stage_name(point["bottleneck"], t, on_cpu=on_cpu))),
+        ]
+        yield Part(t("batches.title"), [Table(columns, batches)])
     front = served(document).get("front", ())
     if len(front) > 1:
         yield Part(t("lm.front"), [front_table(front, document["request"], t)])
@@ -128,20 +133,6 @@ def _curves(document: Record, t: Texts) -> Iterator[Part]:
             cost_columns(t, priced[0])[0],
         ]
         yield Part(t("price.title"), [Table(columns, priced)])
-
-
-def _batch_columns(document: Record, t: Texts) -> list[Column]:
-    batches, on_cpu = document["by_batch"], document["gpu"] is None
-    columns = [
-        *columns_of(t, ("batch", "batch_size", Look.WHOLE)),
-        *rate_columns(t, document["request"]["confidence"], "throughput.")[:2],
-    ]
-    if any(point["latency"] for point in batches):
-        columns += [Column(f"p{which} ms", f"latency.p{which}_ms", Look.RATE) for which in (50, 99)]
-    return [
-        *columns,
-        *columns_of(t, ("bound", lambda point: stage_name(point["bottleneck"], t, on_cpu=on_cpu))),
-    ]
 
 
 def _why(document: Record, t: Texts) -> Iterator[Part]:
@@ -157,8 +148,8 @@ def _why(document: Record, t: Texts) -> Iterator[Part]:
     ]
     on_cpu = spec["gpu"] is None
     yield Part(t("stages.title"), [stages_table(stages, t, on_cpu=on_cpu)])
-    yield Part(t("sensitivity.title"), list(sensitivity_tables(explanation["gains"], t, on_cpu=on_cpu)))
-    yield Part(t("evidence.title"), list(evidence_tables(explanation["measured_range"], t, on_cpu=on_cpu)))
+    yield sensitivity_part(explanation["gains"], t, on_cpu=on_cpu)
+    yield evidence_part(explanation["measured_range"], t, on_cpu=on_cpu)
 
 
 def thinned(front: Sequence[Record], most: int) -> list[Record]:
