@@ -19,7 +19,7 @@ from advisor.domain import Measurement
 from advisor.models.performance import save_model
 from advisor.models.performance.networks import bundled_networks
 from advisor.runs.fitting import measurements_from, reference_cpu
-from advisor.sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.formats import measurement_to_dict
 
 if TYPE_CHECKING:
     from advisor.infra.build.fitting.observations import MeasuredStep

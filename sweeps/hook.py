@@ -23,7 +23,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from advisor.sweeps.operators import operator_table
+_KEPT = 30
+
+
+def operator_table(averages: Iterable[Any], steps: int, on_gpu: bool) -> list[dict[str, Any]]:
+    """The 30 operators with the most self time, per step: on a GPU the time of their kernels, on
+    a CPU their own. `averages` are of `key_averages()`; `share` is of all operators' self time."""
+    # Kernels are listed beside the operators that started them, whose self time they are.
+    name = "self_device_time_total" if on_gpu else "self_cpu_time_total"
+    operators = (entry for entry in averages if str(entry.device_type).endswith("CPU"))
+    rows = [(entry, float(getattr(entry, name))) for entry in operators]
+    total = sum(microseconds for _, microseconds in rows) or 1.0
+    rows.sort(key=lambda row: row[1], reverse=True)
+    return [
+        {
+            "name": average.key,
+            "calls_per_step": average.count / steps,
+            "self_seconds_per_step": microseconds / steps / 1e6,
+            "share": microseconds / total,
+        }
+        for average, microseconds in rows[:_KEPT]
+        if microseconds > 0
+    ]
+
 
 FILE_VARIABLE = "ADVISOR_STEPS_FILE"
 SECONDS_VARIABLE = "ADVISOR_STEPS_SECONDS"
@@ -83,10 +105,6 @@ class _Mark:
     def __init__(self, host: float, event: Any) -> None:
         self.host = host
         self.event = event
-
-    def is_reached(self) -> bool:
-        """Whether the device has passed it."""
-        return self.event is None or bool(self.event.query())
 
     def wait(self) -> None:
         """Until it has."""
@@ -157,7 +175,12 @@ class Recorder:
                 begun, last_epoch = ended, None
         finally:
             self._epoch_ended = begun
-            self._end_epoch(getattr(loader, "num_workers", None))
+            if not self._done and os.getpid() == self._pid:
+                if self._profile:
+                    self.finish()
+                else:
+                    self._read(wait=True)
+                    self._write(self._news() | {"loader_workers": getattr(loader, "num_workers", None)})
 
     def begin(self) -> None:
         """Begin the first step of a loop whose batches do not pass through here."""
@@ -203,32 +226,21 @@ class Recorder:
             self._device = _quietly(_fullest_device)
         self._read(wait=False)
         if now - self._started >= self._seconds:
-            self._begin_profile()
+            self._read(wait=True)
+            self._write(self._news())
+            on_gpu = self._device is not None
+            self._profile = _quietly(_Profile, self._clock, on_gpu) if self._profiles else None
+            if not self._profile:
+                self.finish()
         elif now - self._written >= _WRITE_EVERY_SECONDS:
             self._write(self._news())
-
-    def _begin_profile(self) -> None:
-        self._read(wait=True)
-        self._write(self._news())
-        on_gpu = self._device is not None
-        self._profile = _quietly(_Profile, self._clock, on_gpu) if self._profiles else None
-        if not self._profile:
-            self.finish()
-
-    def _end_epoch(self, workers: Any) -> None:
-        if self._done or os.getpid() != self._pid:
-            return
-        if self._profile:
-            self.finish()
-            return
-        self._read(wait=True)
-        self._write(self._news() | {"loader_workers": workers})
 
     def _read(self, *, wait: bool) -> None:
         """Take the rows of the steps that the device has completed."""
         if wait and self._unread:
             _quietly(self._unread[-1].ended.wait)
-        while self._unread and _quietly(self._unread[0].ended.is_reached):
+        # What the device has passed.
+        while self._unread and ((event := self._unread[0].ended.event) is None or _quietly(event.query)):
             _quietly(self._take_rows, self._unread.popleft())
 
     def _take_rows(self, step: _Step) -> None:

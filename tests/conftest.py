@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 import pytest
 from hypothesis import HealthCheck, settings
 
-from advisor.sweeps.trial.taking import lock_folder
+from advisor.sweeps.trial.placement import lock_folder
 
 # Property tests try the same examples each time, so that no change fails for what it did not
 # touch; the night tries others. How long an example takes says how busy the machine is.

@@ -30,8 +30,7 @@ from advisor.models.performance.own_networks import (
     peaks_of,
 )
 from advisor.models.performance.step_times import is_same_card
-from advisor.sweeps.anchors.files import read_anchor
-from advisor.sweeps.anchors.observing import AnchorFile
+from advisor.sweeps.anchors import AnchorFile, read_anchor
 
 
 class Anchored(NamedTuple):

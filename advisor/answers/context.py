@@ -82,7 +82,7 @@ def model_in_use(file: Path | None) -> PerformanceModel:
 def profile_of(path: Path, facts: NetworkFacts) -> DatasetProfile:
     """The profile of a data set of the user's own, as the network takes it."""
     if facts.data is DataKind.TOKENS:
-        from advisor.sweeps.datasets.text import profile_text
+        from advisor.sweeps.datasets.opening import profile_text
 
         return replace(profile_text(path), sample="token")
     from advisor.sweeps.datasets import profile_folder

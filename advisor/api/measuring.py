@@ -24,7 +24,7 @@ from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.files import require_writable, write_whole
 from advisor.sweeps.hook import Recorder, gpu_uuid_in_use, unfinished
-from advisor.sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.machine.gpu import GpuSampler
 from advisor.sweeps.measure.document import anchor_of_script, read_steps
 
 Batch = TypeVar("Batch")

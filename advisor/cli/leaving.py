@@ -26,7 +26,7 @@ def leaving_cleanly(
     """Remove what killed sweeps left, then let the work run; however that ends, nothing of it is
     left on this machine. `Stopped` tells what is `kept` when it was Ctrl-C or SIGTERM; a second
     one is told what is `abandoned`."""
-    from advisor.sweeps.trial.orphan_removal import clean_up, owning
+    from advisor.sweeps.trial.orphans import clean_up, owning
 
     handler = _Handler(abandoned)
     with handled_signals(handler):
@@ -77,7 +77,7 @@ class _Handler:
 
 
 def _leave_at_once(number: int, abandoned: str) -> None:
-    from advisor.sweeps.trial.orphan_removal import give_back_own
+    from advisor.sweeps.trial.orphans import give_back_own
 
     for each in ENDING_SIGNALS:
         signal.signal(each, signal.SIG_IGN)

@@ -19,7 +19,7 @@ from advisor.errors import DataError
 from advisor.files import write_whole
 from advisor.render.text import WIDTH, table
 from advisor.runs.stored_rows import MeasurementExport, MeasurementPage
-from advisor.sweeps.formats.files import read_file, to_csv, to_jsonl
+from advisor.sweeps.formats import read_file, to_csv, to_jsonl
 from advisor.sweeps.quality.issues import quality_issues
 from advisor.units import format_rate
 

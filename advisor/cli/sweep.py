@@ -37,8 +37,7 @@ from advisor.runs.sweeps.status import driving, shown_rows, trial_document, watc
 from advisor.runs.sweeps.sweeping import execute_sweep, executor_name, host_usd_per_hour, plan_sweep
 from advisor.sweeps.datasets.node_cache import is_cached
 from advisor.sweeps.datasets.remote import is_address
-from advisor.sweeps.planning.plan import usual_seconds
-from advisor.sweeps.planning.repeating import wanted_runs
+from advisor.sweeps.planning.plan import usual_seconds, wanted_runs
 from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.watching.tally import HERE
 from advisor.units import format_counted, format_usd
@@ -340,6 +339,6 @@ def _print_adaptive(
         click.echo(f"Stopped: {status.stopped}; {_doubt_text(sweep, status)}.")
     outcome = Outcome()
     for name in new:
-        outcome.count(rows[name])
+        outcome.count(rows[name].status, rows[name].reason)
     # A sweep that plans itself goes on past failures: it never measures them again.
     raise_failures(outcome, "describe those trials to `sweep run` without --adaptive, with")

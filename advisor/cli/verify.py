@@ -39,7 +39,7 @@ from advisor.runs.cloud.status import run_document
 from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweep_questions import AWS, dollars
-from advisor.sweeps.formats.files import to_jsonl
+from advisor.sweeps.formats import to_jsonl
 
 if TYPE_CHECKING:
     from advisor.answers.language import LanguageContext

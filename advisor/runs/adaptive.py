@@ -55,7 +55,7 @@ from advisor.runs.fields import Budget, seconds_of
 from advisor.runs.fitting import reference_cpu
 from advisor.runs.sweep_questions import PlannedSweep
 from advisor.runs.sweeps.sweeping import host_usd_per_hour, measuring_here, probed_machine
-from advisor.sweeps.anchors.observing import observed
+from advisor.sweeps.anchors import observed
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.quality.rates import rate_interval

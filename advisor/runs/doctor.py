@@ -33,14 +33,13 @@ from advisor.files import datasets_folder, user_folder
 from advisor.records import asdict
 from advisor.store import default_database_url
 from advisor.store.measurements import describe
-from advisor.sweeps.machine.cgroups import v1_groups, v2_group
+from advisor.sweeps.machine.environment import allowed_cpus, machine_size
 from advisor.sweeps.machine.gpu import NO_NVML, gpus
-from advisor.sweeps.machine.size import allowed_cpus, machine_size
+from advisor.sweeps.machine.mounts import v1_groups, v2_group
 from advisor.sweeps.run.queue import unsaved_files
-from advisor.sweeps.trial.limits.choosing import choose_limiter
+from advisor.sweeps.trial.limits.groups import strongest_limits
 from advisor.sweeps.trial.limits.types import LimitRequest, ResourceLimits
-from advisor.sweeps.trial.orphan import Orphan
-from advisor.sweeps.trial.orphan_removal import find_orphans, remove
+from advisor.sweeps.trial.orphans import Orphan, find_orphans, remove
 
 SCHEMA = "advisor.doctor/1"
 
@@ -181,7 +180,7 @@ def check_limits() -> Finding:
         "memory_limit_mib": size.memory_limit_mib,
     }
     try:
-        with choose_limiter(request).hold(request) as hold:
+        with strongest_limits(request) as hold:
             hold.limit_memory()
             hold.engage()
             facts |= {"limited_by": hold.limited_by.value, "held": dict(hold.held)}

@@ -36,8 +36,8 @@ from advisor.models.performance.networks import NetworkTable, bundled_networks
 from advisor.models.performance.own_networks import fastest_seconds
 from advisor.models.performance.usable import sort_out
 from advisor.runs.probing import kept_fingerprints
-from advisor.sweeps.anchors.observing import observed
-from advisor.sweeps.formats.serialization import measurement_from_dict
+from advisor.sweeps.anchors import observed
+from advisor.sweeps.formats import measurement_from_dict
 from advisor.sweeps.quality.issues import is_stale, refusal
 from advisor.sweeps.quality.rates import rate_interval
 from advisor.sweeps.trial.formatting import trial_name

@@ -22,7 +22,7 @@ from advisor.errors import MeasuringError, UsageError
 from advisor.runs.processes import how_it_ended
 from advisor.sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
 from advisor.sweeps.machine.environment import local_cpu
-from advisor.sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.machine.gpu import GpuSampler
 from advisor.sweeps.machine.processes import end_group
 from advisor.sweeps.measure.document import (
     FEWEST_STEPS,

@@ -13,7 +13,7 @@ from advisor.messages import Message
 from advisor.questions.fields import Choice, Flag, Text
 from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
-from advisor.sweeps.formats.files import ReadLines, csv_header, csv_rows, summary_row, to_jsonl
+from advisor.sweeps.formats import ReadLines, csv_header, csv_rows, summary_row, to_jsonl
 from advisor.sweeps.measurement_store import Appended, Stored
 from advisor.sweeps.quality.issues import QualityIssue
 from advisor.sweeps.quality.rates import (

@@ -19,7 +19,7 @@ from advisor.store.dialects import DatabaseSeconds, insert_if_absent
 from advisor.store.locks import LEASE_SECONDS, Leases, end
 from advisor.store.schema import EARLIER, HEAD, LEASES, MEASUREMENTS, OpenTables, has_tables
 from advisor.store.schema import MEASUREMENTS as ROWS
-from advisor.sweeps.formats.serialization import (
+from advisor.sweeps.formats import (
     SCHEMA_VERSION,
     NewerFormatError,
     measurement_from_dict,

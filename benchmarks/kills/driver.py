@@ -16,9 +16,8 @@ from advisor.cli.leaving import leaving_cleanly
 from advisor.domain import Status
 from advisor.runs.sweeps.sweeping import execute_sweep
 from advisor.store.measurements import open_store
-from advisor.sweeps.formats.files import read_file
-from advisor.sweeps.run.executors import Executor, ProcessExecutor
-from advisor.sweeps.run.runner import Progress
+from advisor.sweeps.formats import read_file
+from advisor.sweeps.run.runner import Executor, ProcessExecutor, Progress
 from benchmarks.kills.replaying import replayed
 
 _MOST_ROUNDS = 50

@@ -14,11 +14,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from advisor.domain import REPLAYED_FROM, Measurement, Trial
-from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict, trial_from_dict
+from advisor.sweeps.formats import measurement_from_dict, measurement_to_dict, trial_from_dict
+from advisor.sweeps.machine.environment import allowed_cpus
 from advisor.sweeps.machine.processes import end_with_parent
-from advisor.sweeps.machine.size import allowed_cpus
 from advisor.sweeps.trial.child import READY, send_to_parent, wait_for_go
-from advisor.sweeps.trial.node import Placement, wanted_cpus
+from advisor.sweeps.trial.placement import Placement, wanted_cpus
 from advisor.sweeps.trial.trial_process import measure_trial, run_attempt
 
 _AS_MEASURED = "as_measured"

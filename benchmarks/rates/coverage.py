@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from scipy.stats import f as f_distribution
 
 from advisor.domain import Measurement, Status, Task
-from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from advisor.sweeps.formats import measurement_from_dict, measurement_to_dict
 from advisor.sweeps.quality.rates import BETWEEN_RUNS, RunSpread, mean_error, rate_interval
 from benchmarks.rates.trials import Cell, emulated_trials, one_run
 

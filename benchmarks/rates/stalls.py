@@ -24,9 +24,9 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.machine.environment import allowed_cpus
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
-from advisor.sweeps.worker.host_engine import EmulatedGpu
+from advisor.sweeps.worker.engine import EmulatedGpu
 from advisor.sweeps.worker.timed_run import StepRunner, timed_run
 
 STEPS = 100

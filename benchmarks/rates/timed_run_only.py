@@ -20,14 +20,14 @@ def main() -> None:
     """Measure the trial on stdin, as `advisor.sweeps.worker` does."""
     end_with_parent()
     job = json.loads(sys.stdin.readline())
-    from advisor.sweeps.formats.serialization import trial_from_dict
+    from advisor.sweeps.formats import trial_from_dict
     from advisor.sweeps.worker.measuring import measure
 
     measure(trial_from_dict(job["trial"]), job, wait_for_go, _send_and_end)
 
 
 def _send_and_end(measurement: Measurement) -> None:
-    from advisor.sweeps.formats.serialization import measurement_to_dict
+    from advisor.sweeps.formats import measurement_to_dict
 
     send_to_parent(measurement_to_dict(measurement))
     raise SystemExit

@@ -18,8 +18,13 @@ from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.sweeps.datasets.lmdb_images import BYTES_A_RECORD, write_lmdb
 from advisor.sweeps.datasets.making import in_order
-from advisor.sweeps.datasets.opening import open_dataset, profile_folder, write_profile
-from advisor.sweeps.datasets.places import check_free, made_whole
+from advisor.sweeps.datasets.opening import (
+    check_free,
+    made_whole,
+    open_dataset,
+    profile_folder,
+    write_profile,
+)
 from advisor.sweeps.datasets.recordio import write_records
 from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource, stored_bytes, write_files
 from advisor.sweeps.datasets.tar_shards import write_shards
@@ -60,7 +65,19 @@ def convert(
     check_free(folder)
     source = open_dataset(path)
     change = replace(change, decoded=target == "lmdb")
-    _check_room(source, folder, target)
+    # Before an hour is spent; a disk that fills up meanwhile is an error as well.
+    needed = len(source) * BYTES_A_RECORD if target == "lmdb" else stored_bytes(source)
+    existing = next(parent for parent in folder.absolute().parents if parent.exists())
+    free = shutil.disk_usage(existing).free
+    shrinks = source.storage_format == "lmdb" != target  # decoded images, by how much is not known
+    if needed > free and not shrinks:
+        raise DataError(
+            "'{place}' has {free:mib} free, and the data set needs about {needed:mib}",
+            hint="free some, or name another place",
+            place=existing,
+            free=free / 2**20,
+            needed=needed / 2**20,
+        )
     copied = change.keeps_bytes and source.read(0).kind is SampleKind.JPEG
     processes = 1 if copied else processes
     start = time.perf_counter()
@@ -100,26 +117,6 @@ def _reported(samples: Iterator[Sample], source: SampleSource, progress: Progres
             progress(count, len(source))
 
 
-def _check_room(source: SampleSource, folder: Path, target: str) -> None:
-    """Before an hour is spent; a disk that fills up meanwhile is an error as well."""
-    if target == "lmdb":
-        needed = len(source) * BYTES_A_RECORD
-    elif source.storage_format == "lmdb":
-        return  # decoded images become smaller, by how much is not known
-    else:
-        needed = stored_bytes(source)
-    existing = next(parent for parent in folder.absolute().parents if parent.exists())
-    free = shutil.disk_usage(existing).free
-    if needed > free:
-        raise DataError(
-            "'{place}' has {free:mib} free, and the data set needs about {needed:mib}",
-            hint="free some, or name another place",
-            place=existing,
-            free=free / 2**20,
-            needed=needed / 2**20,
-        )
-
-
 def broken_samples(path: Path, processes: int, progress: Callable[[int, int], None]) -> tuple[int, list[str]]:
     """The number of samples, and a line for each that a trial would fail at.
 
@@ -135,18 +132,15 @@ def broken_samples(path: Path, processes: int, progress: Callable[[int, int], No
 
 
 def _broken_chunk(path: Path, span: range) -> list[str]:
-    faults = (_fault(_source(path), index) for index in span)
-    return [fault for fault in faults if fault]
-
-
-def _fault(source: SampleSource, index: int) -> str | None:
-    try:
-        sample = source.read(index)
-        if sample.kind is SampleKind.JPEG:
-            picture(source, index, sample)
-    except DataError as error:
-        return str(error)
-    return None
+    source, faults = _source(path), []
+    for index in span:
+        try:
+            sample = source.read(index)
+            if sample.kind is SampleKind.JPEG:
+                picture(source, index, sample)
+        except DataError as error:
+            faults.append(str(error))
+    return faults
 
 
 def _spans(count: int) -> list[range]:

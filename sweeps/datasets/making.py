@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache, partial
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,12 +30,10 @@ import numpy as np
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, MeasuringError
 from advisor.files import datasets_folder
-from advisor.sweeps.datasets.opening import read_profile, write_profile
-from advisor.sweeps.datasets.places import made_whole
+from advisor.sweeps.datasets.opening import VOCABULARY, made_whole, profile_text, read_profile, write_profile
 from advisor.sweeps.datasets.source import JpegFiles, stored_bytes
-from advisor.sweeps.datasets.text import VOCABULARY, profile_text
 from advisor.sweeps.machine.processes import end_with_parent
-from advisor.sweeps.trial.orphan_removal import deferred_signals
+from advisor.sweeps.trial.orphans import deferred_signals
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -81,8 +79,11 @@ def make_sample(draw: random.Random) -> bytes:
     pixels = crop.size[0] * crop.size[1]
     # One trial encoding shows how this crop compares with its photograph, a second one hits.
     middle = 90
-    ratio = len(_encode(crop, middle)) / pixels / _bytes_per_pixel(number)[middle]
-    return _encode(crop, _quality_for(number, wanted / pixels / ratio))
+    measured = _bytes_per_pixel(number)
+    ratio = len(_encode(crop, middle)) / pixels / measured[middle]
+    # The quality that comes nearest, between the measured ones by straight lines.
+    quality = np.interp(wanted / pixels / ratio, sorted(measured.values()), _QUALITIES)
+    return _encode(crop, round(float(quality)))
 
 
 @cache
@@ -133,16 +134,6 @@ def _bytes_per_pixel(number: int) -> dict[int, float]:
     crop = _random_crop(photographs()[number], random.Random(number))
     pixels = crop.size[0] * crop.size[1]
     return {quality: len(_encode(crop, quality)) / pixels for quality in _QUALITIES}
-
-
-def _quality_for(number: int, bytes_per_pixel: float) -> int:
-    """The quality that comes nearest, between the measured ones by straight lines."""
-    points = sorted(_bytes_per_pixel(number).items())
-    for (low, below), (high, above) in pairwise(points):
-        if bytes_per_pixel <= above:
-            share = (bytes_per_pixel - below) / (above - below) if above > below else 1.0
-            return round(low + max(0.0, share) * (high - low))
-    return points[-1][0]
 
 
 Work = TypeVar("Work")

@@ -1,30 +1,127 @@
-"""Opens a path as a data set: its format, its samples and its profile."""
+"""Opens a path as a data set: its format, its samples and its profile; folders of them, whole or not at all.
+
+A text is words between spaces, one sentence a line, `<eos>` behind it: the Penn Treebank's layout as Mikolov
+prepared it, and any text file of one's own.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 import statistics
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from msgspec import Struct
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
 from advisor.records import asdict
 from advisor.sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
-from advisor.sweeps.datasets.manifest import is_kept, keep_profile, kept_profile
 from advisor.sweeps.datasets.recordio import RECORDIO, RecordIoImages
+from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.datasets.source import (
     IMAGE_SUFFIXES,
     JPEG_FILES,
     JpegFiles,
     SampleKind,
     SampleSource,
+    is_kept,
+    keep_profile,
+    kept_profile,
     stored_bytes,
 )
 from advisor.sweeps.datasets.tar_shards import TAR, TarShards
-from advisor.sweeps.datasets.text import TEXT, profile_text
 from advisor.sweeps.datasets.transforming import picture
+from advisor.sweeps.trial.orphans import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
+
+TEXT = "text"
+VOCABULARY = 10_000
+END_OF_SENTENCE, UNKNOWN = "<eos>", "<unk>"
+_TRAINING_NAMES = ("train.txt", "ptb.train.txt")
+
+
+class Corpus(Struct, frozen=True, kw_only=True):
+    """Word numbers in the order of the text (int64, shape (tokens,)); number n is `words[n]`.
+
+    Words are ordered from the most frequent one on; what is too rare is `<unk>`.
+    """
+
+    tokens: np.ndarray
+    words: tuple[str, ...]
+
+
+def text_file(path: Path) -> Path:
+    """The file itself; of a folder its `train.txt` or `ptb.train.txt`, or its only .txt file."""
+    if not path.is_dir():
+        return path
+    for name in _TRAINING_NAMES:
+        if (path / name).is_file():
+            return path / name
+    texts = sorted(path.glob("*.txt"))
+    if len(texts) != 1:
+        raise UsageError(
+            "{count} text files in '{path}' and no train.txt",
+            hint="name one of them",
+            count=len(texts),
+            path=path,
+        )
+    return texts[0]
+
+
+def read_corpus(path: Path, vocabulary: int = VOCABULARY) -> Corpus:
+    """The text with at most `vocabulary` different words. Raises `UsageError` for no text."""
+    words = _words(text_file(path))
+    kept = [word for word, _ in Counter(words).most_common(vocabulary)]
+    if len(set(words)) > vocabulary and UNKNOWN not in kept:
+        kept[-1] = UNKNOWN
+    numbers = {word: number for number, word in enumerate(kept)}
+    rare = numbers.get(UNKNOWN, 0)
+    tokens = np.fromiter((numbers.get(word, rare) for word in words), np.int64, len(words))
+    return Corpus(tokens=tokens, words=tuple(kept))
+
+
+def profile_text(path: Path) -> DatasetProfile:
+    """A text's profile. A sample is a token; nothing is decoded, so its size is 1 x 1."""
+    file = text_file(path)
+    tokens = len(_words(file))
+    return DatasetProfile(
+        name=path.stem if path.is_file() else path.name,
+        samples=tokens,
+        bytes_per_sample=file.stat().st_size / tokens,
+        storage_format=TEXT,
+        width=1,
+        height=1,
+    )
+
+
+def _words(file: Path) -> list[str]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            "'{file}' is no UTF-8 text (byte {start})",
+            hint="convert it with iconv -t utf-8",
+            file=file,
+            start=error.start,
+        ) from error
+    except OSError as error:
+        raise UsageError("cannot read '{file}': {strerror}", file=file, strerror=error.strerror) from error
+    if "\0" in text:
+        raise UsageError("'{file}' is no text (it has zero bytes)", hint="name a text file", file=file)
+    lines = (line.split() for line in text.splitlines())
+    words = [word for line in lines if line for word in (*line, END_OF_SENTENCE)]
+    if not words:
+        raise UsageError("'{file}' has no words", hint="name a text with some", file=file)
+    return words
+
 
 _FORMATS = "JPEG files, tar shards, RecordIO (.rec), an LMDB (data.mdb) or text (.txt)"
 _SUFFIXES = {".tar": TAR, ".rec": RECORDIO, ".mdb": LMDB, ".txt": TEXT}
@@ -113,7 +210,17 @@ def profile_folder(path: Path) -> DatasetProfile:
     existing = read_profile(path, len(source)) if path.is_dir() else None
     if existing and existing.storage_format == source.storage_format:
         return existing
-    profile = kept_profile(path) or _measured_profile(path, source)
+    if not (profile := kept_profile(path)):
+        looked_at = random.Random(0).sample(range(len(source)), min(_PROFILED_SAMPLES, len(source)))
+        sizes = [_dimensions(source, number) for number in looked_at]
+        profile = DatasetProfile(
+            name=path.name if path.is_dir() else path.stem,
+            samples=len(source),
+            bytes_per_sample=stored_bytes(source) / len(source),
+            storage_format=source.storage_format,
+            width=round(statistics.fmean(width for width, _ in sizes)),
+            height=round(statistics.fmean(height for _, height in sizes)),
+        )
     keep_profile(path, profile)
     return profile
 
@@ -146,20 +253,6 @@ def write_profile(folder: Path, profile: DatasetProfile, **origin: object) -> No
     (folder / PROFILE_FILE).write_text(json.dumps(document, indent=1))
 
 
-def _measured_profile(path: Path, source: SampleSource) -> DatasetProfile:
-    numbers = range(len(source))
-    looked_at = random.Random(0).sample(numbers, min(_PROFILED_SAMPLES, len(source)))
-    sizes = [_dimensions(source, number) for number in looked_at]
-    return DatasetProfile(
-        name=path.name if path.is_dir() else path.stem,
-        samples=len(source),
-        bytes_per_sample=stored_bytes(source) / len(source),
-        storage_format=source.storage_format,
-        width=round(statistics.fmean(width for width, _ in sizes)),
-        height=round(statistics.fmean(height for _, height in sizes)),
-    )
-
-
 def _dimensions(source: SampleSource, index: int) -> tuple[int, int]:
     try:
         sample = source.read(index)
@@ -168,3 +261,98 @@ def _dimensions(source: SampleSource, index: int) -> tuple[int, int]:
         return picture(source, index, sample).size
     except DataError as error:
         raise UsageError(str(error)) from error
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a place that holds something: a data set never takes the place of files."""
+    try:
+        taken = any(folder.iterdir()) if folder.is_dir() else folder.exists()
+    except OSError as error:
+        raise _not_written(folder, error) from error
+    if taken or folder.is_symlink():
+        raise UsageError(
+            "'{folder}' exists and is not empty", hint="remove it, or name a new folder", folder=folder
+        )
+
+
+@contextmanager
+def made_whole(folder: Path) -> Iterator[Path]:
+    """A folder to fill; it takes its name when all is written, and is gone when that fails.
+
+    What a killed run left is removed first. Raises `DataError` when it cannot be written.
+    """
+    unfinished = unfinished_name(folder)
+    try:
+        forget_unfinished(folder)
+        unfinished.mkdir(parents=True)
+        yield unfinished
+        # Only clean pages can be dropped from the page cache, as cold trials need.
+        os.sync()
+        shutil.rmtree(folder, ignore_errors=True)
+        unfinished.rename(folder)
+    except OSError as error:
+        raise _not_written(folder, error) from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _not_written(folder: Path, error: OSError) -> DataError:
+    return DataError(
+        "cannot write the data set to '{folder}' ({reason})",
+        hint="free some space, or name another place",
+        folder=folder,
+        reason=error.strerror or error,
+    )
+
+
+def dataset_on_mount(mount: Path, data: str) -> Path:
+    """The path of a data set (a folder, a file or an address) on the mount; its own path when it is there
+    already. Two of the same name and size get different paths."""
+    if not is_address(data) and Path(data).is_relative_to(mount):
+        return Path(data)
+    digest = sha256(data.rstrip("/").encode()).hexdigest()[:8]
+    return mount / FOLDER_ON_MOUNTS / f"{digest}-{PurePosixPath(data).name}"
+
+
+def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
+    """The data set at its place on a mount, copied now unless all of its samples are there.
+
+    Whole or not at all; `DataError` when it cannot be written.
+    """
+    if mount == data or _holds(mount, samples):
+        return mount
+    unfinished = unfinished_name(mount)
+    try:
+        forget_unfinished(mount)
+        _remove(mount)
+        if data.is_dir():
+            shutil.copytree(data, unfinished)
+        else:
+            unfinished.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(data, unfinished)
+        unfinished.rename(mount)
+        # Only clean pages can be dropped from the page cache, as cold trials need.
+        os.sync()
+    except (OSError, shutil.Error) as error:
+        raise DataError(
+            "cannot copy the data set to '{place}' ({error})",
+            hint="free some space there, or name a data set that lies on that disk with --data",
+            place=mount,
+            error=error,
+        ) from error
+    finally:
+        _remove(unfinished)
+    return mount
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        folder.unlink()
+
+
+def _holds(folder: Path, samples: int) -> bool:
+    try:
+        return count_samples(folder) == samples
+    except (UsageError, DataError):
+        return False

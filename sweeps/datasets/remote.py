@@ -32,8 +32,21 @@ _ENDPOINT_VARIABLES = (
     "AWS_REGION",
 )
 _TRIES = 5
-_DENIED = frozenset({"403", "AccessDenied", "AllAccessDisabled", "InvalidObjectState"})
-_WRONG_KEY = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"})
+# What S3's codes mean, and the way out.
+_REFUSALS = {
+    ("403", "AccessDenied", "AllAccessDisabled", "InvalidObjectState"): (
+        "{address} may not be read with these credentials",
+        "allow s3:ListBucket and s3:GetObject, or name credentials with AWS_PROFILE",
+    ),
+    ("PreconditionFailed", "412"): (
+        "files at {address} change while they are brought",
+        "run the command again when they are complete",
+    ),
+    ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"): (
+        "the credentials for {address} are not valid ({reason})",
+        "sign in again (`aws sso login`, `aws configure`)",
+    ),
+}
 
 
 class RemoteFile(Struct, frozen=True):
@@ -146,25 +159,9 @@ class S3Folder(Struct, frozen=True, dict=True):
                 field="data",
                 hint="compare the name with `aws s3 ls`, and AWS_ENDPOINT_URL where the store is not AWS's",
             )
-        if code in _DENIED:
-            return DataError(
-                "{address} may not be read with these credentials",
-                address=self.address,
-                hint="allow s3:ListBucket and s3:GetObject, or name credentials with AWS_PROFILE",
-            )
-        if code in ("PreconditionFailed", "412"):
-            return DataError(
-                "files at {address} change while they are brought",
-                address=self.address,
-                hint="run the command again when they are complete",
-            )
-        if code in _WRONG_KEY:
-            return DataError(
-                "the credentials for {address} are not valid ({reason})",
-                address=self.address,
-                reason=code,
-                hint="sign in again (`aws sso login`, `aws configure`)",
-            )
+        for codes, (text, hint) in _REFUSALS.items():
+            if code in codes:
+                return DataError(text, address=self.address, reason=code, hint=hint)
         return _unreachable(self.address, code)
 
 
@@ -185,7 +182,18 @@ class FsspecFolder(Struct, frozen=True, dict=True):
                 if system.isfile(f"{root}/{only}"):
                     yield _listed(only, f"{root}/{only}", system.info(f"{root}/{only}"))
                 return
-            yield from _beneath_folder(system, root)
+            # Folder by folder: a list of all files of a large data set takes gigabytes. fsspec's own
+            # `walk` leaves out the folders that it cannot list.
+            folders = [(root, "")]
+            while folders:
+                directory, beneath = folders.pop()
+                for facts in system.ls(directory, detail=True):
+                    key = facts["name"].rstrip("/")
+                    path = beneath + key.rpartition("/")[2]
+                    if facts["type"] != "directory":
+                        yield _listed(path, key, facts)
+                    elif key != directory:  # some stores list a folder in itself
+                        folders.append((key, f"{path}/"))
 
     def read(self, file: RemoteFile) -> Iterator[bytes]:
         system, _ = self._opened
@@ -231,21 +239,6 @@ def _endpoint(*_variables: str | None) -> str:
 
     endpoint = str(boto3.Session().client("s3", region_name="us-east-1").meta.endpoint_url)
     return "" if (urlsplit(endpoint).hostname or "").endswith(".amazonaws.com") else endpoint
-
-
-def _beneath_folder(system: Any, root: str) -> Iterator[RemoteFile]:
-    """Folder by folder: a list of all files of a large data set takes gigabytes. fsspec's own
-    `walk` leaves out the folders that it cannot list."""
-    folders = [(root, "")]
-    while folders:
-        directory, beneath = folders.pop()
-        for facts in system.ls(directory, detail=True):
-            key = facts["name"].rstrip("/")
-            path = beneath + key.rpartition("/")[2]
-            if facts["type"] != "directory":
-                yield _listed(path, key, facts)
-            elif key != directory:  # some stores list a folder in itself
-                folders.append((key, f"{path}/"))
 
 
 def _listed(path: str, key: str, facts: dict[str, Any]) -> RemoteFile:

@@ -134,12 +134,16 @@ def changed(source: SampleSource, index: int, change: Change) -> Sample:
     if change.decoded:
         planes = np.asarray(image.resize((SIDE, SIDE)))[:, :, ::-1].transpose(2, 0, 1)
         return Sample(SampleKind.PIXELS, planes.tobytes(), sample.label, SIDE, SIDE)
-    return Sample(SampleKind.JPEG, _jpeg(image, change), sample.label)
+    edge, shorter, buffer = change.shorter_edge, min(image.size), io.BytesIO()
+    if edge and shorter > edge:
+        image = image.resize([round(side * edge / shorter) for side in image.size])
+    image.save(buffer, "JPEG", quality=change.quality)
+    return Sample(SampleKind.JPEG, buffer.getvalue(), sample.label)
 
 
 def picture(source: SampleSource, index: int, sample: Sample) -> Image:
     """The decoded sample in RGB. Raises `DataError`, naming it, for no image."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     if sample.kind is SampleKind.PIXELS:
         shape = (3, sample.height, sample.width)
@@ -149,27 +153,11 @@ def picture(source: SampleSource, index: int, sample: Sample) -> Image:
         with Image.open(io.BytesIO(sample.content)) as image:
             return image.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        # Pillow names the memory that it read from; a user knows the file.
+        why = "its format is not known" if isinstance(error, UnidentifiedImageError) else str(error)
         raise DataError(
             "{name} cannot be read as an image ({why})",
             hint="repair or remove it (advisor dataset check PATH names all such)",
             name=source.name(index),
-            why=_why(sample, error),
+            why=why if sample.content else "it is empty",
         ) from error
-
-
-def _why(sample: Sample, error: Exception) -> str:
-    """Pillow names the memory that it read from; a user knows the file."""
-    from PIL import UnidentifiedImageError
-
-    if not sample.content:
-        return "it is empty"
-    return "its format is not known" if isinstance(error, UnidentifiedImageError) else str(error)
-
-
-def _jpeg(image: Image, change: Change) -> bytes:
-    edge, shorter = change.shorter_edge, min(image.size)
-    if edge and shorter > edge:
-        image = image.resize([round(side * edge / shorter) for side in image.size])
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=change.quality)
-    return buffer.getvalue()

@@ -1,15 +1,253 @@
-"""Facts of the machine that decide whether two measurements may be compared."""
+"""Facts of the machine that decide whether two measurements may be compared: its size and caches for this
+process (the host's, or its container's share), CPU, software.
+
+Kernel documentation: admin-guide/cgroup-v2.rst (cpu.max, memory.max), scheduler/sched-bwc.rst and
+cgroup-v1/memory.rst. A cpuset narrows the affinity of its processes, so that is not read apart.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import platform
+import re
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from advisor.domain import Cpu
-from advisor.sweeps.machine.size import machine_size, physical_cores, total_memory_mib
+from advisor.sweeps.machine.mounts import PROC, limiting_groups, text_of
+
+_KIB_PER_UNIT = {"K": 1, "M": 1024, "G": 1024**2}
+
+_CPUS = Path("/sys/devices/system/cpu")
+
+
+class Cache(Struct, frozen=True):
+    """One cache as one CPU sees it; `shared_by` are all CPUs that share it."""
+
+    level: int
+    kind: str
+    size_kib: int
+    shared_by: tuple[int, ...]
+
+
+def parse_cpu_list(text: str) -> tuple[int, ...]:
+    """'0-2,8' -> (0, 1, 2, 8); '' -> (). ValueError for anything else."""
+    cpus: list[int] = []
+    for span in filter(None, text.strip().split(",")):
+        first, _, last = span.partition("-")
+        cpus += range(int(first), int(last or first) + 1)
+    return tuple(cpus)
+
+
+def parse_size_kib(text: str) -> int:
+    """'32K' -> 32, '16M' -> 16384. ValueError for anything else."""
+    number, unit = text.strip()[:-1], text.strip()[-1:]
+    if unit not in _KIB_PER_UNIT:
+        raise ValueError(f"'{text}' is not a size of a cache")
+    return int(number) * _KIB_PER_UNIT[unit]
+
+
+def read_caches(cpu: int, root: Path = _CPUS) -> list[Cache]:
+    """The caches of one CPU; those that sysfs does not describe in full are left out."""
+    caches = []
+    for index in sorted((root / f"cpu{cpu}" / "cache").glob("index[0-9]*")):
+        try:
+            caches.append(
+                Cache(
+                    level=int((index / "level").read_text()),
+                    kind=(index / "type").read_text().strip().lower(),
+                    size_kib=parse_size_kib((index / "size").read_text()),
+                    shared_by=parse_cpu_list((index / "shared_cpu_list").read_text()),
+                )
+            )
+        except (OSError, ValueError):
+            continue
+    return caches
+
+
+def distinct_caches(cpus: Iterable[int], root: Path = _CPUS) -> dict[Cache, int]:
+    """Each cache of the CPUs once; how often one of its shape exists among them.
+
+    The key is a shape: its `shared_by` is that of the first of its kind.
+    """
+    seen = {cache for cpu in cpus for cache in read_caches(cpu, root)}
+    shapes: dict[tuple[int, str, int], list[Cache]] = {}
+    for cache in sorted(seen, key=lambda entry: (entry.level, entry.kind, entry.shared_by)):
+        shapes.setdefault((cache.level, cache.kind, cache.size_kib), []).append(cache)
+    return {members[0]: len(members) for members in shapes.values()}
+
+
+def last_level_cache_mib(cpus: Iterable[int], root: Path = _CPUS) -> float:
+    """All caches of the last level together; 0.0 where sysfs is silent."""
+    return sum(cache.size_kib for cache in _last_caches(cpus, root)) / 1024
+
+
+def carved_from(cpus: Iterable[int], root: Path = _CPUS) -> dict[str, Any]:
+    """The machine's CPUs and memory, and the last caches that these CPUs can fill, with how many
+    CPUs share them: a rented machine of the trial's size has less of the cache, a carved one has
+    what its neighbours leave. The cache is left out where sysfs is silent."""
+    caches = _last_caches(cpus, root)
+    facts = {"cpus": os.cpu_count(), "memory_mib": total_memory_mib()}
+    if not caches:
+        return facts
+    return facts | {
+        "last_level_cache_mib": sum(cache.size_kib for cache in caches) / 1024,
+        "last_level_cache_cpus": len({cpu for cache in caches for cpu in cache.shared_by}),
+    }
+
+
+def _last_caches(cpus: Iterable[int], root: Path) -> list[Cache]:
+    seen = {cache for cpu in cpus for cache in read_caches(cpu, root)}
+    last = max((cache.level for cache in seen), default=0)
+    return [cache for cache in seen if cache.level == last]
+
+
+_MEMINFO = Path("/proc/meminfo")
+_MIB = 2**20
+# Version 1 writes "no limit" as the pages that fit in 63 bits.
+_NO_LIMIT_BYTES = 2**60
+
+
+class MachineSize(Struct, frozen=True, kw_only=True):
+    """The resources that this process may use. `cpus` are those it may run on; `cpu_quota` (in CPUs, on
+    average) and `memory_limit_mib` are the tightest of its cgroups, None where there is none."""
+
+    cpus: tuple[int, ...]
+    host_memory_mib: float
+    cpu_quota: float | None = None
+    memory_limit_mib: float | None = None
+
+    @property
+    def vcpus(self) -> float:
+        """A quota of 1.5 CPUs is a machine of 1.5 vCPUs."""
+        return min(float(len(self.cpus)), self.cpu_quota or math.inf)
+
+    @property
+    def memory_mib(self) -> float:
+        """The host's, or what the cgroups leave of it."""
+        return min(self.host_memory_mib, self.memory_limit_mib or math.inf)
+
+    @property
+    def physical_cores(self) -> float:
+        """Physical cores of the vCPUs: a quota leaves as much of each core as of each hardware thread."""
+        return physical_cores(self.cpus) * self.vcpus / len(self.cpus)
+
+
+def machine_size(proc: Path = PROC) -> MachineSize:
+    """This machine, as far as this process may use it."""
+    limit = memory_limit_bytes(proc)
+    quota = cpu_quota(proc)
+    return MachineSize(
+        cpus=tuple(allowed_cpus()),
+        host_memory_mib=total_memory_mib(),
+        cpu_quota=quota if math.isfinite(quota) else None,
+        memory_limit_mib=limit / _MIB if math.isfinite(limit) else None,
+    )
+
+
+def allowed_cpus() -> list[int]:
+    """The CPUs this process may run on."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def physical_cores(cpus: Iterable[int] | None = None) -> int:
+    """Distinct cores of these CPUs, else of all that are online."""
+    names = ["cpu[0-9]*"] if cpus is None else [f"cpu{cpu}" for cpu in cpus]
+    places = [folder for name in names for folder in _CPUS.glob(name)]
+    cores = set()
+    for folder in places:
+        try:
+            package = (folder / "topology" / "physical_package_id").read_text()
+            cores.add((package, (folder / "topology" / "core_id").read_text()))
+        except OSError:
+            continue
+    return len(cores) or len(places) or 1
+
+
+def read_cores(cpus: Iterable[int], root: Path = _CPUS) -> dict[int, tuple[str, int]]:
+    """CPU number to physical core (its package and first thread), from sysfs; each CPU its own
+    core where that is silent. (`core_id` may come twice in a package of several dies.)"""
+    cores: dict[int, tuple[str, int]] = {}
+    for cpu in cpus:
+        topology = root / f"cpu{cpu}" / "topology"
+        try:
+            package = (topology / "physical_package_id").read_text().strip()
+            siblings = (topology / "thread_siblings_list").read_text()
+            cores[cpu] = (package, int(re.split("[,-]", siblings)[0]))
+        except (OSError, ValueError):
+            cores[cpu] = ("", cpu)
+    return cores
+
+
+def total_memory_mib() -> float:
+    """Physical memory of the host."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / _MIB
+
+
+def cpu_quota(proc: Path = PROC) -> float:
+    """CPUs that the cgroups of this process may use on average; inf without a limit."""
+    quotas = []
+    for group in limiting_groups("cpu", proc):
+        quota, period = text_of(group / "cpu.cfs_quota_us"), text_of(group / "cpu.cfs_period_us")
+        if text := text_of(group / "cpu.max"):
+            quotas.append(parse_quota_v2(text))
+        elif quota and period:
+            quotas.append(parse_quota_v1(quota, period))
+    return min(quotas, default=math.inf)
+
+
+def memory_limit_bytes(proc: Path = PROC) -> float:
+    """The memory limit of this process's cgroups, page cache included; inf without a limit."""
+    return min((most for most, _ in _memory_limits(proc)), default=math.inf)
+
+
+def free_memory_bytes(proc: Path = PROC, meminfo: Path = _MEMINFO) -> float:
+    """Memory that may still be allocated: available on the machine, and within the cgroups' limits."""
+    rooms = [most - used for most, used in _memory_limits(proc)]
+    available = parse_available_bytes(text_of(meminfo))
+    return min([total_memory_mib() * _MIB, available, *rooms])
+
+
+def parse_quota_v2(text: str) -> float:
+    """cpu.max: '150000 100000' -> 1.5 CPUs; 'max 100000' -> inf."""
+    quota, _, period = text.strip().partition(" ")
+    return math.inf if quota == "max" else int(quota) / int(period or 100_000)
+
+
+def parse_quota_v1(quota: str, period: str) -> float:
+    """cpu.cfs_quota_us and cpu.cfs_period_us: '150000', '100000' -> 1.5; '-1' -> inf."""
+    return math.inf if int(quota) <= 0 else int(quota) / int(period)
+
+
+def parse_memory_limit(text: str) -> float:
+    """memory.max or memory.limit_in_bytes in bytes; inf where they mean no limit."""
+    value = math.inf if text.strip() == "max" else float(text)
+    return math.inf if value >= _NO_LIMIT_BYTES else value
+
+
+def parse_available_bytes(meminfo: str) -> float:
+    """MemAvailable of /proc/meminfo in bytes; inf where it is missing."""
+    for line in meminfo.splitlines():
+        if line.startswith("MemAvailable:"):
+            return float(line.split()[1]) * 1024
+    return math.inf
+
+
+def _memory_limits(proc: Path) -> list[tuple[float, float]]:
+    """(limit, usage) in bytes of each group that has one."""
+    files = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
+    pairs = [
+        (text_of(group / limit), text_of(group / usage))
+        for group in limiting_groups("memory", proc)
+        for limit, usage in files
+    ]
+    return [(parse_memory_limit(most), float(used)) for most, used in pairs if most and used]
+
 
 _DMI = Path("/sys/devices/virtual/dmi/id")
 _INDICATIVE_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "neon", "sve")

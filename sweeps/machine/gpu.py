@@ -1,4 +1,5 @@
-"""The GPUs of this machine, by NVML, the library of NVIDIA's driver.
+"""The GPUs of this machine, by NVML, the library of NVIDIA's driver; and one of them sampled while steps are
+timed.
 
 `nvidia-ml-py` (imported as pynvml) is optional and needs no torch: a process that plans, or a
 probe, asks it too. What a driver does not report is None.
@@ -6,10 +7,15 @@ probe, asks it too. What a driver does not report is None.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import statistics
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 from advisor.domain import MIB
 from advisor.domain.gpu_names import slice_profile
@@ -116,7 +122,9 @@ def facts_of(nvml: Nvml, handle: Any) -> Facts:
     memory = ask("nvmlDeviceGetMemoryInfo", handle)
     capability = ask("nvmlDeviceGetCudaComputeCapability", handle)
     watts = ask("nvmlDeviceGetPowerManagementLimit", handle)
-    slot = pci_address(getattr(ask("nvmlDeviceGetPciInfo", handle), "busId", None))
+    bus_id = getattr(ask("nvmlDeviceGetPciInfo", handle), "busId", None)
+    # '00000000:00:1E.0'; sysfs has '0000:00:1e.0'.
+    slot = bus_id[-len("0000:00:00.0") :].lower() if bus_id else None
     cuda = ask("nvmlSystemGetCudaDriverVersion_v2")
     return {
         "index": ask("nvmlDeviceGetIndex", handle),
@@ -156,11 +164,6 @@ def _state(modes: Sequence[int] | None) -> str | None:
     return _STATES.get(modes[0]) if modes else None
 
 
-def pci_address(bus_id: str | None) -> str | None:
-    """NVML's '00000000:00:1E.0' as sysfs has it: '0000:00:1e.0'."""
-    return bus_id[-len("0000:00:00.0") :].lower() if bus_id else None
-
-
 def numa_node(slot: str | None, devices: Path = _PCI_DEVICES) -> int | None:
     """The NUMA node that a PCI device hangs on; None where the machine does not say."""
     try:
@@ -168,3 +171,219 @@ def numa_node(slot: str | None, devices: Path = _PCI_DEVICES) -> int | None:
     except (OSError, ValueError):
         return None
     return node if node >= 0 else None
+
+
+_EVERY_SECONDS = 0.25
+_AVERAGED_SECONDS = 1.25
+# nvmlClocksEventReason* of nvml.h, by bit.
+_THROTTLE_REASONS = {
+    0x001: "gpu_idle",
+    0x002: "applications_clocks_setting",
+    0x004: "sw_power_cap",
+    0x008: "hw_slowdown",
+    0x010: "sync_boost",
+    0x020: "sw_thermal_slowdown",
+    0x040: "hw_thermal_slowdown",
+    0x080: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+}
+_MEASURED = ("sm_clock_mhz", "memory_clock_mhz", "power_watts", "temperature_celsius", "utilization_percent")
+
+# Those that drivers before 535, and before 510, have.
+_THROTTLE_FUNCTIONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+_PROCESS_FUNCTIONS = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")
+
+Sample = Mapping[str, Any]
+
+
+class ThreadSampler:
+    """Takes samples in a thread of its own between `with` and its end."""
+
+    def __init__(self, every_seconds: float) -> None:
+        self._every_seconds = every_seconds
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=type(self).__name__, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+
+class GpuSampler(ThreadSampler):
+    """Samples one GPU; `environment` is what a row keeps of it.
+
+    `uuid` is torch's or the driver's; without one there is nothing to sample, and the row says
+    nothing. `group` is the process group that is measured (None: this process's); any other
+    process on the GPU is a neighbour.
+    """
+
+    def __init__(
+        self, uuid: str | None, group: int | None = None, every_seconds: float = _EVERY_SECONDS
+    ) -> None:
+        self._device = None if uuid is None else _Device.of(uuid)
+        self._group = os.getpgrp() if group is None else group
+        self._is_needed = uuid is not None
+        self._samples: list[Sample] = []
+        super().__init__(every_seconds)
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """See `summarised`; `gpu_sampling` is `unavailable` where NVML could not be asked, and
+        nothing is there where no GPU is measured."""
+        if not self._is_needed:
+            return {}
+        if not self._samples:
+            return {"gpu_sampling": "unavailable"}
+        return summarised(self._samples)
+
+    def _run(self) -> None:
+        while self._device:
+            self._samples.append(self._device.sample(self._group))
+            if self._ended.wait(self._every_seconds):
+                return
+
+
+class _Device:
+    """One GPU, or a slice of it, as NVML has it at this moment."""
+
+    def __init__(self, nvml: Nvml, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        self._whole = nvml.whole_of(handle)
+
+    @classmethod
+    def of(cls, uuid: str) -> _Device | None:
+        """None where NVML, or that GPU, is not here."""
+        try:
+            nvml = Nvml()
+        except MeasuringError:
+            return None
+        handle = nvml.handle_of(uuid)
+        return None if handle is None else cls(nvml, handle)
+
+    def utilization_percent(self) -> int | None:
+        """Utilisation of the whole GPU by all processes, over the last sixth of a second to second."""
+        rates = self._nvml.ask("nvmlDeviceGetUtilizationRates", self._whole)
+        return rates.gpu if rates else None
+
+    def sample(self, group: int) -> Sample:
+        """Clocks, power and heat of the whole GPU; memory and processes of the slice."""
+        ask, library, whole = self._nvml.ask, self._nvml.library, self._whole
+        milliwatts = ask("nvmlDeviceGetPowerUsage", whole)
+        memory = ask("nvmlDeviceGetMemoryInfo", self._handle)
+        return {
+            "sm_clock_mhz": ask("nvmlDeviceGetClockInfo", whole, library.NVML_CLOCK_SM),
+            "memory_clock_mhz": ask("nvmlDeviceGetClockInfo", whole, library.NVML_CLOCK_MEM),
+            "power_watts": None if milliwatts is None else milliwatts / 1000,
+            "temperature_celsius": ask("nvmlDeviceGetTemperature", whole, library.NVML_TEMPERATURE_GPU),
+            "utilization_percent": self.utilization_percent(),
+            "used_memory_mib": memory.used / MIB if memory else None,
+            "pcie_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", whole),
+            "pcie_width": ask("nvmlDeviceGetCurrPcieLinkWidth", whole),
+            "throttle_bits": self._first(_THROTTLE_FUNCTIONS, whole),
+            **_of_processes(self._first(_PROCESS_FUNCTIONS, self._handle), group),
+        }
+
+    def _first(self, names: Sequence[str], handle: Any) -> Any:
+        """The answer of the newest of several NVML functions that this driver has."""
+        answers = (self._nvml.ask(name, handle) for name in names)
+        return next((answer for answer in answers if answer is not None), None)
+
+
+def _of_processes(processes: Iterable[Any] | None, group: int) -> dict[str, Any]:
+    """MiB of this group's processes on the GPU, the driver's context among them, and the number of other
+    processes there.
+
+    A container's process may be hidden from NVML in there, or have the host's number. So a single
+    unknown one may be our own or a neighbour, and neither figure is known; of several unknown ones
+    all but one are neighbours.
+    """
+    known = list(processes or ())
+    mine = [process for process in known if _group_of(process.pid) == group]
+    used = [process.usedGpuMemory for process in mine if process.usedGpuMemory is not None]
+    is_counted = mine or len(known) > 1
+    return {
+        "own_memory_mib": sum(used) / MIB if used else None,
+        "other_processes": len(known) - max(1, len(mine)) if is_counted else None,
+    }
+
+
+def _group_of(pid: int) -> int | None:
+    with suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return None
+
+
+def busy_percent(uuid: str) -> int | None:
+    """Percent of time that other processes keep a GPU busy before ours computes on it; None where NVML
+    does not say. The least of several readings: each averages over up to a second
+    (nvmlDeviceGetUtilizationRates), and a trial may have ended just now."""
+    device, until = _Device.of(uuid), time.monotonic() + _AVERAGED_SECONDS
+    least = device.utilization_percent() if device else None
+    while device and least and time.monotonic() < until:
+        time.sleep(_EVERY_SECONDS)
+        least = min(least, device.utilization_percent() or 0)
+    return least
+
+
+def gpu_states(group: int | None = None) -> list[Facts]:
+    """The present state of every GPU, with its UUID, as a process group (None: this process's) uses it;
+    `MeasuringError` as `Nvml` has it."""
+    nvml, group = Nvml(), os.getpgrp() if group is None else group
+    return [
+        {"uuid": nvml.ask("nvmlDeviceGetUUID", handle), **_Device(nvml, handle).sample(group)}
+        for handle in nvml.handles()
+        if handle is not None
+    ]
+
+
+def summarised(samples: Sequence[Sample]) -> dict[str, Any]:
+    """A summary of at least one sample, for a measurement's environment:
+
+    - `gpu_samples`: how many (`count`), and of each clock (MHz), the power (W), the temperature
+      (Celsius) and the utilisation (%) `min`, `mean`, `max`, and the means of the first and the
+      last third (`first_third`, `last_third`), which show whether it held;
+    - `gpu_throttle_reasons`: NVML's name of each reason that was active, with its share of samples;
+    - `gpu_other_processes`: how many others computed on the GPU, at most;
+    - `gpu_used_memory_mib`, `gpu_process_memory_mib`: the peaks in all, and of the group's
+      processes with the driver's context.
+
+    What was never reported is left out.
+    """
+    figures = {name: _values(samples, name) for name in _MEASURED}
+    peaks = {
+        "gpu_other_processes": _values(samples, "other_processes"),
+        "gpu_used_memory_mib": _values(samples, "used_memory_mib"),
+        "gpu_process_memory_mib": _values(samples, "own_memory_mib"),
+    }
+    ranges = {name: _range(values) for name, values in figures.items() if values}
+    bits = _values(samples, "throttle_bits")
+    counts = {name: sum(1 for value in bits if value & bit) for bit, name in _THROTTLE_REASONS.items()}
+    reasons = {name: count / len(bits) for name, count in counts.items() if count}
+    return {
+        "gpu_samples": {"count": len(samples)} | ranges,
+        **({"gpu_throttle_reasons": reasons} if bits else {}),
+        **{name: max(values) for name, values in peaks.items() if values},
+    }
+
+
+def _range(values: Sequence[float]) -> dict[str, float]:
+    third = max(1, len(values) // 3)
+    return {
+        "min": min(values),
+        "mean": statistics.fmean(values),
+        "max": max(values),
+        "first_third": statistics.fmean(values[:third]),
+        "last_third": statistics.fmean(values[-third:]),
+    }
+
+
+def _values(samples: Sequence[Sample], name: str) -> list[Any]:
+    return [value for sample in samples if (value := sample.get(name)) is not None]

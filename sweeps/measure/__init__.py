@@ -12,7 +12,7 @@ from typing import Any
 
 from advisor.domain import Precision, Task
 from advisor.sweeps.measure.document import COMPUTED
-from advisor.sweeps.probe.accelerator import load_torch
+from advisor.sweeps.probe.session import load_torch
 
 
 def measure_network(
@@ -36,21 +36,11 @@ def measure_network(
     document as it is after each run. Raises `UsageError` for what cannot be asked,
     `MeasuringError` where torch or the device is missing, or nothing could be measured.
     """
+    settings = dict(locals())
     load_torch()
     from advisor.sweeps.measure.network import measure
 
-    return measure(
-        reference,
-        minutes=minutes,
-        tasks=tasks,
-        precision=precision,
-        data=data,
-        device=device,
-        batches=batches,
-        profile=profile,
-        report=report,
-        keep=keep,
-    )
+    return measure(**settings)
 
 
 __all__ = ["measure_network"]

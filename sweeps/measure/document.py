@@ -18,7 +18,7 @@ from advisor.sweeps.hook import SCHEMA as STEPS_SCHEMA
 from advisor.sweeps.hook import unfinished
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.quality.issues import refusal_in
-from advisor.sweeps.quality.timing import count_warmup_steps
+from advisor.sweeps.quality.rates import count_warmup_steps
 
 # Of a loop, fewer steps say nothing.
 FEWEST_STEPS = 4

@@ -5,45 +5,240 @@ from __future__ import annotations
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import torch
+from msgspec import Struct, field
 
-from advisor.domain import Precision, Status, Task
+from advisor.domain import AUGMENTED, SERVED, Precision, Status, Task
+from advisor.domain.results import mean_step_seconds, stall_share
 from advisor.errors import AdvisorError, MeasuringError, UsageError
 from advisor.models.zoo.capture import capture_operations
 from advisor.models.zoo.opening import Runnable, open_network
-from advisor.sweeps.measure.document import SYNTHETIC, Run, best_run, goes_on, measured_runs
-from advisor.sweeps.measure.session import AnchorSession, device_facts, measure_with_loader, steps_on
-from advisor.sweeps.operators import operator_table
-from advisor.sweeps.probe.accelerator import need_cuda
+from advisor.sweeps.datasets.opening import open_dataset
+from advisor.sweeps.hook import operator_table
+from advisor.sweeps.machine.environment import machine_size
+from advisor.sweeps.machine.gpu import GpuSampler, busy_percent
+from advisor.sweeps.measure.document import LOADER, SYNTHETIC, Run, best_run, document, goes_on, measured_runs
+from advisor.sweeps.probe.session import missing, need_cuda
+from advisor.sweeps.quality.rates import count_warmup_steps
 from advisor.sweeps.trial.child import lacks_memory
-from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox
-from advisor.sweeps.worker.torch_engine import TorchEngine, forget_peaks, free_memory
+from advisor.sweeps.worker.engine import (
+    Engine,
+    TorchEngine,
+    forget_peaks,
+    free_memory,
+    gpu_uuid,
+    peaks,
+    torch_facts,
+)
+from advisor.sweeps.worker.policy import PREFETCH_FACTOR, loader_workers
+from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox, timed_steps, warm_up
+
+
+class AnchorSession(Struct, kw_only=True):
+    """The settings of one measuring session. `ends_at` is a time.monotonic() moment; `keep` gets the
+    document after each run."""
+
+    network: Runnable
+    device: str
+    device_facts: Mapping[str, Any]
+    precision: Precision
+    data: Path | None
+    ends_at: float
+    report: Callable[[str], None]
+    keep: Callable[[dict[str, Any]], None]
+    begun: float = field(default_factory=time.monotonic)
+    runs: list[Run] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    operators: dict[str, Any] = field(default_factory=dict)
+    stage_rates: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def seconds_left(self) -> float:
+        """Until nothing new is begun."""
+        return self.ends_at - time.monotonic()
+
+    def sampler(self) -> GpuSampler:
+        """The sampler that watches the GPU while steps are timed."""
+        return GpuSampler(gpu_uuid() if self.device == "cuda" else None)
+
+    def run_of(
+        self,
+        task: Task,
+        source: str,
+        batch_size: int,
+        steps: Sequence[float],
+        sampler: GpuSampler,
+        period: int = 1,
+    ) -> Run:
+        """The run of steps on batches from `source`; its rate is in the network's samples."""
+        samples, memory = batch_size * self.network.info.samples_per_row, peaks(self.device)
+        warmup = count_warmup_steps(steps, period)
+        counted = list(steps[warmup:])
+        return {
+            "task": task.value,
+            "precision": self.precision.value,
+            "input": source,
+            "batch_size": batch_size,
+            "status": Status.OK.value,
+            "samples_per_second": samples / mean_step_seconds(counted),
+            "stall_share": stall_share(counted, period),
+            "step_seconds": counted,
+            "warmup_step_seconds": list(steps[:warmup]),
+            "gpu_peak_allocated_mib": memory.get("gpu_peak_allocated_mib"),
+            "gpu_peak_reserved_mib": memory.get("gpu_peak_reserved_mib"),
+            "gpu_state": sampler.environment,
+            "reason": "",
+        }
+
+    def add(self, run: Run) -> None:
+        """One more run."""
+        self.runs.append(run)
+        if run["samples_per_second"] is not None:
+            self.keep(self.document())
+
+    def document(self, **more: Any) -> dict[str, Any]:
+        """The document of everything measured so far."""
+        info = self.network.info
+        return document(
+            what={
+                "kind": "network",
+                "name": info.name,
+                "fingerprint": self.network.fingerprint,
+                "input_shape": list(info.input_shape),
+                "unit": info.unit,
+                "samples_per_row": info.samples_per_row,
+            },
+            device=self.device_facts,
+            runs=self.runs,
+            seconds=time.monotonic() - self.begun,
+            warnings=self.warnings,
+            stage_rates=self.stage_rates,
+            operators=self.operators,
+            **more,
+        )
+
+
+def device_facts(device: str) -> dict[str, Any]:
+    """Facts of the device and its load by others; read first, since a GPU that has failed reports
+    nothing, and one that has just computed looks busy."""
+    facts = {"kind": device, "gpu": None, **torch_facts(device)}
+    busy = busy_percent(gpu_uuid()) if device == "cuda" else None
+    return facts if busy is None else facts | {"gpu_utilization_before_percent": busy}
+
+
+_LEAST_STEPS = 4
+
+
+def measure_with_loader(
+    session: AnchorSession, runner: StepRunner, task: Task, batch_size: int, seconds: float
+) -> None:
+    """Adds the run with the loader, and the rate of the loader alone (`host`), in `seconds`.
+
+    Files that the machine has just read come from its page cache: the disk is not measured.
+    Raises `UsageError` for a folder without enough JPEG files.
+    """
+    workers = loader_workers(machine_size().vcpus)
+    drained = workers * PREFETCH_FACTOR
+    box = TimeBox(seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2, period=workers)
+    session.report(f"{task} batch {batch_size} with {workers} loader processes")
+    on_gpu = session.device == "cuda"
+
+    def with_targets(batches: Iterator[Any]) -> Iterator[Any]:
+        """Targets that fit the network; they are made once, since they cost the loader nothing."""
+        targets = None
+        for inputs, _labels in batches:
+            targets = session.network.synthetic_targets(inputs) if targets is None else targets
+            yield inputs, targets
+
+    with _batches(session, task, batch_size, workers, pinned=on_gpu) as batches:
+        forget_peaks(session.device)
+        with session.sampler() as sampler:
+            steps = steps_on(runner, with_targets(batches), box, drained)
+    session.add(session.run_of(task, LOADER, batch_size, steps, sampler, workers))
+    if "host" not in session.stage_rates[task.value]:
+        with _batches(session, task, batch_size, workers, pinned=on_gpu) as batches:
+            alone = steps_on(StepRunner(Engine(), depth=0), batches, box, drained)
+        rate = batch_size / mean_step_seconds(alone[count_warmup_steps(alone, workers) :])
+        session.stage_rates[task.value]["host"] = rate
+
+
+def steps_on(runner: StepRunner, batches: Iterator[Any], box: TimeBox, drained: int = 0) -> list[float]:
+    """Seconds of steps on the batches, after `drained` and the first ones."""
+    runner.restart()
+    # Batches made while nothing consumed them would make the first steps look fast.
+    warm_up(runner, batches, 1 + drained + runner.depth)
+    return timed_steps(runner, batches, box)
+
+
+@contextmanager
+def _batches(
+    session: AnchorSession, task: Task, batch_size: int, workers: int, *, pinned: bool
+) -> Iterator[Iterator[Any]]:
+    """Endless batches (images, labels); the loader's processes are gone on leaving."""
+    try:
+        from advisor.sweeps.worker.inputs import make_loader
+    except ModuleNotFoundError as error:
+        raise missing(error.name or "Pillow") from error
+    assert session.data is not None
+    source = open_dataset(session.data)
+    if len(source) < batch_size:
+        raise UsageError(
+            "'{data}' has {count} images, a batch takes {batch_size}",
+            hint="name a data set with more of them with --data",
+            data=session.data,
+            count=len(source),
+            batch_size=batch_size,
+        )
+    batches = iter(
+        make_loader(
+            source,
+            pixels=session.network.info.input_pixels,
+            batch_size=batch_size,
+            workers=workers,
+            prefetch_factor=PREFETCH_FACTOR,
+            pin_memory=pinned,
+            transform=SERVED if task is Task.INFERENCE else AUGMENTED,
+        )
+    )
+    try:
+        yield batches
+    finally:
+        del batches  # ends the loader's processes
+
 
 _MOST_STEPS = 5
 
 
-def profiled_operators(engine: TorchEngine, batch_size: int, seconds: float) -> list[dict[str, Any]]:
-    """The table of `operator_table`, of some steps within `seconds`."""
+def _profiled_operators(
+    session: AnchorSession, engine: TorchEngine, size: int, ends_at: float
+) -> list[dict[str, Any]]:
+    """The table of `operator_table`, of some steps within half of what is left."""
     from torch.profiler import ProfilerActivity, profile
 
-    on_gpu = engine.device.type == "cuda"
+    session.report("operation profile")
+    on_gpu, seconds = session.device == "cuda", max(0.5, (ends_at - time.monotonic()) / 2)
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_gpu else [])
-    batch, runner = engine.batch(batch_size), StepRunner(engine, depth=0)
-    runner.submit(*batch)
-    ends_at, steps = time.monotonic() + seconds, 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the profiler's advice to its own users
-        with profile(activities=activities) as profiled:
-            while steps == 0 or (steps < _MOST_STEPS and time.monotonic() < ends_at):
-                runner.submit(*batch)
-                steps += 1
-        averages = profiled.key_averages()
-    return operator_table(averages, steps, on_gpu)
+    try:
+        batch, runner = engine.batch(size), StepRunner(engine, depth=0)
+        runner.submit(*batch)
+        ends_at, steps = time.monotonic() + seconds, 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the profiler's advice to its own users
+            with profile(activities=activities) as profiled:
+                while steps == 0 or (steps < _MOST_STEPS and time.monotonic() < ends_at):
+                    runner.submit(*batch)
+                    steps += 1
+            averages = profiled.key_averages()
+        return operator_table(averages, steps, on_gpu)
+    except Exception as error:
+        session.warnings.append(f"no operation profile: {type(error).__name__}: {error}")
+        return []
 
 
 def captured_operations(network: Runnable, task: Task) -> dict[str, dict[str, float]] | None:
@@ -70,7 +265,6 @@ def captured_operations(network: Runnable, task: Task) -> dict[str, dict[str, fl
     return dict(result)
 
 
-_LEAST_STEPS = 4
 _MOST_POWER = 16
 # Of a task's time, what the ladder of batch sizes gets; the rest is for loader and profile.
 _LADDER_SHARE = 0.6
@@ -145,15 +339,14 @@ def _measure_task(session: AnchorSession, task: Task, seconds: float, profile: b
             break
         if size >= least:
             runs.append(_synthetic_run(session, runner, engine, task, size, box))
-    best = best_run(runs)
-    if best:
+    if best := best_run(runs):
         session.stage_rates[task.value] = {"accelerator": best["samples_per_second"]}
         if session.data is not None:
             # The profile gets a quarter of what is left.
             left = 0.75 * (ends_at - time.monotonic())
             measure_with_loader(session, runner, task, best["batch_size"], max(1.0, left))
         if profile:
-            session.operators[task.value] = _profile(session, engine, best["batch_size"], ends_at)
+            session.operators[task.value] = _profiled_operators(session, engine, best["batch_size"], ends_at)
     del runner, engine
     free_memory(session.device)
 
@@ -191,26 +384,18 @@ def _synthetic_run(
         session.report(f"{task} batch {size}: {status.value.replace('_', ' ')}")
         run = _ended(session, task, size, status, reason)
     session.add(run)
-    if run["status"] != Status.OK:
-        _require_usable(session, run)
+    if run["status"] != Status.OK and session.device == "cuda":
+        try:  # the fault of a run may have taken the GPU from this process
+            torch.ones(1, device=session.device).add_(1)
+            torch.cuda.synchronize()
+        except RuntimeError as error:
+            session.warnings.append(
+                f"the GPU stopped computing in {task.value} at batch {size}; what was measured before is kept"
+            )
+            raise _GpuLost from error
     # Only here is the error gone, and with it what its traceback held.
     free_memory(session.device)
     return run
-
-
-def _require_usable(session: AnchorSession, run: Run) -> None:
-    """`_GpuLost` where the fault of a run took the GPU from this process."""
-    if session.device != "cuda":
-        return
-    try:
-        torch.ones(1, device=session.device).add_(1)
-        torch.cuda.synchronize()
-    except RuntimeError as error:
-        session.warnings.append(
-            f"the GPU stopped computing in {run['task']} at batch {run['batch_size']}; what was "
-            "measured before is kept"
-        )
-        raise _GpuLost from error
 
 
 def _ended(session: AnchorSession, task: Task, size: int, status: Status, reason: str) -> Run:
@@ -227,13 +412,3 @@ def _ended(session: AnchorSession, task: Task, size: int, status: Status, reason
         "gpu_peak_reserved_mib": None,
         "reason": reason,
     }
-
-
-def _profile(session: AnchorSession, engine: TorchEngine, size: int, ends_at: float) -> list[dict[str, Any]]:
-    session.report("operation profile")
-    try:
-        seconds = max(0.5, (ends_at - time.monotonic()) / 2)
-        return profiled_operators(engine, size, seconds)
-    except Exception as error:
-        session.warnings.append(f"no operation profile: {type(error).__name__}: {error}")
-        return []

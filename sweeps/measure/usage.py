@@ -7,22 +7,19 @@ import itertools
 import math
 import os
 import statistics
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from msgspec import Struct, field
 
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
-from advisor.sweeps.machine.gpu import Facts
-from advisor.sweeps.machine.gpu_sampling import gpu_states
+from advisor.sweeps.machine.environment import allowed_cpus, machine_size
+from advisor.sweeps.machine.gpu import Facts, ThreadSampler, gpu_states
 from advisor.sweeps.machine.processes import busy_seconds, stat_fields, waited_seconds
-from advisor.sweeps.machine.size import allowed_cpus, machine_size
 
 _EVERY_SECONDS = 1.0
 FEWEST_SAMPLES = 10
@@ -64,26 +61,15 @@ class Sample(Struct, frozen=True, kw_only=True):
     gpus: Sequence[Facts] = field(default_factory=list)
 
 
-class UsageSampler:
-    """Samples the processes of one session between `with` and its end."""
+class UsageSampler(ThreadSampler):
+    """Samples the processes of one session."""
 
     def __init__(self, session: int, every_seconds: float = _EVERY_SECONDS) -> None:
-        self._session, self._every_seconds = session, every_seconds
+        self._session = session
         self._taken: dict[tuple[int, str], _Taken] = {}  # of those that have ended, too
         self._has_gpus = True
         self.samples: list[Sample] = []
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="usage-sampler", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
+        super().__init__(every_seconds)
 
     def _run(self) -> None:
         while not self._ended.wait(self._every_seconds):
@@ -92,7 +78,12 @@ class UsageSampler:
 
     def _sample(self) -> Sample | None:
         moment, held, living, busiest, is_blocked = time.monotonic(), 0.0, 0, 0.0, False
-        for pid, fields in _processes_of(self._session):
+        processes = (
+            (int(entry.name), stat_fields(int(entry.name))) for entry in Path("/proc").glob("[0-9]*")
+        )
+        for pid, fields in processes:
+            if not fields or int(fields[_SESSION]) != self._session or fields[_STATE] == "Z":
+                continue
             living += 1
             held += _held_mib(pid)
             before = self._taken.get((pid, fields[_STARTED]), _Taken())
@@ -124,13 +115,6 @@ class UsageSampler:
         except MeasuringError:  # no driver, or no package for it
             self._has_gpus, states = False, []
         return [state for state in states if state["own_memory_mib"]]
-
-
-def _processes_of(session: int) -> Iterator[tuple[int, list[str]]]:
-    for entry in Path("/proc").glob("[0-9]*"):
-        fields = stat_fields(int(entry.name))
-        if fields and int(fields[_SESSION]) == session and fields[_STATE] != "Z":
-            yield int(entry.name), fields
 
 
 def _taken(pid: int, fields: Sequence[str]) -> _Taken:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from advisor.sweeps.machine.environment import describe_machine
+from advisor.sweeps.machine.environment import (
+    allowed_cpus,
+    describe_machine,
+    distinct_caches,
+    free_memory_bytes,
+    read_cores,
+)
 from advisor.sweeps.machine.mounts import text_of
-from advisor.sweeps.machine.size import allowed_cpus, distinct_caches, free_memory_bytes
 from advisor.sweeps.probe.session import Document, ProbeSession, skipped
-from advisor.sweeps.trial.limits.choosing import read_cores
 
 _NODES = Path("/sys/devices/system/node")
 
@@ -39,24 +44,18 @@ def read_numa_nodes(root: Path = _NODES) -> list[dict[str, object]]:
     nodes: list[dict[str, object]] = []
     for node in sorted(root.glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
         try:
+            meminfo = (node / "meminfo").read_text()
             nodes.append(
                 {
                     "node": int(node.name[4:]),
                     "cpus": (node / "cpulist").read_text().strip(),
-                    "memory_mib": parse_node_memory_mib((node / "meminfo").read_text()),
+                    # 'Node 0 MemTotal: 24684084 kB'
+                    "memory_mib": int(re.findall(r"MemTotal:\s+(\d+)", meminfo)[0]) / 1024,
                 }
             )
-        except (OSError, ValueError):
+        except (OSError, ValueError, IndexError):
             continue
     return nodes
-
-
-def parse_node_memory_mib(text: str) -> float:
-    """The MemTotal line of a node's meminfo: 'Node 0 MemTotal: 24684084 kB'."""
-    for line in text.splitlines():
-        if "MemTotal:" in line:
-            return int(line.split()[-2]) / 1024
-    raise ValueError("no MemTotal")
 
 
 _FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")

@@ -16,11 +16,9 @@ from multiprocessing.connection import Connection
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.datasets.making import make_sample
-from advisor.sweeps.machine.size import allowed_cpus, machine_size
-from advisor.sweeps.probe.accelerator import LEAST_REPEATS, missing
+from advisor.sweeps.machine.environment import allowed_cpus, machine_size, read_cores
 from advisor.sweeps.probe.cpu import thread_counts, threads_first_by_core
-from advisor.sweeps.probe.session import Document, ProbeSession, figure, skipped
-from advisor.sweeps.trial.limits.choosing import read_cores
+from advisor.sweeps.probe.session import LEAST_REPEATS, Document, ProbeSession, figure, missing, skipped
 
 _IMAGES = 24
 _SHORTEST_WINDOW_SECONDS = 0.06

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from msgspec import Struct
@@ -24,8 +23,7 @@ from msgspec.structs import replace
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.mounts import MEMORY_FILE_SYSTEMS, describe_disk
-from advisor.sweeps.probe.accelerator import LEAST_REPEATS
-from advisor.sweeps.probe.session import Document, ProbeSession, figure
+from advisor.sweeps.probe.session import LEAST_REPEATS, Document, ProbeSession, figure
 
 _OFFSETS_SEED = 0
 
@@ -84,11 +82,18 @@ def timed_read(file: Opened, pattern: Pattern, seconds: float) -> TimedRead:
     blocks = file.size_bytes // pattern.block_bytes
     in_order = itertools.count(random.Random(time.monotonic_ns()).randrange(blocks))
     stop = threading.Event()
+
+    def offsets(thread: int) -> Iterator[int]:
+        """Sequential readers share one counter, so that they form one stream."""
+        draw = random.Random(f"{_OFFSETS_SEED}:{thread}:{time.monotonic_ns()}")
+        while True:
+            block = draw.randrange(blocks) if pattern.at_random else next(in_order) % blocks
+            yield block * pattern.block_bytes
+
     with ThreadPoolExecutor(pattern.depth) as threads:
         start, processor = time.perf_counter(), time.process_time()
         readers = [
-            threads.submit(_read, file, pattern, _offsets(pattern, blocks, in_order, thread), stop)
-            for thread in range(pattern.depth)
+            threads.submit(_read, file, pattern, offsets(thread), stop) for thread in range(pattern.depth)
         ]
         try:
             stop.wait(seconds)
@@ -97,14 +102,6 @@ def timed_read(file: Opened, pattern: Pattern, seconds: float) -> TimedRead:
         latencies = [latency for reader in readers for latency in reader.result()]
         wall, processor = time.perf_counter() - start, time.process_time() - processor
     return TimedRead(wall_seconds=wall, processor_seconds=processor, latencies=tuple(latencies))
-
-
-def _offsets(pattern: Pattern, blocks: int, in_order: Iterator[int], thread: int) -> Iterator[int]:
-    """Offsets to read; sequential readers share one counter, so that they form one stream."""
-    draw = random.Random(f"{_OFFSETS_SEED}:{thread}:{time.monotonic_ns()}")
-    while True:
-        block = draw.randrange(blocks) if pattern.at_random else next(in_order) % blocks
-        yield block * pattern.block_bytes
 
 
 def _read(file: Opened, pattern: Pattern, offsets: Iterator[int], stop: threading.Event) -> list[float]:
@@ -150,49 +147,34 @@ def scratch_file(folder: Path, most_bytes: int, seconds: float) -> Iterator[tupl
     space, and at least 16 MiB; it has no name from its first moment on. Raises
     `MeasuringError` when the folder cannot be written or has no room.
     """
-    room = _room(folder)
-    with _opened(folder) as file:
+    try:
+        space = os.statvfs(folder)
+        opened = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise MeasuringError(
+            "cannot write to '{folder}' ({strerror})",
+            hint="name another folder with --disk",
+            folder=folder,
+            strerror=error.strerror,
+        ) from error
+    with opened as file:
+        room = int(space.f_bavail * space.f_frsize * _SHARE_OF_FREE_SPACE)
+        if room < _LEAST_BYTES:
+            free, needed = room / _SHARE_OF_FREE_SPACE / MIB, _LEAST_BYTES / _SHARE_OF_FREE_SPACE
+            raise MeasuringError(
+                "only {free:.0f} MiB are free at '{folder}', and {needed:.0f} MiB are needed "
+                "(a tenth of it is used)",
+                hint="name another folder with --disk",
+                free=free,
+                folder=folder,
+                needed=needed / MIB,
+            )
         size = _fill(file.fileno(), min(most_bytes, room), seconds)
         if size < _LEAST_BYTES:
             raise MeasuringError(
                 "'{folder}' ran out of space", hint="name another folder with --disk", folder=folder
             )
         yield file.fileno(), size
-
-
-def _room(folder: Path) -> int:
-    try:
-        space = os.statvfs(folder)
-    except OSError as error:
-        raise _unwritable(folder, error) from error
-    room = int(space.f_bavail * space.f_frsize * _SHARE_OF_FREE_SPACE)
-    if room < _LEAST_BYTES:
-        free, needed = room / _SHARE_OF_FREE_SPACE / 2**20, _LEAST_BYTES / _SHARE_OF_FREE_SPACE
-        raise MeasuringError(
-            "only {free:.0f} MiB are free at '{folder}', and {needed:.0f} MiB are needed "
-            "(a tenth of it is used)",
-            hint="name another folder with --disk",
-            free=free,
-            folder=folder,
-            needed=needed / 2**20,
-        )
-    return room
-
-
-def _opened(folder: Path) -> IO[bytes]:
-    try:
-        return tempfile.TemporaryFile(dir=folder, buffering=0)
-    except OSError as error:
-        raise _unwritable(folder, error) from error
-
-
-def _unwritable(folder: Path, error: OSError) -> MeasuringError:
-    return MeasuringError(
-        "cannot write to '{folder}' ({strerror})",
-        hint="name another folder with --disk",
-        folder=folder,
-        strerror=error.strerror,
-    )
 
 
 def _fill(descriptor: int, most_bytes: int, seconds: float) -> int:

@@ -9,16 +9,18 @@ from functools import partial
 from typing import Any
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.probe.accelerator import (
+from advisor.sweeps.probe.session import (
     CPU,
     CUDA,
     Device,
+    Document,
+    ProbeSession,
     compute_capability,
+    figure,
     has_cuda,
     largest_affordable,
     load_torch,
 )
-from advisor.sweeps.probe.session import Document, ProbeSession, figure
 
 _SIZES = (512, 1024, 2048, 4096, 8192)
 _PRECISIONS = {"cuda": ("fp32", "tf32", "fp16", "bf16"), "cpu": ("fp32", "bf16")}
@@ -41,8 +43,19 @@ def probe(session: ProbeSession) -> Document:
 
 def _figure(accelerator: Device, precision: str, seconds: float) -> Document:
     """The largest size that fits the time is timed: small ones measure launches."""
-    _refuse_emulated(accelerator, precision)
-    dtype = getattr(load_torch(), _TYPES[precision])
+    torch = load_torch()
+    if accelerator.kind == "cuda" and precision == "tf32" and torch.version.hip:
+        raise MeasuringError("TF32 is NVIDIA's")
+    emulated = accelerator.kind == "cuda" and precision in ("tf32", "bf16") and not torch.version.hip
+    if emulated and compute_capability() < _AMPERE:
+        major, minor = compute_capability()
+        raise MeasuringError(
+            "{precision} needs compute capability 8.0, this GPU has {major}.{minor}",
+            precision=precision,
+            major=major,
+            minor=minor,
+        )
+    dtype = getattr(torch, _TYPES[precision])
     with _float32_products(tf32=precision == "tf32"):
         size = largest_affordable(_SIZES, partial(_seconds_once, accelerator, dtype), seconds, growth=3)
         left, right, product = _matrices(accelerator, size, dtype)
@@ -50,21 +63,6 @@ def _figure(accelerator: Device, precision: str, seconds: float) -> Document:
     method = f"torch.mm of two {size}x{size} matrices of normal random numbers, {precision}"
     result = figure([2 * size**3 / time_ / 1e12 for time_ in times], "TFLOP/s", method)
     return result | {"sizes": {"size": size}}
-
-
-def _refuse_emulated(accelerator: Device, precision: str) -> None:
-    if accelerator.kind == "cuda" and precision in ("tf32", "bf16"):
-        if load_torch().version.hip:
-            if precision == "tf32":
-                raise MeasuringError("TF32 is NVIDIA's")
-        elif compute_capability() < _AMPERE:
-            major, minor = compute_capability()
-            raise MeasuringError(
-                "{precision} needs compute capability 8.0, this GPU has {major}.{minor}",
-                precision=precision,
-                major=major,
-                minor=minor,
-            )
 
 
 def _seconds_once(accelerator: Device, dtype: Any, size: int) -> float:

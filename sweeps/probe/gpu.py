@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,19 @@ from msgspec import Struct
 
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
-from advisor.sweeps.machine.gpu import Facts, gpus
-from advisor.sweeps.machine.gpu_sampling import gpu_states
+from advisor.sweeps.machine.gpu import Facts, gpu_states, gpus
 from advisor.sweeps.machine.mounts import text_of
-from advisor.sweeps.probe.accelerator import CUDA, has_cuda, load_torch, need_cuda
-from advisor.sweeps.probe.session import Document, ProbeBudget, ProbeSession, figure, skipped
+from advisor.sweeps.probe.session import (
+    CUDA,
+    Document,
+    ProbeBudget,
+    ProbeSession,
+    figure,
+    has_cuda,
+    load_torch,
+    need_cuda,
+    skipped,
+)
 
 _DEVICES = Path("/sys/bus/pci/devices")
 # Classes: 03xx displays (VGA, 3D controllers), 12xx processing accelerators.
@@ -67,8 +75,12 @@ def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
 
     Names come from lspci where it is installed; sysfs has the codes and the links.
     """
-    names = {device.slot: device for device in parse_lspci(_lspci())}
-    result = []
+    names = dict[str, PciDevice]()
+    with suppress(OSError, subprocess.SubprocessError):
+        command = ["lspci", "-D", "-mm", "-nn"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
+        names = {device.slot: device for device in parse_lspci(done.stdout)}
+    result: list[dict[str, object]] = []
     for entry in sorted(root.glob("*")):
         code = text_of(entry / "class").removeprefix("0x")
         if code[:2] not in _ACCELERATOR_CLASSES:
@@ -82,37 +94,19 @@ def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
                 "device_code": text_of(entry / "device").removeprefix("0x"),
                 "vendor": existing.vendor if existing else None,
                 "name": existing.name if existing else None,
-                **read_link(entry),
+                # The link now and at most: idle GPUs slow theirs down.
+                "pcie_generation": parse_generation(text_of(entry / "current_link_speed")),
+                "pcie_width": _lanes(text_of(entry / "current_link_width")),
+                "max_pcie_generation": parse_generation(text_of(entry / "max_link_speed")),
+                "max_pcie_width": _lanes(text_of(entry / "max_link_width")),
             }
         )
     return result
 
 
-def read_link(device: Path) -> dict[str, object]:
-    """Generation and lanes of the link now and at most. Idle GPUs slow their links down."""
-    return {
-        "pcie_generation": parse_generation(text_of(device / "current_link_speed")),
-        "pcie_width": _lanes(text_of(device / "current_link_width")),
-        "max_pcie_generation": parse_generation(text_of(device / "max_link_speed")),
-        "max_pcie_width": _lanes(text_of(device / "max_link_width")),
-    }
-
-
 def _lanes(text: str) -> int | None:
     # 255 is how the kernel writes a width that the device does not report.
     return int(text) if text.isdigit() and 0 < int(text) < 255 else None
-
-
-def _lspci() -> str:
-    program = shutil.which("lspci")
-    if program is None:
-        return ""
-    command = [program, "-D", "-mm", "-nn"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout
 
 
 _BUSY_PERCENT = 5
@@ -138,29 +132,34 @@ def probe(session: ProbeSession) -> Document:
         # A card without its driver is named.
         cards = (str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus)
         raise MeasuringError(f"on the PCI bus: {', '.join(cards)}; but {why}")
+    existing = answer.get("gpus", [])
+
+    def driver() -> Document:
+        return {
+            "newest_cuda": next((facts["newest_cuda"] for facts in existing), None),
+            "cuda_of_torch": load_torch().version.cuda if has_cuda() else None,
+            "kernel_module": _MODULE.read_text().splitlines()[0] if _MODULE.exists() else None,
+        }
+
+    def no_rates() -> Document:
+        need_cuda()
+        raise MeasuringError("torch sees no CUDA device")
+
     result: Document = {
-        "driver": session.attempt(partial(_driver, answer.get("gpus", []))),
+        "driver": session.attempt(driver),
         "pci": on_bus or skipped("sysfs shows no accelerator on a PCI bus"),
         "nvidia_smi": answer if "skipped" in answer else {"gpus": len(answer["gpus"])},
     }
-    existing = answer.get("gpus", [])
     if not has_cuda():
-        return result | {"devices": existing, "rates": session.attempt(_no_rates)}
+        return result | {"devices": existing, "rates": session.attempt(no_rates)}
     session.allow_more_time()
     result["before"] = session.attempt(lambda: {"gpus": gpu_states()})
     session.warnings += busy_gpus(result["before"].get("gpus", []))
-    result["devices"] = merge_devices(existing, torch_devices())
+    cuda = load_torch().cuda
+    seen = [_torch_facts(n, cuda.get_device_properties(n)) for n in range(cuda.device_count())]
+    result["devices"] = merge_devices(existing, seen)
     result["under_load"] = session.attempt(lambda: state_under_load(session.budget))
     return result | copy_rates(session)
-
-
-def torch_devices() -> list[dict[str, Any]]:
-    """torch's facts of each CUDA device that it sees (as deviceQuery prints them)."""
-    torch = load_torch()
-    return [
-        _torch_facts(number, torch.cuda.get_device_properties(number))
-        for number in range(torch.cuda.device_count())
-    ]
 
 
 def merge_devices(reported: list[Facts], seen: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -206,21 +205,6 @@ def _torch_facts(number: int, properties: Any) -> dict[str, Any]:
         "multiprocessors": properties.multi_processor_count,
         **optional,
     }
-
-
-def _driver(known: list[Facts]) -> Document:
-    torch_cuda = load_torch().version.cuda if has_cuda() else None
-    module = _MODULE.read_text().splitlines()[0] if _MODULE.exists() else None
-    return {
-        "newest_cuda": next((facts["newest_cuda"] for facts in known), None),
-        "cuda_of_torch": torch_cuda,
-        "kernel_module": module,
-    }
-
-
-def _no_rates() -> Document:
-    need_cuda()
-    raise MeasuringError("torch sees no CUDA device")
 
 
 _SIDE = 8192

@@ -12,8 +12,16 @@ from msgspec.structs import replace
 
 from advisor.domain import Precision
 from advisor.models.zoo.capture import autocast
-from advisor.sweeps.probe.accelerator import CPU, CUDA, Device, has_cuda, load_torch
-from advisor.sweeps.probe.session import Document, ProbeSession, figure
+from advisor.sweeps.probe.session import (
+    CPU,
+    CUDA,
+    Device,
+    Document,
+    ProbeSession,
+    figure,
+    has_cuda,
+    load_torch,
+)
 
 SIZES = ("wide", "deep")
 _LSTM_STEPS = 35
@@ -53,114 +61,106 @@ class Setting(Struct, frozen=True):
 Build = Callable[[Setting], Layer]
 
 
-def _convolution(channels_in: int, channels: int, side: int, kernel: int, groups: int = 1) -> Build:
-    def build(setting: Setting) -> Layer:
-        nn = load_torch().nn
-        module = nn.Conv2d(channels_in, channels, kernel, padding=kernel // 2, groups=groups, bias=False)
-        products = channels * side**2 * (channels_in // groups) * kernel**2
-        image = setting.activation(setting.batch, channels_in, side, side)
-        shape = f"{setting.batch}x{channels_in}x{side}x{side} -> {channels} channels"
-        sizes = {
-            "batch": setting.batch,
-            "channels_in": channels_in,
-            "channels": channels,
-            "side": side,
-            "kernel": kernel,
-            "groups": groups,
-        }
-        return _layer(setting, module, (image,), 2 * setting.batch * products, shape, sizes)
-
-    return build
+def _convolution(
+    setting: Setting, channels_in: int, channels: int, side: int, kernel: int, groups: int = 1
+) -> Layer:
+    module = load_torch().nn.Conv2d(
+        channels_in, channels, kernel, padding=kernel // 2, groups=groups, bias=False
+    )
+    products = channels * side**2 * (channels_in // groups) * kernel**2
+    sizes = {
+        "channels_in": channels_in,
+        "channels": channels,
+        "side": side,
+        "kernel": kernel,
+        "groups": groups,
+    }
+    layer = _layer(setting, module, (setting.batch, channels_in, side, side), sizes, 2 * products)
+    return replace(layer, shape=f"{layer.shape} -> {channels} channels")
 
 
-def _linear(features_in: int, features: int) -> Build:
-    def build(setting: Setting) -> Layer:
-        module = load_torch().nn.Linear(features_in, features)
-        rows = setting.activation(setting.batch, features_in)
-        flops = 2 * setting.batch * features_in * features
-        sizes = {"batch": setting.batch, "channels_in": features_in, "channels": features}
-        return _layer(setting, module, (rows,), flops, f"{setting.batch}x{features_in} -> {features}", sizes)
-
-    return build
-
-
-def _normalisation(channels: int, side: int) -> Build:
-    return lambda setting: _on_images(setting, load_torch().nn.BatchNorm2d(channels), channels, side)
-
-
-def _pooling(channels: int, side: int) -> Build:
-    def build(setting: Setting) -> Layer:
-        layer = _on_images(setting, load_torch().nn.MaxPool2d(3, stride=2, padding=1), channels, side)
-        return replace(layer, shape=f"{layer.shape}, 3x3 stride 2", needs="indices")
-
-    return build
+def _linear(setting: Setting, features_in: int, features: int) -> Layer:
+    module, sizes = load_torch().nn.Linear(features_in, features), {"channels_in": features_in}
+    sizes["channels"] = features
+    layer = _layer(setting, module, (setting.batch, features_in), sizes, 2 * features_in * features)
+    return replace(layer, shape=f"{layer.shape} -> {features}")
 
 
 def _on_images(setting: Setting, module: Any, channels: int, side: int) -> Layer:
-    image = setting.activation(setting.batch, channels, side, side)
-    sizes = {"batch": setting.batch, "channels_in": channels, "side": side}
-    return _layer(setting, module, (image,), None, f"{setting.batch}x{channels}x{side}x{side}", sizes)
+    sizes = {"channels_in": channels, "side": side}
+    return _layer(setting, module, (setting.batch, channels, side, side), sizes)
 
 
-def _elementwise(channels: int, side: int) -> Build:
-    def build(setting: Setting) -> Layer:
-        torch = load_torch()
-        shape = (setting.batch, channels, side, side)
-        both = (setting.activation(*shape), setting.activation(*shape))
-        text = f"relu(a + b), {setting.batch}x{channels}x{side}x{side}"
-        return Layer(
-            call=lambda a, b: torch.relu(a + b),
-            inputs=both,
-            weights=(),
-            flops=None,
-            shape=text,
-            sizes={"batch": setting.batch, "channels_in": channels, "side": side},
-            needs="output",
-        )
-
-    return build
+def _normalisation(setting: Setting, channels: int, side: int) -> Layer:
+    return _on_images(setting, load_torch().nn.BatchNorm2d(channels), channels, side)
 
 
-def _lstm(units: int) -> Build:
-    def build(setting: Setting) -> Layer:
-        torch = load_torch()
-        module = torch.nn.LSTM(units, units)
-        sequence = setting.activation(_LSTM_STEPS, setting.batch, units)
-        flops = 2 * setting.batch * 4 * units * (2 * units) * _LSTM_STEPS
-        shape = f"{_LSTM_STEPS} steps x {setting.batch} x {units} units"
-        sizes = {"batch": setting.batch, "steps": _LSTM_STEPS, "units": units}
-        layer = _layer(setting, module, (sequence,), flops, shape, sizes)
-        # Only the output sequence; the last states are part of it.
-        return replace(layer, call=lambda x: layer.call(x)[0])
+def _pooling(setting: Setting, channels: int, side: int) -> Layer:
+    layer = _on_images(setting, load_torch().nn.MaxPool2d(3, stride=2, padding=1), channels, side)
+    return replace(layer, shape=f"{layer.shape}, 3x3 stride 2", needs="indices")
 
-    return build
+
+def _elementwise(setting: Setting, channels: int, side: int) -> Layer:
+    torch = load_torch()
+    layer = _on_images(setting, torch.nn.ReLU(), channels, side)
+    other = setting.activation(setting.batch, channels, side, side)
+    return replace(
+        layer,
+        call=lambda a, b: torch.relu(a + b),
+        inputs=(*layer.inputs, other),
+        shape=f"relu(a + b), {layer.shape}",
+        needs="output",
+    )
+
+
+def _lstm(setting: Setting, units: int) -> Layer:
+    module, flops = load_torch().nn.LSTM(units, units), 2 * 4 * units * (2 * units) * _LSTM_STEPS
+    sizes = {"steps": _LSTM_STEPS, "units": units}
+    layer = _layer(setting, module, (_LSTM_STEPS, setting.batch, units), sizes, flops)
+    shape = f"{_LSTM_STEPS} steps x {setting.batch} x {units} units"
+    # Only the output sequence; the last states are part of it.
+    return replace(layer, call=lambda x: layer.call(x)[0], shape=shape)
 
 
 def _layer(
     setting: Setting,
     module: Any,
-    inputs: tuple[Any, ...],
-    flops: float | None,
-    shape: str,
+    shape: tuple[int, ...],
     sizes: Mapping[str, int],
+    flops_per_row: float | None = None,
 ) -> Layer:
+    """The layer of a module whose one input has that shape."""
     module = module.to(setting.accelerator.kind)
-    weights = tuple(module.parameters())
-    return Layer(call=module, inputs=inputs, weights=weights, flops=flops, shape=shape, sizes=sizes)
+    return Layer(
+        call=module,
+        inputs=(setting.activation(*shape),),
+        weights=tuple(module.parameters()),
+        flops=flops_per_row and flops_per_row * setting.batch,
+        shape="x".join(map(str, shape)),
+        sizes={"batch": setting.batch, **sizes},
+    )
+
+
+# Class of layers: what builds one, and its numbers by size.
+_CLASSES: dict[str, tuple[Callable[..., Layer], tuple[int, ...], tuple[int, ...]]] = {
+    "conv3x3": (_convolution, (64, 64, 56, 3), (256, 256, 14, 3)),
+    "conv1x1": (_convolution, (64, 256, 56, 1), (1024, 256, 14, 1)),
+    "depthwise": (_convolution, (96, 96, 112, 3, 96), (384, 384, 14, 3, 384)),
+    "linear": (_linear, (1024, 1000), (4096, 4096)),
+    "batch_norm": (_normalisation, (64, 56), (1024, 14)),
+    "pooling": (_pooling, (64, 112), (480, 28)),
+    "elementwise": (_elementwise, (256, 56), (1024, 14)),
+    "lstm": (_lstm, (200,), (650,)),
+}
+
+
+def _built(build: Callable[..., Layer], numbers: tuple[int, ...]) -> Build:
+    return lambda setting: build(setting, *numbers)
 
 
 LAYERS: dict[str, dict[str, Build]] = {
-    "conv3x3": {"wide": _convolution(64, 64, 56, 3), "deep": _convolution(256, 256, 14, 3)},
-    "conv1x1": {"wide": _convolution(64, 256, 56, 1), "deep": _convolution(1024, 256, 14, 1)},
-    "depthwise": {
-        "wide": _convolution(96, 96, 112, 3, groups=96),
-        "deep": _convolution(384, 384, 14, 3, groups=384),
-    },
-    "linear": {"wide": _linear(1024, 1000), "deep": _linear(4096, 4096)},
-    "batch_norm": {"wide": _normalisation(64, 56), "deep": _normalisation(1024, 14)},
-    "pooling": {"wide": _pooling(64, 112), "deep": _pooling(480, 28)},
-    "elementwise": {"wide": _elementwise(256, 56), "deep": _elementwise(1024, 14)},
-    "lstm": {"wide": _lstm(200), "deep": _lstm(650)},
+    name: {size: _built(build, numbers) for size, numbers in zip(SIZES, sizes, strict=True)}
+    for name, (build, *sizes) in _CLASSES.items()
 }
 
 
@@ -206,7 +206,12 @@ def _measured(session: ProbeSession, accelerator: Device, precision: str, build:
     torch.manual_seed(0)
     dtype = torch.float16 if precision == "amp" else torch.float32
     layer = build(Setting(accelerator, _BATCHES[accelerator.kind], dtype))
-    forward = partial(_forward, accelerator, precision, layer)
+
+    def forward() -> Any:
+        """With the graph that a backward pass needs, as in training."""
+        with autocast(accelerator.kind, Precision(precision)):
+            return layer.call(*layer.inputs)
+
     output = forward()
     backward = partial(
         torch.autograd.grad,
@@ -215,24 +220,15 @@ def _measured(session: ProbeSession, accelerator: Device, precision: str, build:
         torch.ones_like(output),
         retain_graph=True,
     )
+    to_and_fro = moved_bytes(layer, output)
     again = layer.flops and layer.flops * _BACKWARD_FLOPS
     seconds = session.budget.operation_figure
     return {
         "shape": layer.shape,
         "sizes": dict(layer.sizes),
-        "forward": _figures(
-            accelerator.time_calls(forward, seconds), layer.flops, _bytes_forward(layer, output)
-        ),
-        "backward": _figures(
-            accelerator.time_calls(backward, seconds), again, _bytes_backward(layer, output)
-        ),
+        "forward": _figures(accelerator.time_calls(forward, seconds), layer.flops, to_and_fro[0]),
+        "backward": _figures(accelerator.time_calls(backward, seconds), again, to_and_fro[1]),
     }
-
-
-def _forward(accelerator: Device, precision: str, layer: Layer) -> Any:
-    """With the graph that a backward pass needs, as in training."""
-    with autocast(accelerator.kind, Precision(precision)):
-        return layer.call(*layer.inputs)
 
 
 def _figures(times: Sequence[float], flops: float | None, moved_bytes: int) -> Document:
@@ -249,19 +245,16 @@ def _figures(times: Sequence[float], flops: float | None, moved_bytes: int) -> D
     return document
 
 
-def _bytes_forward(layer: Layer, output: Any) -> int:
-    """Inputs and weights read, output written."""
-    return _bytes(*layer.inputs, *layer.weights, output)
-
-
-def _bytes_backward(layer: Layer, output: Any) -> int:
-    """The output's gradient and what else is needed read, the gradients written."""
+def moved_bytes(layer: Layer, output: Any) -> tuple[int, int]:
+    """Forward, inputs and weights are read and the output written; backward, the output's gradient and what
+    else is needed are read and the gradients written."""
     needed: dict[str, int] = {
         "inputs": _bytes(*layer.inputs, *layer.weights),
         "output": _bytes(output),
         "indices": int(output.numel()) * 8,
     }
-    return _bytes(output) + needed[layer.needs] + _bytes(layer.inputs[0], *layer.weights)
+    backward = _bytes(output) + needed[layer.needs] + _bytes(layer.inputs[0], *layer.weights)
+    return _bytes(*layer.inputs, *layer.weights, output), backward
 
 
 def _bytes(*tensors: Any) -> int:

@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from advisor.errors import MeasuringError
 from advisor.messages import Message
-from advisor.sweeps.machine.size import allowed_cpus, free_memory_bytes, last_level_cache_mib
-from advisor.sweeps.probe.accelerator import time_calls
-from advisor.sweeps.probe.session import Document, ProbeSession, figure
+from advisor.sweeps.machine.environment import allowed_cpus, free_memory_bytes, last_level_cache_mib
+from advisor.sweeps.probe.session import Document, ProbeSession, figure, time_calls
 
 _LEAST_BYTES = 128 * 2**20
 _CACHE_MULTIPLE = 4

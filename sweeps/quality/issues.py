@@ -2,14 +2,14 @@
 
 One record for all of it: limits and ends, too few or unsteady steps, stalls, runs that differ, what
 the machine did meanwhile (neighbours, throttling, stolen time, clocks), age. What the machine did
-stands in the environment, from `advisor.sweeps.worker.machine_state`, the sampler of the GPU and
+stands in the environment, from `advisor.sweeps.worker.timed_run`, the sampler of the GPU and
 `sustained_rate`; a row without raises no issue there.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,8 +19,7 @@ from advisor.domain import LimitedBy, Measurement, Stage, Status
 from advisor.domain.machines import is_positive
 from advisor.domain.results import mean_step_seconds, stall_share
 from advisor.messages import Message
-from advisor.sweeps.quality.rates import mean_error
-from advisor.sweeps.quality.timing import is_steady
+from advisor.sweeps.quality.rates import is_steady, mean_error
 
 
 def is_stale(started_at: str, since: datetime | None) -> bool:
@@ -117,8 +116,15 @@ def quality_issues(measurement: Measurement, now: datetime | None = None) -> tup
         issues += [*_of_steps(measurement), *_of_pace(measurement)]
         for environment in _environments(measurement):
             issues += _of_machine(environment)
-    if now is not None and measurement.started_at:
-        issues += _of_age(measurement, now)
+    if now and measurement.started_at and is_stale(measurement.started_at, now.astimezone(UTC) - _OLD):
+        issues.append(
+            _issue(
+                "stale",
+                "it was measured on {day}, with software of that time",
+                "measure it again: advisor sweep run ... --fresh-since DATE",
+                day=measurement.started_at[:10],
+            )
+        )
     return tuple({issue.code: issue for issue in reversed(issues)}.values())[::-1]
 
 
@@ -160,7 +166,11 @@ def _of_steps(measurement: Measurement) -> Iterator[QualityIssue]:
             "the level of the step times still changed at the end",
             "measure it longer: --iterations 1000; look for other load on the machine",
         )
-    if (slower := _slower_at_the_end(steps)) > _SLOWED:
+    third = len(steps) // 3  # the median step of the first third, and of the last
+    slower = (
+        statistics.median(steps[-third:]) / statistics.median(steps[:third]) - 1 if third >= FEW_STEPS else 0
+    )
+    if slower > _SLOWED:
         yield _issue(
             "throttled_or_burst",
             "steps at the end took {slower_percent:.0f} % longer than at the start",
@@ -175,14 +185,6 @@ def _of_steps(measurement: Measurement) -> Iterator[QualityIssue]:
             stall_percent=100 * share,
         )
     yield from _of_repeats(measurement)
-
-
-def _slower_at_the_end(steps: Sequence[float]) -> float:
-    """The growth of the median step from the first third to the last; 0 for few steps."""
-    third = len(steps) // 3
-    if third < FEW_STEPS:
-        return 0.0
-    return statistics.median(steps[-third:]) / statistics.median(steps[:third]) - 1
 
 
 def _of_repeats(measurement: Measurement) -> Iterator[QualityIssue]:
@@ -222,7 +224,19 @@ def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
             "measure one trial at a time for the last per cent: --executor process",
         )
     yield from _of_clocks(environment)
-    yield from _of_disk(environment.get("disk_burst") or {})
+    burst = environment.get("disk_burst") or {}
+    if burst.get("above_baseline"):
+        yield _issue(
+            "disk_burst",
+            "{what} read the disk at more than the {baseline:.3g} MiB/s or {iops:,.0f} IOPS that "
+            "last (lent by {causes}); a run that did is not fitted",
+            "read until the credits are spent and measure again, or take a provisioned gp3 on an "
+            "instance without burst",
+            what=" and ".join(burst["above_baseline"]),
+            baseline=burst["baseline_mib_per_second"],
+            iops=burst["baseline_iops"],
+            causes=" and ".join(burst["lent_by"]),
+        )
 
 
 def _of_gpu(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
@@ -269,22 +283,6 @@ def _slowdowns(environment: Mapping[str, Any]) -> dict[str, float]:
     return {n: share for n, share in known.items() if is_positive(share) and share > _SLOWED_SAMPLES}
 
 
-def _of_disk(burst: Mapping[str, Any]) -> Iterator[QualityIssue]:
-    if not burst.get("above_baseline"):
-        return
-    yield _issue(
-        "disk_burst",
-        "{what} read the disk at more than the {baseline:.3g} MiB/s or {iops:,.0f} IOPS that "
-        "last (lent by {causes}); a run that did is not fitted",
-        "read until the credits are spent and measure again, or take a provisioned gp3 on an "
-        "instance without burst",
-        what=" and ".join(burst["above_baseline"]),
-        baseline=burst["baseline_mib_per_second"],
-        iops=burst["baseline_iops"],
-        causes=" and ".join(burst["lent_by"]),
-    )
-
-
 def _of_pace(measurement: Measurement) -> Iterator[QualityIssue]:
     """Slower at the end than in the first minute; faster counts too: neither is the rate. A first
     minute that does not count in it spoils nothing."""
@@ -294,6 +292,9 @@ def _of_pace(measurement: Measurement) -> Iterator[QualityIssue]:
         return
     first, last = pace["first_minute_samples_per_second"], pace["sustained_samples_per_second"]
     change = last / first - 1
+    before, after = environment.get("cpu_mhz") or (0, 0)
+    fell = after < (1 - _CLOCK_FELL) * before
+    clocks = Message("; CPU clock {before:.0f} to {after:.0f} MHz", before=before, after=after)
     if abs(change) > _SLOWED:
         yield _issue(
             "throttled_or_burst" if change < 0 else "slow_first_minute",
@@ -303,16 +304,8 @@ def _of_pace(measurement: Measurement) -> Iterator[QualityIssue]:
             last=last,
             first=first,
             change_percent=100 * change,
-            clocks=_fallen_clock(environment),
+            clocks=clocks if fell else Message(""),
         )
-
-
-def _fallen_clock(environment: Mapping[str, Any]) -> Message:
-    """'; CPU clock 3000 to 2100 MHz', where it fell by more than a tenth."""
-    before, after = environment.get("cpu_mhz") or (0, 0)
-    if after >= (1 - _CLOCK_FELL) * before:
-        return Message("")
-    return Message("; CPU clock {before:.0f} to {after:.0f} MHz", before=before, after=after)
 
 
 def _throttle_reasons(environment: Mapping[str, Any]) -> list[Message]:
@@ -345,14 +338,4 @@ def _of_clocks(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
             "clock and stay right, only started_at may be wrong",
             "nothing to do for the rate; let the clock be slewed (chrony), not stepped",
             seconds=jump,
-        )
-
-
-def _of_age(measurement: Measurement, now: datetime) -> Iterator[QualityIssue]:
-    if is_stale(measurement.started_at, now.astimezone(UTC) - _OLD):
-        yield _issue(
-            "stale",
-            "it was measured on {day}, with software of that time",
-            "measure it again: advisor sweep run ... --fresh-since DATE",
-            day=measurement.started_at[:10],
         )

@@ -1,23 +1,139 @@
-"""Runs a plan: skips what is done, stores after every trial, reports how far it is."""
+"""Runs a plan: skips what is done, stores after every trial, reports how far it is; and ways to execute
+trials.
+
+Rules of an executor: every trial handed over comes back as exactly one measurement, in any order; what
+happens to one trial never stops the others; `close` leaves no process and no cgroup behind, also in the
+middle of a trial."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.domain import Measurement, Status, Trial
-from advisor.errors import DataError
+from advisor.domain import LimitedBy, Measurement, Status, Trial
+from advisor.errors import AdvisorError, DataError
+from advisor.sweeps.datasets.node_cache import cached_data
+from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.events import subscribe
+from advisor.sweeps.machine.environment import allowed_cpus
 from advisor.sweeps.measurement_store import Damaged, MeasurementStore, in_parts
-from advisor.sweeps.planning.repeating import in_order, rounds, runs_made, wanted_runs
+from advisor.sweeps.planning.plan import rounds, runs_made, wanted_runs
 from advisor.sweeps.quality.issues import is_stale
-from advisor.sweeps.run.executors import Executor
 from advisor.sweeps.run.queue import TrialQueue, leasing
+from advisor.sweeps.trial.child import ending_of
+from advisor.sweeps.trial.limits.usage import PROCESS_TREE
+from advisor.sweeps.trial.orphans import clean_up
+from advisor.sweeps.trial.trial_process import measure_trial
+
+Measure = Callable[[Trial], Measurement]
+
+
+class DataAtHand(Struct, frozen=True):
+    """A trial as it was planned, and the same (`here`) with its data set on a path of this machine;
+    what is known of how the data came joins its row."""
+
+    planned: Trial
+    here: Trial
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def measured(self, measure: Measure) -> Measurement:
+        """The trial's row; a failed one where measuring is refused."""
+        try:
+            result = measure(self.here)
+        except AdvisorError as error:
+            result = failure(self.planned, str(error))
+        environment = {**result.environment, **self.facts}
+        return replace(result, trial=self.planned, environment=environment)
+
+
+@contextmanager
+def data_at_hand(trial: Trial) -> Iterator[DataAtHand]:
+    """The trial with its data set on this machine, as long as the block; `AdvisorError` where it
+    cannot be brought."""
+    if not is_address(trial.dataset_path):
+        yield DataAtHand(trial, trial)
+        return
+    with cached_data(trial.dataset_path) as cached:
+        here = replace(trial, dataset_path=str(cached.path))
+        yield DataAtHand(trial, here, {"data_cache": cached.facts})
+
+
+def failure(trial: Trial, reason: str, status: Status = Status.FAILED) -> Measurement:
+    """A trial that did not begin."""
+    return Measurement(
+        trial=trial,
+        status=status,
+        limited_by=LimitedBy.NONE,
+        reason=reason,
+        started_at=datetime.now(UTC).isoformat(),
+    )
+
+
+class Executor(Protocol):
+    """See the rules above."""
+
+    def refuse_impossible(self, trials: Sequence[Trial]) -> None:
+        """`MeasuringError` that names the way out, when it can never take some of the trials."""
+
+    def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
+        """Measurements as they come. Of a `TrialQueue` each is claimed before it is measured."""
+
+    def close(self) -> None:
+        """End what runs, give back what was taken."""
+
+
+def _measure_here(trial: Trial) -> Measurement:
+    from advisor.sweeps.worker.measuring import measure
+
+    job = {"usage_source": {"kind": PROCESS_TREE}, "cpus": allowed_cpus()}
+    try:
+        return replace(measure(trial, job), limited_by=LimitedBy.NONE)
+    except Exception as error:
+        ending = ending_of(error, trial.dataset_path)
+        return failure(trial, ending.reason, ending.status)
+
+
+class InlineExecutor:
+    """One trial after the other in this very process, without limits: for debugging the worker, never for
+    results. Imports torch here, and marks every measurement as not limited, so that it is not fitted."""
+
+    def __init__(self, measure: Measure = _measure_here) -> None:
+        self._measure = measure
+
+    def refuse_impossible(self, trials: Sequence[Trial]) -> None:
+        """None: they are planned for this machine."""
+
+    def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
+        """See `Executor`; a failed row where the data set cannot be brought."""
+        for trial in trials:
+            try:
+                with data_at_hand(trial) as data:
+                    row = data.measured(self._measure)
+            except AdvisorError as error:
+                row = failure(trial, str(error))
+            yield row
+
+    def close(self) -> None:
+        """Nothing was taken."""
+
+
+class ProcessExecutor(InlineExecutor):
+    """One trial after the other, each in a worker process under limits, on this machine."""
+
+    def __init__(self, measure: Measure = measure_trial) -> None:
+        super().__init__(measure)
+        clean_up()
+
+    def close(self) -> None:
+        """Worker processes end with their trial; only groups of killed sweeps may be left."""
+        clean_up()
+
 
 RETRIED = frozenset({Status.CONTAMINATED, Status.FAILED, Status.TIMED_OUT})
 POLL_SECONDS = 2.0
@@ -34,18 +150,6 @@ class Progress(Struct, frozen=True, kw_only=True):
     measurement: Measurement | None = None
 
 
-class Ended(Protocol):
-    """The end of a trial, and its cause."""
-
-    @property
-    def status(self) -> Status:
-        """In one word."""
-
-    @property
-    def reason(self) -> str:
-        """Empty where it ended well."""
-
-
 class Outcome(Struct):
     """The counts of a finished sweep. The measurements are in the store alone: ten thousand of them would
     fill the driver's memory."""
@@ -55,13 +159,13 @@ class Outcome(Struct):
     failed: int = 0
     first_failure: str = ""
 
-    def count(self, measurement: Ended) -> None:
+    def count(self, status: Status, reason: str) -> None:
         """One more. Out of memory and contaminated are results; a failure is for the user."""
         self.measured += 1
-        self.usable += measurement.status is Status.OK
-        if measurement.status in (Status.FAILED, Status.TIMED_OUT):
+        self.usable += status is Status.OK
+        if status in (Status.FAILED, Status.TIMED_OUT):
             self.failed += 1
-            self.first_failure = self.first_failure or measurement.reason
+            self.first_failure = self.first_failure or reason
 
 
 def run_sweep(
@@ -87,7 +191,7 @@ def run_sweep(
     store takes no more, names the file that holds what was measured.
     """
     before = stored_runs(trials, store, again, runs_of, since)
-    todo = list(in_order(rounds(trials, before.done, runs_of)))
+    todo = [trial for each in rounds(trials, before.done, runs_of) for trial in each]
     skipped = len(trials) - len({trial.trial_id for trial in todo})
     outcome = Outcome()
 
@@ -111,7 +215,7 @@ def run_sweep(
                 for bare in executor.execute(queue):
                     measurement = replace(bare, environment={**bare.environment, **machine})
                     if queue.complete(measurement):
-                        outcome.count(measurement)
+                        outcome.count(measurement.status, measurement.reason)
                         report(measurement=measurement)
                 report()
                 is_filled = queue.refill(poll_seconds)

@@ -35,17 +35,32 @@ _OWN_ERROR = re.compile(r"^advisor\.errors\.\w+: ")
 # As the driver, cuBLAS and cuDNN say it.
 _GPU_MEMORY = ("cuda out of memory", "cuda error: out of memory", "alloc_failed")
 _HOST_MEMORY = ("out of memory", "can't allocate memory", os.strerror(errno.ENOMEM).lower())
-_FULL = os.strerror(errno.ENOSPC).lower()
-_DISK_FAILS = tuple(
-    os.strerror(number).lower()
-    for number in (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EREMOTEIO)
-)
-_NO_CUDA = (
-    "not compiled with cuda",
-    "no cuda gpus are available",
-    "found no nvidia driver",
-    "no cuda-capable device",
-    "driver version is insufficient",
+_DISK_FAILS = (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EREMOTEIO)
+# What a message in lower case has in it, and the reason that stands for it.
+_CAUSES = (
+    # Loader processes hand batches over in /dev/shm; a container's has 64 MiB by default.
+    (
+        "dataloader worker.*bus error|unable to allocate shared memory",
+        "/dev/shm is full, where loader processes hand over batches; make it larger "
+        "(docker run --shm-size 2g), or take a smaller batch",
+    ),
+    (os.strerror(errno.ENOSPC).lower(), "the disk of '{file}' is full ({message}); free some space there"),
+    (
+        "|".join(os.strerror(number).lower() for number in _DISK_FAILS),
+        "the disk beneath '{data}' fails: {message}; check the mount, and dmesg",
+    ),
+    # A kill at the trial's own memory limit is found by its cgroup before this.
+    (
+        r"^runtimeerror: dataloader worker \(pid",
+        "a loader process was killed from outside ({stated}){killer}",
+    ),
+    (
+        "not compiled with cuda|no cuda gpus are available|found no nvidia driver|no cuda-capable device"
+        "|driver version is insufficient",
+        "torch sees no CUDA device here ({message}); load the driver and a torch built for "
+        "CUDA, or take --accelerator emulated:T4",
+    ),
+    ("cuda error", "the GPU stopped computing ({message}); look for Xid in dmesg, then reset it"),
 )
 
 
@@ -66,16 +81,25 @@ def recognised_ending(error: BaseException, dataset_path: str = "") -> Ending | 
     message = _message(error)
     if full := _full_memory(error):
         return Ending(Status.OUT_OF_MEMORY, f"{full}: {message}")
-    causes: tuple[Callable[[], str | None], ...] = (
-        lambda: _lost_data(dataset_path, message),
-        lambda: _small_shared_memory(message),
-        lambda: _failing_disk(error, dataset_path, message),
-        lambda: _lost_loader(message),
-        lambda: _lost_gpu(message),
-    )
-    reason = next((reason for cause in causes if (reason := cause())), None)
-    if reason:
+    try:
+        if dataset_path:
+            os.stat(dataset_path)  # noqa: PTH116 - its own errno is wanted
+    except OSError as lost:
+        reason = (
+            f"the data set '{dataset_path}' cannot be reached ({lost.strerror}): mount its disk "
+            f"again, or put it back; first seen as: {message[:200]}"
+        )
         return Ending(Status.FAILED, reason)
+    for signs, text in _CAUSES:
+        if re.search(signs, message.lower()):
+            reason = text.format(
+                message=message,
+                data=dataset_path,
+                file=getattr(error, "filename", None) or tempfile.gettempdir(),
+                stated=message.partition(": ")[2],
+                killer=killer_text(_KILLS_BEFORE),
+            )
+            return Ending(Status.FAILED, reason)
     if "DataLoader timed out" in message:
         reason = f"no batch came from '{dataset_path}' ({message}); does its disk still answer?"
         return Ending(Status.TIMED_OUT, reason)
@@ -99,59 +123,6 @@ def _full_memory(error: BaseException) -> str | None:
     if limit == resource.RLIM_INFINITY:
         return "the machine's memory is full"
     return f"the trial's limit of {limit / MIB:,.0f} MiB for the memory of a process is reached"
-
-
-def _lost_data(dataset_path: str, stated: str) -> str | None:
-    if not dataset_path:
-        return None
-    try:
-        os.stat(dataset_path)  # noqa: PTH116 - its own errno is wanted
-    except OSError as error:
-        return (
-            f"the data set '{dataset_path}' cannot be reached ({error.strerror}): mount its disk "
-            f"again, or put it back; first seen as: {stated[:200]}"
-        )
-    return None
-
-
-def _small_shared_memory(stated: str) -> str | None:
-    """Loader processes hand batches over in /dev/shm; a container's has 64 MiB by default."""
-    bus_error = "DataLoader worker" in stated and "Bus error" in stated
-    if not bus_error and "unable to allocate shared memory" not in stated:
-        return None
-    return (
-        "/dev/shm is full, where loader processes hand over batches; make it larger "
-        "(docker run --shm-size 2g), or take a smaller batch"
-    )
-
-
-def _failing_disk(error: BaseException, dataset_path: str, stated: str) -> str | None:
-    if _FULL in stated.lower():
-        where = getattr(error, "filename", None) or tempfile.gettempdir()
-        return f"the disk of '{where}' is full ({stated}); free some space there"
-    if any(entry in stated.lower() for entry in _DISK_FAILS):
-        return f"the disk beneath '{dataset_path}' fails: {stated}; check the mount, and dmesg"
-    return None
-
-
-def _lost_loader(stated: str) -> str | None:
-    """A kill at the trial's own memory limit is found by its cgroup before this."""
-    if not stated.startswith("RuntimeError: DataLoader worker (pid"):
-        return None
-    return (
-        f"a loader process was killed from outside ({stated.partition(': ')[2]}){killer_text(_KILLS_BEFORE)}"
-    )
-
-
-def _lost_gpu(stated: str) -> str | None:
-    if any(entry in stated.lower() for entry in _NO_CUDA):
-        return (
-            f"torch sees no CUDA device here ({stated}); load the driver and a torch built for "
-            "CUDA, or take --accelerator emulated:T4"
-        )
-    if "CUDA error" in stated:
-        return f"the GPU stopped computing ({stated}); look for Xid in dmesg, then reset it"
-    return None
 
 
 def _message(error: BaseException) -> str:

@@ -58,7 +58,11 @@ def disk_burst(
     if burst is None:
         return None
     lasting = disks.lasting(volume, instance)
-    above = [name for name, read in reads.items() if _is_lent(read, lasting)]
+
+    def is_lent(read: Reads) -> bool:
+        rates = ((read.mib, lasting.read_mib_per_second), (read.operations or 0.0, lasting.read_iops))
+        return any(most and amount / read.seconds > _TOLERATED * most for amount, most in rates)
+
     return {
         "baseline_mib_per_second": lasting.read_mib_per_second,
         "baseline_iops": lasting.read_iops,
@@ -67,13 +71,8 @@ def disk_burst(
         # Of a full bucket; None where the instance's own limit never empties it.
         "burst_seconds": burst.seconds if math.isfinite(burst.seconds) else None,
         "lent_by": list(burst.causes),
-        "above_baseline": above,
+        "above_baseline": [name for name, read in reads.items() if is_lent(read)],
     }
-
-
-def _is_lent(reads: Reads, lasting: DiskRate) -> bool:
-    rates = ((reads.mib, lasting.read_mib_per_second), (reads.operations or 0.0, lasting.read_iops))
-    return any(most and amount / reads.seconds > _TOLERATED * most for amount, most in rates)
 
 
 def with_disk_burst(measurement: Measurement) -> Measurement:

@@ -13,12 +13,11 @@ from msgspec.structs import replace
 
 from advisor.domain import MOUNTED, CacheState, LimitedBy, Measurement, Status, Trial
 from advisor.sweeps.events import INFO, WARNING, emit
-from advisor.sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
-from advisor.sweeps.machine.environment import describe_container
-from advisor.sweeps.machine.gpu_sampling import busy_percent
+from advisor.sweeps.formats import measurement_from_dict, run_facts, trial_to_dict
+from advisor.sweeps.machine.environment import allowed_cpus, carved_from, describe_container
+from advisor.sweeps.machine.gpu import busy_percent
 from advisor.sweeps.machine.mounts import block_device, device_number
 from advisor.sweeps.machine.processes import busy_share
-from advisor.sweeps.machine.size import allowed_cpus, carved_from
 from advisor.sweeps.quality.issues import is_gpu_shared
 from advisor.sweeps.trial.child import (
     LOADED,
@@ -34,10 +33,9 @@ from advisor.sweeps.trial.child import (
 )
 from advisor.sweeps.trial.disk_burst import with_disk_burst
 from advisor.sweeps.trial.formatting import ending_facts
-from advisor.sweeps.trial.limits.choosing import choose_limiter
-from advisor.sweeps.trial.limits.types import Limiter, LimitRequest, ResourceLimits, request_for
-from advisor.sweeps.trial.node import VISIBLE_GPUS, Placement
-from advisor.sweeps.trial.taking import placed
+from advisor.sweeps.trial.limits.groups import strongest_limits
+from advisor.sweeps.trial.limits.types import LimitRequest, ResourceLimits, request_for
+from advisor.sweeps.trial.placement import VISIBLE_GPUS, Placement, placed
 
 Place = Callable[..., AbstractContextManager[Placement]]  # as `placement.taking.placed`
 
@@ -79,7 +77,13 @@ def measure_trial(
     repeats = 0 if when_busy == SKIP else repeats
     while measurement.status is Status.CONTAMINATED and len(disturbed) < repeats:
         disturbed.append(run_facts(measurement))
-        _wait_for_quiet(trial, _PAUSES[min(len(disturbed), len(_PAUSES)) - 1], sleep)
+        left = _PAUSES[min(len(disturbed), len(_PAUSES)) - 1]
+        if (share := busy_share()) > BUSY_SHARE:
+            news = {"busy_share": round(share, 2), "most_seconds": left}
+            emit("waits_for_quiet", trial_id=trial.trial_id, level=WARNING, **news)
+        while left > 0 and busy_share() > BUSY_SHARE:
+            sleep(min(left, 2.0))
+            left -= 2.0
         measurement = _reported(attempt, trial, 1 + len(disturbed))
     if measurement.status is Status.CONTAMINATED:
         when = f"in each of {len(disturbed) + 1} attempts" if disturbed else "meanwhile"
@@ -91,16 +95,6 @@ def measure_trial(
         reason = f"other processes used {used} {when}; measure again when the machine is quiet"
         measurement = replace(measurement, reason=reason)
     return replace(measurement, attempts=tuple(disturbed))
-
-
-def _wait_for_quiet(trial: Trial, seconds: float, sleep: Callable[[float], None]) -> None:
-    """Until the machine is quiet, and no longer than `seconds`."""
-    if (share := busy_share()) > BUSY_SHARE:
-        facts = {"busy_share": round(share, 2), "most_seconds": seconds}
-        emit("waits_for_quiet", trial_id=trial.trial_id, level=WARNING, **facts)
-    while seconds > 0 and busy_share() > BUSY_SHARE:
-        sleep(min(seconds, 2.0))
-        seconds -= 2.0
 
 
 def timeout_of(trial: Trial) -> float:
@@ -147,7 +141,7 @@ def trial_place(
 def run_attempt(
     trial: Trial,
     *,
-    limiter: Limiter | None = None,
+    limits: Callable[[LimitRequest], ResourceLimits] = strongest_limits,
     command: Sequence[str] = WORKER_COMMAND,
     timeout_seconds: float | None = None,
     taking: Place = placed,
@@ -166,11 +160,12 @@ def run_attempt(
             request = request_for(trial.resources, placement.cpus, block_device(Path(trial.dataset_path)))
             if trial.on_mounted_disk:  # the volume itself is the limit
                 request = replace(request, read_mib_per_second=None, read_iops=None)
-            limiter = limiter or choose_limiter(request)
             busy = busy_percent(placement.gpu.uuid) if placement.gpu else None
             before = {} if busy is None else {"gpu_utilization_before_percent": busy}
-            environment = _visible_gpus(trial, placement)
-            with limiter.hold(request) as hold, started_worker(command, environment) as worker:
+            # The trial's own GPUs; none where it computes on none: a context takes some 1 GiB of its memory.
+            visible = {VISIBLE_GPUS: ",".join(gpu.uuid for gpu in placement.gpus)}
+            shown = {} if trial.accelerator.is_gpu and not placement.gpus else visible
+            with limits(request) as hold, started_worker(command, shown) as worker:
                 emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
                 measurement = _converse(trial, shares_disk, request, hold, worker, timeout_seconds)
                 measurement = _with_place(measurement, placement, side_by_side, before)
@@ -181,31 +176,19 @@ def run_attempt(
                     )
         measurement = with_disk_burst(measurement)
     except Exception as error:  # a fault of our own, too, must not end the other trials
-        measurement = _after_fault(trial, measurement, error)
+        if measurement is not None:  # what held it could not be removed
+            left = f"not all of it could be ended ({error}); does its disk still answer?"
+            measurement = replace(measurement, reason="; ".join(filter(None, (measurement.reason, left))))
+        else:
+            known = recognised_ending(error, trial.dataset_path)
+            ending = known or Ending(Status.FAILED, f"cannot be started under limits: {error!r}")
+            measurement = _failure(trial, ending.status, LimitedBy.NONE, ending.reason)
     return measurement if measurement.started_at else replace(measurement, started_at=started_at)
-
-
-def _after_fault(trial: Trial, measured: Measurement | None, error: Exception) -> Measurement:
-    """The measurement after a fault around the worker: no rate, or limits that could not be removed."""
-    if measured is not None:
-        left = f"not all of it could be ended ({error}); does its disk still answer?"
-        return replace(measured, reason="; ".join(filter(None, (measured.reason, left))))
-    existing = recognised_ending(error, trial.dataset_path)
-    ending = existing or Ending(Status.FAILED, f"cannot be started under limits: {error!r}")
-    return _failure(trial, ending.status, LimitedBy.NONE, ending.reason)
 
 
 def stays_in_memory(trial: Trial) -> bool:
     """Whether nothing is read from the disk while it is timed."""
     return trial.cache is CacheState.WARM and not trial.overflows_memory
-
-
-def _visible_gpus(trial: Trial, placement: Placement) -> dict[str, str]:
-    """The GPUs that CUDA may see: the trial's own. None where it computes on none: a context would take
-    some 1 GiB of a trial's memory limit."""
-    if placement.gpus:
-        return {VISIBLE_GPUS: ",".join(gpu.uuid for gpu in placement.gpus)}
-    return {} if trial.accelerator.is_gpu else {VISIBLE_GPUS: ""}
 
 
 def _converse(

@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _measure(job: dict[str, Any]) -> dict[str, Any]:
-    from advisor.sweeps.formats.serialization import measurement_to_dict, trial_from_dict
+    from advisor.sweeps.formats import measurement_to_dict, trial_from_dict
     from advisor.sweeps.trial.child import ending_of
 
     trial = trial_from_dict(job["trial"])
@@ -67,7 +67,7 @@ def _beside(trial: Trial, job: dict[str, Any]) -> AbstractContextManager[None]:
     if trial.processes == 1:
         return nullcontext()
     from advisor.domain import Status
-    from advisor.sweeps.formats.serialization import measurement_to_dict
+    from advisor.sweeps.formats import measurement_to_dict
     from advisor.sweeps.worker.companion import companions_of
 
     def fail(status: str, reason: str) -> None:
@@ -84,7 +84,7 @@ def _failure(trial: Trial, status: Status, reason: str) -> Measurement:
 
 
 def _send_before_stages(measurement: Measurement) -> None:
-    from advisor.sweeps.formats.serialization import measurement_to_dict
+    from advisor.sweeps.formats import measurement_to_dict
 
     send_to_parent({**measurement_to_dict(measurement), STAGES_FOLLOW: True})
 

@@ -31,7 +31,7 @@ def main() -> None:
     """Compute as long as the worker measures."""
     end_with_parent(parent=int(sys.argv[2]))
     job = json.loads(sys.stdin.readline())
-    from advisor.sweeps.formats.serialization import trial_from_dict
+    from advisor.sweeps.formats import trial_from_dict
     from advisor.sweeps.trial.child import ending_of
 
     trial = trial_from_dict(job["trial"])

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from advisor.domain import Task, Trial
 from advisor.errors import MeasuringError
-from advisor.sweeps.worker.machine_state import machine_state
 from advisor.sweeps.worker.timed_run import (
     QUEUE_DEPTH,
     SETTLING_SECONDS,
@@ -29,6 +28,7 @@ from advisor.sweeps.worker.timed_run import (
     StepRunner,
     TimeBox,
     TimedRun,
+    machine_state,
     most_steps,
     prepared_ahead,
     settles,
@@ -175,7 +175,13 @@ def joined_group(trial: Trial, job: Mapping[str, Any], rank: int = 0) -> Group:
         return Group()
     on_gpu = trial.accelerator.is_gpu
     if on_gpu:
-        _refuse_few_gpus(trial.processes, torch.cuda.device_count())
+        if trial.processes > (gpus := torch.cuda.device_count()):
+            raise MeasuringError(
+                "{wanted} processes, each on a GPU of its own, and CUDA sees {gpus}",
+                wanted=trial.processes,
+                gpus=gpus,
+                hint="ask for fewer GPUs; of slices of a card CUDA sees one alone",
+            )
         torch.cuda.set_device(rank)
     os.environ.setdefault(_INTERFACE, "lo")
     averages = exchanges_gradients(trial)
@@ -195,13 +201,3 @@ def exchanges_gradients(trial: Trial) -> bool:
     pace is that of GPUs which exchange them."""
     trains = trial.workload.task is Task.TRAINING and not trial.accelerator.is_emulated
     return trains and trial.processes > 1
-
-
-def _refuse_few_gpus(wanted: int, gpus: int) -> None:
-    if wanted > gpus:
-        raise MeasuringError(
-            "{wanted} processes, each on a GPU of its own, and CUDA sees {gpus}",
-            wanted=wanted,
-            gpus=gpus,
-            hint="ask for fewer GPUs; of slices of a card CUDA sees one alone",
-        )

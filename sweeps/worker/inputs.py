@@ -18,11 +18,11 @@ from advisor.errors import DataError
 from advisor.models.zoo.networks import Kind
 from advisor.models.zoo.opening import Runnable
 from advisor.models.zoo.torchvision_operators import import_torchvision
+from advisor.sweeps.datasets.opening import TEXT, read_corpus
 from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource
-from advisor.sweeps.datasets.text import TEXT, read_corpus
 from advisor.sweeps.datasets.transforming import PILLOW, decoder, picture, pixels_of
 from advisor.sweeps.machine.processes import end_with_parent
-from advisor.sweeps.worker.torch_engine import TorchEngine
+from advisor.sweeps.worker.engine import TorchEngine
 
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)

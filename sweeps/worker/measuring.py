@@ -45,16 +45,12 @@ from advisor.sweeps.events import emit
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.processes import Contention
 from advisor.sweeps.quality.issues import is_gpu_shared
-from advisor.sweeps.quality.timing import is_steady
+from advisor.sweeps.quality.rates import is_steady
 from advisor.sweeps.trial.child import LOADED, READY
 from advisor.sweeps.trial.limits.usage import MemoryPeak
-from advisor.sweeps.worker.group import CommonRun, Group, common_timed_run, exchanges_gradients, joined_group
-from advisor.sweeps.worker.host_engine import EmulatedGpu, Engine, HostEngine
-from advisor.sweeps.worker.inputs import DeviceBatch, EndlessOrder, cached_share, evict, fill, open_batches
-from advisor.sweeps.worker.policy import CPU_CLOCK, compute_threads, is_synthetic
-from advisor.sweeps.worker.stages import stage_results
-from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimedRun, timed_run
-from advisor.sweeps.worker.torch_engine import (
+from advisor.sweeps.worker.engine import (
+    EmulatedGpu,
+    Engine,
     TorchEngine,
     forget_peaks,
     gpu_uuid,
@@ -62,6 +58,11 @@ from advisor.sweeps.worker.torch_engine import (
     present_gpu,
     torch_facts,
 )
+from advisor.sweeps.worker.group import CommonRun, Group, common_timed_run, exchanges_gradients, joined_group
+from advisor.sweeps.worker.inputs import DeviceBatch, EndlessOrder, cached_share, evict, fill, open_batches
+from advisor.sweeps.worker.policy import CPU_CLOCK, compute_threads, is_synthetic
+from advisor.sweeps.worker.stages import stage_results
+from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimedRun, timed_run
 
 # They outlive the trial's scratch folder.
 _COMPILED = Path("~/.cache/instance-sizing-advisor/compiled")
@@ -85,7 +86,7 @@ def runner_of(trial: Trial, opened: Runnable) -> StepRunner:
 def _engine(trial: Trial, opened: Runnable) -> Engine:
     workload = trial.workload
     if workload.task is Task.PREPROCESSING:
-        return HostEngine()
+        return Engine()
     if trial.emulated_step_seconds is not None:
         return EmulatedGpu(trial.emulated_step_seconds)
     if workload.stack is Stack.COMPILE:

@@ -29,16 +29,15 @@ from advisor.models.zoo.capture import to_device
 from advisor.models.zoo.kernels import tensors_in
 from advisor.models.zoo.opening import Runnable
 from advisor.sweeps.datasets.source import Sample, SampleSource
-from advisor.sweeps.machine.gpu_sampling import GpuSampler
-from advisor.sweeps.machine.size import allowed_cpus, last_level_cache_mib
-from advisor.sweeps.quality.timing import count_warmup_steps
+from advisor.sweeps.machine.environment import allowed_cpus, last_level_cache_mib
+from advisor.sweeps.machine.gpu import GpuSampler
+from advisor.sweeps.quality.rates import count_warmup_steps
 from advisor.sweeps.trial.child import ending_of
 from advisor.sweeps.trial.limits.usage import grown, read_usage
-from advisor.sweeps.worker.host_engine import HostEngine
+from advisor.sweeps.worker.engine import CudaCompletion, Engine, TorchEngine, gpu_uuid
 from advisor.sweeps.worker.inputs import DeviceBatch, PhotographBatches, cached_share, evict
 from advisor.sweeps.worker.policy import gpu_alone_seconds
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox, timed_steps, warm_up
-from advisor.sweeps.worker.torch_engine import CudaCompletion, TorchEngine, gpu_uuid
 
 _STILL_CACHED = 0.2
 _LOOKED_AT_FILES = 500
@@ -103,17 +102,17 @@ def read_for(seconds: float, part: StoredPart, *, workers: int) -> Reading:
     # The first opens what a process opens once, before several threads would.
     first = len(part.read(0).content)
     coming = iter(range(1, len(part)))  # shared: each sample is read by one thread
+
+    def read() -> list[int]:
+        sizes = []
+        while time.perf_counter() < start + seconds and (index := next(coming, None)) is not None:
+            sizes.append(len(part.read(index).content))
+        return sizes
+
     with ThreadPoolExecutor(workers) as pool:
-        jobs = [pool.submit(_sizes, part, coming, start + seconds) for _ in range(workers)]
+        jobs = [pool.submit(read) for _ in range(workers)]
         sizes = [first, *(size for job in jobs for size in job.result())]
     return Reading(len(sizes), sum(sizes), time.perf_counter() - start)
-
-
-def _sizes(part: StoredPart, coming: Iterator[int], deadline: float) -> list[int]:
-    sizes = []
-    while time.perf_counter() < deadline and (index := next(coming, None)) is not None:
-        sizes.append(len(part.read(index).content))
-    return sizes
 
 
 SECONDS = 1.0
@@ -220,7 +219,7 @@ def _host(trial: Trial, opened: Runnable, source: SampleSource) -> _Run:
     try:
         seconds = fmean(
             _steps(
-                StepRunner(HostEngine(), depth=0),
+                StepRunner(Engine(), depth=0),
                 batches,
                 period=trial.loader_period,
                 warming=plan["loader_workers"] * plan["prefetch_factor"],
@@ -268,7 +267,7 @@ def _steps(
     return steps[count_warmup_steps(steps, period) :]
 
 
-class _Copying(HostEngine):
+class _Copying(Engine):
     """Copies a batch to the GPU, and computes nothing."""
 
     def __init__(self, device: torch.device) -> None:

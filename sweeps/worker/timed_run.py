@@ -8,22 +8,97 @@ same one for a GPU, an emulated GPU and this CPU; only the `Completion` of a ste
 from __future__ import annotations
 
 import math
+import os
+import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from advisor.domain import CacheState, Trial
 from advisor.errors import MeasuringError
-from advisor.sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.machine.gpu import GpuSampler
+from advisor.sweeps.machine.mounts import text_of
 from advisor.sweeps.machine.processes import busy_seconds, sibling_cpus
-from advisor.sweeps.quality.rates import StoppingRule, sustained_rate
-from advisor.sweeps.quality.timing import count_warmup_steps
+from advisor.sweeps.quality.rates import StoppingRule, count_warmup_steps, sustained_rate
 from advisor.sweeps.trial.limits.usage import Usage, grown, read_usage
-from advisor.sweeps.worker.host_engine import Completion, Engine
-from advisor.sweeps.worker.machine_state import State, changes, machine_state
+from advisor.sweeps.worker.engine import Completion, Engine
+
+State = dict[str, Any]
+_ROOT = Path("/")
+_STEAL = 7  # of /proc/stat: user nice system idle iowait irq softirq steal
+# A wall clock that is slewed gains at most 0.05 %; a step beyond this was set by somebody.
+_TOLERATED_SECONDS = 0.5
+_TOLERATED_SHARE = 0.001
+
+
+def machine_state(cpus: Sequence[int], root: Path = _ROOT) -> State:
+    """The present state."""
+    wanted = {f"cpu{cpu}" for cpu in cpus}
+    rows = [line.split() for line in text_of(root / "proc/stat").splitlines()]
+    stolen = [int(row[1 + _STEAL]) for row in rows if row and row[0] in wanted and len(row) > 8]
+    throttles = _integers(cpus, root, "thermal_throttle/core_throttle_count")
+    # Since boot, times of suspension too, which the monotonic clock leaves out (Linux).
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    state: State = {
+        "wall_seconds": time.time(),
+        "monotonic_seconds": time.monotonic(),
+        "running_seconds": None if boot is None else time.clock_gettime(boot),
+        "cpu_mhz": _cpu_mhz(cpus, root),
+        "steal_seconds": sum(stolen) / os.sysconf("SC_CLK_TCK") if stolen else None,
+        "cpu_thermal_throttles": sum(throttles) if throttles else None,
+    }
+    return {name: value for name, value in state.items() if value is not None}
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any], cpus: int) -> dict[str, Any]:
+    """Changes between two states, for a measurement's environment: clocks at both ends, the share of CPU
+    time that the hypervisor took, and the jump of the wall clock."""
+    elapsed = after["monotonic_seconds"] - before["monotonic_seconds"]
+    stolen = grown(before.get("steal_seconds"), after.get("steal_seconds"))
+    throttles = grown(before.get("cpu_thermal_throttles"), after.get("cpu_thermal_throttles"))
+    has_clock = "cpu_mhz" in before.keys() & after.keys()
+    result: dict[str, Any] = {
+        "cpu_mhz": [before["cpu_mhz"], after["cpu_mhz"]] if has_clock else None,
+        "steal_share": None if stolen is None or elapsed * cpus <= 0 else stolen / (elapsed * cpus),
+        "cpu_thermal_throttles": throttles or None,
+        "wall_clock_jump_seconds": _jump(before, after, "wall_seconds", elapsed),
+        "suspended_seconds": _jump(before, after, "running_seconds", elapsed),
+    }
+    return {name: value for name, value in result.items() if value is not None}
+
+
+def _cpu_mhz(cpus: Sequence[int], root: Path) -> float | None:
+    """Mean present clock of the CPUs: by cpufreq, else as /proc/cpuinfo has it."""
+    if values := [value / 1000 for value in _integers(cpus, root, "cpufreq/scaling_cur_freq") if value]:
+        return statistics.fmean(values)
+    rows = [line.partition(":") for line in text_of(root / "proc/cpuinfo").splitlines()]
+    answer = [float(value) for key, _, value in rows if key.strip() == "cpu MHz"]
+    existing = [answer[cpu] for cpu in cpus if cpu < len(answer)]
+    return statistics.fmean(existing) if existing else None
+
+
+def _integers(cpus: Sequence[int], root: Path, file: str) -> list[int]:
+    """The number in that file of each CPU that has one."""
+    values = []
+    for cpu in cpus:
+        with suppress(ValueError):
+            values.append(int(text_of(root / f"sys/devices/system/cpu/cpu{cpu}/{file}")))
+    return values
+
+
+def _jump(before: Mapping[str, Any], after: Mapping[str, Any], name: str, elapsed: float) -> float | None:
+    """Seconds that another clock advanced beyond the monotonic clock (negative: fewer); None where they
+    agree."""
+    advanced: float | None = grown(before.get(name), after.get(name))
+    if advanced is None or abs(advanced - elapsed) <= _TOLERATED_SECONDS + _TOLERATED_SHARE * elapsed:
+        return None
+    return advanced - elapsed
+
 
 # Steps that are in flight when `submit` returns. Two keep a GPU busy: one computes, one waits.
 QUEUE_DEPTH = 2

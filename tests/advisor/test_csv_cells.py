@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.files import csv_of, harmless
-from advisor.sweeps.formats.files import SUMMARY_COLUMNS, to_csv
+from advisor.sweeps.formats import SUMMARY_COLUMNS, to_csv
 from tests.sweeps.builders import measurement, trial
 
 STARTERS = "=+-@\uff1d\uff0b\uff0d\uff20"

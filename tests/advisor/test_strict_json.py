@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import DataError
 from advisor.strict_json import UnfitError, check_json
-from advisor.sweeps.formats.files import read_line
-from advisor.sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.formats import measurement_to_dict, read_line
 from tests.sweeps.builders import measurement
 
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=9)

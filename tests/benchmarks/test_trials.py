@@ -3,7 +3,7 @@
 import json
 
 from advisor.domain import Task, Trial
-from advisor.sweeps.formats.serialization import trial_from_dict, trial_to_dict
+from advisor.sweeps.formats import trial_from_dict, trial_to_dict
 from benchmarks.rates import coverage, pairs, stalls
 from benchmarks.rates.trials import emulated_trials
 

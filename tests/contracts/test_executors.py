@@ -12,7 +12,7 @@ from advisor.domain import LimitedBy, Status, Task
 from advisor.errors import MeasuringError
 from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.datasets.opening import profile_folder
-from advisor.sweeps.run.executors import InlineExecutor, ProcessExecutor
+from advisor.sweeps.run.runner import InlineExecutor, ProcessExecutor
 from advisor.sweeps.trial.trial_process import measure_trial
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.marks import REAL_WORKER

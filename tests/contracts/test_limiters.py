@@ -7,19 +7,19 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import LimitedBy
-from advisor.sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
-from advisor.sweeps.machine.mounts import block_device
+from advisor.sweeps.machine.environment import allowed_cpus
+from advisor.sweeps.machine.mounts import V1_CONTROLLERS, block_device, v1_groups, v2_group
 from advisor.sweeps.machine.processes import stat_fields
-from advisor.sweeps.machine.size import allowed_cpus
-from advisor.sweeps.trial.limits.choosing import Affinity, Unlimited, WholeMachine, asks_for_whole_machine
 from advisor.sweeps.trial.limits.groups import CgroupV1, CgroupV2, delegated_parent
-from advisor.sweeps.trial.limits.types import LimitRequest
+from advisor.sweeps.trial.limits.types import Affinity, LimitRequest, ResourceLimits, WholeMachine
 from advisor.sweeps.trial.limits.usage import MemoryPeak, read_usage
-from advisor.sweeps.trial.orphan_removal import clean_up
+from advisor.sweeps.trial.orphans import clean_up
 from advisor.sweeps.worker.inputs import evict
 
 BURN = "sum(1 for _ in iter(int, 1))"
@@ -94,11 +94,11 @@ class LimiterContract:
         raise NotImplementedError
 
     def test_the_hold_says_what_it_is(self, limiter):
-        with limiter.hold(limits_of()) as hold:
+        with limiter(limits_of()) as hold:
             assert hold.limited_by is self.limited_by
 
     def test_a_held_process_does_its_work_and_its_usage_is_seen(self, limiter):
-        with limiter.hold(limits_of()) as hold, Held(hold, "print(sum(range(10**6)))") as held:
+        with limiter(limits_of()) as hold, Held(hold, "print(sum(range(10**6)))") as held:
             before = read_usage(hold.usage_source(), held.process.pid).cpu_seconds
             assert held.go().strip() == b"499999500000"
             assert read_usage(hold.usage_source()).cpu_seconds >= before
@@ -106,7 +106,7 @@ class LimiterContract:
 
     def test_nothing_is_left_behind(self, limiter, groups_left):
         before = groups_left()
-        with pytest.raises(ZeroDivisionError), limiter.hold(limits_of()):
+        with pytest.raises(ZeroDivisionError), limiter(limits_of()):
             raise ZeroDivisionError
         assert groups_left() == before
 
@@ -120,7 +120,7 @@ class TestUnlimited(LimiterContract):
 
     @pytest.fixture
     def limiter(self):
-        return Unlimited()
+        return ResourceLimits
 
 
 class TestWholeMachine(LimiterContract):
@@ -128,7 +128,7 @@ class TestWholeMachine(LimiterContract):
 
     @pytest.fixture
     def limiter(self):
-        return WholeMachine()
+        return WholeMachine
 
 
 class TestAffinity(LimiterContract):
@@ -136,27 +136,27 @@ class TestAffinity(LimiterContract):
 
     @pytest.fixture
     def limiter(self):
-        return Affinity()
+        return Affinity
 
     @pytest.mark.parametrize("changes", [{"vcpus": 0.5}, {"read_mib_per_second": 50.0}, {"processes": 2}])
     def test_what_it_cannot_hold_it_does_not_claim(self, limiter, changes):
-        with limiter.hold(limits_of(**changes)) as hold:
+        with limiter(limits_of(**changes)) as hold:
             assert hold.limited_by is LimitedBy.NONE
 
     def test_the_process_is_pinned(self, limiter):
-        with limiter.hold(limits_of()) as hold, Held(hold, "pass") as held:
+        with limiter(limits_of()) as hold, Held(hold, "pass") as held:
             assert os.sched_getaffinity(held.process.pid) == {allowed_cpus()[-1]}
 
     def test_nobody_is_limited_before_a_process_is_added(self, limiter):
         """A pid of 0 would be ourselves."""
         before = resource.getrlimit(resource.RLIMIT_DATA)
-        with limiter.hold(limits_of(memory_mib=2048)) as hold:
+        with limiter(limits_of(memory_mib=2048)) as hold:
             hold.limit_memory()
         assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
     def test_an_allocation_beyond_the_memory_fails(self, limiter):
         code = "try: bytearray(2**30)\nexcept MemoryError: print('no')"
-        with limiter.hold(limits_of(memory_mib=256)) as hold, Held(hold, code) as held:
+        with limiter(limits_of(memory_mib=256)) as hold, Held(hold, code) as held:
             assert held.go().strip() == b"no"
 
     def test_what_is_mapped_and_not_used_is_not_taken_for_a_full_memory(self, limiter):
@@ -165,7 +165,7 @@ class TestAffinity(LimiterContract):
             "import mmap; kept = mmap.mmap(-1, 2**29, flags=mmap.MAP_PRIVATE)\n"
             "print('up', flush=True); sys.stdin.readline(); print(len(bytearray(2**24)))"
         )
-        with limiter.hold(limits_of(memory_mib=256)) as hold, loaded(hold, code) as process:
+        with limiter(limits_of(memory_mib=256)) as hold, loaded(hold, code) as process:
             hold.limit_memory()
             assert hold.held["memory"] is None
             assert hold.limited_by is LimitedBy.NONE
@@ -174,7 +174,7 @@ class TestAffinity(LimiterContract):
     def test_more_in_use_than_the_limit_is_refused(self, limiter):
         code = "held = b'x' * 2**28; print('up', flush=True); sys.stdin.readline()"
         limits, refusal = limits_of(memory_mib=64), pytest.raises(MemoryError, match="64 MiB")
-        with limiter.hold(limits) as hold, loaded(hold, code), refusal:
+        with limiter(limits) as hold, loaded(hold, code), refusal:
             hold.limit_memory()
 
 
@@ -187,13 +187,13 @@ class KernelContract(LimiterContract):
     """What a kernel holds for real."""
 
     def test_a_disk_limit_without_a_device_is_not_claimed(self, limiter):
-        with limiter.hold(limits_of(read_mib_per_second=50.0)) as hold:
+        with limiter(limits_of(read_mib_per_second=50.0)) as hold:
             assert hold.limited_by is LimitedBy.NONE
 
     @pytest.mark.parametrize("vcpus", [0.25, 1.0])
     def test_cpu_time_is_held_to_the_vcpus(self, limiter, vcpus):
         """Never more; less only when neighbours are busy, so that is not asserted."""
-        with limiter.hold(limits_of(vcpus)) as hold, Held(hold, BURN) as held:
+        with limiter(limits_of(vcpus)) as hold, Held(hold, BURN) as held:
             held.process.stdin.write(b"go\n")
             held.process.stdin.flush()
             start, used = time.monotonic(), read_usage(hold.usage_source()).cpu_seconds
@@ -202,7 +202,7 @@ class KernelContract(LimiterContract):
             assert used / (time.monotonic() - start) <= vcpus * 1.05 + 0.1  # a period more or less
 
     def test_a_process_beyond_its_memory_is_killed_and_recognised(self, limiter):
-        with limiter.hold(limits_of(memory_mib=64)) as hold:
+        with limiter(limits_of(memory_mib=64)) as hold:
             with Held(hold, "bytearray(2**28); print('alive')") as held:
                 assert held.go() == b""
                 assert held.process.returncode == -signal.SIGKILL
@@ -210,7 +210,7 @@ class KernelContract(LimiterContract):
 
     def test_page_cache_counts_as_memory(self, limiter, big_file):
         code = f"f = open({str(big_file)!r}, 'rb')\nwhile f.read(2**20): pass"
-        with limiter.hold(limits_of(memory_mib=48)) as hold, Held(hold, code) as held:
+        with limiter(limits_of(memory_mib=48)) as hold, Held(hold, code) as held:
             peak = MemoryPeak(hold.usage_source())
             held.go()
             assert not hold.killed_for_memory()
@@ -218,7 +218,7 @@ class KernelContract(LimiterContract):
 
     def test_the_peak_is_that_under_the_limit_not_that_of_loading(self, limiter):
         code = "loaded = bytearray(2**27); del loaded; print('up', flush=True); sys.stdin.readline()"
-        with limiter.hold(limits_of(memory_mib=256)) as hold, loaded(hold, code):
+        with limiter(limits_of(memory_mib=256)) as hold, loaded(hold, code):
             hold.limit_memory()
             peak = MemoryPeak(hold.usage_source())
             self.check_peak(peak.read(), 1, 64)
@@ -232,7 +232,7 @@ class KernelContract(LimiterContract):
 
     def test_more_in_use_than_the_limit_ends_the_process_or_is_refused(self, limiter):
         code = "held = bytearray(2**27); print('up', flush=True); sys.stdin.readline()"
-        with limiter.hold(limits_of(memory_mib=64)) as hold, loaded(hold, code) as process:
+        with limiter(limits_of(memory_mib=64)) as hold, loaded(hold, code) as process:
             if self.limited_by is LimitedBy.CGROUP_V1:
                 with pytest.raises(MemoryError, match="64 MiB"):
                     hold.limit_memory()
@@ -257,7 +257,7 @@ class KernelContract(LimiterContract):
             "while True:\n    print('up', flush=True); sys.stdin.readline()\n"
             "    data.seek(0)\n    while data.read(2**20): pass\n"
         )
-        with limiter.hold(limits_of(memory_mib=80)) as hold, started(code) as process:
+        with limiter(limits_of(memory_mib=80)) as hold, started(code) as process:
 
             def go():
                 process.stdin.write(b"go\n")
@@ -281,7 +281,7 @@ class KernelContract(LimiterContract):
             pytest.skip("the temporary folder lies on no block device")
         code = f"f = open({str(big_file)!r}, 'rb')\nwhile f.read(2**20): pass"
         limits = limits_of(read_mib_per_second=50.0, device=device)
-        with limiter.hold(limits) as hold, Held(hold, code) as held:
+        with limiter(limits) as hold, Held(hold, code) as held:
             if hold.held["disk"] is None:
                 pytest.skip("the io controller is not ours, and the hold says so")
             start = time.monotonic()
@@ -307,7 +307,7 @@ class TestCgroupV1(KernelContract):
 
     @pytest.fixture
     def limiter(self):
-        return CgroupV1(v1_groups())
+        return partial(CgroupV1, parents=v1_groups())
 
     @pytest.fixture
     def groups_left(self):
@@ -317,10 +317,10 @@ class TestCgroupV1(KernelContract):
         code = (
             "import subprocess, sys, time\n"
             "from advisor.sweeps.trial.limits.groups import CgroupV1\n"
-            "from advisor.sweeps.machine.cgroups import v1_groups\n"
+            "from advisor.sweeps.machine.mounts import v1_groups\n"
             "from advisor.sweeps.trial.limits.types import LimitRequest\n"
             "request = LimitRequest(vcpus=1, memory_mib=64, cpus=(0,))\n"
-            "with CgroupV1(v1_groups()).hold(request) as hold:\n"
+            "with CgroupV1(request, v1_groups()) as hold:\n"
             "    child = subprocess.Popen(['sleep', '600'])\n"
             "    hold.add(child.pid)\n"
             "    print(child.pid, flush=True)\n"
@@ -348,7 +348,7 @@ class TestCgroupV2(KernelContract):
 
     @pytest.fixture
     def limiter(self, parent):
-        return CgroupV2(parent)
+        return partial(CgroupV2, parent=parent)
 
     @pytest.fixture
     def groups_left(self, parent):
@@ -357,8 +357,6 @@ class TestCgroupV2(KernelContract):
 
 def test_only_all_of_the_machine_is_the_whole_machine():
     everything = limits_of(float(len(allowed_cpus())), memory_mib=2.0**40)
-    assert asks_for_whole_machine(everything)
-    assert not asks_for_whole_machine(limits_of(0.5, memory_mib=2.0**40))
-    assert not asks_for_whole_machine(
-        limits_of(float(len(allowed_cpus())), memory_mib=2.0**40, read_iops=5.0)
-    )
+    assert everything.wants_whole_machine
+    assert not limits_of(0.5, memory_mib=2.0**40).wants_whole_machine
+    assert not replace(everything, read_iops=5.0).wants_whole_machine

@@ -13,7 +13,7 @@ from advisor.errors import MeasuringError
 from advisor.infra.build.campaign.protocol import Machine
 from advisor.infra.build.campaign.session import this_machine
 from advisor.sweeps.datasets.making import write_samples
-from advisor.sweeps.probe.accelerator import need_cuda
+from advisor.sweeps.probe.session import need_cuda
 from advisor.sweeps.trial.trial_process import run_attempt
 
 STAND_IN = "tests.sweeps.cuda_standin"
@@ -60,7 +60,7 @@ def require_whole_gpu():
     need_cuda()
     import torch
 
-    from advisor.sweeps.worker.torch_engine import present_gpu
+    from advisor.sweeps.worker.engine import present_gpu
 
     found = present_gpu(load_catalog().gpus)
     if found.is_slice:

@@ -16,7 +16,7 @@ from advisor.models.zoo.networks import network_info
 from advisor.models.zoo.opening import open_network
 from advisor.runs.measuring_script import measure_script
 from advisor.sweeps.datasets.opening import profile_folder
-from advisor.sweeps.formats.files import read_file
+from advisor.sweeps.formats import read_file
 from advisor.sweeps.worker.policy import SYNTHETIC
 from tests.gpu.conftest import is_rehearsal
 from tests.sweeps.own_networks import own_network
@@ -124,7 +124,7 @@ from advisor.domain import Precision, Task
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.worker.timed_run import StepRunner
 from advisor.sweeps.worker.timed_run import TimeBox, timed_steps, warm_up
-from advisor.sweeps.worker.torch_engine import TorchEngine
+from advisor.sweeps.worker.engine import TorchEngine
 
 network = open_network({network!r})
 engine = TorchEngine(network, device="cuda", task=Task.INFERENCE, precision=Precision.FP32)

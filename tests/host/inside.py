@@ -10,9 +10,9 @@ from pathlib import Path
 
 from advisor.domain import MIB
 from advisor.runs.doctor import check_limits
+from advisor.sweeps.machine.environment import machine_size
 from advisor.sweeps.machine.mounts import block_device
-from advisor.sweeps.machine.size import machine_size
-from advisor.sweeps.trial.limits.choosing import asks_for_whole_machine, choose_limiter
+from advisor.sweeps.trial.limits.groups import strongest_limits
 from advisor.sweeps.trial.limits.types import LimitRequest
 from advisor.sweeps.trial.limits.usage import read_usage
 
@@ -47,7 +47,7 @@ def size():
         "memory_limit_mib": here.memory_limit_mib,
         "cpus": len(here.cpus),
         "host_memory_mib": here.host_memory_mib,
-        "is_whole": asks_for_whole_machine(request),
+        "is_whole": request.wants_whole_machine,
     }
 
 
@@ -84,8 +84,7 @@ def request(**changes):
 
 def run_held(wanted, code, *arguments):
     """A Python process under the limits, already running."""
-    limiter = choose_limiter(wanted)
-    return limiter.hold(wanted), [sys.executable, "-c", WAIT + code, *arguments]
+    return strongest_limits(wanted), [sys.executable, "-c", WAIT + code, *arguments]
 
 
 def start(hold, process):
@@ -154,7 +153,7 @@ def disk(mib_per_second):
 def taken_back(_name):
     """Systemd arranges its groups anew while a trial is held."""
     wanted = request(vcpus=0.5)
-    with choose_limiter(wanted).hold(wanted) as hold:
+    with strongest_limits(wanted) as hold:
         hold.engage()
         before = hold.limited_by
         unit = ["systemd-run", "--quiet", "--wait", "-p", "CPUWeight=50", "true"]

@@ -32,8 +32,8 @@ from advisor.infra.build.campaign.records import Records
 from advisor.infra.build.campaign.session import GpuHour, this_machine
 from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.networks import bundled_networks
-from advisor.sweeps.formats.files import read_file
-from advisor.sweeps.probe.accelerator import CPU
+from advisor.sweeps.formats import read_file
+from advisor.sweeps.probe.session import CPU
 
 SMALL = "advisor/resnet18_cifar@3x32x32"
 T4 = paced_gpu("T4")

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from advisor.sweeps.measure.endpoint.started_engine import free_ports
+from advisor.sweeps.measure.endpoint.engines import free_ports
 from benchmarks.served import Served
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,9 +21,8 @@ import psutil
 from msgspec.structs import replace
 
 from advisor.domain import ON_CPU, Measurement, Trial
-from advisor.sweeps.trial.node import Core
-from advisor.sweeps.trial.node import Node as Machine
-from advisor.sweeps.trial.taking import placed
+from advisor.sweeps.trial.placement import Core, placed
+from advisor.sweeps.trial.placement import Node as Machine
 from tests.rows import table
 from tests.sweeps.builders import measurement, resources, trial
 

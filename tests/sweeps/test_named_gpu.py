@@ -23,14 +23,14 @@ from advisor.models.zoo.opening import open_network
 from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 from advisor.store.measurements import open_store
-from advisor.sweeps.anchors.files import read_anchor
+from advisor.sweeps.anchors import read_anchor
 from advisor.sweeps.datasets.making import write_samples
-from advisor.sweeps.planning.repeating import merged
+from advisor.sweeps.planning.plan import merged
+from advisor.sweeps.run.ray.cluster import needs_of
 from advisor.sweeps.run.ray.executor import RayExecutor
-from advisor.sweeps.run.ray.placing import needs_of
 from advisor.sweeps.trial.trial_process import run_attempt
+from advisor.sweeps.worker.engine import gpu_uuid, peaks
 from advisor.sweeps.worker.measuring import runner_of
-from advisor.sweeps.worker.torch_engine import gpu_uuid, peaks
 from tests.advisor.cli.test_sweep_cloud import ON_AWS, account
 from tests.gpu.conftest import require_whole_gpu
 from tests.sweeps.builders import trial_on

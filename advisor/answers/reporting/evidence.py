@@ -17,7 +17,7 @@ from advisor.files import user_folder
 from advisor.messages import Message
 from advisor.models.bundled import FOLDER
 from advisor.models.performance.usable import why_not
-from advisor.sweeps.formats.serialization import measurement_from_dict
+from advisor.sweeps.formats import measurement_from_dict
 from advisor.sweeps.quality.issues import refusal
 
 BUNDLED, STORE = "bundled", "store"

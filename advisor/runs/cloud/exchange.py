@@ -27,7 +27,7 @@ from advisor.infra.aws.machines import console_output, instances_of
 from advisor.infra.aws.managed import enabled_regions
 from advisor.infra.aws.preflight import bucket as looked_at
 from advisor.infra.aws.tags import time_from, time_text
-from advisor.sweeps.formats.files import read_line, to_jsonl
+from advisor.sweeps.formats import read_line, to_jsonl
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.plan import GPU_SECONDS
 

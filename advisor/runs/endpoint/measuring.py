@@ -12,15 +12,17 @@ from typing import Any
 from advisor.errors import AdvisorError, MeasuringError
 from advisor.runs.endpoint.questions import USUAL_CONCURRENCY, ServedModel
 from advisor.sweeps.measure.endpoint.address import Address, address_of, api_key
-from advisor.sweeps.measure.endpoint.engine_commands import (
+from advisor.sweeps.measure.endpoint.engines import (
     EngineSettings,
+    EngineStart,
     StartedEngine,
     engine_command,
     engine_version,
+    free_ports,
+    running_engines,
 )
 from advisor.sweeps.measure.endpoint.records import Lengths, Load
 from advisor.sweeps.measure.endpoint.session import Wanted, anchor_document, deployment_document, measured
-from advisor.sweeps.measure.endpoint.started_engine import EngineStart, free_ports, running_engines
 
 # Weights may have to be downloaded, and CUDA graphs to be captured.
 _SECONDS_TO_BE_READY = 3600.0

@@ -13,7 +13,7 @@ from advisor.questions.network import Verify
 from advisor.questions.numbers import Number
 from advisor.questions.question import ByTask, Question, ask
 from advisor.runs.fields import Amount, Items
-from advisor.sweeps.measure.endpoint.engine_commands import StartedEngine
+from advisor.sweeps.measure.endpoint.engines import StartedEngine
 
 _served = partial(ask, section="A language model (--endpoint or --engine)")
 # Each is a connection; a process may have some thousand open.

@@ -24,12 +24,20 @@ from advisor.sweeps.datasets.making import (
     ensure_text,
 )
 from advisor.sweeps.datasets.node_cache import CachedData, cached_data, is_cached, remote_profile
-from advisor.sweeps.datasets.opening import open_dataset, profile_folder, read_profile, recognise
-from advisor.sweeps.datasets.places import check_free, copy_to_mount, dataset_on_mount
+from advisor.sweeps.datasets.opening import (
+    TEXT,
+    check_free,
+    copy_to_mount,
+    dataset_on_mount,
+    open_dataset,
+    profile_folder,
+    read_corpus,
+    read_profile,
+    recognise,
+)
 from advisor.sweeps.datasets.remote import is_address
-from advisor.sweeps.datasets.text import TEXT, read_corpus
 from advisor.sweeps.datasets.transforming import Change, decode_costs
-from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.machine.environment import machine_size
 from advisor.sweeps.planning.networks import StoredData, SweepData, planned_network
 
 

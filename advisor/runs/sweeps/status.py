@@ -19,7 +19,7 @@ from advisor.errors import AdvisorError, DataError
 from advisor.files import sweep_log_path
 from advisor.runs.sweep_questions import Watching
 from advisor.sweeps.events import Event, emit, subscribe
-from advisor.sweeps.formats.serialization import trial_to_dict
+from advisor.sweeps.formats import trial_to_dict
 from advisor.sweeps.measurement_store import Damaged, MeasurementStore, Stored
 from advisor.sweeps.trial.formatting import planned_facts, trial_name
 from advisor.sweeps.trial.ownership import process_tag, tag_in

@@ -39,18 +39,24 @@ from advisor.questions.fields import wrong
 from advisor.runs.probing import kept_fingerprint
 from advisor.runs.sweep_questions import EXECUTORS, PlannedSweep, SweepGrid
 from advisor.sweeps.datasets.transforming import decoder
-from advisor.sweeps.machine.environment import local_cpu
+from advisor.sweeps.machine.environment import local_cpu, machine_size
 from advisor.sweeps.machine.processes import busy_share
-from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.disks import parse_named_rate
 from advisor.sweeps.planning.networks import SweepData, planned_network
-from advisor.sweeps.planning.plan import Machine, SweepRequest, plan_trials
-from advisor.sweeps.planning.repeating import by_turns, rounds
-from advisor.sweeps.run.executors import Executor, InlineExecutor, ProcessExecutor
-from advisor.sweeps.run.ray.placing import trials_at_a_time
-from advisor.sweeps.run.runner import RETRIED, Outcome, Progress, run_sweep, stored_runs
-from advisor.sweeps.trial.orphan_removal import owning
+from advisor.sweeps.planning.plan import Machine, SweepRequest, by_turns, plan_trials, rounds
+from advisor.sweeps.run.ray.cluster import trials_at_a_time
+from advisor.sweeps.run.runner import (
+    RETRIED,
+    Executor,
+    InlineExecutor,
+    Outcome,
+    ProcessExecutor,
+    Progress,
+    run_sweep,
+    stored_runs,
+)
+from advisor.sweeps.trial.orphans import owning
 from advisor.sweeps.trial.trial_process import BUSY_SHARE, WAIT, measure_trial
 
 _LOG = logging.getLogger(__name__)

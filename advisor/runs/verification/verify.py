@@ -51,16 +51,14 @@ from advisor.runs.verification.verdict import (
     require_gpus,
     sheet_named,
 )
-from advisor.sweeps.anchors.observing import observed
+from advisor.sweeps.anchors import observed
 from advisor.sweeps.machine.environment import instance_type
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.disks import UNLIMITED
 from advisor.sweeps.planning.networks import planned_network
-from advisor.sweeps.planning.plan import GPU_SECONDS, SweepRequest, plan_trials
-from advisor.sweeps.planning.repeating import merged
-from advisor.sweeps.run.executors import ProcessExecutor
+from advisor.sweeps.planning.plan import GPU_SECONDS, SweepRequest, merged, plan_trials
 from advisor.sweeps.run.queue import Spool
-from advisor.sweeps.run.runner import current_rows
+from advisor.sweeps.run.runner import ProcessExecutor, current_rows
 from advisor.sweeps.trial.trial_process import measure_trial
 
 # Known this well, more minutes would not tell more: another run differs by as much.

@@ -25,7 +25,7 @@ from advisor.service.questions import described, question_in_link, refusals
 from advisor.service.stores import stored
 from advisor.store.keys import Scope
 from advisor.store.measurements import page_of, pages_of
-from advisor.sweeps.formats.files import read_lines
+from advisor.sweeps.formats import read_lines
 
 router = APIRouter(prefix="/v1/measurements", tags=["measurements"])
 

@@ -24,20 +24,13 @@ from advisor.infra.build.networks.own import own_variants
 from advisor.infra.build.networks.seeing import torchvision_variants
 from advisor.infra.build.networks.variants import ImageClassifier, Variant, image_variant
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
-from advisor.sweeps.machine.gpu_sampling import GpuSampler
-from advisor.sweeps.measure.session import steps_on
-from advisor.sweeps.probe.accelerator import Device, load_torch, need_cuda
-from advisor.sweeps.quality.timing import count_warmup_steps
+from advisor.sweeps.machine.gpu import GpuSampler
+from advisor.sweeps.measure.network import steps_on
+from advisor.sweeps.probe.session import Device, load_torch, need_cuda
+from advisor.sweeps.quality.rates import count_warmup_steps
 from advisor.sweeps.trial.child import answer_parent, lacks_memory, send_to_parent
+from advisor.sweeps.worker.engine import TorchEngine, forget_peaks, free_memory, gpu_uuid, peaks, torch_facts
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox
-from advisor.sweeps.worker.torch_engine import (
-    TorchEngine,
-    forget_peaks,
-    free_memory,
-    gpu_uuid,
-    peaks,
-    torch_facts,
-)
 
 _VERSIONS = ("torch", "torchvision", "timm", "transformers", "diffusers", "numpy")
 _VARIANTS = {

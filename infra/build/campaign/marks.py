@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from advisor.sweeps.probe.accelerator import Device, load_torch
+from advisor.sweeps.probe.session import Device, load_torch
 
 _PRODUCTS = (1024, 2048, 4096, 8192)
 _CONVOLUTIONS = ((64, 56), (256, 28), (512, 14))

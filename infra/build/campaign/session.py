@@ -26,10 +26,9 @@ from advisor.infra.build.campaign.protocol import LARGEST, Cell, Machine, Plan, 
 from advisor.infra.build.campaign.records import Records, Row
 from advisor.models.performance import load_model
 from advisor.models.performance.on_cpu import published_on_cpu
-from advisor.sweeps.anchors.observing import gpu_size
-from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
-from advisor.sweeps.machine.environment import local_cpu
-from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.anchors import gpu_size
+from advisor.sweeps.formats import measurement_from_dict, measurement_to_dict
+from advisor.sweeps.machine.environment import local_cpu, machine_size
 from advisor.sweeps.quality.issues import is_gpu_shared
 from advisor.sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
 

@@ -58,7 +58,20 @@ def read_serving_anchor(
 ) -> ServingAnchor:
     """The measurements of replicas in the file. `precision` and `kv_precision` fill in where it is
     silent. `UsageError` where none of it can be used."""
-    document = _document(path)
+    try:
+        document: Any = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UsageError(
+            "cannot read '{path}' ({strerror})",
+            hint=WAY_OUT,
+            path=path,
+            strerror=error.strerror,
+            field="anchor",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise _no_anchor(path, "it is no JSON") from error
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise _no_anchor(path, f"its schema is not {SCHEMA}")
     try:
         deployment, replicas = _deployment(path, document, model_of, gpu_of, precision, kv_precision)
         rows = [
@@ -77,24 +90,6 @@ def read_serving_anchor(
     if not observations:
         raise _no_anchor(path, refused[0] if refused else "it holds no load")
     return ServingAnchor(path, observations, refused, tuple(tails))
-
-
-def _document(path: Path) -> Mapping[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise UsageError(
-            "cannot read '{path}' ({strerror})",
-            hint=WAY_OUT,
-            path=path,
-            strerror=error.strerror,
-            field="anchor",
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise _no_anchor(path, "it is no JSON") from error
-    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-        raise _no_anchor(path, f"its schema is not {SCHEMA}")
-    return content
 
 
 def _deployment(

@@ -11,8 +11,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from advisor.errors import MeasuringError
-from advisor.messages import FieldName, Message
 from advisor.sweeps.measure.endpoint.asking import Client, Dialect
 from advisor.sweeps.measure.endpoint.faults import Fault, RequestFailed, failure
 from advisor.sweeps.measure.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
@@ -111,7 +109,12 @@ async def opening_of(client: Client, model: str, served_model: str, prompts: Pro
         dialect, record = await _dialect_of(client, name, prompts)
     except RequestFailed as error:
         raise failure(error.fault, client.address.base, error.detail, error.status) from error
-    await _calibrate(client, name, dialect, prompts, record)
+    if record.input_tokens is not None:  # tokens per word, from two prompts that the server counts
+        prompts.take_counts((0, 0), (_FEW_WORDS, record.input_tokens))
+        with suppress(RequestFailed):  # a context shorter than that: the first prompt has to do
+            more = await _short_answer(client, name, dialect, prompts.words(_MORE_WORDS))
+            if more.input_tokens is not None:
+                prompts.take_counts((_FEW_WORDS, record.input_tokens), (_MORE_WORDS, more.input_tokens))
     engine, version = await _engine_of(client, listed)
     return Opening(name, dialect, engine, version, record.input_tokens is not None)
 
@@ -157,19 +160,6 @@ async def _short_answer(client: Client, name: str, dialect: Dialect, prompt: str
     return record
 
 
-async def _calibrate(
-    client: Client, name: str, dialect: Dialect, prompts: Prompts, few: RequestRecord
-) -> None:
-    """Tokens per word, from two prompts that the server counts."""
-    if few.input_tokens is None:
-        return
-    prompts.take_counts((0, 0), (_FEW_WORDS, few.input_tokens))
-    with suppress(RequestFailed):  # a context shorter than that: the first prompt has to do
-        more = await _short_answer(client, name, dialect, prompts.words(_MORE_WORDS))
-        if more.input_tokens is not None:
-            prompts.take_counts((_FEW_WORDS, few.input_tokens), (_MORE_WORDS, more.input_tokens))
-
-
 async def _engine_of(client: Client, listed: Sequence[dict[str, Any]]) -> tuple[str, str]:
     """The engine's name and version where a route of its own tells them."""
     owner = str(listed[0].get("owned_by", "")) if listed else ""
@@ -186,19 +176,6 @@ async def _engine_of(client: Client, listed: Sequence[dict[str, Any]]) -> tuple[
             if isinstance(version, str) and version:
                 return engine, version[:100]
     return by_owner, ""
-
-
-def no_tokens(model: str) -> MeasuringError:
-    """The fault for requests that were answered without a token in time."""
-    return MeasuringError(
-        "no request to {model} was answered within its time",
-        model=model,
-        hint=Message(
-            "give it more {minutes}, or fewer {output}",
-            minutes=FieldName("minutes"),
-            output=FieldName("output_tokens"),
-        ),
-    )
 
 
 # After a failure a slot waits, longer each time, so that a server that is overloaded can recover.

@@ -17,8 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 from advisor.sweeps.machine.processes import end_group
-from advisor.sweeps.trial.orphan import orphan_processes
-from advisor.sweeps.trial.orphan_removal import owner_is_me, remove
+from advisor.sweeps.trial.orphans import orphan_processes, owner_is_me, remove
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 _LOOK_EVERY_SECONDS = 0.2

@@ -33,25 +33,16 @@ class EventReader:
         # "\r" may be the half of "\r\n".
         self._rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
         events = []
-        for line in lines:
-            if event := self._event_after(line.rstrip(b"\r\n")):
-                events.append(event)
+        for line in (line.rstrip(b"\r\n") for line in lines):
+            if line.startswith(b"data:"):
+                self._data.append(line[5:].removeprefix(b" "))
+                self._size += len(self._data[-1])
+            elif not line and self._data:  # others are comments, or fields that say nothing here
+                events.append(b"\n".join(self._data))
+                self._data, self._size = [], 0
         if len(self._rest) + self._size > self._most_bytes:
             raise RequestFailed(Fault.TOO_LARGE, f"more than {self._most_bytes} bytes in one event")
-        return events
-
-    def _event_after(self, line: bytes) -> bytes:
-        """The event's data where an empty line ends it."""
-        if line.startswith(b"data:"):
-            value = line[5:].removeprefix(b" ")
-            self._data.append(value)
-            self._size += len(value)
-            return b""
-        if line or not self._data:
-            return b""  # a comment, or a field that says nothing here
-        event = b"\n".join(self._data)
-        self._data, self._size = [], 0
-        return event
+        return [event for event in events if event]
 
 
 class Piece(NamedTuple):
@@ -81,7 +72,11 @@ def piece_of(event: bytes) -> Piece:
     if not isinstance(first, dict):
         raise RequestFailed(Fault.GARBAGE, _shown(event))
     is_last = first.get("finish_reason") is not None
-    return Piece(_has_text(first, is_last), is_last, *_counts(usage))
+    usage = usage if isinstance(usage, dict) else {}
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    counts = map(_count, (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached))
+    return Piece(_has_text(first, is_last), is_last, *counts)
 
 
 def _has_text(choice: Mapping[str, Any], is_last: bool) -> bool:
@@ -96,14 +91,6 @@ def _has_text(choice: Mapping[str, Any], is_last: bool) -> bool:
     if any(texts):
         return True
     return bool(texts) and not is_last and "role" not in delta
-
-
-def _counts(usage: Any) -> tuple[int | None, int | None, int | None]:
-    if not isinstance(usage, dict):
-        return None, None, None
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return (_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached))
 
 
 def _count(value: Any) -> int | None:

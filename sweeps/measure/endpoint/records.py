@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -36,6 +37,12 @@ def load_figures(driven: DrivenLoad) -> Figures:
     ]
     # Each piece with the tokens that it stands for, also of answers that were cut.
     pieces = [(moment, entry.tokens_per_piece) for entry in driven.requests for moment in entry.piece_seconds]
+    gaps = [
+        later - earlier
+        for request in driven.requests
+        for earlier, later in itertools.pairwise(request.piece_seconds)
+        if begin <= earlier and later <= end
+    ]
     seconds, late = max(0.0, end - begin), distribution(driven.late_seconds)
     return {
         "kind": driven.load.kind,
@@ -56,7 +63,7 @@ def load_figures(driven: DrivenLoad) -> Figures:
         "in_flight": _in_flight(driven.requests, begin, end),
         "ttft_seconds": distribution([request.ttft_seconds for request in began]),
         "tpot_seconds": distribution([request.tpot_seconds for request in ended]),
-        "itl_seconds": distribution(_gaps(driven.requests, begin, end)),
+        "itl_seconds": distribution(gaps),
         "e2e_seconds": distribution([_end(request) - request.started_seconds for request in ended]),
         "output_tokens_per_second": _rate(pieces, begin, end),
         "requests_per_second": _rate([(_end(request), 1.0) for request in ended], begin, end),
@@ -114,15 +121,6 @@ def _rate(moments: Sequence[tuple[float, float]], begin: float, end: float) -> F
     per_second = counts / (edges[1] - edges[0])
     error = float(np.std(per_second, ddof=1) / math.sqrt(_BLOCKS))
     return {"mean": float(per_second.mean()), "standard_error": error}
-
-
-def _gaps(requests: Sequence[RequestRecord], begin: float, end: float) -> list[float]:
-    return [
-        float(later - earlier)
-        for request in requests
-        for earlier, later in zip(request.piece_seconds, request.piece_seconds[1:], strict=False)
-        if begin <= earlier and later <= end
-    ]
 
 
 def _in_flight(requests: Sequence[RequestRecord], begin: float, end: float) -> float | None:

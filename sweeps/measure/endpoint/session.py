@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -14,15 +14,22 @@ from typing import IO, Any
 from msgspec import Struct, field
 
 from advisor.errors import AdvisorError, MeasuringError, Stopped, Terminated
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.gpu import gpus
 from advisor.sweeps.measure.endpoint.address import Address, ApiKey
 from advisor.sweeps.measure.endpoint.anchors import SCHEMA
 from advisor.sweeps.measure.endpoint.asking import opened
-from advisor.sweeps.measure.endpoint.driving import Driver, Opening, Prompts, no_tokens, opening_of
+from advisor.sweeps.measure.endpoint.driving import Driver, Opening, Prompts, opening_of
 from advisor.sweeps.measure.endpoint.faults import failure
-from advisor.sweeps.measure.endpoint.records import DrivenLoad, Figures, Lengths, Load, load_figures
+from advisor.sweeps.measure.endpoint.records import (
+    DrivenLoad,
+    Figures,
+    Lengths,
+    Load,
+    RequestRecord,
+    load_figures,
+)
 
 _VERSIONS = ("aiohttp", "uvloop", "numpy", "vllm", "transformers", "torch", "llama-cpp-python")
 
@@ -144,26 +151,32 @@ class EndpointSession(Struct):
         """The figures of each load that was begun."""
         return [load_figures(driven) for driven in self.loads]
 
-    @property
-    def has_measured(self) -> bool:
-        """Whether there is a figure at all."""
-        return any(figure["tpot_seconds"] or figure["ttft_seconds"] for figure in self.figures)
-
     def require_measured(self, model: str) -> None:
         """Raise what ended it, where nothing was measured before that."""
-        if self.has_measured:
-            return
-        raise self.ended or no_tokens(model)
+        if not any(figure["tpot_seconds"] or figure["ttft_seconds"] for figure in self.figures):
+            raise self.ended or MeasuringError(
+                "no request to {model} was answered within its time",
+                model=model,
+                hint=Message(
+                    "give it more {minutes}, or fewer {output}",
+                    minutes=FieldName("minutes"),
+                    output=FieldName("output_tokens"),
+                ),
+            )
 
 
 def measured(address: Address, key: ApiKey | None, wanted: Wanted, report: Progress) -> EndpointSession:
     """Open the endpoint and drive every load. After Ctrl-C or a fault the session holds what was
     measured until then, and why it ended."""
-    session = EndpointSession()
-    begun = time.monotonic()
-    with closing(_Lines(wanted.requests_file)) as lines:
+    session, factory, begun = EndpointSession(), None, time.monotonic()
+    with suppress(ImportError):  # its events cost half as much
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with ExitStack() as files:
         try:
-            _run(_drive_all(address, key, wanted, report, session, lines))
+            with asyncio.Runner(loop_factory=factory) as runner:
+                runner.run(_drive_all(address, key, wanted, report, session, files))
         except MeasuringError as error:
             session.ended = error
         except KeyboardInterrupt as error:
@@ -173,53 +186,31 @@ def measured(address: Address, key: ApiKey | None, wanted: Wanted, report: Progr
     return session
 
 
-class _Lines:
-    """A file of JSON, line by line, made with the first line: what fails before leaves none."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._file: IO[str] | None = None
-
-    def add(self, row: object) -> None:
-        """One more line, on the disk when this returns."""
-        if self._path is None:
-            return
-        self._file = self._file or self._path.open("w", encoding="utf-8")
-        self._file.write(json.dumps(row) + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        """End it."""
-        if self._file is not None:
-            self._file.close()
-
-
-def _run(work: Coroutine[Any, Any, None]) -> None:
-    """On uvloop where it is installed: its events cost half as much."""
-    factory: Any = None
-    with suppress(ImportError):
-        import uvloop
-
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(work)
-
-
 async def _drive_all(
     address: Address,
     key: ApiKey | None,
     wanted: Wanted,
     report: Progress,
     session: EndpointSession,
-    lines: _Lines,
+    files: ExitStack,
 ) -> None:
-    prompts = Prompts(wanted.seed)
+    prompts, lines = Prompts(wanted.seed), list[IO[str]]()
+
+    def keep(record: RequestRecord) -> None:
+        """A line of JSON, on the disk when this returns; the file is made with the first one."""
+        if wanted.requests_file:
+            if not lines:
+                lines.append(files.enter_context(wanted.requests_file.open("w", encoding="utf-8")))
+            lines[0].write(json.dumps(record.row()) + "\n")
+            lines[0].flush()
+
     async with opened(address, key, wanted.patience_seconds, wanted.replicas) as client:
         session.opening = await opening_of(client, wanted.model, wanted.served_model, prompts)
-        report(_opened_line(session.opening, address))
-        driver = Driver(
-            client, session.opening, prompts, wanted.lengths, lambda record: lines.add(record.row())
-        )
+        opening = session.opening
+        route = "chat completions" if opening.dialect.is_chat else "completions"
+        engine = " ".join(filter(None, (opening.engine, opening.engine_version))) or "unknown engine"
+        report(f"{address.base}: {opening.served_model} by {engine}, {route}")
+        driver = Driver(client, opening, prompts, wanted.lengths, keep)
         ends_at = client.now_seconds + wanted.seconds
         for number, load in enumerate(wanted.loads):
             left = (ends_at - client.now_seconds) / (len(wanted.loads) - number)
@@ -230,12 +221,6 @@ async def _drive_all(
             if (failed := driven.failed) is not None:
                 session.ended = failure(failed.fault, address.base, failed.detail, failed.status)
                 return
-
-
-def _opened_line(opening: Opening, address: Address) -> str:
-    route = "chat completions" if opening.dialect.is_chat else "completions"
-    engine = " ".join(filter(None, (opening.engine, opening.engine_version))) or "unknown engine"
-    return f"{address.base}: {opening.served_model} by {engine}, {route}"
 
 
 def load_line(load: Load, figures: Figures) -> str:

@@ -28,10 +28,9 @@ from advisor.domain.results import mean_step_seconds
 from advisor.errors import UsageError
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.measure.document import SYNTHETIC
-from advisor.sweeps.measure.session import AnchorSession, device_facts, steps_on
-from advisor.sweeps.worker.host_engine import Engine, HostEngine, Moment
+from advisor.sweeps.measure.network import AnchorSession, device_facts, steps_on
+from advisor.sweeps.worker.engine import Completion, Engine, TorchEngine
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox
-from advisor.sweeps.worker.torch_engine import TorchEngine
 
 _INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _QUERY_SECONDS = 10.0
@@ -60,7 +59,12 @@ def place_of_rank(*, on_gpu: bool) -> RankPlace:
     interface = _interface_towards(os.environ["MASTER_ADDR"]) if nodes > 1 else None
     for name in _INTERFACES if interface else ():
         os.environ.setdefault(name, str(interface))
-    speed = psutil.net_if_stats()[interface].speed if interface else 0
+    speed, topology = psutil.net_if_stats()[interface].speed if interface else 0, None
+    if on_gpu:
+        with suppress(OSError, subprocess.SubprocessError):
+            command, patience = ["nvidia-smi", "topo", "-m"], _QUERY_SECONDS
+            done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=True)
+            topology = done.stdout
     return RankPlace(
         rank=variables["RANK"],
         local_rank=variables["LOCAL_RANK"],
@@ -69,7 +73,7 @@ def place_of_rank(*, on_gpu: bool) -> RankPlace:
         on_gpu=on_gpu,
         interface=interface,
         interface_gbit_per_second=speed / 1000 if speed > 0 else None,
-        topology=_gpu_topology() if on_gpu else None,
+        topology=topology,
     )
 
 
@@ -85,15 +89,6 @@ def _interface_towards(host: str) -> str | None:
     return None
 
 
-def _gpu_topology() -> str | None:
-    command = ["nvidia-smi", "topo", "-m"]
-    with suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=_QUERY_SECONDS, check=True
-        ).stdout
-    return None
-
-
 # The backward pass computes gradients of inputs and of weights: twice the products of the forward
 # pass (Kaplan et al. 2020, section 2.1, count them so).
 FORWARD_SHARE = 1 / 3
@@ -101,7 +96,7 @@ FORWARD_SHARE = 1 / 3
 _PARTS = 16
 
 
-class EmulatedRank(HostEngine):
+class EmulatedRank(Engine):
     """Steps of `step_seconds`, whose backward pass makes the gradients of `parameters` fp32 numbers
     ready evenly; with `parallel` they are averaged over all ranks meanwhile, as
     DistributedDataParallel does. The optimiser's step is part of the pace. What the averaging takes
@@ -116,7 +111,7 @@ class EmulatedRank(HostEngine):
         if parallel:
             self._network = DistributedDataParallel(network, gradient_as_bucket_view=True)
 
-    def launch(self, inputs: Any, targets: Any) -> Moment:  # noqa: ARG002
+    def launch(self, inputs: Any, targets: Any) -> Completion:  # noqa: ARG002
         """One step in the foreground."""
         self._network(time.perf_counter()).backward()
         return self.mark()
@@ -189,7 +184,15 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
     on_gpu = job.emulated_step_seconds is None and torch.cuda.is_available()
     rank_place = place_of_rank(on_gpu=on_gpu)
     if on_gpu:
-        _refuse_few_gpus(rank_place, torch.cuda.device_count())
+        here, gpus = rank_place.ranks // rank_place.nodes, torch.cuda.device_count()
+        if here > gpus:  # each rank has one of its own
+            raise UsageError(
+                "{ranks} ranks on a node take as many GPUs, and it has {gpus}",
+                ranks=here,
+                gpus=gpus,
+                field="ranks",
+                hint="give as many --ranks as there are GPUs, or fewer",
+            )
         torch.cuda.set_device(rank_place.local_rank)
     dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE)
     # Ranks wait for each other without NCCL, whose kernels would keep their GPUs busy.
@@ -199,19 +202,6 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
         return _Ranks(job, rank_place, waiting, report).document()
     finally:
         dist.destroy_process_group()
-
-
-def _refuse_few_gpus(rank_place: RankPlace, gpus: int) -> None:
-    """Each rank has one of its own."""
-    here = rank_place.ranks // rank_place.nodes
-    if here > gpus:
-        raise UsageError(
-            "{ranks} ranks on a node take as many GPUs, and it has {gpus}",
-            ranks=here,
-            gpus=gpus,
-            field="ranks",
-            hint="give as many --ranks as there are GPUs, or fewer",
-        )
 
 
 class _Ranks:

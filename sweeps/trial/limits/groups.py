@@ -1,5 +1,5 @@
-"""Limits by cgroups. Version 1: a group in each of five hierarchies. Version 2: one group with whatever
-controllers its parent hands down.
+"""Limits by cgroups, and the strongest limits that a machine has. Version 1: a group in each of five
+hierarchies. Version 2: one group with whatever controllers its parent hands down.
 
 Kernel documentation: cgroup-v1/{memory,cpusets,blkio-controller}.rst, scheduler/sched-bwc.rst,
 admin-guide/cgroup-v2.rst.
@@ -10,14 +10,23 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from advisor.domain import MIB, LimitedBy
-from advisor.sweeps.machine.cgroups import UnifiedGroup
-from advisor.sweeps.trial.limits.types import AFFINITY, GROUP, Held, LimitRequest, ResourceLimits
+from advisor.sweeps.machine.mounts import V1_CONTROLLERS, UnifiedGroup, v1_groups, v2_group
+from advisor.sweeps.trial.limits.types import (
+    AFFINITY,
+    GROUP,
+    Affinity,
+    Held,
+    LimitRequest,
+    ResourceLimits,
+    WholeMachine,
+)
 from advisor.sweeps.trial.limits.usage import read_fields, remove_group
 from advisor.sweeps.trial.ownership import new_name
 
@@ -64,14 +73,11 @@ def _is_given_away(group: Path, own: UnifiedGroup) -> bool:
     owner = group.stat().st_uid
     if owner == os.geteuid() != 0 and group.parent.stat().st_uid != owner:
         return True
-    return group.suffix in (".scope", ".service") and _systemd_gave_away(group.name)
-
-
-def _systemd_gave_away(unit: str) -> bool:
-    """The mark that systemd leaves on such groups (user.delegate) is missing in users' scopes of
-    version 252."""
+    if group.suffix not in (".scope", ".service"):
+        return False
+    # The mark that systemd leaves on such groups (user.delegate) is missing in users' scopes of version 252.
     of_user = ["--user"] if os.geteuid() else []
-    command = ["systemctl", *of_user, "show", "--property=Delegate", "--value", unit]
+    command = ["systemctl", *of_user, "show", "--property=Delegate", "--value", group.name]
     try:
         answer = subprocess.run(
             command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False
@@ -143,40 +149,37 @@ PERIOD_MICROSECONDS = 100_000
 _SHARES, _WEIGHT = 262_144, 10_000
 
 
-class CgroupV1:
-    """Makes a group in each of `parents` (hierarchy name to directory) for one trial."""
-
-    def __init__(self, parents: Mapping[str, Path]) -> None:
-        self._parents = parents
-
-    @contextmanager
-    def hold(self, request: LimitRequest) -> Iterator[CgroupV1Hold]:
-        """Groups that are gone, with their processes, when the context is left."""
-        name = new_name()
-        with ExitStack() as stack:
-            groups: dict[str, Path] = {}
-            # Controllers may share a hierarchy (cpu,cpuacct): one directory, made once.
-            for controller, parent in self._parents.items():
-                group = parent / name
-                if group not in groups.values():
-                    group.mkdir()
-                    stack.callback(remove_group, group)
-                groups[controller] = group
-            yield CgroupV1Hold(groups, self._parents["cpuset"], request)
-
-
-class CgroupV1Hold(ResourceLimits):
-    """A group in each hierarchy."""
+class CgroupV1(ResourceLimits):
+    """A group in each of `parents` (hierarchy name to directory); all are gone, with their processes, at the
+    end."""
 
     means = LimitedBy.CGROUP_V1
 
-    def __init__(self, groups: Mapping[str, Path], cpuset: Path, request: LimitRequest) -> None:
-        self._groups = groups
-        self._request = request
-        # A cpuset takes no process before it has CPUs and memory nodes.
-        for file in ("cpuset.cpus", "cpuset.mems"):
-            effective = f"cpuset.effective_{file.removeprefix('cpuset.')}"
-            self._write("cpuset", file, (cpuset / effective).read_text().strip())
+    def __init__(self, request: LimitRequest, parents: Mapping[str, Path]) -> None:
+        super().__init__(request)
+        self._parents = parents
+        self._groups: dict[str, Path] = {}
+        self._made = ExitStack()
+
+    def __enter__(self) -> Self:
+        name = new_name()
+        with ExitStack() as stack:
+            # Controllers may share a hierarchy (cpu,cpuacct): one directory, made once.
+            for controller, parent in self._parents.items():
+                group = parent / name
+                if group not in self._groups.values():
+                    group.mkdir()
+                    stack.callback(remove_group, group)
+                self._groups[controller] = group
+            # A cpuset takes no process before it has CPUs and memory nodes.
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                effective = f"cpuset.effective_{file.removeprefix('cpuset.')}"
+                self._write("cpuset", file, (self._parents["cpuset"] / effective).read_text().strip())
+            self._made = stack.pop_all()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._made.close()
 
     @property
     def held(self) -> Held:
@@ -231,33 +234,24 @@ class CgroupV1Hold(ResourceLimits):
         (self._groups[controller] / file).write_text(str(value))
 
 
-class CgroupV2:
-    """Makes one group beneath `parent`, whose children have the memory controller at least."""
-
-    def __init__(self, parent: Path) -> None:
-        self._parent = parent
-
-    @contextmanager
-    def hold(self, request: LimitRequest) -> Iterator[CgroupV2Hold]:
-        """A group that is gone, with its processes, when the context is left."""
-        group = self._parent / new_name()
-        group.mkdir()
-        try:
-            yield CgroupV2Hold(group, request, handed_down(self._parent))
-        finally:
-            remove_group(group)
-
-
-class CgroupV2Hold(ResourceLimits):
-    """One group, with what its parent hands down."""
+class CgroupV2(ResourceLimits):
+    """One group beneath `parent`, with what that hands down (the memory controller at least); gone, with its
+    processes, at the end."""
 
     means = LimitedBy.CGROUP_V2
 
-    def __init__(self, group: Path, request: LimitRequest, controllers: frozenset[str]) -> None:
-        self._group = group
-        self._request = request
-        self._controllers = controllers
+    def __init__(self, request: LimitRequest, parent: Path) -> None:
+        super().__init__(request)
+        self._group = parent / new_name()
+        self._controllers = handed_down(parent)
         self._engaged: dict[str, str | None] = {}
+
+    def __enter__(self) -> Self:
+        self._group.mkdir()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        remove_group(self._group)
 
     @property
     def held(self) -> Held:
@@ -290,12 +284,15 @@ class CgroupV2Hold(ResourceLimits):
         if "cpuset" in self._controllers:
             self._write("cpuset.cpus", ",".join(map(str, request.cpus)))
         else:
-            self._pin()
+            for _ in range(2):  # what an unpinned thread starts meanwhile is not pinned either
+                for thread in (self._group / "cgroup.threads").read_text().split():
+                    with suppress(ProcessLookupError):
+                        os.sched_setaffinity(int(thread), request.cpus)
         if "cpu" in self._controllers:
             self._write("cpu.weight", _WEIGHT)
-        if request.is_fraction and "cpu" in self._controllers:
-            quota = int(request.vcpus * PERIOD_MICROSECONDS)
-            self._write("cpu.max", f"{quota} {PERIOD_MICROSECONDS}")
+            if request.is_fraction:
+                quota = int(request.vcpus * PERIOD_MICROSECONDS)
+                self._write("cpu.max", f"{quota} {PERIOD_MICROSECONDS}")
         if request.device and request.limits_disk and "io" in self._controllers:
             rates = {"rbps": (request.read_mib_per_second or 0) * MIB, "riops": request.read_iops or 0}
             limits = " ".join(f"{name}={int(rate)}" for name, rate in rates.items() if rate)
@@ -309,13 +306,6 @@ class CgroupV2Hold(ResourceLimits):
         """The kernel counts the kills of a group in memory.events."""
         return int(read_fields(self._group / "memory.events").get("oom_kill", 0)) > 0
 
-    def _pin(self) -> None:
-        """Twice: what an unpinned thread starts meanwhile is not pinned either."""
-        for _ in range(2):
-            for thread in (self._group / "cgroup.threads").read_text().split():
-                with suppress(ProcessLookupError):
-                    os.sched_setaffinity(int(thread), self._request.cpus)
-
     def _write(self, file: str, value: object) -> None:
         (self._group / file).write_text(str(value))
         self._engaged[file] = self._read(file)
@@ -325,3 +315,16 @@ class CgroupV2Hold(ResourceLimits):
             return (self._group / file).read_text()
         except OSError:
             return None
+
+
+def strongest_limits(request: LimitRequest) -> ResourceLimits:
+    """The strongest limits this machine has; none where the whole machine is asked for."""
+    if request.wants_whole_machine:
+        return WholeMachine(request)
+    if not sys.platform.startswith("linux"):
+        return ResourceLimits(request)
+    groups = v1_groups()
+    if set(groups) == set(V1_CONTROLLERS) and all(os.access(group, os.W_OK) for group in groups.values()):
+        return CgroupV1(request, groups)
+    parent = delegated_parent(v2_group())
+    return CgroupV2(request, parent) if parent else Affinity(request)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
@@ -50,6 +50,7 @@ def pids_of(group: Path) -> list[int]:
 
 
 PROCESS_TREE = "process-tree"
+Total = TypeVar("Total", int, float)
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -81,7 +82,12 @@ class MemoryPeak:
 
     def __init__(self, source: Mapping[str, Any]) -> None:
         self._file: FileIO | None = None
-        if path := _peak_file(source):
+        path = None
+        if source.get("kind") == LimitedBy.CGROUP_V1:
+            path = Path(source["groups"]["memory"]) / "memory.max_usage_in_bytes"
+        elif source.get("kind") == LimitedBy.CGROUP_V2:
+            path = Path(source["group"]) / "memory.peak"
+        if path:
             with suppress(OSError), ExitStack() as stack:
                 file = stack.enter_context(FileIO(path, "r+"))
                 file.write(b"0")
@@ -95,14 +101,6 @@ class MemoryPeak:
         with self._file as file:
             file.seek(0)
             return int(file.read()) / MIB
-
-
-def _peak_file(source: Mapping[str, Any]) -> Path | None:
-    if source.get("kind") == LimitedBy.CGROUP_V1:
-        return Path(source["groups"]["memory"]) / "memory.max_usage_in_bytes"
-    if source.get("kind") == LimitedBy.CGROUP_V2:
-        return Path(source["group"]) / "memory.peak"
-    return None
 
 
 def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
@@ -132,7 +130,20 @@ def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
             throttled_seconds=_field(group, "throttled_usec") / 1e6,
             pressure=pressure(group, ".pressure") or pressure(),
         )
-    return _of_process_tree(pid or os.getpid())
+    processes = {int(entry.name): stat_fields(int(entry.name)) for entry in Path("/proc").glob("[0-9]*")}
+    tree = [pid or os.getpid()]
+    for parent in tree:
+        tree += [child for child, fields in processes.items() if fields and int(fields[1]) == parent]
+    known = [fields for member in tree if (fields := processes.get(member))]
+    # utime and stime, with those of children already waited for.
+    ticks = sum(int(fields[index]) for fields in known for index in (11, 12, 13, 14))
+    resident = sum(int(fields[21]) for fields in known) * os.sysconf("SC_PAGE_SIZE")
+    return Usage(
+        cpu_seconds=ticks / os.sysconf("SC_CLK_TCK"),
+        anonymous_memory_mib=resident / MIB,
+        waited_seconds=waited_seconds(tree),
+        pressure=pressure(),
+    )
 
 
 def _field(group: Path | None, name: str) -> int:
@@ -142,7 +153,7 @@ def _field(group: Path | None, name: str) -> int:
     return 0
 
 
-def grown(before: int | None, after: int | None) -> int | None:
+def grown(before: Total | None, after: Total | None) -> Total | None:
     """By how much a total grew; None where nothing counts it."""
     return None if before is None or after is None else after - before
 
@@ -165,20 +176,3 @@ def _v2_reads(path: Path, key: str) -> int | None:
         return None
     fields = path.read_text().split()
     return sum(int(word.removeprefix(key)) for word in fields if word.startswith(key))
-
-
-def _of_process_tree(root: int) -> Usage:
-    processes = {int(entry.name): stat_fields(int(entry.name)) for entry in Path("/proc").glob("[0-9]*")}
-    tree = [root]
-    for pid in tree:
-        tree += [child for child, fields in processes.items() if fields and int(fields[1]) == pid]
-    known = [fields for pid in tree if (fields := processes.get(pid))]
-    # utime and stime, with those of children already waited for.
-    ticks = sum(int(fields[index]) for fields in known for index in (11, 12, 13, 14))
-    resident = sum(int(fields[21]) for fields in known) * os.sysconf("SC_PAGE_SIZE")
-    return Usage(
-        cpu_seconds=ticks / os.sysconf("SC_CLK_TCK"),
-        anonymous_memory_mib=resident / MIB,
-        waited_seconds=waited_seconds(tree),
-        pressure=pressure(),
-    )

@@ -13,7 +13,7 @@ from advisor.domain import ON_ANY_GPU, REPLAYED_FROM, Provenance, Task, Workload
 from advisor.files import own_model_path
 from advisor.models.performance import load_model
 from advisor.store.measurements import open_store
-from advisor.sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.formats import measurement_to_dict
 from tests.models.performance.synthetic import measure, measurement, trials, true_parameters
 from tests.models.performance.test_probed import FINGERPRINT
 

@@ -11,7 +11,7 @@ from advisor.cli.main import run
 from advisor.domain import Status
 from advisor.store.measurements import open_store
 from advisor.sweeps.datasets.making import write_samples
-from advisor.sweeps.formats.files import to_jsonl
+from advisor.sweeps.formats import to_jsonl
 from tests.sweeps.builders import measurement, resources, trial
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.formats import measurement_to_dict
 from tests.advisor.cli.test_anchors import anchor
 from tests.sweeps.anchors.test_anchors import a_measurement
 

@@ -11,7 +11,7 @@ from advisor.errors import UsageError
 from advisor.runs.adaptive import adaptive_sweep, row_of, run_adaptive, surface_of, with_gpu_steps
 from advisor.runs.fields import parse_budget
 from advisor.store.measurements import open_store
-from advisor.sweeps.planning.repeating import merged
+from advisor.sweeps.planning.plan import merged
 from tests.models.performance.synthetic import measure, measurement, true_parameters
 from tests.models.performance.test_surface import grid
 

@@ -14,7 +14,7 @@ from advisor.errors import MeasuringError
 from advisor.runs import doctor
 from advisor.runs.doctor import Finding, State, document, run_checks, worst
 from advisor.store.measurements import open_store
-from advisor.sweeps.trial.orphan import Orphan
+from advisor.sweeps.trial.orphans import Orphan
 from advisor.sweeps.trial.ownership import own_tag, this_process
 from tests.sweeps.builders import measurement
 
@@ -59,7 +59,7 @@ def test_leftovers_are_removed_unless_it_is_a_dry_run(monkeypatch, result, keep,
 
 
 def test_limits_that_cannot_be_made_are_a_problem_with_the_way_out(monkeypatch):
-    monkeypatch.setattr(doctor, "choose_limiter", raising(PermissionError("no")))
+    monkeypatch.setattr(doctor, "strongest_limits", raising(PermissionError("no")))
     finding = doctor.check_limits()
     assert finding.state is State.PROBLEM
     assert "--privileged" in finding.advice

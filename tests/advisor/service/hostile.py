@@ -25,7 +25,7 @@ from msgspec import Struct, field
 from advisor.domain.words import LanguageTask
 from advisor.questions import commands
 from advisor.questions.question import ByTask, Field
-from advisor.sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.formats import measurement_to_dict
 from benchmarks.served import Served
 from tests.sweeps.builders import measurement
 

@@ -15,7 +15,7 @@ from advisor.service.app import create_app
 from advisor.service.settings import Settings
 from advisor.store import default_database_url
 from advisor.store.measurements import open_store
-from advisor.sweeps.formats.files import to_csv, to_jsonl
+from advisor.sweeps.formats import to_csv, to_jsonl
 from tests.sweeps.builders import row
 
 

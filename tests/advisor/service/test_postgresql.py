@@ -10,7 +10,7 @@ from advisor.service import gate
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
 from advisor.store.keys import ApiKeys
-from advisor.sweeps.formats.files import to_jsonl
+from advisor.sweeps.formats import to_jsonl
 from tests.sweeps.builders import row
 
 LINES = to_jsonl(map(row, (1024.0, 2048.0, 4096.0)))

@@ -13,7 +13,7 @@ import pytest
 
 from advisor.store.measurements import open_store
 from advisor.store.schedules import ScheduleBook
-from advisor.sweeps.formats.files import to_jsonl
+from advisor.sweeps.formats import to_jsonl
 from benchmarks.served import Served
 from tests.processes import gone
 from tests.sweeps.builders import row

@@ -27,7 +27,7 @@ from advisor.models.performance.scaling import (
     kind_of,
     node_law,
 )
-from advisor.sweeps.anchors.files import read_anchor
+from advisor.sweeps.anchors import read_anchor
 from benchmarks.bundled_model import PUBLISHED_FOLDER
 
 from .test_prediction import GPUS, machine, predict, workload

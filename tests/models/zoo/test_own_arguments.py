@@ -70,7 +70,7 @@ def own(tmp_path):
 
 def _computes(network):
     """It is tried, followed without computing, traced, trained and asked."""
-    from advisor.sweeps.worker.torch_engine import TorchEngine
+    from advisor.sweeps.worker.engine import TorchEngine
 
     network.check()
     facts = network_facts(network, training=True)

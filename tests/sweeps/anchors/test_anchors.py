@@ -24,9 +24,8 @@ from advisor.domain import (
 )
 from advisor.errors import UsageError
 from advisor.models.performance import paced_gpu
-from advisor.sweeps.anchors.files import read_anchor
-from advisor.sweeps.anchors.observing import observed
-from advisor.sweeps.formats.serialization import measurement_to_dict
+from advisor.sweeps.anchors import observed, read_anchor
+from advisor.sweeps.formats import measurement_to_dict
 from advisor.sweeps.quality.rates import rate_interval
 from tests.rows import table
 from tests.sweeps.builders import measurement, trial

@@ -24,9 +24,8 @@ from advisor.sweeps.datasets.making import (
     word_counts,
     write_samples,
 )
-from advisor.sweeps.datasets.opening import open_dataset, profile_folder
+from advisor.sweeps.datasets.opening import open_dataset, profile_folder, read_corpus
 from advisor.sweeps.datasets.source import JpegFiles
-from advisor.sweeps.datasets.text import read_corpus
 from advisor.sweeps.datasets.transforming import DECODERS, decode_costs, decoder
 
 

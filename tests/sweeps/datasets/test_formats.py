@@ -30,7 +30,7 @@ from advisor.sweeps.datasets.recordio import (
 )
 from advisor.sweeps.datasets.source import Sample, SampleKind
 from advisor.sweeps.datasets.transforming import Change
-from advisor.sweeps.run.executors import InlineExecutor
+from advisor.sweeps.run.runner import InlineExecutor
 from tests.sweeps.builders import trial_on
 
 FORMATS = {"files": "jpeg-files", "tar": "tar", "lmdb": "lmdb", "recordio": "recordio"}

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from advisor.errors import DataError
 from advisor.files import manifests_folder
-from advisor.sweeps.datasets.manifest import kept_manifest, manifest_of
 from advisor.sweeps.datasets.opening import open_dataset, profile_folder
+from advisor.sweeps.datasets.source import kept_manifest, manifest_of
 from tests.sweeps.datasets.test_datasets import picture
 
 JPEG = frozenset({".jpg", ".jpeg"})

@@ -10,8 +10,7 @@ import pytest
 from advisor.domain import DiskRate
 from advisor.errors import DataError
 from advisor.sweeps.datasets import source as slowed
-from advisor.sweeps.datasets.opening import open_dataset
-from advisor.sweeps.datasets.places import copy_to_mount, dataset_on_mount
+from advisor.sweeps.datasets.opening import copy_to_mount, dataset_on_mount, open_dataset
 from advisor.sweeps.datasets.source import LatencyInjected
 from advisor.sweeps.worker.inputs import cached_share, evict, fill
 

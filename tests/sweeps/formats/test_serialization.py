@@ -14,18 +14,16 @@ from msgspec.structs import replace
 from advisor.domain import Cpu, DiskRate, Gpu, Stack, Status, Task
 from advisor.errors import DataError
 from advisor.runs.stored_rows import spread_document
-from advisor.sweeps.formats.files import (
+from advisor.sweeps.formats import (
     SUMMARY_COLUMNS,
     csv_rows,
+    measurement_from_dict,
+    measurement_to_dict,
     read_file,
     read_lines,
     summary_row,
     to_csv,
     to_jsonl,
-)
-from advisor.sweeps.formats.serialization import (
-    measurement_from_dict,
-    measurement_to_dict,
     trial_from_dict,
     trial_to_dict,
 )

@@ -14,13 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.machine.gpu import NO_NVML, Nvml, gpu_facts, gpus, numa_node, pci_address
-from advisor.sweeps.machine.gpu_sampling import (
+from advisor.sweeps.machine.gpu import (
+    NO_NVML,
     GpuSampler,
+    Nvml,
     busy_percent,
+    gpu_facts,
     gpu_states,
+    gpus,
+    numa_node,
     summarised,
-    throttle_shares,
 )
 from tests.sweeps.clock import SleepingClock
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
@@ -97,9 +100,9 @@ def test_the_numa_node_of_a_gpu_is_read_by_its_pci_address(tmp_path):
     for slot, node in (("0000:00:1e.0", "1"), ("0000:00:1f.0", "-1")):
         (tmp_path / slot).mkdir()
         (tmp_path / slot / "numa_node").write_text(f"{node}\n")
-    assert numa_node(pci_address("00000000:00:1E.0"), tmp_path) == 1
-    assert numa_node(pci_address("00000000:00:1F.0"), tmp_path) is None
-    assert numa_node(pci_address(None), tmp_path) is None
+    assert numa_node("0000:00:1e.0", tmp_path) == 1
+    assert numa_node("0000:00:1f.0", tmp_path) is None
+    assert numa_node(None, tmp_path) is None
 
 
 # What a GPU did while steps were timed, as rows keep it.
@@ -157,7 +160,7 @@ def test_what_the_first_third_had_and_the_last_shows_a_clock_that_fell():
 def test_a_gpu_is_busy_before_only_if_it_stays_so(monkeypatch, busy, result):
     clock = SleepingClock()
     time = SimpleNamespace(monotonic=clock, sleep=clock.sleep)
-    monkeypatch.setattr("advisor.sweeps.machine.gpu_sampling.time", time)
+    monkeypatch.setattr("advisor.sweeps.machine.gpu.time", time)
     nvml_with(monkeypatch, GpuStandIn(busy=busy))
     assert busy_percent("6f6d") == result
 
@@ -282,6 +285,6 @@ def test_a_mean_lies_between_the_extremes_and_what_was_never_known_is_left_out(s
 
 @given(st.lists(st.integers(0, 0x1FF), min_size=1))
 def test_shares_of_throttle_reasons_count_the_samples_that_had_them(bits):
-    shares = throttle_shares(bits)
+    shares = summarised([{"throttle_bits": value} for value in bits])["gpu_throttle_reasons"]
     assert all(0 < share <= 1 for share in shares.values())
     assert ("sw_power_cap" in shares) == any(value & 4 for value in bits)

@@ -8,9 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.sweeps.machine import size as sizes
-from advisor.sweeps.machine.cgroups import v1_groups, v2_group
-from advisor.sweeps.machine.environment import describe_machine
+from advisor.sweeps.machine import environment as sizes
+from advisor.sweeps.machine.environment import (
+    MachineSize,
+    cpu_quota,
+    describe_machine,
+    free_memory_bytes,
+    machine_size,
+    parse_available_bytes,
+    parse_memory_limit,
+    parse_quota_v1,
+    parse_quota_v2,
+)
+from advisor.sweeps.machine.mounts import v1_groups, v2_group
 from advisor.sweeps.machine.processes import (
     Contention,
     busy_seconds,
@@ -18,16 +28,6 @@ from advisor.sweeps.machine.processes import (
     pressure,
     sibling_cpus,
     waited_seconds,
-)
-from advisor.sweeps.machine.size import (
-    MachineSize,
-    cpu_quota,
-    free_memory_bytes,
-    machine_size,
-    parse_available_bytes,
-    parse_memory_limit,
-    parse_quota_v1,
-    parse_quota_v2,
 )
 from tests.rows import table
 

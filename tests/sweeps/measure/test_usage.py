@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.machine.environment import machine_size
 from advisor.sweeps.measure.usage import Sample, UsageSampler, _Taken, usage_of
 from tests.processes import gone
 

@@ -1,10 +1,13 @@
 """The GPU's parts, rehearsed where there is none: facts are merged, every path runs through."""
 
+from functools import partial
+
 import pytest
 import torch
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.probe import accelerator, gemm, gpu, operations
+from advisor.sweeps.probe import gemm, gpu, operations
+from advisor.sweeps.probe import session as accelerator
 from advisor.sweeps.probe.session import is_figure, is_skipped
 from tests.sweeps.cuda_standin import StandIn, installed
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
@@ -106,13 +109,13 @@ def test_precisions_that_a_gpu_only_emulates_are_not_measured(tmp_path, rehearsa
 
 def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal, monkeypatch):
     small = {
-        "conv3x3": operations._convolution(4, 4, 8, 3),
-        "lstm": operations._lstm(8),
-        "depthwise": operations._convolution(4, 4, 8, 3, groups=4),
-        "linear": operations._linear(8, 4),
-        "batch_norm": operations._normalisation(4, 8),
-        "pooling": operations._pooling(4, 8),
-        "elementwise": operations._elementwise(4, 8),
+        "conv3x3": partial(operations._convolution, channels_in=4, channels=4, side=8, kernel=3),
+        "lstm": partial(operations._lstm, units=8),
+        "depthwise": partial(operations._convolution, channels_in=4, channels=4, side=8, kernel=3, groups=4),
+        "linear": partial(operations._linear, features_in=8, features=4),
+        "batch_norm": partial(operations._normalisation, channels=4, side=8),
+        "pooling": partial(operations._pooling, channels=4, side=8),
+        "elementwise": partial(operations._elementwise, channels=4, side=8),
     }
     monkeypatch.setattr(operations, "LAYERS", {name: {"wide": entry} for name, entry in small.items()})
     monkeypatch.setattr(operations, "SIZES", ("wide",))
@@ -157,14 +160,13 @@ def test_counted_operations_are_those_that_torch_counts():
     ("build", "forward", "backward"),
     [
         # 1x4x8x8 floats are 1024 bytes, and so is what the layer gives out.
-        (operations._elementwise(4, 8), 3 * 1024, 3 * 1024),
-        (operations._normalisation(4, 8), 2 * 1024 + 32, 3 * 1024 + 64),
+        (operations._elementwise, 3 * 1024, 3 * 1024),
+        (operations._normalisation, 2 * 1024 + 32, 3 * 1024 + 64),
         # 4x4 outputs of 4 channels: 256 bytes, and 512 of indices.
-        (operations._pooling(4, 8), 1024 + 256, 256 + 512 + 1024),
+        (operations._pooling, 1024 + 256, 256 + 512 + 1024),
     ],
 )
 def test_traffic_counts_what_must_be_moved_and_no_more(build, forward, backward):
-    layer = build(operations.Setting(accelerator.CPU, 1, torch.float32))
+    layer = build(operations.Setting(accelerator.CPU, 1, torch.float32), 4, 8)
     output = layer.call(*layer.inputs)
-    assert operations._bytes_forward(layer, output) == forward
-    assert operations._bytes_backward(layer, output) == backward
+    assert operations.moved_bytes(layer, output) == (forward, backward)

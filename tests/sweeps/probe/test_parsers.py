@@ -1,5 +1,6 @@
 """The kernel's and lspci's text, parsed."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,12 @@ TABLES = table("sweeps")
 LSPCI, MOUNTINFO = (f"{chr(10).join(TABLES[name])}\n" for name in ("lspci", "mountinfo"))
 
 
-def test_the_memory_of_a_numa_node_is_its_total():
-    assert cpu.parse_node_memory_mib("\n".join(TABLES["node_meminfo"])) == 198109248 / 1024
+def test_the_memory_of_a_numa_node_is_its_total(tmp_path):
+    node = tmp_path / "node0"
+    node.mkdir()
+    (node / "cpulist").write_text("0-3\n")
+    (node / "meminfo").write_text("\n".join(TABLES["node_meminfo"]))
+    assert cpu.read_numa_nodes(tmp_path) == [{"node": 0, "cpus": "0-3", "memory_mib": 198109248 / 1024}]
 
 
 @given(st.dictionaries(st.integers(0, 63), st.integers(0, 15), min_size=1))
@@ -49,7 +54,8 @@ def test_any_text_is_no_error_for_the_lspci_parser(text):
 
 
 def test_accelerators_come_from_sysfs_with_their_links(tmp_path, monkeypatch):
-    monkeypatch.setattr(gpu, "_lspci", lambda: LSPCI)
+    printed = subprocess.CompletedProcess((), 0, LSPCI)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: printed)
     for slot, code in {"0000:00:1e.0": "0x030200", "0000:00:00.0": "0x060000"}.items():
         path = tmp_path / slot
         path.mkdir()

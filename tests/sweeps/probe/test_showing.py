@@ -15,9 +15,16 @@ from hypothesis import strategies as st
 import advisor.sweeps.probe
 from advisor.render.text import table
 from advisor.sweeps.probe import PARTS, fingerprint
-from advisor.sweeps.probe.accelerator import LEAST_REPEATS, largest_affordable, time_calls
+from advisor.sweeps.probe.session import (
+    LEAST_REPEATS,
+    figure,
+    is_figure,
+    is_skipped,
+    largest_affordable,
+    skipped,
+    time_calls,
+)
 from advisor.sweeps.probe.session import SCHEMA as FORM
-from advisor.sweeps.probe.session import figure, is_figure, is_skipped, skipped
 from advisor.sweeps.probe.showing import headline, not_measured, sections
 from tests import rows
 

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import LimitedBy, Status
-from advisor.sweeps.formats.serialization import run_facts
+from advisor.sweeps.formats import run_facts
 from advisor.sweeps.quality.issues import REFUSED, quality_issues, refusal, refusal_in
-from advisor.sweeps.quality.rates import sustained_rate
-from advisor.sweeps.quality.timing import count_warmup_steps, is_steady
+from advisor.sweeps.quality.rates import count_warmup_steps, is_steady, sustained_rate
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 DRAW = random.Random(0)

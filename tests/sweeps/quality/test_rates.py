@@ -18,12 +18,12 @@ from advisor.domain.results import mean_step_seconds, stall_indices, stall_share
 from advisor.sweeps.quality.rates import (
     BETWEEN_RUNS,
     StoppingRule,
+    count_warmup_steps,
     mean_error,
     rate_interval,
     run_intervals,
     students_quantile,
 )
-from advisor.sweeps.quality.timing import count_warmup_steps
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 STEPS = st.lists(st.floats(1e-4, 10), min_size=1, max_size=80)

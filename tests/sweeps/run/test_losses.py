@@ -18,8 +18,8 @@ import sqlalchemy
 
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
+from advisor.sweeps import formats as files
 from advisor.sweeps.datasets.making import write_samples
-from advisor.sweeps.formats import files
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, cluster_of, driver, numbered
 from tests.sweeps.run.test_queue import TRIALS

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from advisor.domain import CacheState, DiskRate, Task
 from advisor.errors import MeasuringError
 from advisor.runs.sweeps.sweeping import executor_name
-from advisor.sweeps.run.ray.placing import (
+from advisor.sweeps.run.ray.cluster import (
     OWN_DISK,
     needs_of,
     refuse,
@@ -23,9 +23,8 @@ from advisor.sweeps.run.ray.placing import (
     task_options,
     trials_at_a_time,
 )
-from advisor.sweeps.trial.node import Core, GpuDevice
-from advisor.sweeps.trial.node import Node as Machine
-from advisor.sweeps.trial.taking import placed
+from advisor.sweeps.trial.placement import Core, GpuDevice, placed
+from advisor.sweeps.trial.placement import Node as Machine
 from advisor.sweeps.trial.trial_process import stays_in_memory
 from tests.sweeps.builders import TIME_BOX, resources, trial
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from advisor.domain import Status
 from advisor.errors import DataError
 from advisor.store.measurements import SqlStore
+from advisor.sweeps import formats as files
 from advisor.sweeps.events import Event, collected, forward
-from advisor.sweeps.formats import files
 from advisor.sweeps.run import queue
 from advisor.sweeps.run.queue import leasing
 from advisor.sweeps.run.runner import RETRIED, run_sweep

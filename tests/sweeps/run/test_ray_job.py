@@ -21,7 +21,7 @@ import sqlalchemy
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
 from advisor.sweeps.datasets.making import write_samples
-from advisor.sweeps.measure.endpoint.started_engine import free_ports
+from advisor.sweeps.measure.endpoint.engines import free_ports
 from tests.processes import as_in_a_terminal
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import started_node

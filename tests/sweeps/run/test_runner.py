@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
-from advisor.sweeps.planning.repeating import merged, rounds
+from advisor.sweeps.formats import measurement_from_dict, measurement_to_dict
+from advisor.sweeps.planning.plan import merged, rounds
 from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.run.runner import RETRIED, current_rows, run_sweep
 from tests.sweeps.builders import TIME_BOX, AtOnce, measurement, resources, trial

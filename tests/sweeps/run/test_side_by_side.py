@@ -13,8 +13,8 @@ import pytest
 
 from advisor.domain import LimitedBy, Measurement, Status, Task
 from advisor.sweeps.datasets.making import write_samples
-from advisor.sweeps.machine.size import allowed_cpus
-from advisor.sweeps.trial.taking import placed
+from advisor.sweeps.machine.environment import allowed_cpus
+from advisor.sweeps.trial.placement import placed
 from tests.sweeps.builders import resources, trial, trial_on
 from tests.sweeps.marks import REAL_WORKER
 
@@ -88,7 +88,7 @@ def test_a_measuring_process_that_is_killed_leaves_its_cores_to_the_next(tmp_pat
 # In a process of its own: what Ray was told before, by whatever test, is not told to this one.
 _LISTENING = """
 import psutil
-from advisor.sweeps.run.ray.connection import connected
+from advisor.sweeps.run.ray.cluster import connected
 ray = connected(None)
 ray.get(ray.remote(num_cpus=0)(lambda: None).remote())
 me = psutil.Process()

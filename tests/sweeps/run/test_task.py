@@ -13,15 +13,13 @@ from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.models.performance.usable import why_not
-from advisor.sweeps.datasets.cache_room import LOCK
-from advisor.sweeps.datasets.node_cache import cached_data
+from advisor.sweeps.datasets.node_cache import LOCK, cached_data
 from advisor.sweeps.events import subscribe
-from advisor.sweeps.formats.files import to_jsonl
-from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict, trial_to_dict
-from advisor.sweeps.machine.size import allowed_cpus, machine_size
-from advisor.sweeps.run.executors import ProcessExecutor, with_data
-from advisor.sweeps.run.ray.task import NODE, measuring_task
-from advisor.sweeps.trial.taking import placed
+from advisor.sweeps.formats import measurement_from_dict, measurement_to_dict, to_jsonl, trial_to_dict
+from advisor.sweeps.machine.environment import allowed_cpus, machine_size
+from advisor.sweeps.run.ray.executor import NODE, measuring_task
+from advisor.sweeps.run.runner import InlineExecutor, ProcessExecutor
+from advisor.sweeps.trial.placement import placed
 from benchmarks.kills.replaying import answer_of, replayed, unmarked
 from tests.sweeps.builders import measurement, resources, trial
 
@@ -118,7 +116,7 @@ def test_the_trial_runs_on_a_path_and_its_row_keeps_the_address(address):
 
 def test_data_that_cannot_be_brought_fail_the_trial_with_the_way_out(address):
     planned = replace(trial(), dataset_path=f"{address}-gone")
-    row = with_data(measure)(planned)
+    (row,) = InlineExecutor(measure).execute([planned])
     assert row.status is Status.FAILED
     assert "nothing at" in row.reason
     assert row.trial == planned
@@ -131,14 +129,14 @@ def test_a_login_that_expired_fails_the_trial_and_not_the_sweep(address, monkeyp
         raise RuntimeError("the token has expired")
 
     monkeypatch.setattr("fsspec.implementations.local.LocalFileSystem.info", refused)
-    row = with_data(measure)(replace(trial(), dataset_path=address))
+    (row,) = InlineExecutor(measure).execute([replace(trial(), dataset_path=address)])
     assert row.status is Status.FAILED
     assert "the token has expired" in row.reason
 
 
 def test_a_path_of_this_machine_is_left_as_it_is(tmp_path):
     planned = replace(trial(), dataset_path=str(tmp_path))
-    row = with_data(lambda entry: replace(measurement(), trial=entry))(planned)
+    (row,) = InlineExecutor(lambda entry: replace(measurement(), trial=entry)).execute([planned])
     assert "data_cache" not in row.environment
     assert row.trial.dataset_path == str(tmp_path)
 

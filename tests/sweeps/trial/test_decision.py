@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.trial.node import Core, GpuDevice, cores_of, placement_of, read_node, wanted_cpus
+from advisor.sweeps.trial.placement import Core, GpuDevice, cores_of, placement_of, read_node, wanted_cpus
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
 

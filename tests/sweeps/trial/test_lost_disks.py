@@ -13,8 +13,7 @@ from advisor.errors import DataError
 from advisor.store.measurements import SqlStore
 from advisor.sweeps.datasets.making import ensure_dataset, write_samples
 from advisor.sweeps.datasets.opening import profile_folder
-from advisor.sweeps.run.executors import ProcessExecutor
-from advisor.sweeps.run.runner import run_sweep
+from advisor.sweeps.run.runner import ProcessExecutor, run_sweep
 from advisor.sweeps.trial.trial_process import measure_trial
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial, trial_on
 

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.processes import is_running, start_ticks
-from advisor.sweeps.trial import orphan_removal as module
-from advisor.sweeps.trial.orphan import Orphan
-from advisor.sweeps.trial.orphan_removal import (
+from advisor.sweeps.trial import orphans as module
+from advisor.sweeps.trial.orphans import (
+    Orphan,
     clean_up,
     deferred_signals,
     find_orphans,

@@ -14,8 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.trial.node import Core, GpuDevice, Node
-from advisor.sweeps.trial.taking import lock_folder, placed
+from advisor.sweeps.trial.placement import Core, GpuDevice, Node, lock_folder, placed
 
 NODE = Node(tuple(Core(n, (n, n + 4), n // 2) for n in range(4)), (GpuDevice("GPU-a", 0),))
 
@@ -23,7 +22,7 @@ NODE = Node(tuple(Core(n, (n, n + 4), n // 2) for n in range(4)), (GpuDevice("GP
 _TAKER = """
 import json, sys, time
 from pathlib import Path
-from advisor.sweeps.trial.taking import placed
+from advisor.sweeps.trial.placement import placed
 from tests.sweeps.trial.test_taking import NODE
 
 for _ in range(int(sys.argv[2])):
@@ -173,7 +172,7 @@ def test_the_folder_is_one_for_root_and_users_where_run_lock_is_roots_alone(tmp_
     for parent, mode in zip(parents, (0o755, 0o1777), strict=True):
         parent.mkdir()
         parent.chmod(mode)
-    monkeypatch.setattr("advisor.sweeps.trial.taking._PARENTS", (tmp_path / "none", *parents))
+    monkeypatch.setattr("advisor.sweeps.trial.placement._PARENTS", (tmp_path / "none", *parents))
     assert lock_folder().parent == parents[1]
 
 

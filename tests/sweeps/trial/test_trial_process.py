@@ -6,7 +6,7 @@ import os
 import resource
 import subprocess
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from advisor.domain import LimitedBy, MemoryFormat, Precision, Stack, Status, Task
 from advisor.errors import DataError, MeasuringError
-from advisor.sweeps.formats.serialization import measurement_to_dict
-from advisor.sweeps.machine.environment import describe_container
+from advisor.sweeps.formats import measurement_to_dict
+from advisor.sweeps.machine.environment import allowed_cpus, describe_container
 from advisor.sweeps.machine.mounts import device_number
-from advisor.sweeps.machine.size import allowed_cpus
 from advisor.sweeps.trial.child import ending_of, recognised_ending
 from advisor.sweeps.trial.formatting import steps_text, trial_name
-from advisor.sweeps.trial.limits.choosing import Unlimited
-from advisor.sweeps.trial.node import GpuDevice, Placement
+from advisor.sweeps.trial.limits.types import ResourceLimits
+from advisor.sweeps.trial.placement import GpuDevice, Placement
 from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
 from tests.processes import gone
 from tests.sweeps.builders import TIME_BOX, measurement, trial
@@ -34,7 +33,7 @@ def attempt(script, **options):
     """Runs a stand-in for the worker without limits."""
     return run_attempt(
         trial(dataset_path=HERE),
-        limiter=Unlimited(),
+        limits=ResourceLimits,
         command=(sys.executable, "-c", f"import json, os, sys, time\n{script}"),
         **options,
     )
@@ -139,31 +138,25 @@ def test_a_missing_folder_is_a_failed_measurement_not_an_end_of_the_sweep():
     assert "'/no/such/place' cannot be reached (No such file" in row.reason
 
 
-class Leaving(Unlimited):
-    """A limiter whose groups cannot be taken away again."""
+class Leaving(ResourceLimits):
+    """Limits whose groups cannot be taken away again."""
 
-    @contextmanager
-    def hold(self, request):
-        with super().hold(request) as hold:
-            yield hold
+    def __exit__(self, *error):
         raise MeasuringError("cannot remove the cgroup")
 
 
 def test_what_was_measured_is_kept_when_its_limits_cannot_be_taken_back():
-    row = run_attempt(
-        trial(dataset_path=HERE), limiter=Leaving(), command=(sys.executable, "-c", answering())
-    )
+    row = run_attempt(trial(dataset_path=HERE), limits=Leaving, command=(sys.executable, "-c", answering()))
     assert row.status is Status.OK
     assert row.step_seconds == measurement().step_seconds
     assert "cannot remove the cgroup" in row.reason
 
 
 def test_a_fault_of_our_own_fails_the_trial_alone():
-    class Broken(Unlimited):
-        def hold(self, request):
-            raise KeyError("a mistake")
+    def broken(request):
+        raise KeyError("a mistake")
 
-    row = run_attempt(trial(dataset_path=HERE), limiter=Broken())
+    row = run_attempt(trial(dataset_path=HERE), limits=broken)
     assert row.status is Status.FAILED
     assert "a mistake" in row.reason
 

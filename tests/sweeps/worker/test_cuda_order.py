@@ -7,8 +7,8 @@ import torch
 
 from advisor.domain import MemoryFormat, Precision, Task
 from advisor.errors import MeasuringError
+from advisor.sweeps.worker.engine import TorchEngine
 from advisor.sweeps.worker.timed_run import StepRunner, TimeBox, timed_steps, warm_up
-from advisor.sweeps.worker.torch_engine import TorchEngine
 from tests.sweeps.cuda_standin import simulated
 
 STEP, LOAD, COPY = 1.0, 0.3, 0.05
@@ -165,7 +165,7 @@ def test_gradients_that_overflow_in_fp16_are_noticed_as_skipped_steps(gpu):
 
 
 def test_a_scale_that_is_too_large_at_first_settles_in_the_warm_up(gpu, monkeypatch):
-    monkeypatch.setattr("advisor.sweeps.worker.torch_engine._LEARNING_RATE", 0.0)  # else it diverges
+    monkeypatch.setattr("advisor.sweeps.worker.engine._LEARNING_RATE", 0.0)  # else it diverges
     entry, batches = runner(Task.TRAINING, Precision.AMP, scale=1e34), loaded(gpu)
     assert warm_up(entry, batches, 3) > 3
     box = TimeBox(seconds=0.0, min_steps=1, max_seconds=1e9, iterations=10)

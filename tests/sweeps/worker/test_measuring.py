@@ -135,7 +135,7 @@ import json
 from advisor.domain import Precision, Task
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.worker.timed_run import StepRunner
-from advisor.sweeps.worker.torch_engine import TorchEngine
+from advisor.sweeps.worker.engine import TorchEngine
 
 environments = {}
 for precision in Precision.FP32, Precision.BF16, Precision.AMP:

@@ -14,10 +14,10 @@ from advisor.domain import Stage, Status, Task
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.datasets.source import JpegFiles, Sample, SampleKind
-from advisor.sweeps.trial.limits.choosing import Unlimited
+from advisor.sweeps.trial.limits.types import ResourceLimits
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
 from advisor.sweeps.trial.trial_process import run_attempt
-from advisor.sweeps.worker.host_engine import EmulatedGpu
+from advisor.sweeps.worker.engine import EmulatedGpu
 from advisor.sweeps.worker.measuring import runner_of
 from advisor.sweeps.worker.stages import StoredPart, read_for, stage_results
 from advisor.sweeps.worker.timed_run import StepRunner
@@ -191,7 +191,7 @@ main()
 def measured_with(between, folder):
     entry = trial_on(folder, **EMULATED)
     command = (sys.executable, "-P", "-c", _BETWEEN.format(between=between))
-    return run_attempt(entry, limiter=Unlimited(), command=command)
+    return run_attempt(entry, limits=ResourceLimits, command=command)
 
 
 @pytest.mark.slow

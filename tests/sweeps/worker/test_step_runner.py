@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import MemoryFormat, Precision, Task
-from advisor.sweeps.worker.host_engine import EmulatedGpu, HostEngine
+from advisor.sweeps.worker.engine import EmulatedGpu, Engine, TorchEngine
 from advisor.sweeps.worker.timed_run import StepRunner
-from advisor.sweeps.worker.torch_engine import TorchEngine
 from tests.sweeps.clock import SleepingClock
 
 
@@ -88,7 +87,7 @@ def test_what_passes_between_two_runs_is_no_step():
 
 def test_preprocessing_ends_with_the_batch():
     clock = SleepingClock()
-    runner = StepRunner(HostEngine(clock=clock, sleep=clock.sleep), depth=0)
+    runner = StepRunner(Engine(clock=clock, sleep=clock.sleep), depth=0)
     runner.submit(None, None)
     clock.now += 0.25
     runner.submit(None, None)

@@ -6,15 +6,22 @@ import json
 import pytest
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.worker.host_engine import HostEngine
-from advisor.sweeps.worker.machine_state import changes, machine_state
-from advisor.sweeps.worker.timed_run import StepRunner, TimeBox, timed_run, timed_steps, warm_up
+from advisor.sweeps.worker.engine import Engine
+from advisor.sweeps.worker.timed_run import (
+    StepRunner,
+    TimeBox,
+    changes,
+    machine_state,
+    timed_run,
+    timed_steps,
+    warm_up,
+)
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 BATCHES = itertools.repeat((None, None))
 
 
-class Paced(HostEngine):
+class Paced(Engine):
     """Computes at the pace of a clock that the test owns; skips steps as it is told."""
 
     def __init__(self, monkeypatch, seconds, skips=()):

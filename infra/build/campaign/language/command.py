@@ -16,7 +16,7 @@ from advisor.infra.build.campaign.language.cells import TRANSFORMERS, VLLM, full
 from advisor.infra.build.campaign.language.session import LanguageCampaign, language_records
 from advisor.infra.build.campaign.language.shapes import SHAPES, TINY_SHAPES
 from advisor.sweeps.machine.gpu import NO_NVML, gpus
-from advisor.sweeps.measure.endpoint.engine_commands import StartedEngine, engine_version
+from advisor.sweeps.measure.endpoint.engines import StartedEngine, engine_version
 
 # fp8 has arithmetic of its own from Ada on.
 _FP8_CAPABILITY = 8.9

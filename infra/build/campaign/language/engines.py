@@ -16,14 +16,16 @@ from advisor.infra.build.campaign.language.cells import VLLM, Cell, Grid, Server
 from advisor.infra.build.campaign.language.shapes import write_model_folder
 from advisor.infra.build.campaign.records import Row
 from advisor.sweeps.measure.endpoint.address import address_of
-from advisor.sweeps.measure.endpoint.engine_commands import (
+from advisor.sweeps.measure.endpoint.engines import (
     EngineSettings,
+    EngineStart,
     StartedEngine,
     engine_command,
     engine_version,
+    free_ports,
+    running_engines,
 )
 from advisor.sweeps.measure.endpoint.records import Lengths, Load, standard_error
-from advisor.sweeps.measure.endpoint.started_engine import EngineStart, free_ports, running_engines
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _WORKER = (sys.executable, "-P", "-m", "advisor.infra.build.campaign.language.worker")

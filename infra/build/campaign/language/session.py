@@ -14,8 +14,7 @@ from advisor.infra.build.campaign.language.cells import Cell, Grid, Server, cell
 from advisor.infra.build.campaign.language.engines import Measures, started
 from advisor.infra.build.campaign.records import Records, Row
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
-from advisor.sweeps.machine.gpu import gpus
-from advisor.sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.machine.gpu import GpuSampler, gpus
 
 SCHEMA = "advisor.language_row/1"
 _VERSIONS = ("torch", "transformers", "vllm", "numpy")

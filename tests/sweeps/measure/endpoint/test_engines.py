@@ -12,8 +12,14 @@ import pytest
 
 from advisor.errors import MeasuringError, UsageError
 from advisor.sweeps.machine.processes import is_running, start_ticks
-from advisor.sweeps.measure.endpoint.engine_commands import EngineSettings, StartedEngine, engine_command
-from advisor.sweeps.measure.endpoint.started_engine import EngineStart, free_ports, running_engines
+from advisor.sweeps.measure.endpoint.engines import (
+    EngineSettings,
+    EngineStart,
+    StartedEngine,
+    engine_command,
+    free_ports,
+    running_engines,
+)
 
 QUIETLY = {"patience_seconds": 60, "report": lambda _: None}
 # Says 503 for a moment, then 200; has a child of its own, in another session.
@@ -114,7 +120,7 @@ def test_no_engine_outlives_the_command_that_started_it(tmp_path, number):
     port = free_ports(1)[0]
     script = textwrap.dedent(f"""
         import time
-        from advisor.sweeps.measure.endpoint.started_engine import EngineStart, running_engines
+        from advisor.sweeps.measure.endpoint.engines import EngineStart, running_engines
         start = EngineStart({server_command(tmp_path, port)!r}, {port})
         with running_engines([start], patience_seconds=60, report=print):
             print("serving", flush=True)

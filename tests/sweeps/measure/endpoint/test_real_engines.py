@@ -13,7 +13,7 @@ import pytest
 from advisor.cli.main import run
 from advisor.domain.language import ServingPlacement
 from advisor.render.export.serving import serve_words
-from advisor.sweeps.measure.endpoint.engine_commands import StartedEngine
+from advisor.sweeps.measure.endpoint.engines import StartedEngine
 from tests.advisor.render.language_answers import generation_candidate, generation_recommendation
 from tests.sweeps.measure.endpoint.test_anchors import SCHEMA
 from tests.sweeps.measure.endpoint.tiny_model import program, save_tiny_llama

@@ -203,7 +203,7 @@ def test_what_was_measured_before_a_fault_is_kept(behaviour):
         session, _ = session_of(endpoint, Load(2), seconds=8.0, patience_seconds=0.3)
     (figures,) = session.figures
     assert session.ended.code == fault
-    assert session.has_measured
+    session.require_measured("m")
     assert figures["requests"]["ok"] == well - 2  # two calibrate
     assert figures["status"] == fault
     assert figures["requests"]["faults"][fault] >= 5

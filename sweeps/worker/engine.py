@@ -1,4 +1,5 @@
-"""Steps of a network in PyTorch, on a CUDA device or on this CPU, and facts of the software. Needs torch."""
+"""What computes the steps of a trial: PyTorch on a CUDA device or on this CPU, an emulated GPU, or
+nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -20,7 +22,90 @@ from advisor.models.zoo.capture import autocast, to_device
 from advisor.models.zoo.opening import Runnable
 from advisor.sweeps.machine.gpu import gpu_facts
 from advisor.sweeps.trial.child import recognised_ending
-from advisor.sweeps.worker.host_engine import Completion, Moment
+
+
+class Completion(Protocol):
+    """The end of one step."""
+
+    def wait(self) -> None:
+        """Block until it has come, without spinning."""
+
+    def seconds_since(self, earlier: Any) -> float:
+        """Seconds from the end of an earlier step to the end of this one; both have ended."""
+
+
+class Moment:
+    """A completion that the host's clock knows beforehand, or has seen."""
+
+    def __init__(self, due: float, clock: Callable[[], float], sleep: Callable[[float], None]):
+        self.at = due
+        self._clock = clock
+        self._sleep = sleep
+
+    def wait(self) -> None:
+        """Sleep until then."""
+        remaining = self.at - self._clock()
+        if remaining > 0:
+            self._sleep(remaining)
+
+    def seconds_since(self, earlier: Moment) -> float:
+        """Seconds between the two."""
+        return self.at - earlier.at
+
+
+class Engine:
+    """Computes steps in the order in which it gets them; they end by the host's clock. By itself it computes
+    nothing: for preprocessing the batch is the product. Subclasses compute, or say when a step will end."""
+
+    def __init__(
+        self, clock: Callable[[], float] = time.perf_counter, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.clock = clock
+        self._sleep = sleep
+
+    @property
+    def environment(self) -> Mapping[str, Any]:
+        """Unusual facts of the kernels that computed a measurement."""
+        return MappingProxyType({})
+
+    @property
+    def skipped_steps(self) -> int:
+        """Steps so far that did not do the whole work of a step."""
+        return 0
+
+    def mark(self) -> Completion:
+        """The end of all that it was given so far."""
+        return self.moment(self.clock())
+
+    def launch(self, inputs: Any, targets: Any) -> Completion:  # noqa: ARG002
+        """Begin one step on a batch of the host; may return before the step has ended."""
+        return self.mark()
+
+    def require_finite_loss(self) -> None:
+        """`MeasuringError` where a training has diverged."""
+
+    def moment(self, due: float) -> Moment:
+        """A completion at that time of the clock."""
+        return Moment(due, self.clock, self._sleep)
+
+
+class EmulatedGpu(Engine):
+    """Takes a known time for each batch, as MLPerf Storage does; the CPU sleeps meanwhile.
+
+    Steps are ended by an ideal clock (a step begins when the one before it ends, or when its batch comes), so
+    late wake-ups delay nothing that a GPU would not have delayed, and errors do not add up.
+    """
+
+    def __init__(self, step_seconds: float, **host: Any) -> None:
+        super().__init__(**host)
+        self._step_seconds = step_seconds
+        self._last_end = 0.0
+
+    def launch(self, inputs: Any, targets: Any) -> Moment:  # noqa: ARG002
+        """Queue one step."""
+        self._last_end = max(self.clock(), self._last_end) + self._step_seconds
+        return self.moment(self._last_end)
+
 
 # They change rates or memory, and stand in no other fact.
 _VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "NVIDIA_TF32_OVERRIDE")
@@ -129,8 +214,8 @@ class CudaCompletion:
         return milliseconds / 1000
 
 
-class TorchEngine:
-    """One network on one device, in one task and precision: an `Engine` of a `StepRunner`.
+class TorchEngine(Engine):
+    """One network on one device, in one task and precision.
 
     Training is forward, loss, backward and an SGD step with momentum; inference is forward in eval mode under
     `torch.inference_mode` (`no_grad` for a network that needs it). `amp` is autocast to fp16 (with a scaled
@@ -152,12 +237,12 @@ class TorchEngine:
         clock: Callable[[], float] = time.perf_counter,
         parallel: bool = False,
     ) -> None:
+        super().__init__(clock)
         self.device = torch.device(device)
         self._runnable = network
         self._training = task is Task.TRAINING
         self._precision = precision
         self._format = torch.channels_last if memory_format is MemoryFormat.CHANNELS_LAST else None
-        self._clock = clock
         module: Any = network.build().to(self.device).train(self._training)
         if self._format is not None:
             module = module.to(memory_format=self._format)
@@ -170,17 +255,14 @@ class TorchEngine:
         self._launched = self._optimized = 0
         self._loss: Any = None
         if self._training:
-            self._prepare_training(module)
-
-    def _prepare_training(self, module: nn.Module) -> None:
-        learned = [weights for weights in module.parameters() if weights.requires_grad]
-        self._optimizer = torch.optim.SGD(learned, lr=_LEARNING_RATE, momentum=_MOMENTUM)
-        self._optimizer.register_step_post_hook(self._count_optimized)
-        self._scaler = torch.amp.GradScaler(
-            self.device.type,
-            enabled=self._precision is Precision.AMP and self.device.type == AcceleratorKind.CUDA,
-            growth_interval=_NEVER,
-        )
+            learned = [weights for weights in module.parameters() if weights.requires_grad]
+            self._optimizer = torch.optim.SGD(learned, lr=_LEARNING_RATE, momentum=_MOMENTUM)
+            self._optimizer.register_step_post_hook(self._count_optimized)
+            self._scaler = torch.amp.GradScaler(
+                self.device.type,
+                enabled=precision is Precision.AMP and self.device.type == AcceleratorKind.CUDA,
+                growth_interval=_NEVER,
+            )
 
     def leave_group(self) -> None:
         """Compute alone from now on: gradients stay this rank's own."""
@@ -189,7 +271,7 @@ class TorchEngine:
 
     @property
     def environment(self) -> dict[str, Any]:
-        """Facts of the engine that a measurement keeps, where they are unusual."""
+        """See `Engine`."""
         kernels = {"cpu_kernels": "native, without oneDNN"} if self._without_onednn else {}
         skipped = {"skipped_optimizer_steps": self.skipped_steps} if self.skipped_steps else {}
         mode = {"gradient_mode": "no_grad"} if self._without_gradients is torch.no_grad else {}
@@ -211,7 +293,7 @@ class TorchEngine:
         return to_device(inputs, self.device, self._format), targets
 
     def mark(self) -> Completion:
-        """The end of all that was launched so far."""
+        """See `Engine`."""
         return self._completion(None)
 
     def launch(self, inputs: Any, targets: Any) -> Completion:
@@ -240,7 +322,7 @@ class TorchEngine:
     def _completion(self, batch: Any) -> Completion:
         if self.device.type == AcceleratorKind.CUDA:
             return CudaCompletion(self.device, batch)
-        return Moment(self._clock(), self._clock, time.sleep)
+        return super().mark()
 
     def _infer(self, inputs: Any) -> None:
         try:
@@ -270,13 +352,16 @@ class TorchEngine:
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
-        """The forward pass in the step's precision; the backward pass follows what it recorded."""
-        with autocast(self.device.type, self._precision):
-            if self._without_onednn:
-                with _native_kernels():
-                    yield
-            else:
+        """The forward pass in the step's precision, by PyTorch's own CPU kernels where oneDNN's are lacking;
+        the backward pass follows what it recorded."""
+        onednn: Any = torch.backends.mkldnn
+        before = onednn.enabled
+        onednn.enabled = before and not self._without_onednn
+        try:
+            with autocast(self.device.type, self._precision):
                 yield
+        finally:
+            onednn.enabled = before
 
     def _lacks_onednn_lstm(self, module: nn.Module) -> bool:
         """Whether oneDNN has no LSTM in this precision on this CPU, as for bf16 without AVX-512."""
@@ -289,15 +374,3 @@ class TorchEngine:
         except RuntimeError:
             return True
         return False
-
-
-@contextmanager
-def _native_kernels() -> Iterator[None]:
-    """PyTorch's own CPU kernels in place of oneDNN's."""
-    onednn: Any = torch.backends.mkldnn
-    before = onednn.enabled
-    onednn.enabled = False
-    try:
-        yield
-    finally:
-        onednn.enabled = before

@@ -1,1 +1,0 @@
-"""Users' measurements of their own code, and the program that takes them."""

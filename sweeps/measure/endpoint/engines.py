@@ -1,0 +1,337 @@
+"""The command that starts an engine on this machine, and what to do where it is not installed."""
+
+from __future__ import annotations
+
+import http.client
+import math
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from enum import StrEnum
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from msgspec import Struct, field
+
+from advisor.errors import MeasuringError, UsageError, one_line
+from advisor.extras import install_command
+from advisor.messages import FieldName, Message
+from advisor.sweeps.machine.processes import end_group
+from advisor.sweeps.trial.child import worker_environment
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+
+HOST = "127.0.0.1"
+_BLOCK_TOKENS = 256
+
+
+class StartedEngine(StrEnum):
+    """The engines that `advisor measure` can start itself."""
+
+    VLLM = "vllm"
+    LLAMA_CPP = "llama.cpp"
+    TRANSFORMERS = "transformers"
+
+
+class EngineSettings(Struct, frozen=True, kw_only=True):
+    """The settings of an engine. `sequences` are at most in flight, each with `context_tokens`;
+    `arguments` are the user's own, after ours."""
+
+    model: str
+    port: int
+    sequences: int
+    context_tokens: int
+    precision: str | None = None
+    kv_precision: str | None = None
+    tensor_parallel: int = 1
+    arguments: Sequence[str] = field(default=())
+
+
+def engine_command(engine: StartedEngine, settings: EngineSettings) -> list[str]:
+    """The words of the command. `MeasuringError` where the engine is not installed, `UsageError`
+    for what it cannot do."""
+    return [*_COMMANDS[engine](settings), *settings.arguments]
+
+
+def engine_version(engine: StartedEngine) -> str:
+    """The version of the engine's package in this environment; "" where another environment holds the
+    engine."""
+    package = {
+        StartedEngine.VLLM: "vllm",
+        StartedEngine.TRANSFORMERS: "transformers",
+        StartedEngine.LLAMA_CPP: "llama-cpp-python",
+    }[engine]
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+_DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+
+
+def _vllm(settings: EngineSettings) -> list[str]:
+    """https://docs.vllm.ai/en/latest/cli/serve/: quantised checkpoints say their format
+    themselves; fp8 is made of 16-bit weights while they are loaded."""
+    options = f"--host {HOST} --port {settings.port} --tensor-parallel-size {settings.tensor_parallel}"
+    options += " --no-enable-prefix-caching"
+    if settings.precision in _DTYPES:
+        options += f" --dtype {_DTYPES[settings.precision]}"
+    if settings.precision == "fp8":
+        options += " --quantization fp8"
+    if settings.kv_precision == "fp8":
+        options += " --kv-cache-dtype fp8"
+    return [_program("vllm", "pip install vllm"), "serve", settings.model, *options.split()]
+
+
+def _transformers(settings: EngineSettings) -> list[str]:
+    _refuse_split(settings, StartedEngine.TRANSFORMERS)
+    if settings.precision not in (None, *_DTYPES) or settings.kv_precision == "fp8":
+        raise UsageError(
+            "transformers serves bf16 and fp16, not {precision}",
+            precision=settings.precision or "an fp8 cache",
+            field="precision",
+            hint=Message("leave it out, or take {engine} vllm", engine=FieldName("engine")),
+        )
+    dtype = _DTYPES.get(settings.precision or "", "auto")
+    # Left to itself it takes nearly all of a CPU machine's memory, and is killed for it.
+    blocks = settings.sequences * (1 + math.ceil(settings.context_tokens / _BLOCK_TOKENS))
+    options = (
+        f"--host {HOST} --port {settings.port} --continuous-batching --dtype {dtype} "
+        f"--cb-block-size {_BLOCK_TOKENS} --cb-num-blocks {blocks}"
+    )
+    program = _program("transformers", install_command("endpoint", "engine"))
+    return [program, "serve", settings.model, *options.split()]
+
+
+def _llama_cpp(settings: EngineSettings) -> list[str]:
+    """llama.cpp's own server; the one of llama-cpp-python answers one request at a time. The
+    context is shared by all slots."""
+    _refuse_split(settings, StartedEngine.LLAMA_CPP)
+    if not Path(settings.model).is_file():
+        raise UsageError(
+            "llama.cpp reads a GGUF file, and '{model}' is none",
+            model=settings.model,
+            field="served_model",
+            hint=Message("name the file by {option}", option=FieldName("served_model")),
+        )
+    if server := _found("llama-server"):
+        context = settings.sequences * settings.context_tokens
+        options = f"--host {HOST} --port {settings.port} --parallel {settings.sequences} --ctx-size {context}"
+        return [server, "--model", settings.model, *options.split(), "--n-gpu-layers", "999"]
+    if not engine_version(StartedEngine.LLAMA_CPP):
+        _program("llama-server", "https://github.com/ggml-org/llama.cpp/releases")
+    options = f"--host {HOST} --port {settings.port} --n_ctx {settings.context_tokens} --n_gpu_layers -1"
+    return [sys.executable, "-m", "llama_cpp.server", "--model", settings.model, *options.split()]
+
+
+_COMMANDS: Mapping[StartedEngine, Callable[[EngineSettings], list[str]]] = {
+    StartedEngine.VLLM: _vllm,
+    StartedEngine.LLAMA_CPP: _llama_cpp,
+    StartedEngine.TRANSFORMERS: _transformers,
+}
+
+
+def _refuse_split(settings: EngineSettings, engine: StartedEngine) -> None:
+    if settings.tensor_parallel > 1:
+        raise UsageError(
+            "{engine} is started on one GPU",
+            engine=engine,
+            field="tensor_parallel",
+            hint=Message("start it yourself, and name it by {option}", option=FieldName("endpoint")),
+        )
+
+
+def _found(name: str) -> str | None:
+    """On the path, or beside this Python: its environment need not be activated."""
+    beside = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+    return shutil.which(name, path=beside)
+
+
+def _program(name: str, source: str) -> str:
+    path = _found(name)
+    if path is None:
+        raise MeasuringError(
+            "{name} is not installed",
+            name=name,
+            hint=Message(
+                "start the engine where it is and name it by {option}, or install it: {source}",
+                source=source,
+                option=FieldName("endpoint"),
+            ),
+        )
+    return path
+
+
+_GUARD = (sys.executable, "-P", "-m", "advisor.sweeps.measure.endpoint.engine_guard")
+_POLL_EVERY_SECONDS = 0.1
+_REPORT_EVERY_SECONDS = 10.0
+_ANSWER_SECONDS = 5.0
+# As long as the guard gives the engine, and a little more.
+_SECONDS_TO_END = 15.0
+_SHOWN = 600
+
+Progress = Callable[[str], None]
+
+
+class RunningEngine(Struct, frozen=True):
+    """A running engine. `listening_seconds` is from its start to the first connection, `ready_seconds` to the
+    first sign of health: the model is loaded then. `last_words` gives the end of its output, in one line."""
+
+    url: str
+    command: tuple[str, ...]
+    listening_seconds: float
+    ready_seconds: float
+    last_words: Callable[[], str]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback that nobody listens on at this moment."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
+        for probe in probes:
+            probe.bind((HOST, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+
+
+class EngineStart(NamedTuple):
+    """A command that serves at a port; `gpus` are the only ones that it sees, as CUDA counts them:
+    '0,1'. Empty: all."""
+
+    command: Sequence[str]
+    port: int
+    gpus: str = ""
+
+
+class _Begun(NamedTuple):
+    start: EngineStart
+    process: subprocess.Popen[bytes]
+    log: IO[bytes]
+    at_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """Since its start."""
+        return time.monotonic() - self.at_seconds
+
+    def serving(self, listening_seconds: float) -> RunningEngine:
+        """The running engine, once it is ready."""
+        return RunningEngine(
+            f"http://{HOST}:{self.start.port}",
+            tuple(self.start.command),
+            listening_seconds,
+            self.seconds,
+            partial(_last, self.log),
+        )
+
+
+@contextmanager
+def running_engines(
+    starts: Sequence[EngineStart], *, patience_seconds: float, report: Progress
+) -> Iterator[list[RunningEngine]]:
+    """The engines, once all serve; gone on leaving, however that comes.
+
+    `MeasuringError` with the end of its output where one ends before, or is not ready in time.
+    """
+    with ExitStack() as stack:
+        begun = [stack.enter_context(_begun(start, report)) for start in starts]
+        yield _ready(begun, patience_seconds, report)
+
+
+@contextmanager
+def _begun(start: EngineStart, report: Progress) -> Iterator[_Begun]:
+    environment = worker_environment() | {OWNER_VARIABLE: str(own_tag())}
+    if start.gpus:
+        environment["CUDA_VISIBLE_DEVICES"] = start.gpus
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [*_GUARD, *start.command],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+        )
+        try:
+            report(f"starting {' '.join(start.command)}")
+            yield _Begun(start, process, log, time.monotonic())
+        finally:
+            _end(process)
+
+
+def _ready(begun: Sequence[_Begun], patience_seconds: float, report: Progress) -> list[RunningEngine]:
+    """All engines, each asked in turn, so that none waits for another to be ready."""
+    attempts = [_attempts(engine, patience_seconds, report) for engine in begun]
+    engines: list[RunningEngine | None] = [None] * len(begun)
+    next_report_seconds = _REPORT_EVERY_SECONDS
+    while True:
+        engines = [known or next(more) for known, more in zip(engines, attempts, strict=True)]
+        ready = [engine for engine in engines if engine is not None]
+        if len(ready) == len(begun):
+            return ready
+        if (seconds := begun[0].seconds) > next_report_seconds:
+            next_report_seconds += _REPORT_EVERY_SECONDS
+            report(f"not ready after {seconds:.0f} s")
+        time.sleep(_POLL_EVERY_SECONDS)
+
+
+def _attempts(engine: _Begun, patience_seconds: float, report: Progress) -> Iterator[RunningEngine | None]:
+    """None until it is ready, for as long as there is patience."""
+    listening = math.nan
+    while True:
+        if (code := engine.process.poll()) is not None:
+            raise MeasuringError(
+                "{program} ended with exit code {status} before it served: {output}",
+                program=engine.start.command[0],
+                status=code,
+                output=_last(engine.log) or "it said nothing",
+            )
+        if math.isnan(listening):
+            with suppress(OSError), closing(socket.create_connection((HOST, engine.start.port), timeout=1.0)):
+                listening = engine.seconds
+        if not math.isnan(listening) and _is_healthy(engine.start.port):
+            report(f"ready after {engine.seconds:.1f} s")
+            yield engine.serving(listening)
+        if engine.seconds >= patience_seconds:
+            raise MeasuringError(
+                "{program} did not serve within {seconds:.0f} s: {output}",
+                program=engine.start.command[0],
+                seconds=patience_seconds,
+                output=_last(engine.log) or "it said nothing",
+                hint=Message("start it yourself, and measure it by --endpoint"),
+            )
+        yield None
+
+
+def _is_healthy(port: int) -> bool:
+    """vLLM, llama.cpp and transformers answer /health with 200 once the model is loaded; the
+    server of llama-cpp-python has no such route, and listens only then."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_SECONDS)
+    with suppress(OSError, http.client.HTTPException), closing(connection):
+        connection.request("GET", "/health")
+        return connection.getresponse().status in (200, 404)
+    return False
+
+
+def _last(log: IO[bytes]) -> str:
+    size = log.seek(0, os.SEEK_END)
+    log.seek(max(0, size - 4 * _SHOWN))
+    return one_line(log.read().decode(errors="replace"))[-_SHOWN:]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The guard ends the engine when its input ends; where it does not, both are killed."""
+    assert process.stdin is not None
+    with suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        end_group(process, 1.0)
