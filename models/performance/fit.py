@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from advisor.domain import STEP_SIGMA, Measurement, Observation
 from advisor.errors import DataError
 from advisor.models.bayes import Floats
+from advisor.models.performance.frames import observed_frame
 from advisor.models.performance.gpu_observations import GpuObservations, ProbedLayer
 from advisor.models.performance.machines import SPEED, ReferenceCpu, measured_ranges
 from advisor.models.performance.model import PerformanceModel
@@ -90,7 +91,7 @@ _SHARES = ("cached_share", "training", "on_cpu")
 ODD_SPEED = 1.5
 
 
-_CELL = ("network", "input", "task", "precision", "stack", "memory_format", "tf32")
+_CELL = ["network", "input", "task", "precision", "stack", "memory_format", "tf32", "gpu"]
 # Batches between these tell next to nothing more, and each costs whoever loads the model.
 _MOST_BATCHES = 4
 
@@ -141,16 +142,13 @@ def joined_repeats(steps: Sequence[Observation], layers: Iterable[ProbedLayer] =
 
     Of a cell that was measured at many batch sizes, some that are spread over all of them.
     """
-    cells: dict[tuple[str, ...], dict[int, list[Observation]]] = defaultdict(lambda: defaultdict(list))
-    for step in steps:
-        cell = (*(str(getattr(step.workload, name) or "") for name in _CELL), step.gpu.name)
-        cells[cell][step.workload.batch_size].append(step)
     joined = []
-    for _, repeats in sorted(cells.items()):
-        sizes = sorted(repeats)
+    for _, cell in observed_frame(steps).groupby(_CELL):
+        batches: Any = cell.groupby("batch_size").indices
+        sizes = sorted(batches)
         count = min(len(sizes), _MOST_BATCHES)
         for place in np.linspace(0, len(sizes) - 1, count).round().astype(int):
-            joined.append(_median(repeats[sizes[place]]))
+            joined.append(_median([steps[row] for row in cell.index[batches[sizes[place]]]]))
     timed: dict[Hashable, list[ProbedLayer]] = defaultdict(list)
     for layer in layers:
         sizes_of = tuple(sorted(layer.sizes.items()))

@@ -97,7 +97,7 @@ class PhysicalForm(Struct, frozen=True):
         ]
         return np.column_stack([(high - low) / (2 * _STEP) for high, low in ends])
 
-    def fitted(self, trials: Trials, logs: Floats) -> Floats:
+    def fitted(self, trials: Trials, logs: Floats, weights: Floats | float = 1.0) -> Floats:
         """The likeliest parameters (p,) of trials with such log rates (n,), in standard deviations from
         their priors' means."""
         from scipy.optimize import least_squares
@@ -108,7 +108,7 @@ class PhysicalForm(Struct, frozen=True):
             # loss of Student's t of two degrees of freedom.
             soft = np.sign(data) * np.sqrt(8 * (np.sqrt(1 + data**2 / 4) - 1))
             heavy_tailed = np.sign(units) * np.sqrt(2 * np.log1p(units**2 / 2))
-            return np.concatenate([soft, np.where(strays, heavy_tailed, units)])
+            return np.concatenate([np.sqrt(weights) * soft, np.where(strays, heavy_tailed, units)])
 
         strays = np.array([name in _STRAYING for name in self.names])
         lower, upper = np.full(len(self.names), -8.0), np.full(len(self.names), 8.0)

@@ -14,9 +14,16 @@ from msgspec.structs import replace
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import GroupKFold
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+)
 
 from advisor.domain import MIB, Measurement, Precision, Stage, Task
 from advisor.models.bayes import Floats, half_widths
+from advisor.models.performance.frames import Column, checked_frame
 from advisor.models.performance.machines import (
     CONTENTION,
     SECOND_THREAD,
@@ -51,19 +58,35 @@ from advisor.models.performance.usable import measured_cpu_rate, stated_accelera
 _OWN_SPEED_SIGMA = 1.0
 # How long a worker reads before it counts, where the page cache has to find its level.
 _SETTLING_SECONDS = 3.0
+# The standard deviation is half the width that so much of a Gaussian lies in.
+_ONE_SIGMA = 0.8413
 # The CPU that a measurement was made on.
 CpuOf = Callable[[Measurement], ReferenceCpu]
 
 _NUMBERS = PipelineColumns.__struct_fields__
 _OF_A_CPU = {"cpu_sigma": "sigma", "cpu_architecture": "architecture", "cpu_model": "model"}
+# A trial: what its columns say in which unit; those of `PipelineColumns` stand beside them.
+TRIAL_COLUMNS: Mapping[str, Column] = {
+    **{name: Column("float64") for name in _NUMBERS},
+    "cpu": Column("int64", meaning="which of the frame's CPUs, 0 for the reference one"),
+    "cpu_sigma": Column("float64", "log", "doubt of carrying its CPU's rates to another mark"),
+    "cpu_architecture": Column("str"),
+    "cpu_model": Column("str"),
+    "network": Column("str"),
+    "task": Column("str"),
+    "accelerator": Column("float64", "samples/s", "the accelerator's own rate"),
+    "modelled": Column("bool", meaning="that rate is what step times tell of the CPU's cores"),
+    "configuration": Column("str", meaning="trials that tell of each other: one side of a split"),
+    "own": Column("bool", meaning="held out in turn; all others are always fitted"),
+}
 
 
 class ThroughputModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Samples per second of trials: host, storage and bus, joined with the accelerator's own rate.
 
-    `X` is a frame of `trial_frame`, `y` what was measured. With `calibrate`, intervals stand on what fits
-    without a fold say of its rows, and on `residuals` of other rows, sorted by group. `pipeline_` is what
-    ships.
+    `X` is a frame with `TRIAL_COLUMNS` (`trial_frame` makes it of measurements), `y` what was measured.
+    With `calibrate`, intervals stand on what fits without a fold say of its rows, and on `residuals` of
+    other rows, sorted by group. `pipeline_` is what ships.
     """
 
     def __init__(
@@ -84,43 +107,63 @@ class ThroughputModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         model.pipeline_ = pipeline
         return model
 
-    def fit(self, X: pd.DataFrame, y: Any) -> Self:
+    def fit(self, X: pd.DataFrame, y: Any, sample_weight: Any = None) -> Self:
         """Fit the physical form on all rows."""
-        trials, logs = trials_of(X), np.log(np.asarray(y, dtype=float))
+        X = self._checked(X)
+        trials, logs = trials_of(X), np.log(check_array(y, ensure_2d=False, dtype=float))
+        check_consistent_length(X, logs)
         form = PhysicalForm.of(trials)
-        fitted = form.pipeline(form.fitted(trials, logs))
+        weights = _check_sample_weight(sample_weight, X, dtype=float)
+        fitted = form.pipeline(form.fitted(trials, logs, weights))
         rounded = {name: round(value, 6) for name, value in fitted.parameters.items()}
         self.pipeline_ = replace(fitted, parameters=rounded)
         if self.calibrate:
-            self._calibrate(X, logs, trials)
+            self._calibrate(X, logs, weights, trials)
         return self
 
-    def predict(self, X: pd.DataFrame) -> Floats:
-        """Samples per second (n,)."""
+    def predict(self, X: pd.DataFrame, return_std: bool = False) -> Any:
+        """Samples per second (n,); with `return_std` their standard deviations too."""
+        check_is_fitted(self, "pipeline_")
+        X = self._checked(X)
         trials = trials_of(X)
         # A CPU that came later is as its mark says.
         own = (f"{name}/{k}" for name in (SPEED, CONTENTION, SECOND_THREAD) for k in range(len(trials.cpus)))
         known = replace(self.pipeline_, parameters={**dict.fromkeys(own, 0.0), **self.pipeline_.parameters})
-        return joined_rates(trials, known)[0]
+        rates, weights = joined_rates(trials, known)
+        if not return_std:
+            return rates
+        widths = [half_widths(known.residuals, (group, ALL_TRIALS), _ONE_SIGMA) for group in TRIAL_GROUPS]
+        sigmas = np.array([(width.lower + width.upper) / 2 for width in widths])
+        sigmas = np.where(np.isfinite(sigmas), sigmas, TRIAL_SIGMA)
+        return rates, rates * sigmas[trial_groups(weights, trials.columns)]
 
     def residuals_of(self, X: pd.DataFrame, y: Any) -> Floats:
         """log(observed / predicted) of each row (n,)."""
         return np.asarray(np.log(np.asarray(y, dtype=float)) - np.log(self.predict(X)))
 
-    def _calibrate(self, X: pd.DataFrame, logs: Floats, trials: Trials) -> None:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.target_tags.positive_only = True, True
+        tags.no_validation = True
+        return tags
+
+    def _checked(self, X: pd.DataFrame) -> pd.DataFrame:
+        checked = checked_frame(X, TRIAL_COLUMNS)
+        self.feature_names_in_ = np.array(checked.columns, dtype=object)
+        self.n_features_in_ = len(checked.columns)
+        return checked
+
+    def _calibrate(self, X: pd.DataFrame, logs: Floats, weights: Floats, trials: Trials) -> None:
         """Residuals of fits without the rows of a fold, no configuration being on both sides."""
         own, others = np.flatnonzero(X["own"]), np.flatnonzero(~X["own"])
         self.residuals_ = np.empty(len(own))
         alone = clone(self).set_params(calibrate=False)
         for kept, out in splits(X["configuration"].iloc[own], self.folds):
             rows = np.concatenate([others, own[kept]])
-            alone.fit(X.iloc[rows], np.exp(logs[rows]))
+            alone.fit(X.iloc[rows], np.exp(logs[rows]), weights[rows])
             self.residuals_[out] = alone.residuals_of(X.iloc[own[out]], np.exp(logs[own[out]]))
         shares = joined_rates(trials, self.pipeline_)[1]
-        groups, rounded = trial_groups(shares, trials.columns)[own], np.round(self.residuals_, 4)
-        by_group = {name: rounded[groups == number].tolist() for number, name in enumerate(TRIAL_GROUPS)}
-        # Of all but those that read a part from the page cache.
-        by_group[ALL_TRIALS] = rounded[groups < len(STAGES)].tolist()
+        by_group = _by_group(self.residuals_, trial_groups(shares, trials.columns)[own])
         beside = self.residuals or {}
         self.pipeline_ = replace(
             self.pipeline_,
@@ -168,11 +211,8 @@ def trial_frame(
     shipped: Sequence[Measurement] = (),
     cpus: Sequence[ReferenceCpu] = (),
 ) -> pd.DataFrame:
-    """Usable measurements (see `usable.sort_out`), those that ship, then a user's own, as rows: the numbers
-    of `PipelineColumns`, the CPU and what it may be off by, the network, and the measured `rate`.
-
-    `accelerator` is its own rate, and where `modelled` what step times tell of the CPU's cores. Trials of one
-    `configuration` tell of each other; an `own` row is held out in turn, all others are always fitted.
+    """Usable measurements (see `usable.sort_out`) as `TRIAL_COLUMNS`, and
+    the measured `rate` in samples/s: those that ship, then a user's own.
 
     `cpus` are those that may have something of their own (none named: all that they were made on). Beside
     what ships each CPU of the user has a speed of its own, also where it is called as one that ships: what a
@@ -188,7 +228,7 @@ def trial_frame(
     numbers = {cpu: number for number, cpu in enumerate(cpus)}
     requests = [replace(PipelineRequest.of(row.trial), epochs=_epochs_of(row)) for row in rows]
     columns = pipeline_columns(requests, networks)
-    frame = pd.DataFrame({name: getattr(columns, name) for name in _NUMBERS}, dtype=float)
+    frame = pd.DataFrame({name: getattr(columns, name) for name in _NUMBERS})
     stated = [stated_accelerator_rate(row) for row in rows]
     copied = np.array([_copied_bytes(row) for row in rows])
     return frame.assign(
@@ -288,6 +328,13 @@ def _posterior_sigmas(trials: Trials, pipeline: Pipeline) -> dict[str, float]:
     # In units of the priors' standard deviations, whose own precision is 1.
     left = cho_solve(cho_factor(one + slopes.T @ slopes), one)
     return dict(zip(form.names, (form.sigmas * np.sqrt(np.diag(left))).tolist(), strict=True))
+
+
+def _by_group(residuals: Floats, groups: Integers) -> dict[str, list[float]]:
+    """Residuals by group, and of all but those that read a part from the page cache."""
+    rounded = np.round(residuals, 4)
+    by_group = {name: rounded[groups == i].tolist() for i, name in enumerate(TRIAL_GROUPS)}
+    return {**by_group, ALL_TRIALS: rounded[groups < len(STAGES)].tolist()}
 
 
 def residuals_of(

@@ -19,32 +19,9 @@ import pandas as pd
 
 from advisor.infra.build.performance_sources.sources_bulk import BULK
 from advisor.infra.build.performance_sources.sources_rates import rates
+from advisor.models.performance.frames import STEP_COLUMNS
 
-# A step of one GPU's batch. `stack` may be another software than PyTorch, `framework` is it with its version;
-# `variant` is what a source says of attention, `tf32` none, conv or all, `gpu` as the source says it. Batches
-# are of each GPU, an empty `input` is the usual one, `step_seconds` are empty where a row tells of memory
-# alone, `sigma` is a log standard error; `fit` 0 is for evaluation.
-COLUMNS = (
-    "source",
-    "network",
-    "task",
-    "stack",
-    "framework",
-    "memory_format",
-    "variant",
-    "precision",
-    "tf32",
-    "gpu",
-    "gpu_count",
-    "batch_size",
-    "input",
-    "step_seconds",
-    "sigma",
-    "peak_memory_mib",
-    "host",
-    "fit",
-    "licence",
-)
+COLUMNS = tuple(STEP_COLUMNS)
 # Such a source's facts may be looked at, but are not passed on: the committed table has none.
 NO_LICENCE = "none seen"
 DEFAULT_PATH = Path(__file__).with_name("observations.csv.gz")

@@ -1,4 +1,6 @@
-"""Throughput is an estimator of scikit-learn: it can be cloned, put in a pipeline and cross-validated."""
+"""The predictor's parts are estimators of scikit-learn, and what ships of them tells the same by NumPy."""
+
+import json
 
 import numpy as np
 import pytest
@@ -6,16 +8,56 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
+from advisor.domain import Precision, Task
+from advisor.errors import DataError
+from advisor.models.performance import load_model
+from advisor.models.performance.frames import STEP_COLUMNS, observed_frame, published_frame
+from advisor.models.performance.memory.peak import bundled_peak_model, gpu_peak
+from advisor.models.performance.memory.regressor import MemoryRegressor
+from advisor.models.performance.memory.steps import Conditions
+from advisor.models.performance.memory.table import bundled_profile
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.throughput import ThroughputModel, trial_frame
-from advisor.runs.fitting import reference_cpu
+from advisor.models.performance.persistence import from_document, to_document
+from advisor.models.performance.physical_form import joined_rates
+from advisor.models.performance.throughput import ThroughputModel, trial_frame, trials_of
+from advisor.models.performance.usable import sort_out
+from advisor.runs.fitting import reference_cpu, shipped_rows
+from benchmarks.bundled_model import PUBLISHED_FOLDER
 from tests.models.performance.synthetic import measure, trials, true_parameters
+
+# Of scikit-learn's checks those that bring no array of their own: a trial is a row of named columns.
+WITHOUT_ARRAYS = {
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_estimator_tags_renamed",
+    "check_estimators_unfitted",
+    "check_get_params_invariance",
+    "check_mixin_order",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_set_params",
+    "check_valid_tag_types",
+}
 
 
 @pytest.fixture(scope="module")
 def sweep():
     return trial_frame(measure(trials(), true_parameters()), bundled_networks(), reference_cpu)
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks' own data
+def test_memory_is_all_that_scikit_learn_asks_of_a_regressor():
+    check_estimator(MemoryRegressor())
+
+
+def test_throughput_is_what_scikit_learn_asks_of_an_estimator():
+    checks = {check.func.__name__: check for _, check in estimator_checks_generator(ThroughputModel())}
+    assert set(checks) >= WITHOUT_ARRAYS
+    for name in WITHOUT_ARRAYS:
+        checks[name](ThroughputModel())
 
 
 def test_a_sweep_is_told_in_a_pipeline_by_configurations_it_has_not_seen(sweep):
@@ -25,8 +67,71 @@ def test_a_sweep_is_told_in_a_pipeline_by_configurations_it_has_not_seen(sweep):
     assert clone(model).fit(sweep, sweep["rate"]).score(sweep, sweep["rate"]) > 0.95
 
 
+def test_a_rate_comes_with_its_standard_deviation(sweep):
+    rates, deviations = ThroughputModel().fit(sweep, sweep["rate"]).predict(sweep, return_std=True)
+    inside = np.abs(np.log(rates / sweep["rate"])) < deviations / rates
+    assert 0.5 < inside.mean() < 0.9
+
+
+def test_a_row_without_weight_tells_nothing(sweep):
+    wrong = sweep["rate"].where(sweep.index != 3, 1e4)
+    weights = (sweep.index != 3).astype(float)
+    model = ThroughputModel(calibrate=False)
+    told = model.fit(sweep, wrong, sample_weight=weights).predict(sweep)
+    rest = sweep[sweep.index != 3]
+    assert told == pytest.approx(model.fit(rest, rest["rate"]).predict(sweep), rel=1e-6)
+
+
 def test_a_trial_on_a_cpu_that_came_later_is_told_by_its_mark(sweep):
     later = sweep.assign(cpu=2, score=2 * sweep["score"])
     model = ThroughputModel(calibrate=False).fit(sweep, sweep["rate"])
     host_bound = sweep["vcpus"] < 1
     assert (model.predict(later) >= model.predict(sweep))[host_bound].all()
+
+
+def test_what_ships_of_throughput_says_by_numpy_what_the_estimator_says(sweep):
+    rows = list(sort_out(shipped_rows(), bundled_networks().names).usable)
+    frame = trial_frame(rows, bundled_networks(), reference_cpu)
+    fitted = ThroughputModel().fit(frame, frame["rate"])
+    shipped = load_model()
+    document = {**to_document(shipped), "pipeline": {**to_document(shipped)["pipeline"]}}
+    document["pipeline"]["parameters"] = dict(fitted.pipeline_.parameters)
+    read = from_document(json.loads(json.dumps(document)), bundled_networks()).pipeline
+    assert joined_rates(trials_of(frame), read)[0] == pytest.approx(fitted.predict(frame), rel=1e-9)
+
+
+@pytest.mark.parametrize("task", [Task.TRAINING, Task.INFERENCE])
+def test_what_ships_of_memory_says_by_numpy_what_the_estimator_says(task):
+    conditions = Conditions(task=task, batch_size=32, precision=Precision.AMP)
+    peaks = [gpu_peak(bundled_profile(name), conditions) for name in ("resnet50", "vgg16", "densenet121")]
+    steps = np.array([[peak.step.tensors_mib, peak.step.spare_mib] for peak in peaks])
+    told = MemoryRegressor.of(bundled_peak_model()).predict(steps)
+    assert told == pytest.approx([peak.median_mib for peak in peaks], rel=1e-9)
+
+
+def test_memory_finds_what_cuda_takes_and_its_errors_are_of_families_not_seen():
+    random = np.random.default_rng(0)
+    steps = random.uniform(1_000, 5_000, (200, 1))
+    families = random.integers(0, 8, 200)
+    peaks = (steps[:, 0] + 700) * np.exp(0.02 * random.standard_normal(200) + 0.005 * (families - 4))
+    peaks[::10] *= 3  # rows that are wrong bend nothing
+    model = MemoryRegressor(trained_on="a test").fit(steps, peaks, groups=families)
+    assert model.model_.context_mib == pytest.approx(700, abs=100)
+    told, deviations = model.predict(steps, return_std=True)
+    inside = np.abs(np.log(peaks / told)) < deviations / told
+    assert 0.5 < inside.mean() < 0.95
+
+
+def test_published_steps_and_a_users_own_are_one_frame():
+    published = published_frame(PUBLISHED_FOLDER / "observations.csv.gz")
+    own = observed_frame(load_model().gpu_observations.steps)
+    assert [*published.columns] == [*own.columns] == [*STEP_COLUMNS]
+    assert (published.dtypes == own.dtypes).all()
+    with pytest.raises(DataError, match="lacks gpu, batch_size"):
+        published_frame_without(published, ["gpu", "batch_size"])
+
+
+def published_frame_without(frame, columns):
+    from advisor.models.performance.frames import checked_frame
+
+    return checked_frame(frame.drop(columns=columns), STEP_COLUMNS)

@@ -1,0 +1,87 @@
+"""Measured steps as one pandas frame, whoever measured them: a published table, the store, an anchor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from advisor.domain import Observation, Tf32
+from advisor.errors import DataError
+
+
+class Column(NamedTuple):
+    """A column of a frame: pandas' type, the unit of its numbers, and the meaning where its name does not
+    say. Numbers that nobody told are nan, words are empty."""
+
+    dtype: str
+    unit: str = ""
+    meaning: str = ""
+
+
+# A step of one GPU's batch; the first, the framework, the host and the last two say where it is from.
+STEP_COLUMNS: Mapping[str, Column] = {
+    "source": Column("str", meaning="who measured it, or where a user's own row stands"),
+    "network": Column("str", meaning="a name of the network table"),
+    "task": Column("str"),
+    "stack": Column("str", meaning="eager, compile, torchscript, or another software than PyTorch"),
+    "framework": Column("str", meaning="the software with its version"),
+    "memory_format": Column("str"),
+    "variant": Column("str", meaning="what its source says of attention"),
+    "precision": Column("str"),
+    "tf32": Column("str", meaning="computed in TF32 where the card can: none, conv, all"),
+    "gpu": Column("str", meaning="as the source says it"),
+    "gpu_count": Column("float64"),
+    "batch_size": Column("float64", "samples", "of each GPU"),
+    "input": Column("str", meaning="as the network table writes it; empty: the usual one"),
+    "step_seconds": Column("float64", "s", "nan: a row of memory alone"),
+    "sigma": Column("float64", "log", "standard error"),
+    "peak_memory_mib": Column("float64", "MiB"),
+    "host": Column("str"),
+    "fit": Column("float64", meaning="1: may be fitted, 0: for evaluation"),
+    "licence": Column("str"),
+}
+_TF32 = {Tf32.OFF: "none", Tf32.CONVOLUTIONS: "conv", Tf32.ON: "all"}
+_OF_A_WORKLOAD = ("network", "input", "task", "batch_size", "precision", "stack", "memory_format")
+_OWN = "own"
+
+
+def checked_frame(frame: Any, columns: Mapping[str, Column]) -> pd.DataFrame:
+    """The columns of a frame, in their order and types; `DataError` names what is missing or no number."""
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError("a frame of pandas is needed, not {kind}", kind=type(frame).__name__)
+    if missing := [name for name in columns if name not in frame]:
+        raise DataError("the frame lacks {missing}", missing=", ".join(missing))
+    words = [name for name, column in columns.items() if column.dtype == "str"]
+    try:
+        known = frame[list(columns)].assign(**frame[words].astype(object).fillna(""))
+        return known.astype({name: column.dtype for name, column in columns.items()})
+    except (TypeError, ValueError) as error:
+        raise DataError("the frame has other values than its columns: {error}", error=error) from error
+
+
+def published_frame(path: Path) -> pd.DataFrame:
+    """The steps of a CSV table of `STEP_COLUMNS`; OSError or ValueError where it cannot be read."""
+    return checked_frame(pd.read_csv(path, low_memory=False), STEP_COLUMNS)
+
+
+def observed_frame(observations: Iterable[Observation]) -> pd.DataFrame:
+    """A user's own steps, of the store and of anchors."""
+    rows = [
+        {
+            **{name: getattr(step.workload, name) for name in _OF_A_WORKLOAD},
+            "source": _OWN,
+            "tf32": _TF32[step.workload.tf32],
+            "gpu": step.gpu.name,
+            "gpu_count": 1,
+            "step_seconds": step.seconds,
+            "sigma": step.sigma,
+            "peak_memory_mib": step.peak_mib,
+            "host": step.origin,
+            "fit": 1,
+        }
+        for step in observations
+    ]
+    return checked_frame(pd.DataFrame(rows, columns=list(STEP_COLUMNS)), STEP_COLUMNS)
