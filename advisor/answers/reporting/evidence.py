@@ -78,9 +78,9 @@ def _stored(network: str, task: str) -> Sequence[Measurement]:
         return ()
     from contextlib import closing
 
-    from advisor.store.measurements import Wanted, all_of, open_store
+    from advisor.store.measurements import all_of, open_store
 
-    wanted = Wanted(network=network, task=task, status=str(Status.OK))
+    wanted = {"network": network, "task": task, "status": str(Status.OK)}
     with closing(open_store(reading=True)) as store:
         return all_of(store, wanted).measurements
 
