@@ -234,7 +234,8 @@ def _assumed(request: Record, t: Texts, spell: Spell) -> str:
                 stored = t("brief.stored", name=value["name"], format=value.get("storage_format", ""))
                 value = stored if value["kind"] == "image" else str(value["name"])
             written = value if isinstance(value, str) else f"{value:,.0f}"
-            says.append(f"{t.known(f'assumed.{field}', '{value}').format(value=written)} ({spell(field)})")
+            text = t.known(f"assumed.{field}", "{value}")
+            says.append(f"{text.format(value=written)} ({spell(field)})")
     return ", ".join(says)
 
 
