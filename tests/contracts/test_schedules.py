@@ -10,25 +10,13 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from advisor.errors import UsageError
-from advisor.store.records import Ending, Misfire, NewRun, NewSchedule, RunState
+from advisor.store.records import Ending, Misfire, NewRun, RunState
 from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
+from tests.advisor.store.schedules import NOW, schedule
 from tests.together import all_at_once
 
-NOW = 1_790_000_000.0
 HOUR = 3600.0
-
-
-def wanted(name="weekly", **changes):
-    values = {
-        "name": name,
-        "cron": "0 3 * * 1",
-        "timezone": "Europe/Berlin",
-        "command": ("sweep", "run", "--preset", "small"),
-        "folder": "/home",
-    }
-    return NewSchedule(**{**values, **changes})
-
 
 HOLDER = """
 import sys, time
@@ -81,13 +69,13 @@ class TestSchedules:
     @pytest.fixture
     def run(self, book):
         """A run that is due."""
-        kept = book.add(wanted(), now=NOW)
+        kept = book.add(schedule(), now=NOW)
         assert book.runs.claim(kept.number, NOW + HOUR, [NewRun(NOW + HOUR)])
         (result,) = book.runs.open()
         return result
 
     def test_a_schedule_comes_back_as_it_was_added(self, book):
-        new = wanted(misfire=Misfire.SKIP, budget_usd=20.0, usd_per_hour=0.5, run_usd=5.0)
+        new = schedule(misfire=Misfire.SKIP, budget_usd=20.0, usd_per_hour=0.5, run_usd=5.0)
         kept = book.add(new, now=NOW)
         assert book.all() == [kept] == [book.named("weekly")]
         assert kept.command == new.command
@@ -95,13 +83,13 @@ class TestSchedules:
         assert kept.considered_until == NOW
 
     def test_the_same_schedule_again_is_there_already_and_another_one_is_refused(self, book):
-        kept = book.add(wanted(), now=NOW)
-        assert book.add(wanted(), now=NOW + 9) == kept
+        kept = book.add(schedule(), now=NOW)
+        assert book.add(schedule(), now=NOW + 9) == kept
         with pytest.raises(UsageError, match="a schedule 'weekly' already"):
-            book.add(wanted(cron="0 4 * * 1"), now=NOW)
+            book.add(schedule(cron="0 4 * * 1"), now=NOW)
 
     def test_of_many_that_add_one_name_at_once_one_is_kept(self, book):
-        all_at_once(lambda: book.add(wanted(), now=NOW))
+        all_at_once(lambda: book.add(schedule(), now=NOW))
         assert len(book.all()) == 1
 
     def test_a_removed_schedule_leaves_its_name_and_skips_what_is_due(self, book, run):
@@ -109,10 +97,10 @@ class TestSchedules:
         assert book.all() == []
         assert book.runs.open() == []
         assert "removed" in book.runs.numbered(run.number).note
-        assert book.add(wanted(cron="0 4 * * 1"), now=NOW).number != run.schedule
+        assert book.add(schedule(cron="0 4 * * 1"), now=NOW).number != run.schedule
 
     def test_an_unknown_name_gets_the_nearest(self, book):
-        book.add(wanted(), now=NOW)
+        book.add(schedule(), now=NOW)
         with pytest.raises(UsageError, match="did you mean weekly"):
             book.named("weakly")
 
@@ -146,7 +134,7 @@ class TestSchedules:
             assert book.runs.take_back(lost, now=NOW) is RunState.DUE
 
     def test_a_due_time_has_one_row_however_often_it_is_claimed(self, book):
-        kept = book.add(wanted(), now=NOW)
+        kept = book.add(schedule(), now=NOW)
         for _ in range(3):
             assert book.runs.claim(kept.number, NOW + HOUR, [NewRun(NOW + HOUR)])
         assert book.runs.claim(kept.number, NOW + 2 * HOUR, [NewRun(NOW + HOUR), NewRun(NOW + 2 * HOUR)])
@@ -221,7 +209,7 @@ class TestSchedules:
         assert book.runs.sweeps() == []
 
     def test_runs_are_found_by_their_due_time(self, book):
-        kept = book.add(wanted(), now=NOW)
+        kept = book.add(schedule(), now=NOW)
         due = [NOW + HOUR * n for n in range(1, 6)]
         rows = [NewRun(entry, RunState.SKIPPED, "why") for entry in due]
         book.runs.claim(kept.number, due[-1], rows)
@@ -241,12 +229,12 @@ def test_reading_finds_no_schedules_where_there_is_no_database(tmp_path):
 def test_a_file_that_was_replaced_is_opened_anew(tmp_path):
     file = tmp_path / "schedules.sqlite"
     book = ScheduleBook(f"sqlite:///{file}")
-    book.add(wanted(), now=NOW)
+    book.add(schedule(), now=NOW)
     assert not book.reopen_replaced()
     for path in tmp_path.glob("schedules.sqlite*"):
         path.unlink()
     other = ScheduleBook(f"sqlite:///{file}")
-    kept = other.add(wanted("another"), now=NOW)
+    kept = other.add(schedule("another"), now=NOW)
     assert book.reopen_replaced()
     assert book.all() == [kept]
     for path in (book, other):

@@ -16,8 +16,9 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from advisor.store.records import NewSchedule, RunState
+from advisor.store.records import RunState
 from advisor.store.schedules import ScheduleBook
+from tests.advisor.store.schedules import schedule
 
 # Every program of Python's that is started tells its command line.
 _TRACE = """
@@ -87,13 +88,8 @@ class Series:
 
     def _add_job(self):
         """One whose due time is over by an hour: it is to run once, now."""
-        new = NewSchedule(
-            name=f"job-{self.jobs}",
-            cron="0 * * * *",
-            timezone="UTC",
-            command=("catalog", "refresh", "--show", "--region", f"region-{self.jobs}"),
-            folder=str(self._folder),
-        )
+        command = ("catalog", "refresh", "--show", "--region", f"region-{self.jobs}")
+        new = schedule(f"job-{self.jobs}", cron="0 * * * *", command=command, folder=str(self._folder))
         self.book.add(new, now=time.time() - _OVERDUE_SECONDS)
         self.jobs += 1
 

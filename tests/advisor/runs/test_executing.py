@@ -16,12 +16,11 @@ from advisor.errors import DataError, UsageError
 from advisor.runs import schedules
 from advisor.runs.jobs import execute
 from advisor.runs.schedules import ADVISOR, CronLine, started_as
-from advisor.store.records import NewRun, NewSchedule, RunState
+from advisor.store.records import RunState
 from tests.advisor.runs.kills import Series
+from tests.advisor.store.schedules import NOW, SWEEP, due_run, schedule
 from tests.processes import gone
 
-NOW = 1_790_000_000.0
-SWEEP = ("sweep", "run", "--preset", "small")
 TOLD = "print('{\"measured_now\": 3}')"
 
 
@@ -30,11 +29,8 @@ def due(book, tmp_path):
     """Makes a run that is due, and tells its number."""
 
     def make(**changes):
-        values = {"command": SWEEP, "folder": str(tmp_path), **changes}
-        new = NewSchedule(name="weekly", cron="0 3 * * 1", timezone="UTC", **values)
-        kept = book.add(new, now=NOW)
-        book.runs.claim(kept.number, NOW + 60, [NewRun(NOW + 60)])
-        return book.runs.open()[-1].number
+        _, run = due_run(book, schedule(**{"folder": str(tmp_path), **changes}))
+        return run.number
 
     return make
 

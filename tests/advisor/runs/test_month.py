@@ -14,9 +14,10 @@ import pytest
 from advisor.runs.daemon import Daemon
 from advisor.runs.schedules import CronLine
 from advisor.store.database import Database
-from advisor.store.records import Ending, Misfire, NewSchedule, RunState
+from advisor.store.records import Ending, Misfire, RunState
 from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
+from tests.advisor.store.schedules import schedule
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 # Clocks go forward in Berlin on March 29th, and back in Sydney on April 5th.
@@ -54,8 +55,7 @@ class World:
         )
 
     def add(self, name, cron, timezone="UTC", **changes):
-        values = {"command": ("fit",), "folder": "/", **changes}
-        new = NewSchedule(name=name, cron=cron, timezone=timezone, **values)
+        new = schedule(name, cron=cron, timezone=timezone, **{"command": ("fit",), **changes})
         return self.book.add(new, now=self.now)
 
     def start(self, number):

@@ -21,9 +21,10 @@ from advisor.runs.jobs import execute
 from advisor.runs.schedules import ADVISOR, spent_usd, started_as
 from advisor.runs.sweep_questions import SweepRun
 from advisor.store.measurements import open_store
-from advisor.store.records import NewRun, NewSchedule, RunState
+from advisor.store.records import NewRun, RunState
 from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
+from tests.advisor.store.schedules import schedule
 from tests.infra.aws.bed import prepared, serving
 from tests.infra.live.conftest import without_real_aws
 from tests.sweeps.builders import measurement
@@ -117,15 +118,8 @@ def test_a_retried_run_takes_what_the_one_before_it_had_measured(account, tmp_pa
     measured_there(account, DUE, "i-0")
     checked = checked_command(COMMAND)
     with closing(ScheduleBook()) as book:
-        new = NewSchedule(
-            name="gpu",
-            cron="0 3 * * 1",
-            timezone="Europe/Berlin",
-            command=checked.words,
-            folder=str(tmp_path),
-            budget_usd=20.0,
-            run_usd=checked.run_usd,
-        )
+        facts = {"command": checked.words, "folder": str(tmp_path), "run_usd": checked.run_usd}
+        new = schedule(timezone="Europe/Berlin", budget_usd=20.0, **facts)
         kept, due = book.add(new, now=DUE.timestamp() - 60), DUE.timestamp()
         owner = this_process()
         book.runs.claim(kept.number, due, [NewRun(due)])

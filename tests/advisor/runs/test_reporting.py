@@ -10,28 +10,17 @@ from advisor.runs import scheduled_reports
 from advisor.runs.jobs import execute
 from advisor.runs.scheduled_reports import report_after, report_in_process
 from advisor.runs.schedules import one_document, statuses
-from advisor.store.records import NewRun, NewSchedule, Reporting, RunState
+from advisor.store.records import Reporting, RunState
 from tests.advisor.render.sizing.reports import golden_report
 from tests.advisor.runs.delivery.servers import hook
 from tests.advisor.runs.test_executing import failing, running
-
-NOW = 1_790_000_000.0
+from tests.advisor.store.schedules import NOW, due_run, schedule
 
 
 def added(book, folder, send=(), **changes):
     """A run that is due, of a schedule that reports."""
     reporting = Reporting(plan="plan.yaml", send=tuple(send), **{"format": "md", **changes})
-    new = NewSchedule(
-        name="weekly",
-        cron="0 3 * * 1",
-        timezone="UTC",
-        command=("fit",),
-        folder=str(folder),
-        reporting=reporting,
-    )
-    kept = book.add(new, now=NOW)
-    book.runs.claim(kept.number, NOW + 60, [NewRun(NOW + 60)])
-    return kept, book.runs.open()[-1]
+    return due_run(book, schedule(command=("fit",), folder=str(folder), reporting=reporting))
 
 
 @pytest.fixture

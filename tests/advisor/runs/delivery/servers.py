@@ -6,6 +6,7 @@ import ipaddress
 import ssl
 from contextlib import contextmanager
 
+import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from cryptography import x509
@@ -13,6 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from advisor.runs.delivery.letter import Attachment, Letter
+from advisor.runs.delivery.sending import deliver
 from tests.loopback import on_loopback
 
 USER, PASSWORD = "ann@example.com", "a secret of ann's"
@@ -31,6 +33,12 @@ def parcel(**changes):
         ),
     }
     return Letter(**(values | changes))
+
+
+def sent(target, sleep=pytest.fail, **options):
+    """What becomes of a parcel at one target; nothing is tried again unless `sleep` may be called."""
+    (delivery,) = deliver(parcel(), [target], sleep=sleep, **options)
+    return delivery
 
 
 def certificate(folder):

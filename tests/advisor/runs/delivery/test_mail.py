@@ -10,9 +10,8 @@ import pytest
 from advisor.errors import DeliveryError, UsageError
 from advisor.runs.delivery.letter import TransientDeliveryError
 from advisor.runs.delivery.mail import MailTarget, mail_target
-from advisor.runs.delivery.sending import deliver
 from advisor.runs.delivery.targets import parse_target
-from tests.advisor.runs.delivery.servers import PASSWORD, USER, certificate, parcel, postbox
+from tests.advisor.runs.delivery.servers import PASSWORD, USER, certificate, parcel, postbox, sent
 
 TO = "to=bob@example.com,eve+cloud@example.com&from=ann@example.com"
 
@@ -53,8 +52,7 @@ def test_a_mail_has_the_text_and_every_file():
 
 def test_a_title_cannot_write_headers():
     with postbox() as box:
-        target = target_of(box)
-        target.send(parcel(title="报告\r\nBcc: mallory@example.com\x00 📈" + "x" * 400))
+        target_of(box).send(parcel(title="报告\r\nBcc: mallory@example.com\x00 📈" + "x" * 400))
     mail = read(box.got[0][2])
     assert mail["Bcc"] is None
     assert mail["Subject"].startswith("报告 Bcc: mallory@example.com? 📈")
@@ -81,15 +79,14 @@ def test_a_wrong_password_is_told_without_it(tmp_path, monkeypatch, login):
     monkeypatch.setenv("ADVISOR_SMTP_PASSWORD", "another secret")
     with postbox(certificate_path=path, needs_login=True) as box:
         target = target_of(box, "to=bob@example.com")
-        (result,) = deliver(parcel(), [target], sleep=pytest.fail)
+        result = sent(target)
     assert "does not accept ADVISOR_SMTP_USER" in result.error
     assert "secret" not in result.error
 
 
 def test_a_server_whose_certificate_nobody_vouches_for_gets_nothing(tmp_path):
     with postbox(certificate_path=certificate(tmp_path)) as box:
-        target = target_of(box)
-        (result,) = deliver(parcel(), [target], sleep=pytest.fail)
+        result = sent(target_of(box))
     assert "certificate is not trusted" in result.error
     assert box.got == []
 
@@ -109,19 +106,16 @@ def test_another_machine_without_starttls_gets_nothing(monkeypatch):
 
 def test_a_full_mailbox_is_tried_again_and_an_unknown_one_is_not():
     with postbox(["452 full", "452 full"]) as box:
-        target = target_of(box)
-        (result,) = deliver(parcel(), [target], sleep=lambda _s: None)
+        result = sent(target_of(box), sleep=lambda _s: None)
         assert (result.arrived, result.attempts) == (True, 2)
     with postbox(["550 no such user", "550 nor this"]) as box:
-        target = target_of(box)
-        (result,) = deliver(parcel(), [target], sleep=pytest.fail)
+        result = sent(target_of(box))
     assert "550 no such user" in result.error
 
 
 def test_who_is_refused_alone_is_told_and_nobody_gets_it_twice():
     with postbox(["250 OK", "550 no such user"]) as box:
-        target = target_of(box)
-        (result,) = deliver(parcel(), [target], sleep=pytest.fail)
+        result = sent(target_of(box))
     assert "refused for eve+cloud@example.com" in result.error
     assert [to for _, to, _ in box.got] == [["bob@example.com"]]
 

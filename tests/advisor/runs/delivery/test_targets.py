@@ -19,7 +19,7 @@ from advisor.runs.delivery.sending import (
     deliver_to,
 )
 from advisor.runs.delivery.targets import checked_words, parse_target, target_label
-from tests.advisor.runs.delivery.servers import hook, parcel, postbox
+from tests.advisor.runs.delivery.servers import hook, parcel, postbox, sent
 from tests.infra.aws.clients import moto_server
 
 BUCKET = "team-reports"
@@ -46,7 +46,7 @@ def test_s3_gets_the_first_file_or_all_of_them(s3):
 
 
 def test_a_bucket_that_is_not_there_is_told_at_once(s3):
-    (result,) = deliver(parcel(), [parse_target("s3://no-such-bucket/a")], sleep=pytest.fail)
+    result = sent(parse_target("s3://no-such-bucket/a"))
     assert "NoSuchBucket" in result.error
     assert not result.transient
 

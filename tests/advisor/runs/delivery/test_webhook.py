@@ -17,7 +17,7 @@ from advisor.runs.delivery.sending import deliver
 from advisor.runs.delivery.targets import parse_target
 from advisor.runs.delivery.webhook import WebhookTarget
 from tests.advisor.render.sizing.reports import golden_report
-from tests.advisor.runs.delivery.servers import certificate, hook, parcel
+from tests.advisor.runs.delivery.servers import certificate, hook, parcel, sent
 
 
 def test_the_json_arrives_whole_and_signed(monkeypatch):
@@ -60,7 +60,7 @@ def test_an_outage_is_waited_out():
 
 def test_what_is_refused_is_not_tried_again():
     with hook([(400, {}, b"invalid_payload\x1b[2J")]) as server:
-        (result,) = deliver(parcel(), [parse_target(server.url)], sleep=pytest.fail)
+        result = sent(parse_target(server.url))
     assert (result.arrived, result.attempts, result.transient) == (False, 1, False)
     assert "answered 400: invalid_payload?[2J" in result.error
 
