@@ -40,9 +40,9 @@ def measure_served(
     model: str,
     precision: str | None,
     minutes: float,
-    arguments: Sequence[str],
-    requests_file: Path,
     on_progress: Progress,
+    arguments: Sequence[str] = (),
+    requests_file: Path | None = None,
 ) -> tuple[Document, AdvisorError | None]:
     """The anchor of a model behind an endpoint, or of one that an engine is started for, and what ended the
     measurement early, None where nothing did. `requests_file` has a line for each request as soon as it is

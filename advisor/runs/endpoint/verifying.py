@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date
@@ -33,20 +32,13 @@ from advisor.render.export.serving import engine_words, vllm_requirement
 from advisor.runs.cloud.exchange import anchors_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
-from advisor.runs.endpoint.questions import VerifyGeneration
+from advisor.runs.endpoint.measuring import measure_served
+from advisor.runs.endpoint.questions import ServedModel, VerifyGeneration
 from advisor.runs.questions import AUTO
 from advisor.runs.verification.cloud import with_its_disk, words_of
 from advisor.runs.verification.verdict import NOTHING_LEFT
-from advisor.sweeps.measure.endpoint.address import Address, address_of, api_key
 from advisor.sweeps.measure.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA, USED
-from advisor.sweeps.measure.endpoint.records import Lengths, Load
-from advisor.sweeps.measure.endpoint.session import (
-    EndpointSession,
-    Wanted,
-    anchor_document,
-    deployment_document,
-    measured,
-)
+from advisor.sweeps.measure.endpoint.records import Load
 from advisor.units import format_usd
 
 # Two-sided 95 % of a normal distribution.
@@ -114,9 +106,6 @@ def _keeps_up(figures: Figures) -> Criterion:
     return Criterion(name=name, limit=limit, is_least=True, measured=measured, lower=measured, upper=measured)
 
 
-_SEED = 1
-
-
 class ServingTrial(NamedTuple):
     """A question about serving, ready to be measured: `candidate` is what is verified, `before`
     the answer without the measurement."""
@@ -137,11 +126,22 @@ class ServingTrial(NamedTuple):
             return Load(requests_per_second=request.target_requests_per_second / count)
         return Load(concurrency=max(1, round(self.candidate.rates.concurrency / count)))
 
-    @property
-    def lengths(self) -> Lengths:
-        """Lengths of prompts and answers, in whole tokens."""
-        request = self.request
-        return Lengths(max(1, round(request.input_tokens)), max(1, round(request.output_tokens)))
+    def served(self, **way: Any) -> ServedModel:
+        """The model as it is served and loaded on one instance; `way` is how it is reached or started."""
+        candidate, request, load = self.candidate, self.request, self.load
+        parts = candidate.placement.tensor_parallel
+        return ServedModel(
+            served_model=self.question.served_model,
+            input_tokens=max(1, round(request.input_tokens)),
+            output_tokens=max(1, round(request.output_tokens)),
+            concurrency=(load.concurrency,) if load.concurrency else (),
+            rate=(load.requests_per_second,) if load.requests_per_second else (),
+            gpus=candidate.placement.gpus_used,
+            tensor_parallel=parts,
+            link=str(candidate.placement.link) if parts > 1 else None,
+            kv_precision=candidate.kv_precision,
+            **way,
+        )
 
 
 def serving_trial(
@@ -172,22 +172,20 @@ def verify_serving(
 ) -> ServingVerification:
     """Load the question's endpoint as the trial wants it, and say what follows; `MeasuringError`
     where nothing was measured."""
-    question, candidate = trial.question, trial.candidate
-    address = address_of(str(question.endpoint))
-    key = api_key(question.api_key_file, os.environ)
-    wanted = Wanted(
+    candidate, question = trial.candidate, trial.question
+    anchor, ended = measure_served(
+        trial.served(endpoint=question.endpoint, api_key_file=question.api_key_file),
         model=candidate.model,
-        served_model=question.served_model or "",
-        lengths=trial.lengths,
-        loads=[trial.load],
-        seconds=60 * minutes,
-        seed=_SEED,
+        precision=str(candidate.precision),
+        minutes=minutes,
+        on_progress=on_progress,
     )
-    session = measured(address, key, wanted, on_progress)
-    session.require_measured(candidate.model)
-    if session.ended is not None:
-        raise session.ended
-    return judged_serving(context, trial, _anchor(session, address, trial))
+    if ended is not None:
+        raise ended
+    # The endpoint is taken for one instance of the spec, unless this machine's driver or it knows better.
+    anchor["deployment"]["gpu"] = anchor["deployment"]["gpu"] or candidate.spec.offer.instance.gpu_name
+    anchor["engine"]["name"] = anchor["engine"]["name"] or str(candidate.engine)
+    return judged_serving(context, trial, anchor)
 
 
 def judged_serving(
@@ -212,32 +210,6 @@ def judged_serving(
         informed = trial.question.recommendation.replace(anchor=(*trial.question.anchor, path))
         after = serving_recommended(context, informed, today=trial.today, relax=False)
     return replace(done, answer_now=_answer_now(done, trial.before, after))
-
-
-def _anchor(session: EndpointSession, address: Address, trial: ServingTrial) -> dict[str, Any]:
-    """The endpoint is taken for one instance of the spec; its GPU is the spec's, unless this
-    machine's driver knows better."""
-    candidate, lengths = trial.candidate, trial.lengths
-    placement = candidate.placement
-    deployment = deployment_document(
-        gpu=None,
-        count=placement.gpus_used,
-        tensor_parallel=placement.tensor_parallel,
-        link=None if placement.tensor_parallel == 1 else str(placement.link),
-        precision=str(candidate.precision),
-        kv_precision=str(candidate.kv_precision),
-        is_here=address.is_loopback,
-    )
-    deployment["gpu"] = deployment["gpu"] or candidate.spec.offer.instance.gpu_name
-    return anchor_document(
-        session=session,
-        address=address,
-        model=candidate.model,
-        seed=_SEED,
-        lengths=(lengths.input_tokens, lengths.output_tokens),
-        deployment=deployment,
-        engine={"name": session.opening.engine or str(candidate.engine)} if session.opening else {},
-    )
 
 
 def _stands_for(
@@ -287,21 +259,21 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
             engine=candidate.engine,
             hint="start it on the instance, and name its {endpoint}",
         )
-    load, lengths, placement = trial.load, trial.lengths, candidate.placement
+    served = trial.served(engine=str(candidate.engine))
     given: dict[str, object] = {
         "--engine": candidate.engine,
         "--model": candidate.model,
-        "--served-model": trial.question.served_model,
+        "--served-model": served.served_model,
         "--precision": candidate.precision,
-        "--kv-precision": candidate.kv_precision,
-        "--input-tokens": lengths.input_tokens,
-        "--output-tokens": lengths.output_tokens,
-        "--concurrency": load.concurrency,
-        "--rate": load.requests_per_second,
-        "--gpu": candidate.spec.offer.instance.gpu_name,
-        "--gpus": placement.gpus_used,
-        "--tensor-parallel": placement.tensor_parallel,
-        "--link": placement.link if placement.tensor_parallel > 1 else None,
+        "--kv-precision": served.kv_precision,
+        "--input-tokens": served.input_tokens,
+        "--output-tokens": served.output_tokens,
+        "--concurrency": trial.load.concurrency,
+        "--rate": trial.load.requests_per_second,
+        "--gpu": offer.instance.gpu_name,
+        "--gpus": served.gpus,
+        "--tensor-parallel": served.tensor_parallel,
+        "--link": served.link,
         "--minutes": f"{minutes:g}",
     }
     wanted = replace(
