@@ -79,7 +79,7 @@ def answered(asked: Sequence[Asked], load: str, confidence: float) -> ServingRat
         return rates._replace(in_flight=rates.in_flight + 1)  # who arrives beside those it finds
     if load == "static":
         return predictor.static_batch(*what, np.ceil(loads), confidence)
-    return predictor.saturated(*what, confidence)
+    return predictor.closed_loop(*what, None, confidence)
 
 
 def broken(asked: Sequence[Asked], rates: ServingRates) -> dict[str, Floats]:

@@ -130,19 +130,22 @@ def _model_of_values(whole: ConfigValues, file: Path) -> LanguageModel:
     listed = len(listed_layers(text)) if family == "nemotron_h" else None
     layers = listed or text.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers")
     hidden = text.whole("hidden_size", "n_embd", "n_embed", "d_model")
-    window, window_layers = _window(text, layers)
+    context, (window, window_layers) = _max_context(text), _window(text, layers)
+    positions = 0.0 if known.positions is None else float((context or 0) + known.positions)
+    tied_key = "tie_word_embeddings"
+    tells_tied = text if not whole.says(tied_key) and tied_key in text else whole
     model = LanguageModel(
         name=_name(whole, file),
         family=family,
         layers=layers,
         hidden=hidden,
         vocab=text.whole("vocab_size", "padded_vocab_size"),
-        tied=_tied(whole, text, known),
+        tied=tells_tied.flag(tied_key, known.tied),
         gated=known.gated,
-        max_context=_max_context(text),
+        max_context=context,
         window=window,
         window_layers=window_layers,
-        other_parameters=_positions(text, known, hidden) + vision_parameters(whole, hidden),
+        other_parameters=positions * hidden + vision_parameters(whole, hidden),
         source=whole.name,
         **_attention(text, family, hidden),
         **_feed_forward(text, family, hidden, layers),
@@ -201,12 +204,6 @@ def _known_family(whole: ConfigValues, text: ConfigValues, family: str) -> Famil
     return known
 
 
-def _tied(whole: ConfigValues, text: ConfigValues, known: Family) -> bool:
-    key = "tie_word_embeddings"
-    config = text if not whole.says(key) and key in text else whole
-    return config.flag(key, known.tied)
-
-
 def _max_context(text: ConfigValues) -> int | None:
     return text.maybe_whole(
         "max_position_embeddings",
@@ -217,11 +214,6 @@ def _max_context(text: ConfigValues) -> int | None:
         "n_ctx",
         least=1,
     )
-
-
-def _positions(text: ConfigValues, known: Family, hidden: int) -> float:
-    context = _max_context(text) or 0
-    return 0.0 if known.positions is None else float((context + known.positions) * hidden)
 
 
 def _attention(text: ConfigValues, family: str, hidden: int) -> dict[str, Any]:
@@ -281,24 +273,19 @@ def _feed_forward(text: ConfigValues, family: str, hidden: int, layers: int) -> 
     return {
         "ffn": dense_ffn,
         "experts": experts,
-        "experts_per_token": _experts_per_token(nested),
+        # Hunyuan lists the number of each layer.
+        "experts_per_token": _first_whole(nested, *_OF_TOKEN),
         "expert_ffn": expert_ffn,
         "shared_experts": _shared(text, family, expert_ffn),
         **_places_of_experts(text, layers),
     }
 
 
-def _experts_per_token(text: ConfigValues) -> int:
-    """Hunyuan lists the number of each layer."""
-    names = (
-        "num_experts_per_tok",
-        "num_experts_per_token",
-        "top_k_experts",
-        "moe_topk",
-        "moe_top_k",
-        "moe_k",
-    )
-    return text.first_whole(next((name for name in names if name in text), names[0]))
+# What configurations call the experts that a token is sent to.
+_OF_TOKEN = (
+    *("num_experts_per_tok", "num_experts_per_token", "top_k_experts"),
+    *("moe_topk", "moe_top_k", "moe_k"),
+)
 
 
 def _shared(text: ConfigValues, family: str, expert_ffn: int) -> float:
@@ -309,8 +296,12 @@ def _shared(text: ConfigValues, family: str, expert_ffn: int) -> float:
     usual = 1 if family in ("llama4_text", "hunyuan_v1_moe") else 0
     if own := text.maybe_whole("share_expert_dim", "moe_shared_expert_intermediate_size"):
         return own / expert_ffn
+    return float(_first_whole(text, *names, default=usual, least=0))
+
+
+def _first_whole(text: ConfigValues, *names: str, default: int | None = None, least: int = 1) -> int:
     key = next((name for name in names if name in text), names[0])
-    return float(text.first_whole(key, usual, least=0))
+    return text.first_whole(key, default, least=least)
 
 
 def _places_of_experts(text: ConfigValues, layers: int) -> dict[str, int]:
@@ -318,7 +309,7 @@ def _places_of_experts(text: ConfigValues, layers: int) -> dict[str, int]:
     if not text.says("mlp_layer_types"):
         names = ("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers")
         dense = text.whole(*names, default=dense, least=0)
-    if text.says("moe_layer_freq") and text.is_list("moe_layer_freq"):
+    if text.says("moe_layer_freq") and text.has("moe_layer_freq", list):
         dense = text.items("moe_layer_freq").count(0)
     if listed := text.items("moe_layers_enum") or text.text("moe_layers_enum").split(","):
         dense = layers - len([layer for layer in listed if int(layer) < layers]) if any(listed) else dense
@@ -342,16 +333,11 @@ def _window(text: ConfigValues, layers: int) -> tuple[int | None, int]:
     if "use_sliding_window" in text:
         count = layers - text.whole("max_window_layers", default=0, least=0)
         return (window, count) if count > 0 else (None, 0)
-    pattern = _pattern(text)
-    return window, layers - (layers // pattern if pattern else 0)
-
-
-def _pattern(text: ConfigValues) -> int:
-    """Each so-manyth layer sees all tokens; 0: none. EXAONE writes 4 as 'LLLG', local and global layers."""
+    # Each so-manyth layer sees all tokens; 0: none. EXAONE writes 4 as 'LLLG', local and global layers.
     key = "sliding_window_pattern"
-    if not text.is_text(key):
-        return text.whole(key, default=0, least=0)
-    return text.text(key).upper().find("G") + 1
+    is_text = text.has(key, str)
+    pattern = text.text(key).upper().find("G") + 1 if is_text else text.whole(key, default=0, least=0)
+    return window, layers - (layers // pattern if pattern else 0)
 
 
 def _check(whole: ConfigValues, model: LanguageModel) -> None:

@@ -10,12 +10,13 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.strict_json import UnfitError, check_json
 
+_T = TypeVar("_T")
 FIELD = "config"
 _MOST_BYTES = 4 * 2**20
 # Beyond these a number is no size of a language model of these years.
@@ -98,56 +99,42 @@ class ConfigValues:
 
     def flag(self, key: str, default: bool) -> bool:
         """Whether the key is true."""
-        value = self._values.get(key, default)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            raise self.error(Message("{key} must be true or false", key=key))
-        return value
+        value = self._typed(key, bool, Message("{key} must be true or false"))
+        return default if value is None else value
 
     def text(self, key: str, default: str = "") -> str:
         """The text of the key."""
-        value = self._values.get(key)
-        if value is None:
-            return default
-        if not isinstance(value, str):
-            raise self.error(Message("{key} must be a text", key=key))
-        return value
-
-    def is_text(self, key: str) -> bool:
-        """Whether the key has a text."""
-        return isinstance(self._values.get(key), str)
-
-    def is_list(self, key: str) -> bool:
-        """Whether the key has a list."""
-        return isinstance(self._values.get(key), list)
+        value = self._typed(key, str, Message("{key} must be a text"))
+        return default if value is None else value
 
     def texts(self, key: str) -> tuple[str, ...]:
         """The texts of a list; empty where there is none."""
-        value = self._values.get(key)
-        if value is None:
-            return ()
-        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-            raise self.error(Message("{key} must be a list of texts", key=key))
-        return tuple(value)
+        refused = Message("{key} must be a list of texts")
+        values = self._typed(key, list, refused) or []
+        if not all(isinstance(entry, str) for entry in values):
+            raise self.error(Message(refused.text, key=key))
+        return tuple(values)
 
     def items(self, key: str) -> tuple[Any, ...]:
         """The items of a list; empty where there is none."""
+        return tuple(self._typed(key, list, Message("{key} must be a list")) or ())
+
+    def has(self, key: str, kind: type) -> bool:
+        """Whether the key has a value of a kind: a text or a list, where files differ."""
+        return isinstance(self._values.get(key), kind)
+
+    def _typed(self, key: str, kind: type[_T], refused: Message) -> _T | None:
         value = self._values.get(key)
-        if value is None:
-            return ()
-        if not isinstance(value, list):
-            raise self.error(Message("{key} must be a list", key=key))
-        return tuple(value)
+        if value is not None and not isinstance(value, kind):
+            raise self.error(Message(refused.text, key=key))
+        return value
 
     def part(self, *keys: str) -> ConfigValues | None:
         """The first of the keys that holds keys of its own, with what its class takes."""
         for key in keys:
-            value = self._values.get(key)
+            value = self._typed(key, dict, Message("{key} must be an object"))
             if value is None:
                 continue
-            if not isinstance(value, dict):
-                raise self.error(Message("{key} must be an object", key=key))
             usual = self._usual.get(key, {})
             kind = str(value.get("model_type") or usual.get("model_type"))
             known = class_defaults().get(kind, {})

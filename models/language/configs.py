@@ -31,6 +31,11 @@ HEADER = (
     "kv_lora,q_lora,rope,nope,v,index_heads,index_head_dim,index_top_k,window,window_layers,mixed,"
     "max_context,own_precision,own_bits,sixteen_bit,other_parameters,source"
 )
+# Columns of whole numbers that are 0 where a cell is empty.
+_WHOLE = (
+    "layers hidden heads kv_heads head_dim ffn vocab experts experts_per_token expert_ffn dense_layers "
+    "window_layers"
+)
 Cells = Mapping[str, str]
 
 
@@ -49,12 +54,6 @@ def table_cells(table: Path = TABLE) -> Iterator[Cells]:
         yield dict(zip(columns, line.split(","), strict=True))
 
 
-@cache
-def bundled_cells() -> Mapping[str, Cells]:
-    """The cells of each bundled model by its name."""
-    return {name: cells for cells in table_cells() for name in cells["names"].split(";")}
-
-
 def model_of_cells(name: str, cells: Cells) -> LanguageModel:
     """The model of one line of the table that is covered."""
     precision = LlmPrecision(cells["own_precision"])
@@ -69,29 +68,25 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
     if cells["index_top_k"]:
         parts = ("index_heads", "index_head_dim", "index_top_k")
         indexer = Indexer(*(whole(part) for part in parts))
+    mixed = None
+    if cells["mixed"]:
+        numbers: list[Any] = [float(number) for number in cells["mixed"].split()]
+        for place in (2, 3, 6):
+            numbers[place] = int(numbers[place])
+        mixed = Mixed(*numbers)
+    sizes: dict[str, Any] = {column: whole(column) for column in _WHOLE.split()}
     return LanguageModel(
         name=name,
         family=cells["family"],
-        layers=whole("layers"),
-        hidden=whole("hidden"),
-        heads=whole("heads"),
-        kv_heads=whole("kv_heads"),
-        head_dim=whole("head_dim"),
-        ffn=whole("ffn"),
+        **sizes,
         gated=FAMILIES[cells["family"]].gated,
-        vocab=whole("vocab"),
         tied=cells["tied"] == "1",
-        experts=whole("experts"),
-        experts_per_token=whole("experts_per_token"),
         shared_experts=float(cells["shared_experts"] or 0),
-        expert_ffn=whole("expert_ffn"),
-        dense_layers=whole("dense_layers"),
         expert_step=whole("expert_step", 1),
         latent=latent,
         indexer=indexer,
-        mixed=mixed_of_cell(cells["mixed"]),
+        mixed=mixed,
         window=whole("window") or None,
-        window_layers=whole("window_layers"),
         max_context=whole("max_context") or None,
         own_precision=precision,
         own_bits=float(cells["own_bits"] or BITS[precision]),
@@ -99,16 +94,6 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
         other_parameters=float(cells["other_parameters"] or 0),
         source=cells["source"],
     )
-
-
-def mixed_of_cell(cell: str) -> Mixed | None:
-    """The layers that differ, of one cell; None of an empty one."""
-    if not cell:
-        return None
-    numbers: list[Any] = [float(number) for number in cell.split()]
-    for place in (2, 3, 6):
-        numbers[place] = int(numbers[place])
-    return Mixed(*numbers)
 
 
 _MOST_CHOICES = 8
@@ -260,4 +245,4 @@ def _stem(name: str) -> str:
 @cache
 def bundled_language_models() -> LanguageModels:
     """The models that ship."""
-    return LanguageModels(bundled_cells())
+    return LanguageModels({name: cells for cells in table_cells() for name in cells["names"].split(";")})

@@ -77,12 +77,12 @@ class _Format(NamedTuple):
     bits: float
 
 
+_FP8 = _Format(LlmPrecision.FP8, BITS[LlmPrecision.FP8])
+
 # DeepSeek-V4's experts have four bits and a scale of eight for 32 of them, all else has eight.
 _OF_FP4_EXPERTS = {
     "experts": [_Format(LlmPrecision.MXFP4, BITS[LlmPrecision.MXFP4])],
-    **{
-        name: [_Format(LlmPrecision.FP8, BITS[LlmPrecision.FP8])] for name in ("attention", "dense", "shared")
-    },
+    **{name: [_FP8] for name in ("attention", "dense", "shared")},
 }
 
 
@@ -170,7 +170,7 @@ def _format_of(config: ConfigValues) -> _Format:
     algorithm = config.text("quant_algo").upper()
     bits = config.whole("bits", "w_bit", default=4)
     if method in ("fp8", "fbgemm_fp8") or algorithm.startswith("FP8"):
-        return _Format(LlmPrecision.FP8, BITS[LlmPrecision.FP8])
+        return _FP8
     for name, precision in (("NVFP4", LlmPrecision.NVFP4), ("MXFP4", LlmPrecision.MXFP4)):
         if name in algorithm or name == method.upper():
             return _Format(precision, BITS[precision])
@@ -204,7 +204,7 @@ def _of_group(weights: ConfigValues, config: ConfigValues) -> _Format:
     bits, kind = weights.whole("num_bits"), weights.text("type", "int")
     group = weights.maybe_whole("group_size", least=-1) or 0
     if (bits, kind) == (8, "float"):
-        return _Format(LlmPrecision.FP8, BITS[LlmPrecision.FP8])
+        return _FP8
     if (bits, kind) == (4, "float"):
         precision = LlmPrecision.MXFP4 if group == 32 else LlmPrecision.NVFP4
         return _Format(precision, BITS[precision])

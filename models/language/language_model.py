@@ -121,11 +121,6 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
         return self.experts > 0
 
     @property
-    def full_layers(self) -> int:
-        """Layers that keep keys and values of the whole context."""
-        return self.layers - self.window_layers
-
-    @property
     def expert_layers(self) -> int:
         """Layers whose feed-forward network is experts."""
         if self.mixed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,23 +121,12 @@ def _copied_attention(model: LanguageModel, tensor_parallel: int) -> float:
 
 
 def kv_bytes_per_token(model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int = 1) -> float:
-    """Bytes of keys and values of one token on each GPU, in all layers (see `kv_bytes`).
+    """Bytes of keys and values of one token on each GPU, in all layers.
 
     A KV head is never split: beyond as many GPUs as KV heads each keeps one whole. What latent
     attention caches is one vector, and each GPU has a copy of it.
     """
     return sum(_token_bytes(model, kv_precision, tensor_parallel))
-
-
-def kv_bytes(
-    model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int, context_tokens: float | Floats
-) -> Floats:
-    """Bytes on each GPU of one sequence of `context_tokens`, of its last `window` tokens in layers
-    that see no more."""
-    tokens = np.asarray(context_tokens, float)
-    seen = tokens if model.window is None else np.minimum(tokens, model.window)
-    full, windowed = _token_bytes(model, kv_precision, tensor_parallel)
-    return np.asarray(full * tokens + windowed * seen + state_bytes(model, tensor_parallel))
 
 
 def state_bytes(model: LanguageModel, tensor_parallel: int) -> float:
@@ -155,24 +144,18 @@ def _token_bytes(
     model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int
 ) -> tuple[float, float]:
     """Bytes of one token on each GPU that are kept for good, and for a window."""
+    bytes_each = 1 if kv_precision == KvPrecision.FP8 else 2
     if mixed := model.mixed:
-        bytes_each = 1 if kv_precision == KvPrecision.FP8 else 2
         parts = ((mixed.kept, 1 if model.latent else model.kv_heads), (mixed.windowed, mixed.window_heads))
         full, windowed = (
             numbers * bytes_each * -(-heads // tensor_parallel) / heads for numbers, heads in parts
         )
         return full, windowed
-    each = _layer_bytes(model, kv_precision, tensor_parallel)
-    return model.full_layers * each, model.window_layers * each
-
-
-def _layer_bytes(model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int) -> float:
-    bytes_each = 1 if kv_precision == KvPrecision.FP8 else 2
+    each = 2.0 * -(-model.kv_heads // tensor_parallel) * model.head_dim * bytes_each
     if model.latent:
         index = model.indexer.head_dim + _INDEX_SCALE_BYTES if model.indexer else 0
-        return (model.latent.kv_lora + model.latent.rope) * bytes_each + index
-    heads = -(-model.kv_heads // tensor_parallel)
-    return 2.0 * heads * model.head_dim * bytes_each
+        each = (model.latent.kv_lora + model.latent.rope) * bytes_each + index
+    return (model.layers - model.window_layers) * each, model.window_layers * each
 
 
 def can_split(model: LanguageModel, tensor_parallel: int) -> bool:
@@ -182,20 +165,6 @@ def can_split(model: LanguageModel, tensor_parallel: int) -> bool:
         return False
     kv_heads = model.kv_heads
     return bool(model.latent) or not (kv_heads % tensor_parallel and tensor_parallel % kv_heads)
-
-
-def _fixed_gib(tensor_parallel: int) -> float:
-    """GiB on each GPU for context, graphs and collectives."""
-    together = _COLLECTIVES_GIB if tensor_parallel > 1 else 0.0
-    return _CONTEXT_GIB + _GRAPHS_GIB + together
-
-
-def _token_gib(model: LanguageModel, tensor_parallel: int) -> float:
-    """GiB of a prompt token's activations on each GPU, in 16 bits: both halves of a gated network's
-    width, and four vectors of the model's."""
-    of_experts = (model.experts_per_token + model.shared_experts) * model.expert_ffn
-    vector = 2 * max(model.ffn, of_experts) / tensor_parallel + 4 * model.hidden
-    return vector * 2 / _GIB
 
 
 class ServingMemory(NamedTuple):
@@ -279,21 +248,18 @@ def serving_memory(
     `gpu_memory_gib` is of one card as `card_gib` has it. KV gets the card less what stays
     empty, weights and engine. `ValueError` where the sequences differ in length.
     """
-    memory = np.atleast_1d(np.asarray(gpu_memory_gib, float))
-    given = (models, precisions, kv_precisions, tensor_parallel, engines)
-    columns = [_several(each) for each in given]
-    count = max(len(memory), *(len(column) for column in columns))
-    replicas = list(zip(*(_repeated(each, count) for each in columns), strict=True))
-    rows = np.array([_row(*replica) for replica in replicas], float)
+    arguments = (models, precisions, kv_precisions, tensor_parallel, engines, gpu_memory_gib)
+    columns = np.broadcast_arrays(*(np.atleast_1d(np.array(each, dtype=object)) for each in arguments))
+    memory, count = columns[-1].astype(float), len(columns[-1])
+    rows = np.array([_row(*replica) for replica in zip(*columns[:-1], strict=True)], float)
     facts = _Row(*rows.reshape(count, len(_Row._fields)).T)
+    served_by = [engine_of_formats(engine) for engine in columns[-2]]
     is_large = memory >= _LARGE_GPU_GIB
     tokens = np.where(is_large, _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS)
     overhead = np.asarray(facts.fixed + tokens * facts.token)
-    kv = _room(
-        memory, np.asarray(facts.weights), overhead, [engine_of_formats(replica[-1]) for replica in replicas]
-    )
+    kv = _room(memory, np.asarray(facts.weights), overhead, served_by)
     taken, room = _as_vllm_starts(facts, memory, is_large, filled)
-    is_vllm = np.array([engine_of_formats(replica[-1]) is LlmEngine.VLLM for replica in replicas])
+    is_vllm = np.array([engine is LlmEngine.VLLM for engine in served_by])
     overhead = np.where(is_vllm, taken, overhead * _OVERHEAD_DOUBT[0])
     kv = kv._replace(lower=np.where(is_vllm, np.minimum(room, kv.median), kv.lower))
     free = np.maximum(memory - facts.weights - overhead - kv.lower, 0.0)
@@ -348,10 +314,14 @@ def _room(memory: Floats, weights: Floats, overhead: Floats, engines: Sequence[L
 def _row(model: LanguageModel, precision: str, kv_precision: str, tensor_parallel: int, engine: str) -> _Row:
     full, windowed = _token_bytes(model, KvPrecision(kv_precision), tensor_parallel)
     weights = weight_gib_per_gpu(model, LlmPrecision(precision), tensor_parallel, engine_of_formats(engine))
+    # Activations in 16 bits: both halves of a gated network's width, and four vectors of the model's.
+    of_experts = (model.experts_per_token + model.shared_experts) * model.expert_ffn
+    vector = 2 * max(model.ffn, of_experts) / tensor_parallel + 4 * model.hidden
+    together = _COLLECTIVES_GIB if tensor_parallel > 1 else 0.0
     return _Row(
         weights=weights,
-        fixed=_fixed_gib(tensor_parallel),
-        token=_token_gib(model, tensor_parallel),
+        fixed=_CONTEXT_GIB + _GRAPHS_GIB + together,
+        token=vector * 2 / _GIB,
         hidden=model.hidden,
         vocab=model.vocab,
         is_split=float(tensor_parallel > 1),
@@ -361,16 +331,3 @@ def _row(model: LanguageModel, precision: str, kv_precision: str, tensor_paralle
         state=state_bytes(model, tensor_parallel),
         max_context=float(model.max_context or np.inf),
     )
-
-
-def _several(values: Any) -> tuple[Any, ...]:
-    """The values, a single one as a sequence of one."""
-    if isinstance(values, str | int | np.integer | LanguageModel):
-        return (values,)
-    return tuple(values)
-
-
-def _repeated(values: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-    if len(values) not in (1, count):
-        raise ValueError(f"{len(values)} values for {count} replicas")
-    return values * count if len(values) == 1 else values

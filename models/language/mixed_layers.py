@@ -312,7 +312,7 @@ class _Maker:
         inner = text.whole("mamba_expand", "expand", default=2) * hidden
         states = text.whole("mamba_d_state", "state_size", default=16)
         kernel = text.whole("mamba_d_conv", "conv_kernel", default=4)
-        is_number = "mamba_dt_rank" in text and not text.is_text("mamba_dt_rank")
+        is_number = "mamba_dt_rank" in text and not text.has("mamba_dt_rank", str)
         rank = text.whole("mamba_dt_rank") if is_number else math.ceil(hidden / 16)
         weights = 3.0 * hidden * inner + inner * (kernel + 2 * rank + 3 * states)
         return _Layer(weights, state_bytes=_state(inner * states, inner, kernel))

@@ -112,7 +112,7 @@ def _rates(
         return predictor.static_batch(*asked, load, confidence)
     if kind == "open":
         return predictor.under_load(*asked, load, confidence)
-    return predictor.saturated(*asked, confidence)
+    return predictor.closed_loop(*asked, None, confidence)
 
 
 def _deployment(row: ServingRow) -> Deployment:

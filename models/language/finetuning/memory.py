@@ -12,15 +12,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from advisor.domain.words import LlmMethod
-from advisor.models.language.finetuning.tuning import ADAPTER_RANK, Checkpointing, FineTuning, Sharding
+from advisor.models.language.finetuning.tuning import (
+    ADAPTER_RANK,
+    FOUR_BITS,
+    Checkpointing,
+    FineTuning,
+    Sharding,
+)
 from advisor.models.language.language_model import LanguageModel
 
 _GIB = 2.0**30
 # AdamW in 32 bits: master weight, gradient, two moments. The 16-bit copy is cast layer by layer.
 _MASTER, _GRADIENT, _MOMENTS = 4.0, 4.0, 8.0
 _SIXTEEN_BITS = 2.0
-# NF4 with double quantisation (Dettmers 2023): 4.127 bits a weight of the layers' matrices.
-_FOUR_BITS = 4.127 / 8
 # Logits and their gradients in 16 and 32 bits: 12 if all were there at once. 11 lies between what
 # was measured and what runs of MPT had room for.
 _LOGIT_BYTES = 11.0
@@ -47,13 +51,7 @@ class TuningMemory(NamedTuple):
     @property
     def total_gib(self) -> float:
         """GiB of all parts at the peak."""
-        return (
-            self.weights_gib
-            + self.gradients_gib
-            + self.optimiser_gib
-            + self.activations_gib
-            + self.overhead_gib
-        )
+        return sum(self[:5])
 
     def fits(self, memory_gib: float) -> bool:
         """Whether the upper bound has room."""
@@ -62,13 +60,14 @@ class TuningMemory(NamedTuple):
 
 def finetuning_memory(tuning: FineTuning) -> TuningMemory:
     """Memory of a tuning whose `micro_batch`, `checkpointing` and `sharding` are set."""
-    base, trained = _base_bytes(tuning), _trained(tuning)
+    full = tuning.method == LlmMethod.FULL
+    trained = tuning.model.parameters if full else adapter_weights(tuning.model)
     sharding, gpus = tuning.sharding or Sharding.NONE, tuning.gpus
     weight_parts = gpus if sharding == Sharding.ALL else 1
     state_parts = 1 if sharding == Sharding.NONE else gpus
-    if tuning.method != LlmMethod.FULL:
+    if not full:
         state_parts = weight_parts if sharding == Sharding.ALL else 1
-    weights = (base + trained * _MASTER) / weight_parts + _gathered_bytes(tuning)
+    weights = (_base_bytes(tuning) + trained * _MASTER) / weight_parts + _gathered_bytes(tuning)
     gradients = trained * _GRADIENT / state_parts
     optimiser = trained * _MOMENTS / state_parts
     activations = _activation_bytes(tuning)
@@ -104,12 +103,6 @@ def adapter_weights(model: LanguageModel, rank: int = ADAPTER_RANK) -> float:
     return float(rank * (model.layers * attention + dense + experts))
 
 
-def _trained(tuning: FineTuning) -> float:
-    """Weights that the optimiser changes."""
-    full = tuning.method == LlmMethod.FULL
-    return tuning.model.parameters if full else adapter_weights(tuning.model)
-
-
 def _base_bytes(tuning: FineTuning) -> float:
     """Bytes of frozen weights: none where all are trained; embeddings and output keep 16 bits."""
     weights = tuning.model.weights
@@ -118,7 +111,7 @@ def _base_bytes(tuning: FineTuning) -> float:
     if tuning.method == LlmMethod.LORA:
         return weights.total * _SIXTEEN_BITS
     whole = weights.embedding + weights.head + weights.other + weights.router
-    return whole * _SIXTEEN_BITS + (weights.total - whole) * _FOUR_BITS
+    return whole * _SIXTEEN_BITS + (weights.total - whole) * FOUR_BITS
 
 
 def _gathered_bytes(tuning: FineTuning) -> float:
@@ -129,7 +122,7 @@ def _gathered_bytes(tuning: FineTuning) -> float:
     ends = (weights.embedding + weights.head) * _SIXTEEN_BITS
     if tuning.sharding == Sharding.ALL and tuning.gpus > 1:
         if tuning.method == LlmMethod.QLORA:
-            return ends + 2 * layer * _FOUR_BITS + layer * _SIXTEEN_BITS
+            return ends + 2 * layer * FOUR_BITS + layer * _SIXTEEN_BITS
         gradients = layer * _SIXTEEN_BITS if tuning.method == LlmMethod.FULL else 0.0
         return ends + 2 * layer * _SIXTEEN_BITS + gradients
     if tuning.method == LlmMethod.LORA:

@@ -45,7 +45,7 @@ class Settled(NamedTuple):
     memory: TuningMemory
 
 
-class TuningRates(Struct, frozen=True):
+class TuningRates(NamedTuple):
     """Rates of n tunings: tokens a second of all their GPUs together, each of `rates` (n,).
 
     `calibrated` is False where too few held-out rows back the confidence.
@@ -140,9 +140,14 @@ class FineTuningPredictor(Struct, frozen=True):
 def _fitting(tuning: FineTuning) -> Iterator[Settled]:
     """The choices that a question leaves open, in all combinations that fit; the least memory first."""
     room = card_gib(tuning.gpu.name, tuning.gpu.memory_gib)
-    for sharding in _shardings(tuning):
-        for checkpointing in _checkpointings(tuning):
-            for micro_batch in _micro_batches(tuning):
+    shardings = (Sharding.NONE,) if tuning.gpus == 1 else (Sharding.ALL, Sharding.NONE)
+    most = max(1, _MOST_TOKENS // tuning.sequence)
+    micro_batches = [size for size in _MICRO_BATCHES if size <= most]
+    for sharding in (tuning.sharding,) if tuning.sharding else shardings:
+        for checkpointing in (
+            (tuning.checkpointing,) if tuning.checkpointing else (Checkpointing.FULL, Checkpointing.NONE)
+        ):
+            for micro_batch in micro_batches if tuning.micro_batch is None else [tuning.micro_batch]:
                 option = tuning._replace(
                     sharding=sharding, checkpointing=checkpointing, micro_batch=micro_batch
                 )
@@ -150,25 +155,6 @@ def _fitting(tuning: FineTuning) -> Iterator[Settled]:
                 if not memory.fits(room):
                     break
                 yield Settled(option, memory)
-
-
-def _shardings(tuning: FineTuning) -> tuple[Sharding, ...]:
-    if tuning.sharding is not None:
-        return (tuning.sharding,)
-    return (Sharding.NONE,) if tuning.gpus == 1 else (Sharding.ALL, Sharding.NONE)
-
-
-def _checkpointings(tuning: FineTuning) -> tuple[Checkpointing, ...]:
-    if tuning.checkpointing is not None:
-        return (tuning.checkpointing,)
-    return (Checkpointing.FULL, Checkpointing.NONE)
-
-
-def _micro_batches(tuning: FineTuning) -> tuple[int, ...]:
-    if tuning.micro_batch is not None:
-        return (tuning.micro_batch,)
-    most = max(1, _MOST_TOKENS // tuning.sequence)
-    return tuple(size for size in _MICRO_BATCHES if size <= most)
 
 
 def least_memory(tuning: FineTuning) -> TuningMemory:

@@ -101,8 +101,8 @@ _NETWORK_GB_S = 50.0
 _OPTIMISER_BYTES = 30.0
 # QLoRA makes 16-bit weights of 4-bit ones for each pass: half a byte read, two written, two read.
 _DEQUANTISED_BYTES = 4.5
-# NF4 with double quantisation (Dettmers 2023): 4.127 bits a weight.
-_FOUR_BITS = 4.127 / 8
+# NF4 with double quantisation (Dettmers 2023): 4.127 bits a weight of the layers' matrices.
+FOUR_BITS = 4.127 / 8
 _SEVERAL_BYTES = 2.0  # of one activation, gradient or weight that is exchanged
 
 
@@ -119,21 +119,16 @@ class Counts(NamedTuple):
 @lru_cache(maxsize=512)
 def counts_of(model: LanguageModel) -> Counts:
     """Counts of a model."""
-    weights, latent = model.weights, model.latent
-    share = model.experts_per_token / model.experts if model.experts else 0.0
+    latent, head_weights = model.latent, float(model.vocab * model.hidden)
     widths = latent.nope + latent.rope + latent.v if latent else 2 * model.head_dim
     ffn = 2.0 * (model.layers - model.expert_layers) * model.ffn
     expert_ffn = model.experts_per_token + model.shared_experts
     ffn += 2 * model.expert_layers * expert_ffn * model.expert_ffn
     heads = model.head_dim * (model.heads + 2 * model.kv_heads)
     return Counts(
-        layer_weights=weights.attention
-        + weights.dense
-        + weights.experts * share
-        + weights.shared
-        + weights.router,
-        head_weights=model.vocab * model.hidden,
-        all_weights=weights.total,
+        layer_weights=model.active_parameters - head_weights,
+        head_weights=head_weights,
+        all_weights=model.parameters,
         attention_width=model.layers * model.heads * widths,
         elements=model.layers * (8.0 * model.hidden + 3 * heads) + (1.5 if model.gated else 1) * ffn,
     )
@@ -193,7 +188,7 @@ def _row(run: Run) -> tuple[float, ...]:
     attention = 2 * counts.attention_width * seen * (3.5 + again)
     sixteen, bandwidth = gpu.tflops * 1e12, gpu.bandwidth_gb_s * 1e9
     wide = run.tensor_parallel * run.context_parallel
-    link = _link_bytes_per_second(run)
+    link = ((gpu.nvlink_gb_s if tuning.link == "nvlink" else 0.0) or gpu.pcie_gb_s) * 1e9
     elements = 2 * counts.elements * (3 + again) + 16.0 * model.vocab
     per_weight = 2 * (3 + again)
     if tuning.method == LlmMethod.QLORA:
@@ -201,7 +196,7 @@ def _row(run: Run) -> tuple[float, ...]:
     experts = 2.0 * model.expert_layers * model.hidden * model.experts_per_token * 4
     far = run.expert_parallel > run.switched
     computed = (matrices / (gpu.fp8_tflops * 1e12 if run.fp8 else sixteen), attention / sixteen)
-    read = 2 * used * (_FOUR_BITS if tuning.method == LlmMethod.QLORA else _SEVERAL_BYTES)
+    read = 2 * used * (FOUR_BITS if tuning.method == LlmMethod.QLORA else _SEVERAL_BYTES)
     return (
         *computed,
         elements / bandwidth,
@@ -234,17 +229,6 @@ def _tokens(run: Run) -> float:
     return float(run.tuning.sequence * (run.tuning.micro_batch or 1))
 
 
-def _link_bytes_per_second(run: Run) -> float:
-    gpu = run.tuning.gpu
-    rate = (gpu.nvlink_gb_s if run.tuning.link == "nvlink" else 0.0) or gpu.pcie_gb_s
-    return rate * 1e9
-
-
-def accumulation(micro_batch: int, gpus: int) -> int:
-    """Micro-batches of one optimiser step, where nobody says how many."""
-    return max(1, math.ceil(STEP_SEQUENCES / (micro_batch * gpus)))
-
-
 def _optimiser_bytes(run: Run, counts: Counts) -> float:
     """Bytes of an optimiser step for each token and GPU; adapters have next to none."""
     tuning = run.tuning
@@ -260,7 +244,7 @@ def _gathered_bytes(run: Run, counts: Counts) -> float:
     tuning = run.tuning
     if tuning.gpus == 1 or _is_unsharded_megatron(run):
         return 0.0
-    weight = _FOUR_BITS if tuning.method == LlmMethod.QLORA else _SEVERAL_BYTES
+    weight = FOUR_BITS if tuning.method == LlmMethod.QLORA else _SEVERAL_BYTES
     gathered = {Sharding.NONE: 0, Sharding.GRADIENTS: 1, Sharding.ALL: 2}[_sharding(run)] * weight
     if tuning.method == LlmMethod.FULL:
         # Sharded gradients are scattered by each micro-batch, others summed once a step.
@@ -279,8 +263,9 @@ def _sharding(run: Run) -> Sharding:
 
 
 def _steps(run: Run) -> int:
-    """Micro-batches of an optimiser step."""
-    return run.accumulation or accumulation(run.tuning.micro_batch or 1, run.tuning.gpus)
+    """Micro-batches of an optimiser step: as somebody measured it, else as many as gather its sequences."""
+    sequences = (run.tuning.micro_batch or 1) * run.tuning.gpus
+    return run.accumulation or max(1, math.ceil(STEP_SEQUENCES / sequences))
 
 
 def _log_expert_tokens(run: Run, tokens: float) -> float:

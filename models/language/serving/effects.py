@@ -13,7 +13,7 @@ from advisor.models.bayes import UNNAMED, Floats, Parameters, Prior
 from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving.seconds import Logs
-from advisor.models.language.serving.work import format_of_arithmetic
+from advisor.models.language.serving.work import arithmetic_of
 
 # The first versions of each year, the newest first.
 _FIRST_OF: Mapping[str, Sequence[tuple[tuple[int, int], str]]] = {
@@ -250,7 +250,7 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "engine": engine,
         "version": version,
         "era": era_of(engine, deployment.version),
-        "arithmetic": f"{format_of_arithmetic(deployment)}/{int(gpu.compute_capability)}",
+        "arithmetic": f"{arithmetic_of(deployment)[0]}/{int(gpu.compute_capability)}",
         "format": f"{precision}/{int(gpu.compute_capability)}",
         "kernels": f"{engine}/{precision}/{int(gpu.compute_capability)}",
         "kv": f"{kv_precision}/{engine}/{chip}",

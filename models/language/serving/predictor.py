@@ -119,22 +119,14 @@ class ServingPredictor(Gaussian, frozen=True):
         self,
         deployments: Sequence[Deployment],
         traffic: Traffic | Sequence[Traffic],
-        concurrency: Floats | Sequence[float],
+        concurrency: Floats | Sequence[float] | None,
         confidence: float = 0.9,
     ) -> ServingRates:
-        """Rates with `concurrency` (n,) requests always in flight, or waiting for a place."""
-        view = self._view(deployments, traffic)
-        return self._closed_loop(view, np.asarray(concurrency, dtype=float), confidence)
-
-    def saturated(
-        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic], confidence: float = 0.9
-    ) -> ServingRates:
-        """Rates with as many sequences in flight as memory and engine take in."""
-        view = self._view(deployments, traffic, "maximum")
-        return self._closed_loop(view, view.requests.held, confidence)
-
-    def _closed_loop(self, view: _View, wanted: Floats, confidence: float) -> ServingRates:
+        """Rates with `concurrency` (n,) requests always in flight, or waiting for a place; None: as many as
+        memory and engine take in."""
+        view = self._view(deployments, traffic, "maximum" if concurrency is None else "")
         held = view.requests.held
+        wanted = held if concurrency is None else np.asarray(concurrency, dtype=float)
         sequences = np.where(held > 0, np.minimum(wanted, held), np.nan)
         waiting = np.maximum(wanted / sequences - 1, 0.0)
 
@@ -167,7 +159,9 @@ class ServingPredictor(Gaussian, frozen=True):
         waiting = flow.waiting_seconds / service(view.logs, sequences)
         # Of those in flight who arrives is one, whom the others do not multiply.
         arrived = flow.in_flight / sequences
-        growth = np.minimum(arrived * self._growth(view, sequences, service), _MOST_GROWTH)
+        more_in_flight = service(view.logs, sequences * np.exp(_DIFFERENCE))
+        slope = np.log(more_in_flight / service(view.logs, sequences)) / _DIFFERENCE
+        growth = np.minimum(arrived * np.maximum(slope, 0.0), _MOST_GROWTH)
 
         def logs_of(logs: Logs) -> RequestLogs:
             # A longer service keeps more in flight, which makes it longer still.
@@ -337,12 +331,6 @@ class ServingPredictor(Gaussian, frozen=True):
             np.array([each[group].lower for group in known]),
             np.array([each[group].calibrated for group in known], dtype=bool),
         )
-
-    def _growth(self, view: _View, sequences: Floats, service: Callable[[Logs, Floats], Floats]) -> Floats:
-        """The increase of a service's log seconds for each log more in flight."""
-        more = service(view.logs, sequences * np.exp(_DIFFERENCE))
-        slope = np.log(more / service(view.logs, sequences)) / _DIFFERENCE
-        return np.asarray(np.maximum(slope, 0.0))
 
 
 class _View(NamedTuple):

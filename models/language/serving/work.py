@@ -109,12 +109,12 @@ class Work(NamedTuple):
         return Work(model, *(column[rows] for column in columns))
 
 
-def format_of_arithmetic(deployment: Deployment) -> str:
-    """The arithmetic of the quantised layers: 16, fp8 or fp4, as the GPU has units for it."""
+def arithmetic_of(deployment: Deployment) -> tuple[str, float]:
+    """The arithmetic of the quantised layers, 16, fp8 or fp4 as the GPU has units, and its TFLOP/s."""
     gpu, precision = deployment.gpu, deployment.precision
     if precision in ("nvfp4", "mxfp4") and gpu.fp4_tflops:
-        return "fp4"
-    return "fp8" if precision == "fp8" and gpu.fp8_tflops else "16"
+        return "fp4", gpu.fp4_tflops
+    return ("fp8", gpu.fp8_tflops) if precision == "fp8" and gpu.fp8_tflops else ("16", gpu.tflops)
 
 
 def _is_large(gpu: GpuFacts) -> bool:
@@ -140,26 +140,16 @@ def work_of(deployments: Sequence[Deployment]) -> Work:
     return Work(
         model=model,
         tensor_parallel=column(lambda entry: entry.tensor_parallel),
-        kv_bytes=column(_kv_bytes),
+        kv_bytes=column(
+            lambda entry: kv_bytes_per_token(
+                entry.model, KvPrecision(entry.kv_precision), entry.tensor_parallel
+            )
+        ),
         state_bytes=column(lambda entry: 2 * state_bytes(entry.model, entry.tensor_parallel)),
         memory=column(lambda entry: entry.gpu.bandwidth_gb_s * 1e9),
         sixteen_peak=column(lambda entry: entry.gpu.tflops * 1e12),
-        format_peak=column(lambda entry: 1e12 * _peak(entry)),
+        format_peak=column(lambda entry: 1e12 * arithmetic_of(entry)[1]),
         nvlink=column(lambda e: e.gpu.nvlink_gb_s * 1e9 if e.link == "nvlink" else 0.0),
         pcie=column(lambda entry: entry.gpu.pcie_gb_s * 1e9),
         step_tokens=column(lambda entry: _STEP_TOKENS[_is_large(entry.gpu)]),
     )
-
-
-def _kv_bytes(deployment: Deployment) -> float:
-    """Bytes of one token in the cache of one GPU."""
-    return kv_bytes_per_token(
-        deployment.model, KvPrecision(deployment.kv_precision), deployment.tensor_parallel
-    )
-
-
-def _peak(deployment: Deployment) -> float:
-    """TFLOP/s of the quantised layers."""
-    gpu = deployment.gpu
-    peaks = {"16": gpu.tflops, "fp8": gpu.fp8_tflops, "fp4": gpu.fp4_tflops}
-    return peaks[format_of_arithmetic(deployment)]

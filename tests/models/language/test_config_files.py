@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.words import KvPrecision, LlmPrecision
+from advisor.domain.words import LlmPrecision
 from advisor.errors import UsageError
 from advisor.models.language.config_files import language_model_of_config
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.memory import kv_bytes
+from tests.models.language.test_memory import kept
 from tests.rows import assert_each, table
 
 CONFIGS = table("language_configs")
@@ -74,7 +74,7 @@ def written_as_config(model):
     if model.indexer:
         config |= written(model.indexer, "indexer")
     if model.window:
-        full = ["full_attention"] * model.full_layers
+        full = ["full_attention"] * (model.layers - model.window_layers)
         config["layer_types"] = full + ["sliding_attention"] * model.window_layers
     return config
 
@@ -90,7 +90,7 @@ def test_each_bundled_model_is_the_same_out_of_a_file(read):
         )
         assert result.active_parameters == pytest.approx(model.active_parameters, rel=1e-12)
         for tokens in (100, 100_000):
-            entry, other = (kv_bytes(each, KvPrecision.BF16, 2, tokens) for each in (result, model))
+            entry, other = (kept(each, tokens, 2)[0] for each in (result, model))
             assert entry == other
 
     names = bundled_language_models().names()

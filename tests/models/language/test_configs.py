@@ -14,8 +14,8 @@ from advisor.infra.build.language_sources.training_rows import TRAINING_PATH
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.families import FAMILIES
-from advisor.models.language.memory import kv_bytes
 from advisor.models.language.support import START, load_seconds, supported, weight_only
+from tests.models.language.test_memory import kept
 from tests.rows import assert_each, table
 
 MODELS = bundled_language_models()
@@ -91,9 +91,9 @@ def test_models_of_2026_have_the_weights_of_their_networks():
 def test_models_of_2026_keep_what_their_layers_keep():
     """Keys and values of all tokens, of windows, and states that do not grow."""
 
-    def check(name, tokens, kept):
-        whole = kv_bytes(MODELS.find(name), KvPrecision.BF16, 1, tokens)
-        assert float(whole) == pytest.approx(kept, rel=0.01)
+    def check(name, tokens, expected):
+        (whole,) = kept(MODELS.find(name), tokens)
+        assert whole == pytest.approx(expected, rel=0.01)
 
     assert_each(check, TABLES["sequences"])
 

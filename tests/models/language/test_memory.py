@@ -12,7 +12,6 @@ from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import (
     can_split,
     card_gib,
-    kv_bytes,
     kv_bytes_per_token,
     serving_memory,
     weight_gib,
@@ -32,6 +31,11 @@ def sequences(row):
     name, precision, kv_precision, gpu, gib, gpus, engine, tokens = row
     memory = serving_memory(find(name), precision, kv_precision, card_gib(gpu, gib), gpus, LlmEngine(engine))
     return memory.most_sequences(tokens)
+
+
+def kept(model, tokens, gpus=1):
+    """Bytes of one sequence on each GPU."""
+    return serving_memory(model, "bf16", "bf16", 80, gpus).sequence_gib(tokens) * 2**30
 
 
 def test_weights_are_those_of_published_checkpoints_and_what_engines_report_to_have_loaded():
@@ -152,9 +156,9 @@ def test_windows_end_the_growth_of_kv():
     """Gemma 3 keeps the whole context in 10 of its 62 layers, gpt-oss in half, Mistral 0.1 in none."""
     gemma, mistral = find("google/gemma-3-27b-it"), find("mistralai/Mistral-7B-v0.1")
     layer = kv_bytes_per_token(gemma, KvPrecision.BF16) / 62
-    assert float(kv_bytes(gemma, KvPrecision.BF16, 1, 100_000)) == layer * (10 * 100_000 + 52 * 1024)
+    assert float(kept(gemma, 100_000)[0]) == layer * (10 * 100_000 + 52 * 1024)
     assert find("openai/gpt-oss-120b").window_layers == 18
-    within, beyond = kv_bytes(mistral, KvPrecision.BF16, 1, np.array([4096.0, 30_000.0]))
+    within, beyond = kept(mistral, np.array([4096.0, 30_000.0]))
     assert within == beyond
 
 
@@ -175,7 +179,7 @@ def test_many_replicas_are_answered_at_once():
         entry = serving_memory(model, precision, "bf16", gib, gpus, "vllm")
         assert entry.kv_gib.median[0] == both.kv_gib.median[row]
         assert entry.weights_gib[0] == both.weights_gib[row]
-    with pytest.raises(ValueError, match="values for 3 replicas"):
+    with pytest.raises(ValueError, match="broadcast"):
         serving_memory(models, ["bf16"] * 3, "bf16", 80.0, 1)
 
 

@@ -176,7 +176,12 @@ def _of_requests(request: ServingQuestion, version: str) -> Iterator[Message]:
         output=request.output_tokens,
     )
     yield Message("time per output token (TPOT) counts without the first token")
-    yield _arrivals(request)
+    if request.target_requests_per_second is not None:
+        yield Message("requests arrive by themselves (Poisson)")
+    elif request.users is not None:
+        yield Message("each user has one request in flight at all times")
+    else:
+        yield Message("a fixed number of requests in flight (closed loop)")
     if request.prefix_share:
         yield Message(
             "{percent:g} % of the input is found in the prefix cache", percent=100 * request.prefix_share
@@ -186,11 +191,22 @@ def _of_requests(request: ServingQuestion, version: str) -> Iterator[Message]:
     yield Message("no speculative decoding")
 
 
+_PUBLISHED = Message("weights in {precision}, as they are published")
+_NOT_PUBLISHED = Message(
+    "weights in {precision}: they are published in {own}, which the GPU does not compute"
+)
+
+
 def _of_instances(
     request: ServingQuestion, model: LanguageModel, chosen: GenerationCandidate | None
 ) -> Iterator[Message]:
     if request.precision is None and chosen is not None:
-        yield _format(model, chosen)
+        own = model.own_precision
+        yield Message(
+            (_PUBLISHED if chosen.precision == own else _NOT_PUBLISHED).text,
+            precision=chosen.precision,
+            own=own,
+        )
     if request.precision not in (None, model.own_precision, *SIXTEEN_BIT):
         yield Message("a checkpoint whose weights are in {format} already", format=request.precision)
     if chosen is not None and request.kv_precision in (None, model.own_kv_precision):
@@ -217,24 +233,6 @@ def _of_instances(
             "{count} instances share the requests evenly, each with the weights on its own disk",
             count=chosen.spec.count,
         )
-
-
-def _arrivals(request: ServingQuestion) -> Message:
-    if request.target_requests_per_second is not None:
-        return Message("requests arrive by themselves (Poisson)")
-    if request.users is not None:
-        return Message("each user has one request in flight at all times")
-    return Message("a fixed number of requests in flight (closed loop)")
-
-
-def _format(model: LanguageModel, chosen: GenerationCandidate) -> Message:
-    if chosen.precision == model.own_precision:
-        return Message("weights in {precision}, as they are published", precision=chosen.precision)
-    return Message(
-        "weights in {precision}: they are published in {own}, which the GPU does not compute",
-        precision=chosen.precision,
-        own=model.own_precision,
-    )
 
 
 def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:

@@ -123,7 +123,7 @@ def test_pcie_gains_less_than_nvlink():
 
 def test_users_beyond_the_cache_wait_and_the_rate_stays(predictor):
     """What is not held queues: its time is in the first token's."""
-    held = predictor.saturated([deployed()], TRAFFIC).in_flight[0]
+    held = predictor.closed_loop([deployed()], TRAFFIC, None).in_flight[0]
     assert held <= MOST_SEQUENCES
     full, twice = (predictor.closed_loop([deployed()], TRAFFIC, [users]) for users in (held, 2 * held))
     assert twice.output_tokens_per_second.median == pytest.approx(full.output_tokens_per_second.median)
