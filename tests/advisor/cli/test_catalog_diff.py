@@ -155,25 +155,6 @@ def test_where_nothing_can_be_believed_it_fails_and_nothing_changes(shown, ask, 
     assert "AWS gave none of the 3 prices asked for" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["--region", "mars"], "unknown region 'mars'"),
-        (["--instance", "g5.xlrge"], "did you mean g5.xlarge"),
-        (["--gpu", "T5"], "unknown GPU 'T5'"),
-        (["--instance", "g5.xlarge", "--gpu", "T4"], "nothing to refresh"),
-        (["--market", "sometimes"], "unknown market"),
-        (["--show", "--forget"], "exclude each other"),
-        (["--region", ""], "--region is empty"),
-    ],
-)
-def test_bad_questions_ask_nobody(ask, aws, arguments, text):
-    code, out, err = ask("catalog", "refresh", *arguments)
-    assert (code, out) == (2, "")
-    assert text in err
-    assert aws.operations == []
-
-
 def test_without_credentials_the_way_out_is_named(ask, monkeypatch):
     """A proxy for AWS's public list, here one that is never asked, has no spot prices."""
     monkeypatch.setenv("ADVISOR_AWS_URL", "http://127.0.0.1:9/")

@@ -83,18 +83,9 @@ def test_the_store_is_the_default_source_and_the_data_folder_the_default_place(f
     assert load_model(own_model_path()).error_percent < 10
 
 
-def test_an_empty_store_is_refused_with_the_way_out(said, monkeypatch, tmp_path):
-    monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path / 'empty.sqlite'}")
-    assert re.search(r"too few.*sweep run", said("fit", code=1))
-
-
 def test_a_bad_line_is_named(said, exported):
     exported.write_text(exported.read_text() + "{torn")
     assert re.search(f"line {len(trials()) + 1}", said("fit", "--from", exported, code=1))
-
-
-def test_a_missing_file_is_named_with_the_way_out(said, tmp_path):
-    assert re.search("measurements export", said("fit", "--from", tmp_path / "absent.jsonl", code=1))
 
 
 def gpu_trial(network="resnet50", batch=32, factor=1.3, seed=0, **changes):

@@ -78,10 +78,6 @@ def test_the_folder_of_a_configuration_is_mounted(shown, tmp_path):
     assert "vLLM reads" not in text
 
 
-def test_a_name_that_nothing_has_is_of_no_other_task(said):
-    assert "language model" not in said("networks", "nothinglikeit")
-
-
 PLAN = """
 title: Mixed team
 defaults: {region: us-east-1}

@@ -72,12 +72,6 @@ def test_the_list_has_the_median_and_the_interval_of_the_next_run_beside_the_rat
     assert failed["stall_share"] is failed["median_samples_per_second"] is None
 
 
-def test_a_place_that_cannot_be_written_is_told(said, rows, tmp_path):
-    assert "cannot write" in said(
-        "measurements", "export", "--out", tmp_path / "no" / "such" / "folder.csv", code=1
-    )
-
-
 def test_an_import_takes_an_export_once(measurements, rows, tmp_path, monkeypatch):
     measurements("export", "--out", tmp_path / "all.jsonl")
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/other.sqlite")

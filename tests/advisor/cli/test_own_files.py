@@ -85,33 +85,6 @@ def test_every_command_takes_the_file(ask):
     assert (code, "/resnet50.py" in out) == (0, True), err
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        "resnet50.pth",
-        "./resnet50",
-        "~/resnet50",
-        "nets\\resnet50",
-        "resnet50.onnx",
-        "resnet50.PY:build",
-        "resnet50.ipynb",
-    ],
-)
-@pytest.mark.parametrize("command", [("predict", *ON), ("recommend",), ("memory",)])
-def test_a_file_that_cannot_be_built_is_unknown_and_near_names_are_told(ask, command, model):
-    """No known network answers for it unasked."""
-    code, out, err = ask(*command, "--task", "training", "--model", model)
-    assert (code, out) == (2, "")
-    assert f"unknown network '{model}'" in err
-
-
-@pytest.mark.parametrize("model", ["./Llama-3.1-8B", "llama-3.1-8b.gguf", "/m/Llama-3.1-8B"])
-def test_a_file_is_no_known_language_model(ask, model):
-    """A checkpoint on a disk may be any."""
-    code, _, err = ask("recommend", "--task", "generation", "--model", model, "--users", "1")
-    assert (code, f"unknown language model '{model}'" in err) == (2, True)
-
-
 FAULTS = {
     "raise ValueError('no such shape\\nmore')": "cannot follow {} .* .ValueError: no such shape.",
     "sys.exit(3)": "cannot follow {} .* .SystemExit: 3.",

@@ -19,7 +19,6 @@ from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.store.measurements import open_store
 from tests.infra.aws.bed import Bed, prepared, serving, worn
-from tests.infra.aws.faults import LOST_REPLY
 from tests.infra.aws.wire import Request
 from tests.infra.live.conftest import without_real_aws
 from tests.sweeps.builders import measurement
@@ -114,25 +113,6 @@ def test_what_is_missing_is_told_and_the_exit_code_says_so(said, shown, account)
     assert account.left() == []
 
 
-@pytest.mark.parametrize(
-    ("denied", "action"),
-    [
-        ("TerminateInstances", "ec2:TerminateInstances"),
-        ("DescribeVolumes", "ec2:DescribeVolumes"),
-        ("PUT /results/software", "s3:PutObject"),
-        ("GET /results/sweeps", "s3:GetObject"),
-        ("GET /results", "s3:GetBucketLocation"),
-    ],
-)
-def test_what_is_denied_is_told_with_its_statement_before_a_launch(said, account, denied, action) -> None:
-    account.ways.denied = {denied}
-    account.faulty.plan = lambda item: "AccessDenied" if item.operation.startswith(denied) else ""
-    text = said(*ON_AWS, code=1)
-    assert "nothing was launched" in text
-    assert f'"{action}"' in text
-    assert account.left() == []
-
-
 def test_without_credentials_that_is_told_and_no_more(said, account, shown, monkeypatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
@@ -151,30 +131,6 @@ def test_a_sweep_comes_back_with_its_measurements_and_leaves_nothing(account, an
 
 
 @pytest.mark.slow
-def test_what_is_measured_anew_takes_the_place_of_what_was_before(account, answer) -> None:
-    """As a schedule asks for it: another sweep each time, and the older row stays on record."""
-    old = measurement(started_at="2026-11-01T00:00:00Z")
-    with closing(open_store()) as store:
-        store.append_all([old])
-    fresh = {"started_at": "2026-11-21T12:10:00Z"}
-    guest_that_measures(account, 20, **fresh)
-    document = answer(*ON_AWS, "--fresh-since", "2026-11-21T12:00:00Z")
-    assert (document["sweep_id"], document["measured_now"]) == ("nightly-20261121T1200", 1)
-    with closing(open_store()) as store:
-        assert [row.started_at for row in store.all()] == [fresh["started_at"]]
-        assert store.earlier() == [old]
-
-
-@pytest.mark.slow
-def test_a_database_of_which_nothing_is_seen_here_is_not_told_as_nothing(account, answer, shown) -> None:
-    account.faulty.on_answer = lambda request: None
-    ends = [*ON_AWS, "--database-parameter", "/advisor/database", "--budget", "0.2USD"]
-    document = answer(*ends, code=1)
-    assert document["measured_now"] is None
-    assert "in its database, if anything" in shown(*ends, "--sweep-id", "other", code=1)
-
-
-@pytest.mark.slow
 def test_the_same_command_after_it_launches_nothing(shown, account) -> None:
     guest_that_measures(account, 20)
     assert run(list(ON_AWS)) == 0
@@ -186,34 +142,9 @@ def test_the_same_command_after_it_launches_nothing(shown, account) -> None:
     assert all(call.values.get("DryRun") == "true" for call in launched)
 
 
-def test_a_lost_reply_over_the_wire_makes_no_second_instance(account) -> None:
-    lost: list[str] = []
-
-    def plan(request: Request) -> str:
-        dry = request.values.get("DryRun") == "true"
-        if request.operation == "RunInstances" and not dry and not lost:
-            lost.append(LOST_REPLY)
-            return LOST_REPLY
-        return ""
-
-    account.faulty.plan = plan
-    guest_that_measures(account, 20)
-    assert run(list(ON_AWS)) == 0
-    assert lost
-    assert len(account.instances()) == 1
-
-
 def test_a_sweep_that_fails_there_says_why(said, account) -> None:
     guest_that_measures(account, 20, End.FAILED)
     assert "29 trials" in said(*ON_AWS, code=1)
-    assert account.left() == []
-
-
-@pytest.mark.slow
-def test_a_budget_that_is_over_ends_it_and_keeps_what_came_back(shown, account) -> None:
-    guest_that_measures(account, 10_000)
-    text = shown(*ON_AWS, "--budget", "0.3USD", code=1)
-    assert "no room for another minute" in text
     assert account.left() == []
 
 

@@ -167,11 +167,6 @@ def test_without_a_terminal_a_block_is_printed_for_each_change_and_no_escape_cod
     assert text == "1 trial\n     1  out of memory\n\n"
 
 
-def test_watching_writes_nothing(sweep, monkeypatch):
-    sweep("status", *FAST)
-    assert not list(Path(os.environ["HOME"]).rglob("*.sqlite*"))
-
-
 def test_a_trial_without_a_log_is_told_from_its_row(sweep):
     with closing(open_store()) as store:
         store.append_all([measurement(trial=TRIALS[0])])

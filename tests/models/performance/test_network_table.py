@@ -183,3 +183,33 @@ def test_the_table_is_small_and_opens_at_once():
         NetworkTable().find("resnet50")
         taken.append(time.perf_counter() - start)
     assert min(taken) < 0.02
+
+
+def test_every_ambiguous_name_of_the_table_is_told(table):
+    """Whatever finds a network without being its name: what people say, and what it once was."""
+    aliases = {
+        alias: name
+        for (_, name), lines in table._places.items()
+        for alias in lines[0].rpartition(",")[2].split(";")
+        if alias
+    }
+    for name in (*table._spellings, *aliases):
+        network = table.find(name)
+        if name.casefold() != network.name.casefold(table):
+            assert table.other_names(name)[0] == table.shortest_name(network), name
+
+
+def test_every_network_that_is_written_like_one_of_an_earlier_library_says_so(table):
+    namesakes = {name: table.other_names(name)[1] for name in table.names}
+    known = {name: other for name, other in namesakes.items() if other}
+    assert known["resnet-50"] == "resnet50"
+    assert known["vit-base-patch16-224"] == "vit_base_patch16_224"
+    assert known["efficientnetv2_s"] == "efficientnet_v2_s"
+    for name, other in known.items(table):
+        assert table.find(name).name != table.find(other).name
+        assert table.find(name).library != table.find(other).library
+
+
+def test_a_name_as_its_library_writes_it_needs_no_word(table):
+    for name in ("resnet50", "timm/resnet50", "microsoft/resnet-50", "GoogLeNet", "sdxl"):
+        assert table.other_names(name) == (None, None), name
