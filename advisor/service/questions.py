@@ -1,10 +1,9 @@
-"""Questions and forms out of bodies and links; and descriptions of routes for OpenAPI
-(`advisor.infra.build.documents` writes it): questions and answers by the names of their schemas, and
-refusals."""
+"""Questions and forms out of bodies and links; and descriptions of routes for OpenAPI, which
+`advisor.infra.build.documents` writes, by the names of schemas; it adds what any route may refuse."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -12,7 +11,6 @@ from urllib.parse import parse_qs
 
 from fastapi import Request
 
-from advisor.answers.context import Context
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.questions import commands, language, listings, network
@@ -112,62 +110,32 @@ BY_TASK: Mapping[ByTask[Any], str] = {
     commands.COMPARE: "CompareQuestion",
     commands.MEMORY: "MemoryQuestion",
 }
-# The type that examples name.
-SHOWN_TYPE = "g4dn.xlarge"
-# The name of an answer's example, which is computed when the description is read.
-EXAMPLE = "x-advisor-example"
-# A real answer, of the very catalogue and model that answer.
-Example = Callable[[Context], Mapping[str, Any]]
-# By name; filled in as routes are declared.
-EXAMPLES: dict[str, Example] = {}
-# What any route under /v1 may refuse, and when.
-_REFUSALS = {
-    400: "The request cannot be read.",
-    401: "No key, or one that is not known any more.",
-    403: "The key does not allow this.",
-    404: "There is no such thing.",
-    408: "The body did not come in time.",
-    413: "The body is too large.",
-    415: "The body is not JSON.",
-    421: "The Host header is no name of this service.",
-    422: "This cannot be answered: `detail` says why, `way_out` what would be right.",
-    429: "Too many requests; `Retry-After` says when to come back.",
-    431: "Address and headers are too large.",
-    500: "A defect, or a damaged file of the service; its log has more.",
-    503: "Not ready, or too busy at the moment.",
-}
+Responses = dict[int | str, dict[str, Any]]
 
 
-def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Problem responses of these statuses; of all where none is named."""
-    named = statuses or tuple(status for status in _REFUSALS if status != 404)
-    responses: dict[int | str, dict[str, Any]] = {status: problem(_REFUSALS[status]) for status in named}
-    if 431 in responses:  # the server's own answer, which has no body
-        del responses[431]["content"]
-    return responses
+def described(schema: str, *, status: int = HTTPStatus.OK, about: str = "") -> Responses:
+    """The response of a route whose answer is a document of `schema`."""
+    content = {JSON: {"schema": reference(schema)}}
+    return {status: {"description": about or HTTPStatus.OK.phrase, "content": content}}
 
 
-def problem(when: str) -> dict[str, Any]:
-    """A response that is a problem document."""
+def described_file(schemas: Mapping[str, Any]) -> Responses:
+    """The response of a route that answers with a file, by the media types that it may have."""
+    content = {kind: {"schema": schema} for kind, schema in schemas.items()}
+    return {HTTPStatus.OK: {"description": "The file.", "content": content}}
+
+
+def described_problem(status: int, when: str) -> Responses:
+    """A refusal that no other route has."""
     content = {"application/problem+json": {"schema": reference("Problem")}}
-    return {"description": when, "content": content}
-
-
-def described(schema: str, name: str = "", example: Example | None = None) -> dict[int | str, dict[str, Any]]:
-    """Responses of a route whose answer is of `schema`; `example` under a name of its own."""
-    content: dict[str, Any] = {"schema": reference(schema)}
-    if example is not None:
-        content[EXAMPLE] = name
-        EXAMPLES[name] = example
-    answer = {"description": HTTPStatus.OK.phrase, "content": {"application/json": content}}
-    return {200: answer, **refusals()}
+    return {status: {"description": when, "content": content}}
 
 
 def question_body(kinds: Kinds[Any], example: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a route that takes this question, or one by task."""
     name = BY_TASK[kinds] if isinstance(kinds, ByTask) else QUESTIONS[kinds]
     content = {"schema": reference(name), "example": dict(example)}
-    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+    return {"requestBody": {"required": True, "content": {JSON: content}}}
 
 
 def reference(schema: str) -> dict[str, str]:

@@ -18,10 +18,10 @@ from advisor.questions import commands
 from advisor.questions.commands import AnyRecommend
 from advisor.questions.network import Recommend
 from advisor.questions.question import Kinds
-from advisor.questions.reading import from_values, parameters_of
+from advisor.questions.reading import parameters_of
 from advisor.service.answers import Answered, answer, context_of, document_json, packed, threads_of
 from advisor.service.gate import needs
-from advisor.service.questions import SHOWN_TYPE, described, question_body, question_in_body, question_in_link
+from advisor.service.questions import described, question_body, question_in_body, question_in_link
 from advisor.store.keys import Scope
 
 router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])
@@ -43,15 +43,14 @@ class AnsweredQuestion(NamedTuple):
 
     def add(self) -> None:
         """Add both routes to the router."""
-        name = self.path.strip("/")
-        described_answer = described(self.schema, name, self._example)
+        name, responses = self.path.strip("/"), described(self.schema)
         router.add_api_route(
             self.path,
             self._posted,
             methods=["POST"],
             operation_id=name,
             summary=self.about,
-            responses=described_answer,
+            responses=responses,
             openapi_extra=question_body(self.kind, self.example),
         )
         router.add_api_route(
@@ -59,7 +58,7 @@ class AnsweredQuestion(NamedTuple):
             self._linked,
             operation_id=f"{name}_by_link",
             summary=f"{self.about} By a link: the fields are query parameters.",
-            responses=described_answer,
+            responses=responses,
             openapi_extra={"parameters": parameters_of(self.kind)},
         )
 
@@ -76,9 +75,6 @@ class AnsweredQuestion(NamedTuple):
             return await self.compute(request, question)
         context, threads = context_of(request), threads_of(request)
         return await threads.run(lambda: _answered(self.ask(context, question)), slow=self.is_slow)
-
-    def _example(self, context: Context) -> Mapping[str, Any]:
-        return self.ask(context, from_values(self.kind, self.example)).message_document()
 
 
 async def recommendation(request: Request, question: AnyRecommend) -> Answered:
@@ -124,7 +120,7 @@ PREDICT = AnsweredQuestion(
     example={
         "task": "inference",
         "model": "googlenet",
-        "instance": SHOWN_TYPE,
+        "instance": "g4dn.xlarge",
         "disk": "gp3:500GiB",
         "vcpus": 8,
         "curve": {"vcpus": [2, 4]},
@@ -137,7 +133,7 @@ COMPARE = AnsweredQuestion(
     schema="AnyComparison",
     is_slow=True,
     about="How much faster, and at what cost: instances, or GPUs by themselves.",
-    example={"task": "training", "model": "resnet50", "instance": [SHOWN_TYPE, "g5.xlarge"]},
+    example={"task": "training", "model": "resnet50", "instance": ["g4dn.xlarge", "g5.xlarge"]},
 )
 # The largest batch is searched for on every GPU.
 MEMORY = AnsweredQuestion(

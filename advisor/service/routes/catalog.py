@@ -22,7 +22,7 @@ from advisor.errors import UsageError
 from advisor.questions.fields import client_text
 from advisor.questions.listings import Gpus, InstanceDetails, Networks, Offers
 from advisor.questions.question import Question
-from advisor.questions.reading import from_link, parameters_of
+from advisor.questions.reading import parameters_of
 from advisor.service.answers import (
     Answered,
     Document,
@@ -36,15 +36,13 @@ from advisor.service.answers import (
 )
 from advisor.service.gate import needs
 from advisor.service.problems import Problem, unknown_path
-from advisor.service.questions import SHOWN_TYPE, Example, described, question_in_link, refusals
+from advisor.service.questions import described, question_in_link
 from advisor.store.keys import Scope
 
 router = APIRouter(prefix="/v1", tags=["catalogue"], dependencies=[needs(Scope.READ)])
 _TEXT = {"schema": {"type": "string"}}
 _CACHE = {"ETag": {"description": "Of these very bytes.", **_TEXT}, "Cache-Control": _TEXT}
 _LINK = {"Link": {"description": "first, prev and next page.", **_TEXT}}
-# Of the lists that examples show.
-_FIRST_TWO = 0, 2
 MOST_PLACES = 10**7
 
 
@@ -65,52 +63,27 @@ def _networks(context: Context, question: Networks, first: int, count: int) -> _
     return _Page(networks_document(context.model, networks[first : first + count]), len(networks))
 
 
-def documented(
-    schema: str, kind: type[Question], example: Example, *more: int, **headers: Any
-) -> dict[str, Any]:
-    """OpenAPI's part of a route that can be cached, and may also refuse with `more`."""
-    responses = described(schema, schema, example) | (refusals(*more) if more else {})
+def documented(schema: str, kind: type[Question], **headers: Any) -> dict[str, Any]:
+    """OpenAPI's part of a route that can be cached."""
+    responses = described(schema)
     responses[200]["headers"] = {**_CACHE, **headers}
     responses[304] = {"description": "It is as the client has it.", "headers": _CACHE}
     return {"responses": responses, "openapi_extra": {"parameters": parameters_of(kind)}}
 
 
-_OF_OFFERS = documented(
-    "Catalog",
-    Offers,
-    lambda context: _offers(context, from_link(Offers, b"cloud=aws&gpu=T4"), *_FIRST_TWO).document,
-    **_LINK,
-)
-_OF_NETWORKS = documented(
-    "Networks",
-    Networks,
-    lambda context: _networks(context, Networks(search="resnet"), *_FIRST_TWO).document,
-    **_LINK,
-)
-_OF_TYPE = documented(
-    "InstanceType",
-    InstanceDetails,
-    lambda context: shown_type(context.catalog, SHOWN_TYPE, from_link(InstanceDetails, b"region=us-east-1")),
-    404,
-)
-_OF_GPUS = documented(
-    "Gpus", Gpus, lambda context: gpus_document_of(context.catalog, from_link(Gpus, b"gpu=T4,L4"))
-)
-
-
-@router.get("/catalog", **_OF_OFFERS)
+@router.get("/catalog", **documented("Catalog", Offers, **_LINK))
 async def list_offers(request: Request) -> Response:
     """Priced offers, cheapest first, a page at a time; `Link` says where the next one is."""
     return await _page(request, "catalog", Offers, _offers)
 
 
-@router.get("/networks", **_OF_NETWORKS)
+@router.get("/networks", **documented("Networks", Networks, **_LINK))
 async def list_networks(request: Request) -> Response:
     """The networks that can be named, a page at a time, and what is known of each."""
     return await _page(request, "networks", Networks, _networks)
 
 
-@router.get("/catalog/{instance_type}", **_OF_TYPE)
+@router.get("/catalog/{instance_type}", **documented("InstanceType", InstanceDetails))
 async def show_type(request: Request, instance_type: str) -> Response:
     """All that is known of a type, and its price in each region."""
     question, catalog = question_in_link(request, InstanceDetails), context_of(request).catalog
@@ -123,7 +96,7 @@ async def show_type(request: Request, instance_type: str) -> Response:
     )
 
 
-@router.get("/gpus", **_OF_GPUS)
+@router.get("/gpus", **documented("Gpus", Gpus))
 async def list_gpus(request: Request) -> Response:
     """GPUs by rate, memory, bandwidth, link, power and price."""
     question, catalog = question_in_link(request, Gpus), context_of(request).catalog

@@ -21,7 +21,7 @@ from advisor.runs.stored_rows import (
 from advisor.service.answers import json_answer, link_with, threads_of
 from advisor.service.gate import needs
 from advisor.service.problems import Problem
-from advisor.service.questions import described, question_in_link, refusals
+from advisor.service.questions import described, described_file, question_in_link
 from advisor.service.stores import stored
 from advisor.store.keys import Scope
 from advisor.store.measurements import page_of, pages_of
@@ -33,15 +33,10 @@ _MOST_REFUSED = 1000
 _WAY_OUT = "send the lines of `advisor measurements export`, one JSON object each"
 _JSONL = "application/x-ndjson"
 _TAKEN = (_JSONL, "application/jsonl", "application/json", "text/plain")
-_FILE: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The file.",
-        "content": {kind: {"schema": {"type": "string"}} for kind in (_JSONL, "text/csv")},
-    },
-    **refusals(),
-}
-_IMPORTED = described("MeasurementsImport")
-_IMPORTED[207] = {**_IMPORTED[200], "description": "Some lines were bad; the others are kept."}
+_TEXT = {"type": "string"}
+_IMPORTED = described("MeasurementsImport") | described(
+    "MeasurementsImport", status=207, about="Some lines were bad; the others are kept."
+)
 
 
 @router.get(
@@ -66,7 +61,7 @@ def list_measurements(request: Request) -> Response:
 @router.get(
     "/export",
     dependencies=[needs(Scope.READ)],
-    responses=_FILE,
+    responses=described_file(dict.fromkeys((_JSONL, "text/csv"), _TEXT)),
     openapi_extra={"parameters": parameters_of(MeasurementExport)},
 )
 def export(request: Request) -> Response:
@@ -89,7 +84,7 @@ def export(request: Request) -> Response:
     "/import",
     dependencies=[needs(Scope.MEASURE)],
     responses=_IMPORTED,
-    openapi_extra={"requestBody": {"required": True, "content": {_JSONL: {"schema": {"type": "string"}}}}},
+    openapi_extra={"requestBody": {"required": True, "content": {_JSONL: {"schema": _TEXT}}}},
 )
 async def import_(request: Request) -> Response:
     """Take measurements: the JSON lines of an export or of a campaign.

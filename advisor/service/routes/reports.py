@@ -18,7 +18,7 @@ from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.answers import context_of, json_answer, threads_of
 from advisor.service.gate import needs
 from advisor.service.problems import Problem
-from advisor.service.questions import question_body, question_in_body, question_in_query, refusals
+from advisor.service.questions import described_file, question_body, question_in_body, question_in_query
 from advisor.service.routes.answers import RECOMMEND
 from advisor.store.keys import Scope
 
@@ -33,11 +33,7 @@ def _schema_of(kind: str) -> dict[str, Any]:
     return {"type": "string"} if kind.startswith("text/") else {"type": "string", "format": "binary"}
 
 
-_FILE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The file.", "content": {kind: {"schema": _schema_of(kind)} for kind in _KINDS}},
-    **refusals(),
-    404: refusals(404)[404],
-}
+_FILE = described_file({kind: _schema_of(kind) for kind in _KINDS})
 _FORMAT = {
     "name": "format",
     "in": "path",
@@ -71,7 +67,7 @@ class Looks(NamedTuple):
     query: bytes
 
 
-@router.get("", responses=refusals())
+@router.get("")
 async def formats() -> Response:
     """Which formats there are."""
     return json_answer(

@@ -30,11 +30,10 @@ from advisor.service.gate import needs, require_spender, visit_of
 from advisor.service.problems import Problem, without_folders
 from advisor.service.questions import (
     described,
-    problem,
+    described_problem,
     question_body,
     question_in_body,
     question_in_link,
-    refusals,
 )
 from advisor.service.routes.sweeps import allowed_by
 from advisor.service.stores import scheduled
@@ -45,13 +44,11 @@ from advisor.store.schedules import ScheduleBook
 # Of a key that may measure: a run takes minutes to hours.
 LEAST_SECONDS_BETWEEN = 3600.0
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
-_ONE = {**described("Schedule"), **refusals(404)}
-_ADDED = {
-    **described("Schedule"),
-    201: described("Schedule")[200],
-    409: problem("Another schedule has that name."),
-}
-
+_ADDED = (
+    described("Schedule")
+    | described("Schedule", status=201)
+    | described_problem(409, "Another schedule has that name.")
+)
 
 EXAMPLE = {"cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly", "sweep": {"preset": "small"}}
 
@@ -81,7 +78,7 @@ async def add(request: Request) -> Response:
 @router.get(
     "/{name}",
     dependencies=[needs(Scope.READ)],
-    responses=_ONE,
+    responses=described("Schedule"),
     openapi_extra={"parameters": parameters_of(ScheduleDetails)},
 )
 def show(name: str, request: Request) -> Response:
@@ -92,7 +89,7 @@ def show(name: str, request: Request) -> Response:
         return json_answer(_document(book, name, runs))
 
 
-@router.delete("/{name}", dependencies=[needs(Scope.MEASURE)], responses={**refusals(), **refusals(404)})
+@router.delete("/{name}", dependencies=[needs(Scope.MEASURE)])
 def remove(name: str, request: Request) -> Response:
     """End a schedule; a run that goes on comes to its end, and its record stays."""
     with scheduled(request.app.state.settings, reading=False) as book:

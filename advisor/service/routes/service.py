@@ -32,7 +32,7 @@ from advisor.service.answers import (
 from advisor.service.gate import needs
 from advisor.service.metrics import TOOL_CALLS, metrics_text, product_version
 from advisor.service.problems import Problem, unknown_path, without_folders
-from advisor.service.questions import described, refusals
+from advisor.service.questions import described
 from advisor.service.settings import Settings
 from advisor.store.keys import Scope
 from advisor.store.measurements import SqlStore
@@ -103,8 +103,7 @@ _METRICS = {
     200: {
         "description": "Counters and histograms.",
         "content": {"text/plain": {"schema": {"type": "string"}}},
-    },
-    **refusals(401, 403, 429, 500, 503),
+    }
 }
 _LOG = logging.getLogger("advisor.service")
 

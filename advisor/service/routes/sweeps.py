@@ -39,7 +39,7 @@ from advisor.runs.sweeps.status import trial_document
 from advisor.service.answers import json_answer
 from advisor.service.gate import needs, require_spender, visit_of
 from advisor.service.problems import Problem, without_folders
-from advisor.service.questions import described, problem, question_body, question_in_body, refusals
+from advisor.service.questions import JSON, described, described_problem, question_body, question_in_body
 from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
 from advisor.store.keys import Scope
@@ -55,18 +55,13 @@ EXAMPLE = {
     "disks": "gp3",
     "accelerator": "emulated:T4",
 }
-_REFUSALS_OF_ONE = {**refusals(), **refusals(404)}
-_ONE = {**described("SweepJob"), **refusals(404)}
-_ENDED = {**_ONE, 202: described("SweepJob")[200]}
-_STARTED: dict[int | str, dict[str, Any]] = {
-    **refusals(),
-    200: {
-        "description": "The plan, with `dry_run`.",
-        "content": {"application/json": {"schema": {"type": "object"}}},
-    },
-    202: {**described("SweepJob")[200], "description": "It was started; see Location."},
-    409: problem("Another sweep runs on this machine; `sweep` names it."),
-}
+_ONE = described("SweepJob")
+_PLAN = {"description": "The plan, with `dry_run`.", "content": {JSON: {"schema": {"type": "object"}}}}
+_STARTED = (
+    {200: _PLAN}
+    | described("SweepJob", status=202, about="It was started; see Location.")
+    | described_problem(409, "Another sweep runs on this machine; `sweep` names it.")
+)
 
 
 def started_sweep(sweep_id: str, request: Request) -> Run:
@@ -115,7 +110,7 @@ def show(sweep_id: str, request: Request) -> Response:
     return json_answer({**_document(sweep), "status": without_folders(status)})
 
 
-@router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)], responses=_REFUSALS_OF_ONE)
+@router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)])
 def list_trials(sweep_id: str, request: Request) -> Response:
     """Its trials, each with its state and rate: what `advisor sweep list -o json` tells."""
     sweep = started_sweep(sweep_id, request)
@@ -124,7 +119,12 @@ def list_trials(sweep_id: str, request: Request) -> Response:
     return json_answer(without_folders(document))
 
 
-@router.delete("/{sweep_id}", status_code=202, dependencies=[needs(Scope.MEASURE)], responses=_ENDED)
+@router.delete(
+    "/{sweep_id}",
+    status_code=202,
+    dependencies=[needs(Scope.MEASURE)],
+    responses=_ONE | described("SweepJob", status=202),
+)
 def stop(sweep_id: str, request: Request) -> Response:
     """End it as Ctrl-C would: what was measured is kept. Again, nothing happens."""
     sweep = started_sweep(sweep_id, request)
@@ -158,7 +158,6 @@ async def taken_seat(request: Request) -> AsyncIterator[None]:
     "/{sweep_id}/events",
     response_class=EventSourceResponse,
     dependencies=[needs(Scope.READ), Depends(taken_seat)],
-    responses=_REFUSALS_OF_ONE,
 )
 async def events(
     sweep: Annotated[Run, Depends(started_sweep)],

@@ -3,20 +3,19 @@ schemas of questions and of documents, and examples that are real answers."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fastapi.openapi.utils import get_openapi
+from fastapi.testclient import TestClient
 
 import advisor.service
 from advisor.answers.context import Context
 from advisor.infra.build.documents.schemas import compact, parts_of
 from advisor.questions.reading import schema_by_task, schema_of
-from advisor.service.answers import document_json
 from advisor.service.app import create_app
-from advisor.service.questions import BY_TASK, EXAMPLE, EXAMPLES, QUESTIONS, reference, refusals
+from advisor.service.questions import BY_TASK, JSON, QUESTIONS, described_problem, reference
 from advisor.service.settings import Settings
 
 FILE = Path(advisor.service.__path__[0]) / "openapi.json"
@@ -31,6 +30,33 @@ ANSWERS = {
     "AnyComparison": ("Comparison", "ServingComparison"),
     "AnyMemory": ("MemoryAnswer", "LanguageMemory"),
 }
+# What any route may refuse, and when.
+_REFUSALS = {
+    400: "The request cannot be read.",
+    401: "No key, or one that is not known any more.",
+    403: "The key does not allow this.",
+    408: "The body did not come in time.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    421: "The Host header is no name of this service.",
+    422: "This cannot be answered: `detail` says why, `way_out` what would be right.",
+    429: "Too many requests; `Retry-After` says when to come back.",
+    431: "Address and headers are too large.",
+    500: "A defect, or a damaged file of the service; its log has more.",
+    503: "Not ready, or too busy at the moment.",
+    404: "There is no such thing.",
+}
+_REFUSED_OF = {"/metrics": (401, 403, 429, 500, 503)}
+# Asked for the answers that are examples: questions by the example of their body, lists by a link. Nothing
+# else is: to ask for a sweep is to start one.
+_QUESTIONS = ("/v1/recommend", "/v1/predict", "/v1/compare", "/v1/memory")
+_LINKS = {
+    "/v1/catalog": "cloud=aws&gpu=T4",
+    "/v1/networks": "search=resnet",
+    "/v1/catalog/{instance_type}": "region=us-east-1",
+    "/v1/gpus": "gpu=T4,L4",
+}
+_SHOWN_TYPE = "g4dn.xlarge"
 _ABOUT = (
     "The cheapest cloud instance and disk that will really reach a throughput, with an interval "
     "and the bottleneck. The same fields and the same answers as the command line's."
@@ -66,13 +92,14 @@ def description(context: Context) -> dict[str, Any]:
         title=app.title, version=app.version, openapi_version="3.1.0", description=_ABOUT, routes=app.routes
     )
     document.setdefault("components", {})["schemas"] = _schemas()
-    for path, operation in _operations(document):
-        if path.startswith("/v1"):
-            operation["responses"] = _responses(path, operation)
-        _describe_once(operation)
-        for response in operation.get("responses", {}).values():
-            for content in response.get("content", {}).values():
-                _add_example(content, context)
+    with TestClient(app, "http://localhost", client=("127.0.0.1", 50_000)) as client:
+        for path, operations in document["paths"].items():
+            example = _example(path, operations, client)
+            for operation in operations.values():
+                operation["responses"] = _responses(path, operation)
+                _describe_once(operation)
+                if example is not None:
+                    operation["responses"]["200"]["content"][JSON]["example"] = example
     return document
 
 
@@ -95,22 +122,18 @@ def _referring_here(value: Any) -> Any:
     return [_referring_here(item) for item in value] if isinstance(value, list) else value
 
 
-def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for path, methods in document["paths"].items():
-        for operation in methods.values():
-            yield path, operation
-
-
 def _responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
     """The route's own, and the refusals that it does not describe itself; 404 where something is named in its
     path. FastAPI's own idea of a 422 is none of ours."""
-    general = refusals() | (refusals(404) if "{" in path else {})
+    statuses = _REFUSED_OF.get(path) or [status for status in _REFUSALS if status != 404 or "{" in path]
+    general = {str(status): described_problem(status, _REFUSALS[status])[status] for status in statuses}
+    general.get("431", {}).pop("content", None)  # the server's own answer, which has no body
     own = {
         status: response
         for status, response in operation.get("responses", {}).items()
         if "HTTPValidationError" not in str(response)
     }
-    return {**{str(status): response for status, response in general.items()}, **own}
+    return {**general, **own}
 
 
 def _describe_once(operation: dict[str, Any]) -> None:
@@ -122,10 +145,15 @@ def _describe_once(operation: dict[str, Any]) -> None:
         operation["parameters"] = list(parameters.values())
 
 
-def _add_example(content: dict[str, Any], context: Context) -> None:
-    name = content.pop(EXAMPLE, None)
-    if name is not None:
-        content["example"] = _short(json.loads(document_json(EXAMPLES[name](context))))
+def _example(path: str, operations: Mapping[str, Any], client: TestClient) -> Any:
+    """The answer to the example of a body, or to a list's link; None where there is neither."""
+    if path in _LINKS:
+        answer = client.get(f"{path.format(instance_type=_SHOWN_TYPE)}?{_LINKS[path]}")
+    elif path in _QUESTIONS:
+        answer = client.post(path, json=operations["post"]["requestBody"]["content"][JSON]["example"])
+    else:
+        return None
+    return _short(answer.raise_for_status().json())
 
 
 def _short(value: Any) -> Any:
