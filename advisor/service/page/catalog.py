@@ -23,9 +23,8 @@ from advisor.render.i18n.catalogue import Texts
 from advisor.render.sentences import gpu_name, rate_columns
 from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import Frame
-from advisor.service.page.question import choices_of, question_of, trouble_view
+from advisor.service.page.question import answered, choices_of, question_of
 from advisor.service.page.specs import NOTHING, gpu_text, setting_of
-from advisor.service.problems import Problem
 from advisor.units import format_mib, format_rate
 
 Record = Mapping[str, Any]
@@ -68,10 +67,7 @@ def _page(
 ) -> Response:
     frame, context = Frame(request), context_of(request)
     words = {**(usual if not frame.words else {}), **dict(frame.words)}
-    try:
-        values, status = view(context, words, frame), 200
-    except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, frame)
+    values, status = answered(frame, view, context, words, frame)
     values = {"title": frame.texts("catalog.title"), "next_href": None, "facts": None, "tables": ()} | values
     choices = choices_of(context, words, frame.texts)
     template = "catalog_rows.html" if frame.is_part else "catalog.html"

@@ -19,7 +19,7 @@ from advisor.runs.stored_rows import Measurements, list_document
 from advisor.runs.sweep_questions import NewSweep
 from advisor.service.gate import require_scope, visit_of
 from advisor.service.page.frame import Frame, cut, environment, link
-from advisor.service.page.question import trouble_view
+from advisor.service.page.question import answered, trouble_view
 from advisor.service.problems import Problem, without_folders
 from advisor.service.questions import form_fields
 from advisor.service.routes import sweeps as api
@@ -108,12 +108,9 @@ async def start(request: Request) -> Response:
 def sweep(job_id: str, request: Request) -> Response:
     """One of them, as it stands now."""
     frame = Frame(request)
-    try:
-        values, status = _standing(request, job_id, frame), 200
-    except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, frame)
-        values |= {"job": None}
-    return frame.page("sweep_now.html" if frame.is_part else "sweep.html", status=status, **values)
+    values, status = answered(frame, _standing, request, job_id, frame)
+    template = "sweep_now.html" if frame.is_part else "sweep.html"
+    return frame.page(template, status=status, **{"job": None} | values)
 
 
 @router.post("/sweeps/{job_id}/stop")
@@ -161,11 +158,7 @@ FILTERS = ("model", "task", "accelerator", "status")
 def measurements(request: Request) -> Response:
     """Rows with their rates, one scale for those of one network and task."""
     frame = Frame(request)
-    words = dict(frame.words)
-    try:
-        values, status = _view(_document(request, words), frame), 200
-    except (AdvisorError, Problem) as error:
-        values, status = trouble_view(error, frame)
+    values, status = answered(frame, _view, request, frame)
     anything, t = ("", frame.texts("measured.anything")), frame.texts
     values["choices"] = {
         name: [anything, *((str(value), t(f"{name}.{value}")) for value in kinds)]
@@ -175,26 +168,20 @@ def measurements(request: Request) -> Response:
     return frame.page(template, status=status, **values)
 
 
-def _document(request: Request, words: Mapping[str, str]) -> dict[str, Any]:
-    settings: Settings = request.app.state.settings
-    filters = {
-        name: Measurements.fields[name].kind.from_link([words[name]], name)
-        for name in FILTERS
-        if words.get(name)
-    }
-    wanted = Measurements(**filters).wanted()
+def _view(request: Request, frame: Frame) -> dict[str, Any]:
+    words = dict(frame.words)
+    filters = {name: words[name] for name in FILTERS if name in words}
+    fields = Measurements.fields
+    wanted = Measurements(
+        **{name: fields[name].kind.from_link([word], name) for name, word in filters.items()}
+    )
     cursor = words.get("cursor", "0")
     after = int(cursor) if cursor.isdecimal() and len(cursor) < 19 else 0
-    with stored(settings, reading=True) as store:
-        page = page_of(store, wanted, after=after, limit=ROWS)
-    return list_document(page.stored, spread=True) | {"next": page.next_after}
-
-
-def _view(document: Record, frame: Frame) -> dict[str, Any]:
-    rows = document["measurements"]
+    with stored(request.app.state.settings, reading=True) as store:
+        page = page_of(store, wanted.wanted(), after=after, limit=ROWS)
+    document = list_document(page.stored, spread=True)
+    rows, following = document["measurements"], page.next_after
     names = list(dict.fromkeys((row["network"], row["task"]) for row in rows))
-    following, words = document["next"], dict(frame.words)
-    filters = {name: words[name] for name in FILTERS if name in words}
     return {
         "problem": None,
         "wrong": {},
@@ -211,7 +198,9 @@ def _view(document: Record, frame: Frame) -> dict[str, Any]:
 
 def _group(name: tuple[str, str], rows: Sequence[Record], t: Texts) -> dict[str, Any]:
     mine = [row for row in rows if (row["network"], row["task"]) == name]
-    scale = _FILLED / (max(map(_top, mine), default=0.0) or 1.0)
+    highest = [row["throughput_samples_per_second"] or 0.0 for row in mine]
+    highest += [row["spread"]["step_rates"]["p95"] for row in mine if row["spread"]]
+    scale = _FILLED / (max(highest, default=0.0) or 1.0)
     return {
         "title": t("measured.group", model=cut(name[0]), task=t("task." + name[1])),
         "rows": [
@@ -224,11 +213,6 @@ def _group(name: tuple[str, str], rows: Sequence[Record], t: Texts) -> dict[str,
             for row in mine
         ],
     }
-
-
-def _top(row: Record) -> float:
-    spread, rate = row["spread"], row["throughput_samples_per_second"] or 0.0
-    return max(rate, spread["step_rates"]["p95"]) if spread else rate
 
 
 def _box(rates: Mapping[str, float], scale: float) -> dict[str, float]:

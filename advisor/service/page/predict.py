@@ -101,9 +101,18 @@ def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
     )
     answer = predicted(context, question.replace(curve=curve))
     document = answer.document()
+    rates = document["predicted"]["throughput"]
     return {
         "problem": None,
-        "said": _summary(document, t),
+        "said": t(
+            "what_if.said",
+            name=document["instance_type"],
+            median=lower_rate(rates["median"]),
+            lower=lower_rate(rates["lower"]),
+            unit=rate_unit(document["predicted"], t),
+            **percentiles(document["predicted"]["confidence"]),
+            stage=bound_name(document, t),
+        ),
         "now": _prediction_view(document, base, target, t),
         "sliders": [
             {"name": name, "label": t("field." + name), "steps": ladder, "value": words.get(name, "")}
@@ -147,19 +156,6 @@ def _prediction_view(document: Record, base: Record, target: float | None, t: Te
         "bottleneck": bound_name(document, t),
         "stages": stage_views(document, t),
     }
-
-
-def _summary(document: Record, t: Texts) -> str:
-    rates = document["predicted"]["throughput"]
-    return t(
-        "what_if.said",
-        name=document["instance_type"],
-        median=lower_rate(rates["median"]),
-        lower=lower_rate(rates["lower"]),
-        unit=rate_unit(document["predicted"], t),
-        **percentiles(document["predicted"]["confidence"]),
-        stage=bound_name(document, t),
-    )
 
 
 def _curves(

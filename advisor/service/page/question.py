@@ -203,6 +203,16 @@ def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str,
     return values | {"example": False, "speaks": False}, refusal.status
 
 
+def answered(
+    frame: Frame, view: Callable[..., dict[str, Any]], *arguments: Any
+) -> tuple[dict[str, Any], int]:
+    """What a view makes of its arguments, with 200; else the values and the status of its error."""
+    try:
+        return view(*arguments), 200
+    except (AdvisorError, Problem) as error:
+        return trouble_view(error, frame)
+
+
 def _ways(error: AdvisorError | Problem, frame: Frame) -> list[dict[str, Any]]:
     """The near names as links that ask with them; or the extrapolation that was not allowed."""
     t, path, field = frame.texts, frame.request.url.path, error.field
@@ -317,10 +327,7 @@ class QuestionPage(Struct, frozen=True):
         return words
 
     def _values(self, frame: Frame, context: Context, words: Mapping[str, str]) -> tuple[dict[str, Any], int]:
-        try:
-            values, status = self.view(context, words, frame), 200
-        except (AdvisorError, Problem) as error:
-            values, status = trouble_view(error, frame)
+        values, status = answered(frame, self.view, context, words, frame)
         return values | {"example": frame.is_example, "speaks": speaks(words)}, status
 
     def _form(

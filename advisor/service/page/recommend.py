@@ -86,7 +86,10 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
     request, pick = document["request"], document["recommendation"]
     target, clouds = request["target_throughput"], covers_clouds(document)
     values = _shared(document, target, frame)
-    values["rejected"] = _rejected(document, Table(rejected_columns(t, clouds=clouds), document["rejected"]))
+    if rejected := document["rejected"]:  # why the others were left out
+        table, catalog = Table(rejected_columns(t, clouds=clouds), rejected), document["catalog"]
+        more = len(rejected) < catalog["offers_rejected"]
+        values["rejected"] = {"catalog": catalog, "table": table, "more": more}
     if pick is None:
         nearest = document["nearest"]
         view = spec_view(nearest, target, t) | _bound(nearest, t) if nearest else None
@@ -120,14 +123,6 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
 def _assumed(document: Record, t: Texts) -> Iterator[Part]:
     """The assumptions alone: warnings stand in the answer's card."""
     return notes_parts({**document, "warnings": ()}, t)
-
-
-def _rejected(document: Record, table: Table) -> dict[str, Any] | None:
-    """Why the others were left out; None where none was."""
-    if not table.records:
-        return None
-    catalog = document["catalog"]
-    return {"catalog": catalog, "table": table, "more": len(table.records) < catalog["offers_rejected"]}
 
 
 def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
