@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from advisor.answers import ask
@@ -15,12 +13,13 @@ from advisor.answers.listing import (
 )
 from advisor.catalog import load_catalog
 from advisor.cli.printing import print_answer, tell
-from advisor.cli.questions import SectionedCommand, Shown, output_in, output_option, question_options
+from advisor.cli.questions import FieldType, SectionedCommand, output_in, output_option, question_options
 from advisor.domain.words import LanguageTask
 from advisor.errors import DataError, unknown_name
 from advisor.files import csv_of
 from advisor.models.performance import load_model
 from advisor.questions.commands import COMPARE, MEMORY, PREDICT, AnyCompare, AnyMemory, AnyPredict
+from advisor.questions.fields import Text
 from advisor.questions.listings import Gpus, Sources
 from advisor.questions.settled import language_hint
 from advisor.render.listings import (
@@ -32,9 +31,6 @@ from advisor.render.listings import (
     networks_text,
 )
 from advisor.render.tables import records_markdown
-
-if TYPE_CHECKING:
-    from advisor.models.performance import PerformanceModel
 
 RECORDS = {"csv": csv_of, "md": records_markdown}
 
@@ -122,7 +118,7 @@ def gpus(question: Gpus, output: str) -> None:
 
 
 @click.command()
-@click.argument("search", required=False, metavar="[SEARCH]", type=Shown("search"))
+@click.argument("search", required=False, metavar="[SEARCH]", type=FieldType(Text(), "search"))
 @click.option("--all", "every", is_flag=True, help="List every network instead of families.")
 @click.option(
     "--task",
@@ -148,7 +144,11 @@ def networks(search: str | None, every: bool, task: str | None, output: str) -> 
         known_models = language_models_document(search)
         print_answer(output, known_models, lambda: language_models_text(known_models["models"]), indent=2)
         return
-    model = _model()
+    model = None
+    try:
+        model = load_model()
+    except DataError as error:  # without it the list is still worth its while
+        tell(f"advisor: rates are not shown: {error}")
     listed = listed_networks(model, search)
     if search is not None and not listed:
         known = {network.name for network in listed_networks(model)}
@@ -158,12 +158,3 @@ def networks(search: str | None, every: bool, task: str | None, output: str) -> 
     document = networks_document(model, listed)
     text = families_text if search is None and not every else networks_text
     print_answer(output, document, lambda: text(document["networks"]), indent=2)
-
-
-def _model() -> PerformanceModel | None:
-    """The performance model; without it the list is still worth its while."""
-    try:
-        return load_model()
-    except DataError as error:
-        tell(f"advisor: rates are not shown: {error}")
-        return None

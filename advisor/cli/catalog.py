@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import textwrap
@@ -74,34 +75,42 @@ def sources(origins: bool, output: str) -> None:
     sources of one name are a line, with the day of the oldest.
     """
     now, uses = today(), load_catalog().source_uses
-    rows = [_source_document(use, now) for use in uses]
+    rows = [
+        {
+            "source": use.id,
+            "part": use.part,
+            "as_of": use.as_of.isoformat(),
+            "age_days": use.age_days(now),
+            "max_age_days": use.max_age_days,
+            "too_old": use.is_too_old(now),
+            "prices": use.prices,
+            "licence": use.licence,
+            "origin": use.origin,
+            "note": use.note,
+        }
+        for use in uses
+    ]
     document = {"schema": SOURCES_SCHEMA, "today": now.isoformat(), "sources": rows}
-    named = _origin_lines(uses) if origins else []
-    print_answer(output, document, lambda: [*_source_lines(uses, now), *named], indent=2)
+    print_answer(output, document, lambda: _source_lines(uses, now, origins=origins), indent=2)
 
 
-def _source_document(use: SourceUse, now: date) -> dict[str, Any]:
-    return {
-        "source": use.id,
-        "part": use.part,
-        "as_of": use.as_of.isoformat(),
-        "age_days": use.age_days(now),
-        "max_age_days": use.max_age_days,
-        "too_old": use.is_too_old(now),
-        "prices": use.prices,
-        "licence": use.licence,
-        "origin": use.origin,
-        "note": use.note,
-    }
-
-
-def _source_lines(uses: list[SourceUse], now: date) -> list[str]:
+def _source_lines(uses: list[SourceUse], now: date, *, origins: bool) -> list[str]:
     by_part = _grouped((use.part, use) for use in uses)
     rows = [_source_row(alike, now) for alike in by_part.values()]
     header = ["what", "as of", "days old", "limit", "", "prices", "licence"]
-    folded = [line for note in _notes(uses) for line in _folded(note)]
-    total = f"{sum(use.prices for use in uses):,} prices of instances and disks"
-    return [*table(header, rows, right=(2, 3, 5)), total, *(["", *folded] if folded else [])]
+    lines = table(header, rows, right=(2, 3, 5))
+    lines.append(f"{sum(use.prices for use in uses):,} prices of instances and disks")
+    # Each note once, behind the names of all that it is about.
+    noted = _grouped((use.note, use.part) for use in sorted(uses, key=attrgetter("part")) if use.note)
+    paragraphs = [[f"{', '.join(dict.fromkeys(parts))}: {note}" for note, parts in noted.items()]]
+    if origins:
+        paragraphs.append([f"{use.part}, {use.as_of}: {use.origin} ({use.licence})" for use in uses])
+    for texts in filter(None, paragraphs):
+        folded = (
+            textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for text in texts
+        )
+        lines += ["", *itertools.chain.from_iterable(folded)]
+    return lines
 
 
 def _source_row(alike: list[SourceUse], now: date) -> list[str]:
@@ -120,26 +129,11 @@ def _source_row(alike: list[SourceUse], now: date) -> list[str]:
     ]
 
 
-def _notes(uses: list[SourceUse]) -> list[str]:
-    """Each note once, behind the names of all that it is about."""
-    about = _grouped((use.note, use.part) for use in sorted(uses, key=attrgetter("part")) if use.note)
-    return [f"{', '.join(dict.fromkeys(parts))}: {note}" for note, parts in about.items()]
-
-
-def _origin_lines(uses: list[SourceUse]) -> list[str]:
-    named = [f"{use.part}, {use.as_of}: {use.origin} ({use.licence})" for use in uses]
-    return ["", *(line for text in named for line in _folded(text))]
-
-
 def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
     groups: dict[str, list[T]] = {}
     for name, value in pairs:
         groups.setdefault(name, []).append(value)
     return groups
-
-
-def _folded(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 _MARKET = Choice("market", (ANY_MARKET, *Market), every=ANY_MARKET)
@@ -206,12 +200,13 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
     click.echo("  ]\n}")
 
 
-def _types_that_begin(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in known_names("instance") if name.startswith(incomplete)]
-
-
 @catalog.command()
-@click.argument("instance_type", shell_complete=_types_that_begin)
+@click.argument(
+    "instance_type",
+    shell_complete=lambda _ctx, _param, begun: [
+        name for name in known_names("instance") if name.startswith(begun)
+    ],
+)
 @question_options(InstanceDetails)
 @cny_option
 @output_option
@@ -248,23 +243,21 @@ def _mark(assumed: dict[str, Any]) -> str:
 def _price_lines(prices: dict[str, dict[str, Any]], market: str) -> list[str]:
     if not prices:
         return [f"No {market} price is known."]
-    rising = sorted(
-        ((region, price, *_hourly(price)) for region, price in prices.items()),
-        key=lambda item: (item[2], item[0]),
-    )
+    hourly = {  # in dollars where there is a rate
+        region: (price["per_hour"], price["currency"])
+        if price["usd_per_hour"] is None
+        else (price["usd_per_hour"], "USD")
+        for region, price in prices.items()
+    }
+    rising = sorted(prices.items(), key=lambda item: (hourly[item[0]][0], item[0]))
     rows = [
-        [region, hourly_text(per_hour, currency), price["kind"], price["as_of"], price["terms"] or ""]
-        for region, price, per_hour, currency in rising
+        [region, hourly_text(*hourly[region]), price["kind"], price["as_of"], price["terms"] or ""]
+        for region, price in rising
     ]
-    sources = dict.fromkeys(f"{price['kind']}: {price['source']}" for _, price, *_ in rising)
+    sources = dict.fromkeys(f"{price['kind']}: {price['source']}" for _, price in rising)
     header = [f"region ({market})", "per hour", "price", "as of", "terms"]
     folded = [part for source in sources for part in textwrap.wrap(source, WIDTH, subsequent_indent="  ")]
     return [*table(header, rows, right=(1,)), "", *folded]
-
-
-def _hourly(price: dict[str, Any]) -> tuple[float, str]:
-    usd = price["usd_per_hour"]
-    return (price["per_hour"], price["currency"]) if usd is None else (usd, "USD")
 
 
 def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:

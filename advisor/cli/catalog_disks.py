@@ -140,8 +140,11 @@ def _disk_lines(disk: dict[str, Any]) -> list[str]:
         f"{disk['order']} ({disk['cloud']}, {disk['media']}, sold from {low:g} to {high:g} GiB)",
         f"sustained  {_rate_text(disk)}",
         f"at first   {_burst_text(disk['burst'])}",
-        *(line for name, fact in disk["assumed"].items() for line in _assumed_lines(name, fact)),
     ]
+    for name, fact in disk["assumed"].items():
+        word = "imported" if fact["imported"] else "assumed"
+        text = f"{word:10} {name.partition('.')[2]} {assumed_text(fact)}"
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent=" " * 11, break_on_hyphens=False)
     if not disk["prices"]:
         return [*lines, "price      unknown"]
     rows = [
@@ -153,13 +156,6 @@ def _disk_lines(disk: dict[str, Any]) -> list[str]:
     ]
     header = ["region", "a month", "an hour", "kind", "a month (90 %)", "as of"]
     return [*lines, "", *table(header, rows, right=(1, 2))]
-
-
-def _assumed_lines(name: str, fact: dict[str, Any]) -> list[str]:
-    """'assumed    volume.read_iops 7,000 (2,300 to 26,800): not published; ..', folded."""
-    word = "imported" if fact["imported"] else "assumed"
-    text = f"{word:10} {name.partition('.')[2]} {assumed_text(fact)}"
-    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * 11, break_on_hyphens=False)
 
 
 def _range_text(price: dict[str, Any]) -> str:

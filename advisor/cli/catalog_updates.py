@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -79,22 +78,22 @@ def import_offers(
 
 
 def _tell_imports(imports: list[Imported], output: str, *, added: bool) -> None:
-    document = {"schema": "advisor.catalog-imports/1", "imports": list(map(_import_document, imports))}
+    entries = [
+        {
+            "name": entry.name,
+            "offers": entry.offers,
+            "disk_prices": entry.disk_prices,
+            "facts": entry.facts,
+            "refreshed": entry.refreshed,
+            "left_out": entry.left_out.total(),
+            "left_out_by_reason": dict(entry.left_out),
+            "examples": entry.examples,
+            "read_otherwise": dict(entry.read_as),
+        }
+        for entry in imports
+    ]
+    document = {"schema": "advisor.catalog-imports/1", "imports": entries}
     print_answer(output, document, lambda: _import_lines(imports, added=added), indent=2)
-
-
-def _import_document(entry: Imported) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "offers": entry.offers,
-        "disk_prices": entry.disk_prices,
-        "facts": entry.facts,
-        "refreshed": entry.refreshed,
-        "left_out": entry.left_out.total(),
-        "left_out_by_reason": dict(entry.left_out),
-        "examples": entry.examples,
-        "read_otherwise": dict(entry.read_as),
-    }
 
 
 def _import_lines(imports: list[Imported], *, added: bool) -> list[str]:
@@ -113,20 +112,16 @@ def _import_lines(imports: list[Imported], *, added: bool) -> list[str]:
     ]
     lines = table(["import", "cloud", "offers"], rows, right=(2,))
     for entry in imports:
-        lines += [
-            f"{entry.name}: {n:,} left out: {why}{_example(entry, why)}" for why, n in entry.left_out.items()
-        ]
+        for why, count in entry.left_out.items():
+            example = f", such as {entry.examples[why]}" if why in entry.examples else ""
+            example += "; --accept-implausible takes it" if why == TOO_FAR else ""
+            lines.append(f"{entry.name}: {count:,} left out: {why}{example}")
         lines += [f"{entry.name}: {n:,} read: {what}" for what, n in entry.read_as.items()]
     if added:
         (entry,) = imports
         clouds = dict.fromkeys((*entry.offers, *entry.disk_prices, *entry.facts, *entry.refreshed))
         lines.append(f"Ask with {', '.join(f'--cloud {cloud}' for cloud in clouds)} or any.")
     return lines
-
-
-def _example(entry: Imported, why: str) -> str:
-    shown = f", such as {entry.examples[why]}" if why in entry.examples else ""
-    return f"{shown}; --accept-implausible takes it" if why == TOO_FAR else shown
 
 
 class Refreshing(HardwareFilter):

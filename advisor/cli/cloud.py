@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from advisor.cli.printing import print_answer, print_json, tell
-from advisor.cli.questions import Positive, Text, output_option
+from advisor.cli.questions import output_option, typed_option
 from advisor.errors import Stopped, one_line
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.permissions import GUEST_ROLE
+from advisor.questions.fields import Kind
+from advisor.questions.numbers import Number
 from advisor.render.text import table
 from advisor.runs.cloud.exchange import logs_of_sweep
 from advisor.runs.cloud.status import reap_cloud, reaped_document
@@ -69,15 +71,10 @@ def time_left(expires_at: datetime | None, now: datetime) -> str:
     if expires_at is None:
         return "not told"
     seconds = (expires_at - now).total_seconds()
-    span = _span(abs(seconds))
+    minutes = int(abs(seconds) // 60)
+    hours = f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days"
+    span = hours if minutes >= 120 else f"{minutes} min"
     return f"{span} left" if seconds > 0 else f"over since {span}"
-
-
-def _span(seconds: float) -> str:
-    minutes = int(seconds // 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days"
 
 
 def _rows(things: Sequence[Managed], now: datetime) -> list[str]:
@@ -170,13 +167,7 @@ def template(name: str) -> None:
 @click.option(
     "--bucket", envvar="ADVISOR_BUCKET", required=True, metavar="NAME", help="The sweep's S3 bucket."
 )
-@click.option(
-    "--lines",
-    type=Positive("--lines", whole=True),
-    default=40,
-    show_default=True,
-    help="Of each log, at most.",
-)
+@typed_option(Number(whole=True), "--lines", default=40, help="Of each log, at most.")
 def log(sweep_id: str, bucket: str, lines: int) -> None:
     """Show the end of each log that the instances of a sweep left: of their work, of a start that
     failed (.boot.log), of the console of one that sent nothing (.console.log).
@@ -190,9 +181,7 @@ def log(sweep_id: str, bucket: str, lines: int) -> None:
         click.echo("\n".join([f"== {entry.key}", *shown, ""]))
 
 
-_owner_option = click.option(
-    "--owner", type=Text("--owner"), metavar="NAME", help="Only resources of this owner."
-)
+_owner_option = typed_option(Kind(), "--owner", metavar="NAME", help="Only resources of this owner.")
 _region_option = click.option(
     "--region",
     "regions",

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
-from advisor.cli.questions import Name
+from advisor.cli.questions import FieldType
 from advisor.errors import UsageError
+from advisor.questions.fields import Choice
 
 # Fish finds its file; the others need a line in their settings, and zsh also compinit before it.
 _FILES = {
@@ -27,7 +28,7 @@ def completion() -> None:
 
 
 @completion.command()
-@click.argument("shell", required=False, type=Name("shell", tuple(_FILES)))
+@click.argument("shell", required=False, type=FieldType(Choice("shell", _FILES), "shell"))
 def install(shell: str | None) -> None:
     """Install it for SHELL: bash, zsh or fish (default: yours).
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from advisor.cli.printing import print_answer
-from advisor.cli.questions import Name, Positive, output_option
+from advisor.cli.questions import FieldType, output_option, typed_option
 from advisor.cli.sweep_view import dataset_progress
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError
+from advisor.questions.fields import Choice
+from advisor.questions.numbers import Number
 from advisor.records import asdict
 from advisor.units import format_mib, format_rate
 
-if TYPE_CHECKING:
-    from advisor.sweeps.datasets.node_cache import CachedData
-
-_TARGETS = ("tar", "lmdb", "recordio", "files")
+_FORMAT, _COUNT = Choice("format", ("tar", "lmdb", "recordio", "files")), Number(whole=True)
 _out_option = click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="New folder to write."
 )
@@ -37,13 +36,9 @@ def dataset() -> None:
 
 
 @dataset.command()
-@click.argument("kind", type=Name("kind of data set", ("photographs", "text")))
-@click.option(
-    "--samples",
-    type=Positive("--samples", whole=True),
-    default="10000",
-    show_default=True,
-    help="Number of photographs; a text has the Penn Treebank's length.",
+@click.argument("kind", type=FieldType(Choice("kind of data set", ("photographs", "text")), "kind"))
+@typed_option(
+    _COUNT, "--samples", default=10_000, help="Number of photographs; a text has the Penn Treebank's length."
 )
 @_out_option
 @output_option
@@ -61,7 +56,7 @@ def make(kind: str, samples: int, out: Path, output: str) -> None:
 
 @dataset.command()
 @click.argument("source", type=click.Path(path_type=Path))
-@click.option("--to", "target", required=True, type=Name("format", _TARGETS), help="Format to write.")
+@typed_option(_FORMAT, "--to", "target", required=True, help="Format to write.")
 @_out_option
 @click.option(
     "--resize",
@@ -69,14 +64,10 @@ def make(kind: str, samples: int, out: Path, output: str) -> None:
     metavar="PIXELS",
     help="Longest allowed shorter edge; not for lmdb.",
 )
-@click.option(
-    "--quality",
-    type=Positive("--quality", whole=True, most=100),
-    help="JPEG quality of resized images.  [default: 95]",
+@typed_option(
+    Number(whole=True, most=100), "--quality", help="JPEG quality of resized images.  [default: 95]"
 )
-@click.option(
-    "--processes", type=Positive("--processes", whole=True), help="Decoding processes.  [default: one a CPU]"
-)
+@typed_option(_COUNT, "--processes", help="Decoding processes.  [default: one a CPU]")
 @output_option
 def convert(
     source: Path,
@@ -129,8 +120,12 @@ def show(path: str, output: str) -> None:
     }
     _answer(output, "advisor.dataset/1", shown.path, shown.profile, **facts)
     if output == "table":
-        if shown.cached:
-            click.echo(_fetched(shown.cached))
+        if (cached := shown.cached) is not None:
+            mib, took = cached.fetched_bytes / 2**20, f"in {cached.fill_seconds:.1f} s"
+            if mib:
+                click.echo(f"fetched {format_mib(mib)} {took}: {mib / cached.fill_seconds:,.0f} MiB/s")
+            else:
+                click.echo(f"fetched {cached.filled_at}, {took}")
         for decoder, seconds in shown.decode_seconds.items():
             rate = format_rate(1 / seconds)
             click.echo(f"decoding ({decoder}): {seconds * 1e3:.3g} ms, {rate} samples/s a thread")
@@ -158,20 +153,8 @@ def check(path: Path, output: str) -> None:
         )
 
 
-def _fetched(cached: CachedData) -> str:
-    size = format_mib(cached.fetched_bytes / 2**20)
-    if not cached.fetched_bytes:
-        return f"fetched {cached.filled_at}, in {cached.fill_seconds:.1f} s"
-    rate = cached.fetched_bytes / 2**20 / cached.fill_seconds
-    return f"fetched {size} in {cached.fill_seconds:.1f} s: {rate:,.0f} MiB/s"
-
-
 def _answer(output: str, schema: str, path: Path, profile: DatasetProfile, **facts: Any) -> None:
     document = {"schema": schema, "path": str(path), "profile": asdict(profile), **facts}
-    print_answer(output, document, lambda: _lines(path, profile))
-
-
-def _lines(path: Path, profile: DatasetProfile) -> list[str]:
     is_text = profile.storage_format == "text"
     kind = "tokens" if is_text else "images"
     size = f"{profile.bytes_per_sample:,.4g}" if is_text else f"{profile.bytes_per_sample:,.0f}"
@@ -182,4 +165,4 @@ def _lines(path: Path, profile: DatasetProfile) -> list[str]:
     if not is_text:
         decoded = 3 * profile.pixels
         lines.append(f"decoded: {profile.width} x {profile.height}, {decoded:,} bytes a sample")
-    return lines
+    print_answer(output, document, lambda: lines)

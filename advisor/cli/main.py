@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import json
 import os
 import signal
 import sys
@@ -184,16 +185,11 @@ def _explained(error: BaseException) -> tuple[str, int]:
         command = install_command(EXTRA_OF[error.name])
         return f"this needs {error.name}; install it: {command}", code
     if isinstance(error, OSError):
-        return _about_files(error), code
+        filename = f" ({error.filename})" if error.filename else ""
+        full = f"no space left on the device{filename}; free some, or choose another place"
+        return full if error.errno == errno.ENOSPC else f"{error.strerror or error}{filename}", code
     hint = "this is a defect; `advisor --debug ...` shows where"
     return f"{type(error).__name__}: {error} ({hint})", code
-
-
-def _about_files(error: OSError) -> str:
-    filename = f" ({error.filename})" if error.filename else ""
-    if error.errno == errno.ENOSPC:
-        return f"no space left on the device{filename}; free some, or choose another place"
-    return f"{error.strerror or error}{filename}"
 
 
 def _fail(error: BaseException) -> int:
@@ -202,8 +198,9 @@ def _fail(error: BaseException) -> int:
 
         traceback.print_exception(error)
     message, code = _explained(error)
-    if path := os.environ.get(ERROR_VARIABLE):
-        _leave_error(path, one_line(message), code)
+    if path := os.environ.get(ERROR_VARIABLE):  # `advisor.runs.processes`, which started this one, reads it
+        with suppress(OSError):
+            Path(path).write_text(json.dumps({"message": one_line(message), "exit_code": code}))
     for stream, text in ((sys.stdout, ""), (sys.stderr, f"advisor: {one_line(message)}\n")):
         try:
             if stream is not None:
@@ -217,14 +214,6 @@ def _fail(error: BaseException) -> int:
 def _discard(stream: TextIO) -> None:
     """Let all that is still written to a stream go nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _leave_error(path: str, message: str, code: int) -> None:
-    """For the process that started this one: `advisor.runs.processes` reads it."""
-    import json
-
-    with suppress(OSError):
-        Path(path).write_text(json.dumps({"message": message, "exit_code": code}))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -46,8 +46,19 @@ def list_(question: MeasurementPage, output: str) -> None:
             print_json(list_document(Stored(tuple(rows), ()), spread=question.spread))
             return
         header = ("trial", "what", "samples/s", "status", "limited by", "started")
+        cells = [
+            (
+                row.trial.trial_id[:8],
+                trial_name(row.trial),
+                "-" if (rate := row.throughput_samples_per_second) is None else format_rate(rate),
+                row.status.value.replace("_", " "),
+                row.limited_by.value,
+                row.started_at[:16].replace("T", " "),
+            )
+            for row in rows
+        ]
         nothing = "Nothing like that." if wanted else "Nothing measured yet."
-        click.echo("\n".join(table(header, list(map(_cells, rows)), right=(2,))) if rows else nothing)
+        click.echo("\n".join(table(header, cells, right=(2,))) if rows else nothing)
 
 
 @measurements.command()
@@ -83,7 +94,11 @@ def import_(file: Path, output: str) -> None:
     with closing(open_store()) as store:
         done = store.append_all(read.measurements)
     document = import_document(read, done)
-    print_answer(output, document, lambda: _imported_text(document))
+    text = (
+        f"{document['added']} measurements added, {document['replaced']} replaced failed ones, "
+        f"{document['known']} were stored already, {document['repeated']} lines repeat a trial"
+    )
+    print_answer(output, document, lambda: text)
     if read.refused:
         raise DataError(
             "{count} of the lines of '{file}' are no measurements",
@@ -91,13 +106,6 @@ def import_(file: Path, output: str) -> None:
             file=file,
             hint="each is named above",
         )
-
-
-def _imported_text(document: dict[str, Any]) -> str:
-    return (
-        f"{document['added']} measurements added, {document['replaced']} replaced failed ones, "
-        f"{document['known']} were stored already, {document['repeated']} lines repeat a trial"
-    )
 
 
 @measurements.command()
@@ -131,15 +139,3 @@ def _check_text(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]) -
             "trials; sweep run --repeats 3 measures it."
         )
     return "\n".join([*lines, "", *last] if lines else last)
-
-
-def _cells(row: Measurement) -> tuple[Any, ...]:
-    rate = row.throughput_samples_per_second
-    return (
-        row.trial.trial_id[:8],
-        trial_name(row.trial),
-        "-" if rate is None else format_rate(rate),
-        row.status.value.replace("_", " "),
-        row.limited_by.value,
-        row.started_at[:16].replace("T", " "),
-    )

@@ -6,7 +6,6 @@ Wrong text is exit code 2 with a hint.
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
@@ -18,9 +17,7 @@ import click
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
 from advisor.questions.fields import Choice, Kind
-from advisor.questions.fields import Text as ShownText
 from advisor.questions.listings import Sources
-from advisor.questions.numbers import Number
 from advisor.questions.question import ByTask, Field, Kinds, Question
 from advisor.questions.reading import from_fields
 
@@ -352,45 +349,17 @@ def _remember(command: Callable[..., Any], option: click.Option) -> None:
     command.__click_params__.append(option)  # type: ignore[attr-defined]
 
 
-class _Option(FieldType):
-    """A type for an option that is called `what`, as '--max-minutes'."""
-
-    def __init__(self, what: str, kind: Kind) -> None:
-        super().__init__(kind, what.removeprefix("--").replace("-", "_"))
-
-
-class Positive(_Option):
-    """A finite number above 0."""
-
-    def __init__(self, what: str, *, whole: bool = False, most: float = math.inf) -> None:
-        super().__init__(what, Number(whole=whole, most=most))
-
-
-class Text(_Option):
-    """Anything but nothing: an empty variable of a script is a mistake."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what, Kind())
-
-
-class Shown(_Option):
-    """A text that is shown again: nothing in it may steer a terminal."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what, ShownText())
-
-
-class Name(_Option):
-    """One of a closed list, a `noun`; a mistyped one gets the nearest name."""
-
-    def __init__(self, noun: str, known: tuple[str, ...]) -> None:
-        super().__init__(noun, Choice(noun, known))
+def typed_option(kind: Kind, *names: str, **settings: Any) -> Callable[[Command], Command]:
+    """An option of a command whose text is read as a field of that kind is; a default is shown."""
+    long = next(name for name in names if name.startswith("--"))
+    field = FieldType(kind, long.removeprefix("--").replace("-", "_"))
+    return click.option(*names, type=field, show_default="default" in settings, **settings)
 
 
 def output_in(*formats: str, help: str | None = None) -> Callable[[Command], Command]:
     """`-o`, which every command has that lists or answers; the first of the formats is the usual one."""
-    kind = Name("output format", formats)
-    return click.option("-o", "--output", type=kind, default=formats[0], show_default=True, help=help)
+    kind = Choice("output format", formats)
+    return typed_option(kind, "-o", "--output", default=formats[0], help=help)
 
 
 output_option = output_in("table", "json")

@@ -8,11 +8,11 @@ import click
 
 from advisor.answers import ask
 from advisor.answers.answer import FORMATS
-from advisor.cli.questions import Name, SectionedCommand, output_in, question_options
+from advisor.cli.questions import SectionedCommand, output_in, question_options, typed_option
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND, AnyRecommend
-from advisor.questions.fields import wrong
+from advisor.questions.fields import Choice, wrong
 from advisor.questions.listings import Sources
 from advisor.questions.network import Recommend
 from advisor.render.export import EVERY_FORMAT as EXPORTS
@@ -25,10 +25,10 @@ EXPLAINED_IN = ("table", "json", "yaml")
 @question_options(RECOMMEND)
 @question_options(Sources, "sources")
 @output_in(*OUTPUTS, help="Format of the answer.")
-@click.option(
+@typed_option(
+    Choice("export", EXPORTS),
     "--export",
     "export_to",
-    type=Name("export", EXPORTS),
     help="Print only a file that starts the recommended spec.",
 )
 def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: str | None) -> None:

@@ -16,15 +16,16 @@ from advisor.answers.reporting.saved import read_saved
 from advisor.cli.questions import (
     NOT_IN_REPORTS,
     Day,
-    Name,
     SectionedCommand,
     options_of_kind,
     output_in,
     question_from,
+    typed_option,
 )
 from advisor.cli.sending import Destination, send_option, send_out
 from advisor.errors import UsageError
 from advisor.questions.commands import RECOMMEND
+from advisor.questions.fields import Choice
 from advisor.questions.listings import Sources
 from advisor.render.diff import difference
 from advisor.render.diff_text import difference_markdown, difference_text
@@ -136,19 +137,15 @@ class ReportGroup(SectionedCommand, click.Group):
 @click.option(
     "--date", "as_of", type=Day("--date"), help="Date of the report; ages count from it.  [default: today]"
 )
-@click.option(
+@typed_option(
+    Choice("report format", REPORT_FORMATS),
     "--format",
     "format_name",
-    type=Name("report format", tuple(REPORT_FORMATS)),
     help="[default: by the end of --out, else md]",
 )
 @click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
-@click.option(
-    "--language",
-    type=Name("language", LANGUAGES),
-    default=LANGUAGES[0],
-    show_default=True,
-    help="Language of the report's text.",
+@typed_option(
+    Choice("language", LANGUAGES), "--language", default=LANGUAGES[0], help="Language of the report's text."
 )
 @send_option
 @click.pass_context

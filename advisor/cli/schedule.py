@@ -23,11 +23,12 @@ from advisor.answers.reporting.reports import check_workloads
 from advisor.cli.leaving import handled_signals
 from advisor.cli.main import cli
 from advisor.cli.printing import print_answer, tell
-from advisor.cli.questions import Positive, output_option, question_from, question_options
+from advisor.cli.questions import output_option, question_from, question_options, typed_option
 from advisor.cli.report_run import plan_report, planned
 from advisor.cli.schedule_view import added_text, list_text, schedule_text
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
+from advisor.questions.numbers import Number
 from advisor.render.formats import report_format
 from advisor.runs.fitting import after_sweep
 from advisor.runs.questions import ScheduleRequest
@@ -185,13 +186,8 @@ def list_(output: str) -> None:
 
 @schedule.command()
 @click.argument("name")
-@click.option(
-    "--runs",
-    "most",
-    type=Positive("--runs", whole=True, most=1000),
-    default="10",
-    show_default=True,
-    help="Number of latest runs to show.",
+@typed_option(
+    Number(whole=True, most=1000), "--runs", "most", default=10, help="Number of latest runs to show."
 )
 @output_option
 def show(name: str, most: int, output: str) -> None:

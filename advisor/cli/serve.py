@@ -19,11 +19,13 @@ import click
 
 from advisor.cli.leaving import handled_signals
 from advisor.cli.printing import print_answer, tell
-from advisor.cli.questions import Name, Positive, Text, output_option
+from advisor.cli.questions import output_option, typed_option
 from advisor.domain.workload import is_own, own_file
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
+from advisor.questions.fields import Choice, Kind
+from advisor.questions.numbers import Number
 from advisor.render.text import table
 from advisor.service.settings import Settings
 
@@ -53,18 +55,13 @@ def keys() -> None:
 
 @keys.command()
 @click.argument("name")
-@click.option(
+@typed_option(
+    Choice("scope", ("read", "measure", "admin")),
     "--scope",
-    type=Name("scope", ("read", "measure", "admin")),
     required=True,
     help="read: ask; measure: also import, sweep and schedule; admin: also AWS.",
 )
-@click.option(
-    "--expires",
-    type=Text("--expires"),
-    metavar="TIME",
-    help="Lifetime: 12h, 90d or 1y.  [default: unlimited]",
-)
+@typed_option(Kind(), "--expires", metavar="TIME", help="Lifetime: 12h, 90d or 1y.  [default: unlimited]")
 @_audit_option
 def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> None:
     """Create a key and print it once; it cannot be shown again.
@@ -101,7 +98,11 @@ def list_(output: str) -> None:
     now = time.time()
     described = [_document(key, now) for key in keys_there]
     document = {"schema": LIST, "at": _iso(now), "database": database, "keys": described}
-    rows = [_row(key, now) for key in keys_there]
+    rows = [
+        (key.key_id, key.name, key.scope, _state(key, now), *(day[:10] if day else "never" for day in days))
+        for key in keys_there
+        for days in [map(_iso, (key.created_at, key.expires_at, key.last_used_at))]
+    ]
     none = "No keys yet: `advisor serve` answers on this machine only; see `advisor keys add -h`."
     print_answer(output, document, lambda: table(_COLUMNS, rows) if rows else none)
 
@@ -146,12 +147,6 @@ def _document(key: StoredKey, now: float) -> dict[str, Any]:
     }
 
 
-def _row(key: StoredKey, now: float) -> tuple[str, ...]:
-    moments = map(_iso, (key.created_at, key.expires_at, key.last_used_at))
-    days = (moment[:10] if moment else "never" for moment in moments)
-    return (key.key_id, key.name, key.scope, _state(key, now), *days)
-
-
 def _iso(seconds: float | None) -> str | None:
     if seconds is None:
         return None
@@ -184,7 +179,6 @@ def _leave(number: int, _frame: FrameType | None) -> None:
     os._exit(128 + number)
 
 
-LEVELS = ("debug", "info", "warning", "error")
 _RATE = re.compile(r"(?P<number>[0-9]*\.?[0-9]+)(?:/s)?")
 _MOST_BODY_MIB = 1024.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -256,22 +250,12 @@ def _named(text: str, field: str, example: str) -> tuple[str, str]:
 
 
 @click.command()
-@click.option(
-    "--host",
-    type=Text("--host"),
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen on. Other than loopback needs API keys.",
+@typed_option(
+    Kind(), "--host", default="127.0.0.1", help="Address to listen on. Other than loopback needs API keys."
 )
-@click.option("--port", type=Positive("--port", whole=True, most=65535), default=8765, show_default=True)
-@click.option(
-    "--workers",
-    type=Positive("--workers", whole=True, most=64),
-    default=1,
-    show_default=True,
-    help="Number of worker processes.",
-)
-@click.option("--log-level", type=Name("log level", LEVELS), default="info", show_default=True)
+@typed_option(Number(whole=True, most=65535), "--port", default=8765)
+@typed_option(Number(whole=True, most=64), "--workers", default=1, help="Number of worker processes.")
+@typed_option(Choice("log level", ("debug", "info", "warning", "error")), "--log-level", default="info")
 @click.option(
     "--rate-limit",
     type=request_rate,
@@ -288,16 +272,16 @@ def _named(text: str, field: str, example: str) -> tuple[str, str]:
     metavar="SIZE",
     help="Largest request body; imports have a limit of their own.",
 )
-@click.option(
+@typed_option(
+    Kind(),
     "--public-host",
     multiple=True,
-    type=Text("--public-host"),
     metavar="NAME",
     help="Host name besides localhost, as behind a proxy. Repeatable.",
 )
-@click.option(
+@typed_option(
+    Kind(),
     "--trusted-proxy",
-    type=Text("--trusted-proxy"),
     metavar="ADDRESS",
     help="Address of a proxy whose X-Forwarded-For and -Proto are trusted.",
 )

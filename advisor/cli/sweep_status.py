@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.printing import is_terminal, live_block, print_answer, tell
-from advisor.cli.questions import Positive, SectionedCommand, output_in, question_options
+from advisor.cli.questions import SectionedCommand, output_in, question_options, typed_option
 from advisor.cli.sweep_view import dataset_progress, fail_if_damaged, print_damaged
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.files import sweep_log_path
 from advisor.messages import Message
 from advisor.quantities import parse_positive
+from advisor.questions.numbers import Number
 from advisor.render.text import table
 from advisor.runs.sweep_questions import SweepGrid
 from advisor.runs.sweeps.data import planned_data
@@ -240,13 +241,7 @@ _FEWEST_CHARACTERS = 4
 @click.command()
 @click.argument("trial_id", required=False)
 @click.option("--log-file", type=click.Path(path_type=Path), help="Log file of `sweep run --log-file`.")
-@click.option(
-    "--last",
-    type=Positive("--last", whole=True),
-    default=50,
-    show_default=True,
-    help="Without a trial: number of events.",
-)
+@typed_option(Number(whole=True), "--last", default=50, help="Without a trial: number of events.")
 @output_in("table", "json", help="json: the lines of the log.")
 def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> None:
     """What happened to a trial, in order: planning, attempts, limits, steady state, storing.
