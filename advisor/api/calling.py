@@ -12,7 +12,7 @@ import inspect
 import numbers
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -62,7 +62,8 @@ def asks(kinds: Kinds[Any], *sources: str) -> Callable[[Callable[[Call], A]], Ca
 
         functools.update_wrapper(ask, answer)
         del ask.__wrapped__  # type: ignore[attr-defined]  # help() shows the fields
-        ask.__doc__ = f"{inspect.getdoc(answer)}\n\n{arguments_help(fields.values())}"
+        lines = [f"    {field.name}: {about(field)}" for field in fields.values()]
+        ask.__doc__ = "\n".join([f"{inspect.getdoc(answer)}\n", "Arguments, all by name:", *lines])
         ask.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [parameter_of(kinds, field) for field in fields.values()],
             return_annotation=answer.__annotations__["return"],
@@ -168,13 +169,6 @@ def _type_of(field: Field) -> str:
     if isinstance(kind, Number):
         return "int" if kind.whole else "float"
     return "str | Module" if field.name == "model" else "str"
-
-
-def arguments_help(fields: Iterable[Field]) -> str:
-    """A line an argument, for help()."""
-    lines = ["Arguments, all by name:"]
-    lines += [f"    {field.name}: {about(field)}" for field in fields]
-    return "\n".join(lines)
 
 
 def about(field: Field) -> str:

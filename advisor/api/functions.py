@@ -49,17 +49,24 @@ class Objective:
         target = _target({**self._fields, **config})
         try:
             answer = self.answer(config)
-        except AdvisorError as error:
-            if _says_nothing_answers(error):
-                return dict(_NOTHING)
-            raise
-        if isinstance(answer, Recommendation):
-            spec = answer.to_dict()["recommendation"]
-            return _figures(spec) if spec else dict(_NOTHING)
-        spec = answer.to_dict()
-        if spec["price"] is None or spec["predicted"]["throughput"]["lower"] < target:
+        except (NoOfferError, NoIntervalError):
             return dict(_NOTHING)
-        return _figures(spec)
+        except AdvisorError as error:
+            if error.code == CANNOT_RUN:
+                return dict(_NOTHING)
+            raise  # a question that is wrong is no better with another configuration
+        spec = answer.to_dict()
+        if isinstance(answer, Recommendation):
+            spec, target = spec["recommendation"], 0.0
+        if not spec or spec["price"] is None or spec["predicted"]["throughput"]["lower"] < target:
+            return dict(_NOTHING)
+        rate, usd = spec["predicted"]["throughput"], spec["price"]["total_usd_per_hour"]
+        return {
+            "answered": 1.0,
+            "usd_per_hour": usd,
+            "usd_per_million": usd / (rate["median"] * 3600) * 1e6,
+            **{f"throughput_{bound}": rate[bound] for bound in ("lower", "median", "upper")},
+        }
 
     def answer(self, config: Mapping[str, Any]) -> Recommendation | Prediction:
         """The whole answer of one configuration, as of the best that a tuner found: with an
@@ -99,18 +106,11 @@ def objective(**fields: Any) -> Objective:
         f({"precision": "amp", "batch_size": 64})["usd_per_hour"]
         f.answer({"precision": "amp", "batch_size": 64}).recommendation.instance_type
     """
-    _refuse_unknown(fields)
-    return Objective(fields)
-
-
-def _refuse_unknown(fields: Mapping[str, Any]) -> None:
-    """Before a tuner starts hundreds of trials of it."""
-    from advisor.questions.listings import Sources
-
     known = {**commands.RECOMMEND.fields, **commands.PREDICT.fields, **Sources.fields}
-    for name in fields:
+    for name in fields:  # before a tuner starts hundreds of trials of it
         if name not in known:
             raise UsageError("there is no field '{name}'", name=name, field=name)
+    return Objective(fields)
 
 
 def _target(fields: Mapping[str, Any]) -> float:
@@ -121,21 +121,6 @@ def _target(fields: Mapping[str, Any]) -> float:
         return 0.0
     with errors_with_fields():
         return float(commands.RECOMMEND.fields[name].kind.from_text(str(target), name))
-
-
-def _says_nothing_answers(error: AdvisorError) -> bool:
-    """Not that the question is wrong, which no other configuration would mend."""
-    return isinstance(error, (NoOfferError, NoIntervalError)) or error.code == CANNOT_RUN
-
-
-def _figures(spec: Mapping[str, Any]) -> dict[str, float]:
-    rate, usd = spec["predicted"]["throughput"], spec["price"]["total_usd_per_hour"]
-    return {
-        "answered": 1.0,
-        "usd_per_hour": usd,
-        "usd_per_million": usd / (rate["median"] * 3600) * 1e6,
-        **{f"throughput_{bound}": rate[bound] for bound in ("lower", "median", "upper")},
-    }
 
 
 @asks(commands.RECOMMEND, *Sources.fields)

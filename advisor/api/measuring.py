@@ -54,9 +54,8 @@ class Measuring:
     @property
     def _recorder(self) -> Recorder:
         if self._running is None:
-            raise UsageError(
-                "nothing is measured outside of its block", hint="write: with advisor.measure(..) as m:"
-            )
+            hint = "write: with advisor.measure(..) as m:"
+            raise UsageError("nothing is measured outside of its block", hint=hint)
         return self._running
 
     def step(self, samples: int) -> None:
@@ -132,14 +131,11 @@ def measure(
         file = Path(fspath(out)) if out is not None else Path(f"anchor-{Path(name).name}.json")
         require_writable(file)
         what = {"name": name, **({"input_shape": _sizes(input_shape)} if input_shape else {})}
-        return Measuring(
-            file,
-            what,
-            {
-                "task": _known("task", task, _COMPUTED),
-                "precision": _known("precision", precision, _PRECISIONS),
-            },
-        )
+        ran = {
+            "task": _known("task", task, _COMPUTED),
+            "precision": _known("precision", precision, _PRECISIONS),
+        }
+        return Measuring(file, what, ran)
 
 
 def anchor(

@@ -133,7 +133,11 @@ def network(
         path=[folder for folder in sys.path if folder],
         imports=_TORCHVISION if any(package in kept for package in _USERS_OF_TORCHVISION) else "",
     )
-    text += "" if example is None else _EXAMPLE.format(shape=_shape_of(inputs))
+    if example is not None:
+        from torch.utils._pytree import tree_leaves
+
+        shapes = (tuple(leaf.shape[1:]) for leaf in tree_leaves(inputs) if hasattr(leaf, "shape"))
+        text += _EXAMPLE.format(shape=next(shapes, ()) or (1,))
     text += _LOSS if loss is not None else ""
     digest = hashlib.sha256(kept + text.encode()).hexdigest()[:8]
     stem = _NOT_A_NAME.sub("_", title).strip("_") or "network"
@@ -254,10 +258,3 @@ def _no_targets(example: Any) -> Any:
     import torch
 
     return torch.zeros(1, dtype=torch.long)
-
-
-def _shape_of(inputs: Any) -> tuple[int, ...]:
-    from torch.utils._pytree import tree_leaves
-
-    shapes = (tuple(leaf.shape[1:]) for leaf in tree_leaves(inputs) if hasattr(leaf, "shape"))
-    return next(shapes, ()) or (1,)

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import advisor
 from advisor.api import functions
 from advisor.api.calling import fields_of, shown_default, type_of
-from advisor.questions.question import Field, kinds_of
+from advisor.questions.question import kinds_of
 
 FILE = Path(advisor.__file__).with_suffix(".pyi")
 _HEAD = '''"""The Python API, with types.
@@ -56,25 +56,13 @@ def _declared(function: Callable[..., Any]) -> Iterator[str]:
             yield "@overload"
         yield f"def {function.__name__}("
         yield "    *,"
-        yield from map(_argument, fields_of(question, sources).values())
+        for field in fields_of(question, sources).values():
+            default = "" if field.required else f" = {shown_default(field)!r}"
+            yield f"    {field.name}: {type_of([field])}{default},"
         yield f") -> {inspect.signature(function).return_annotation}:"
-        yield from _doc(function, first=question is questions[0])
-
-
-def _argument(field: Field) -> str:
-    default = "" if field.required else f" = {shown_default(field)!r}"
-    return f"    {field.name}: {type_of([field])}{default},"
-
-
-def _doc(function: Callable[..., Any], *, first: bool) -> Sequence[str]:
-    line = str(function.__doc__).splitlines()[0]
-    return [f'    """{line}"""' if first else "    ..."]
-
-
-def main() -> None:
-    """Write the file."""
-    FILE.write_text(stub(), encoding="utf-8")
+        first_line = str(function.__doc__).splitlines()[0]
+        yield f'    """{first_line}"""' if question is questions[0] else "    ..."
 
 
 if __name__ == "__main__":
-    main()
+    FILE.write_text(stub(), encoding="utf-8")
