@@ -90,6 +90,7 @@ class Threads:
         self._quick = _Queue("quick", settings.most_at_once, _QUICK_SHARE, most)
         self._slow = _Queue("slow", settings.most_slow_at_once, _SLOW_SHARE, most)
         self._left_alone: set[asyncio.Task[Any]] = set()
+        self._collected_from = 0.0
 
     async def run(self, work: Callable[..., T], *arguments: Any, slow: bool = False) -> T:
         """The result of `work`; `Problem` 503 where too many wait already. Slow work is dropped where the
@@ -98,7 +99,7 @@ class Threads:
         if not slow:
             quick: T = await self._computed(self._quick, visit, work, *arguments)
             return quick
-        computed = self._computed(self._slow, visit, _FREEING.after, work, *arguments)
+        computed = self._computed(self._slow, visit, self._freed_after, work, *arguments)
         if visit is None or visit.receive is None:
             alone: T = await computed
             return alone
@@ -136,33 +137,23 @@ class Threads:
                 finally:
                     visit.is_computed = False
 
+    def _freed_after(self, work: Callable[..., T], *arguments: Any) -> T:
+        """The result of `work`; then memory goes back to the system: tables and what they were made of
+        hold each other until they are collected, and the allocator keeps what is free between others. It
+        takes a twentieth of the time at most: a collection looks at the whole catalogue (0.1 to 0.2 s)."""
+        try:
+            return work(*arguments)
+        finally:
+            if (began := time.monotonic()) >= self._collected_from:
+                gc.collect()
+                _give_back(0)
+                ended = time.monotonic()
+                self._collected_from = ended + 19 * (ended - began)
+
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._left_alone.discard(task)
         if not task.cancelled():
             task.exception()  # nobody is left to be told
-
-
-class _Freeing:
-    """Gives memory back to the system: tables and what they were made of hold each other until they are
-    collected, and the allocator keeps what is free between others. It takes a twentieth of the time at
-    most: a collection looks at the whole catalogue (0.1 to 0.2 s)."""
-
-    def __init__(self) -> None:
-        self._due = 0.0
-
-    def after(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The result of `work`."""
-        try:
-            return work(*arguments)
-        finally:
-            if (began := time.monotonic()) >= self._due:
-                gc.collect()
-                _give_back(0)
-                ended = time.monotonic()
-                self._due = ended + 19 * (ended - began)
-
-
-_FREEING = _Freeing()
 
 
 def _busy() -> Problem:

@@ -34,14 +34,7 @@ from advisor.service.page import catalog as catalog_page
 from advisor.service.page import compare, frame, login, predict, question, recommend
 from advisor.service.page import measurements as measurements_page
 from advisor.service.page.frame import Frame, styles_source
-from advisor.service.problems import (
-    Problem,
-    add_problem_handlers,
-    answer_error,
-    client_left,
-    problem_response,
-    too_large,
-)
+from advisor.service.problems import HANDLED, Problem, answer_error, client_left, problem_response, too_large
 from advisor.service.routes import answers, catalog, measurements, reports, schedules, service, sweeps
 from advisor.service.routes.service import serving_agents
 from advisor.service.settings import Settings
@@ -243,7 +236,8 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
     state.probe, state.kept = service.StoreProbe(settings), KeptAnswers()
     for router in ROUTERS:
         app.include_router(router)
-    add_problem_handlers(app)
+    for kind in HANDLED:
+        app.add_exception_handler(kind, answer_error)
     app.add_exception_handler(HTTPException, _not_found)
     # The last one added is the outermost: refusals of the gate are numbered and noted, too.
     app.add_middleware(

@@ -22,7 +22,6 @@ import math
 import random
 import re
 import time
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
@@ -30,7 +29,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import Depends, Request
-from limits import RateLimitItem, RateLimitItemPerSecond
+from limits import RateLimitItemPerSecond
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import FixedWindowRateLimiter
 from msgspec import Struct, field
@@ -276,7 +275,8 @@ class KeyCache:
             if age > FRESH_SECONDS / 2:
                 self._start_reading()
             return self._holders
-        failed = self._began_at > self._read_at and not self._is_reading
+        is_reading = self._reading is not None and not self._reading.done()
+        failed = self._began_at > self._read_at and not is_reading
         if not failed or now - self._began_at >= FRESH_SECONDS:
             if age < _SECONDS_BETWEEN_READINGS:  # strangers cause few readings
                 await asyncio.sleep(_SECONDS_BETWEEN_READINGS - age)
@@ -300,10 +300,6 @@ class KeyCache:
         self._thread.shutdown(wait=True, cancel_futures=True)
         if self._book is not None:
             self._book.close()
-
-    @property
-    def _is_reading(self) -> bool:
-        return self._reading is not None and not self._reading.done()
 
     def _start_reading(self) -> asyncio.Task[None]:
         if self._reading is None or self._reading.done():
@@ -420,7 +416,11 @@ class RateLimits:
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
-        self._item = _window(per_second) if per_second else None
+        # Two seconds' requests in two seconds; of less than one in that time, one in so long.
+        amount, seconds = int(per_second * _WINDOW_SECONDS), _WINDOW_SECONDS
+        if per_second and amount < 1:
+            amount, seconds = 1, math.ceil(1 / per_second)
+        self._item = RateLimitItemPerSecond(amount, seconds) if per_second else None
         self._limiter = FixedWindowRateLimiter(MemoryStorage())
         self._turns: dict[str, float] = {}  # of the monotonic clock, the last one of each address
 
@@ -475,7 +475,10 @@ class Gate:
     ) -> None:
         self._app, self._authenticator, self._rates = app, authenticator, rates
         self._is_loopback = settings.is_loopback
-        self._names = _names(settings)
+        # Anywhere but on loopback it is reached under any name, unless names were given: there every request
+        # needs a key, which a stranger's page does not have.
+        public = [host_name(host) for host in settings.public_hosts]
+        self._names = LOCAL_NAMES.union(public) if self._is_loopback or public else None
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Let a request in, send a page to the login, or raise a `Problem`."""
@@ -557,14 +560,6 @@ def host_name(host: str) -> str:
     return match["name"].rstrip(".").lower() if match else ""
 
 
-def _names(settings: Settings) -> Iterable[str] | None:
-    """The names under which it is reached. Anywhere but on loopback all are, unless names were given: there
-    every request needs a key, which a stranger's page does not have."""
-    if not settings.is_loopback and not settings.public_hosts:
-        return None
-    return LOCAL_NAMES | {host_name(host) for host in settings.public_hosts}
-
-
 def is_foreign_page(visit: Visit) -> bool:
     """Whether a browser says that another site's page sends this. Following a link to here is allowed; all
     else is not: a picture's address would be an answer that takes seconds."""
@@ -602,14 +597,6 @@ def _is_own_origin(visit: Visit) -> bool:
 
 def _is_forwarded(visit: Visit) -> bool:
     return any(name in visit.headers for name in _OF_PROXIES)
-
-
-def _window(per_second: float) -> RateLimitItem:
-    """Two seconds' requests in two seconds; of less than one in that time, one in so long."""
-    amount = int(per_second * _WINDOW_SECONDS)
-    if amount >= 1:
-        return RateLimitItemPerSecond(amount, _WINDOW_SECONDS)
-    return RateLimitItemPerSecond(1, math.ceil(1 / per_second))
 
 
 def _too_often(seconds: int, policy: str) -> Problem:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
@@ -91,10 +91,8 @@ def unknown_path(
     return Problem(404, "not-found", detail, hint=hint)
 
 
-def add_problem_handlers(app: FastAPI) -> None:
-    """Every error that a route raises becomes a problem document."""
-    for kind in (Problem, AdvisorError, RequestValidationError, HTTPException):
-        app.add_exception_handler(kind, answer_error)
+# Every error that a route raises becomes a problem document.
+HANDLED = (Problem, AdvisorError, RequestValidationError, HTTPException)
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
@@ -163,19 +161,13 @@ def _shown(text: Message | str) -> str:
 def without_folders(value: Any) -> Any:
     """The document with this machine's own folders written as `~`: where they lie is nobody's concern who
     asks from elsewhere."""
-    if isinstance(value, str):
-        return _without_folders(value) if "/" in value else value
+    if isinstance(value, str) and "/" in value:
+        home = os.environ.get("HOME", "")
+        own = dict.fromkeys((str(user_folder()), str(state_folder()), home), "~")
+        for path, shown in ({sys.executable: "python", f"{ROOT}[": ".["} | own).items():
+            value = value.replace(path, shown) if len(path) > 1 else value
     if isinstance(value, Mapping):
         return {key: without_folders(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [without_folders(item) for item in value]
     return value
-
-
-def _without_folders(text: str) -> str:
-    home = os.environ.get("HOME", "")
-    own = dict.fromkeys((str(user_folder()), str(state_folder()), home), "~")
-    for path, shown in ({sys.executable: "python", f"{ROOT}[": ".["} | own).items():
-        if len(path) > 1:
-            text = text.replace(path, shown)
-    return text

@@ -61,7 +61,11 @@ def run(settings: Settings) -> None:
     server = _Server(_APPLICATION, **server_settings(settings))
     try:
         with _metrics_folder(settings.workers):
-            _load()
+            # Before workers are forked: they share the memory, and a damaged file is reported in one line.
+            from advisor.answers.context import load_context
+            from advisor.service import app as _app  # noqa: F401
+
+            _LOADED["context"] = load_context()
             server.serve()
     except SystemExit:  # a worker that ends at its start; its exit code means something else here
         raise AdvisorError("the service could not start", hint="its log says why") from None
@@ -108,7 +112,9 @@ def _most_connections() -> int:
 
 def worker_application() -> Any:
     """The application of a worker process; its settings come by the environment."""
-    _end_with_parent()
+    # Killed or not: a worker that stayed would hold the port, and answer beside the server started next.
+    parent = multiprocessing.parent_process()
+    end_with_parent(signal.SIGTERM, parent.pid if parent else None)
     from advisor.service.app import create_app
 
     settings = Settings.from_environment()
@@ -133,6 +139,11 @@ def check_may_listen(settings: Settings) -> None:
             hint=f"{hint}, or leave --host out",
         )
     _check_port(settings)
+
+
+def _has_working_key(settings: Settings) -> bool:
+    with closing(ApiKeys(settings.database_url, reading=True)) as book:
+        return any(key.works(time.time()) for key in book.all())
 
 
 def address_of(settings: Settings) -> tuple[str, int]:
@@ -168,20 +179,6 @@ def logging_settings(level: str) -> dict[str, Any]:
         "root": {"handlers": ["lines"], "level": others},
         "loggers": {"advisor.service": {"level": own}},
     }
-
-
-def _load() -> None:
-    """Loads the data of all workers before they are forked: they share its memory, and a damaged file is
-    reported in one line."""
-    from advisor.answers.context import load_context
-    from advisor.service import app as _app  # noqa: F401
-
-    _LOADED["context"] = load_context()
-
-
-def _has_working_key(settings: Settings) -> bool:
-    with closing(ApiKeys(settings.database_url, reading=True)) as book:
-        return any(key.works(time.time()) for key in book.all())
 
 
 def _resolved(settings: Settings) -> tuple[socket.AddressFamily, tuple[str, int]]:
@@ -256,10 +253,3 @@ def _lock_of(folder: str | Path) -> int:
         os.close(lock)
         raise
     return lock
-
-
-def _end_with_parent() -> None:
-    """A worker ends with the process that started it, kill -9 included: one that stayed would hold the port,
-    and answer beside the server that is started next."""
-    parent = multiprocessing.parent_process()
-    end_with_parent(signal.SIGTERM, parent.pid if parent else None)

@@ -17,7 +17,7 @@ from advisor.questions.network import Compare, Predict
 from advisor.render.blocks import Column, Look, Table, lower_rate
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import seconds_text
-from advisor.render.sentences import bound_name, columns_of, rate_columns
+from advisor.render.sentences import bound_name, columns_of, disk_name, rate_columns
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import (
     QuestionPage,
@@ -29,7 +29,6 @@ from advisor.service.page.question import (
 )
 from advisor.service.page.specs import (
     NOTHING,
-    disk_order,
     disk_text,
     gpu_text,
     interval_bar,
@@ -132,7 +131,7 @@ def _has(row: Record, t: Texts) -> str:
     if "vcpus" not in row:
         return format_mib(row["gpu"]["memory_mib"])
     machine = t("answer.vcpus", vcpus=f"{row['vcpus']:g}", cores=f"{row['physical_cores']:g}")
-    return f"{gpu_text(row['gpu'])} · {machine} · {disk_order(row['disk'], t)}"
+    return f"{gpu_text(row['gpu'])} · {machine} · {disk_name(row['disk']['order'], t)}"
 
 
 def _specs_view(

@@ -15,15 +15,13 @@ from advisor.questions.network import Predict
 from advisor.questions.values import Curve
 from advisor.render.blocks import Column, Look, Table, lower_rate, plain
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.sentences import bound_name, rate_columns, stage_name
+from advisor.render.sentences import bound_name, disk_name, rate_columns, stage_name
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import QuestionPage, question_of, target_of, words_of_spec
 from advisor.service.page.specs import (
-    LOCAL,
     NOTHING,
     curve_picture,
-    disk_of,
-    disk_order,
+    disk_word,
     interval_bar,
     interval_text,
     machine_view,
@@ -72,7 +70,7 @@ def _steps(
 def _disk_steps(cloud: str, disk: Record, own: str, t: Texts) -> list[Step]:
     """Disks of the cloud, the one of the question among them; orders as `--disk` takes them. Without a disk
     in the question the advisor's own choice stands there, as ''."""
-    chosen = "local" if disk["type"] == LOCAL else str(disk["order"])
+    chosen = disk_word(disk["order"])
     orders = [f"gp3{rates}" for rates in GP3_RATES] if cloud == "aws" else TYPES.get(cloud, ())
 
     steps = {order: order or chosen for order in (own, *orders)}
@@ -92,8 +90,7 @@ def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
         "disk": _disk_steps(base["request"]["cloud"], base["disk"], words.get("disk", ""), t),
     }
     inner = frame.request.url.path != "/predict" or frame.request.query_params.get("part") == "inner"
-    own = "" if base["disk"]["type"] == LOCAL else str(base["disk"]["order"])
-    orders = dict.fromkeys(step.point or own for step in steps["disk"])
+    orders = dict.fromkeys(step.point or disk_word(base["disk"]["order"]) for step in steps["disk"])
     curve = Curve(
         tuple(step.point for step in steps["vcpus"]),
         tuple(float(step.point) for step in steps["memory"]),
@@ -200,7 +197,7 @@ def _gib(mib: float) -> str:
 
 def _disks(document: Record, t: Texts) -> Table:
     columns = [
-        Column(t("table.disk"), lambda point: disk_order(disk_of(point["order"]), t), Look.LONG),
+        Column(t("table.disk"), lambda point: disk_name(point["order"], t), Look.LONG),
         *rate_columns(t, document["predicted"]["confidence"], "throughput."),
         Column(t("what_if.disk_usd"), "usd_per_hour", Look.USD, unknown=NOTHING),
         Column(

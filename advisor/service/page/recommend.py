@@ -55,7 +55,6 @@ from advisor.service.page.specs import (
     percentiles,
     picture_of,
     price_chart,
-    row_fields,
     spec_fields,
     spec_view,
     stage_views,
@@ -113,7 +112,7 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
                 [*document["alternatives"], *map(candidate_block, answer.result.pareto)],
                 target,
                 frame,
-                lambda row: frame.here("/predict", **words_of_spec(frame, row_fields(row))),
+                lambda row: frame.here("/predict", **words_of_spec(frame, spec_fields(row))),
             )
         ],
         "what_if": what_if_of(context, pick, frame),

@@ -11,7 +11,7 @@ from advisor.render.blocks import Chart, Column, Look, Table, lower_rate, plain
 from advisor.render.charts import curves_picture, price_picture
 from advisor.render.facts import Drawn, drawn_rows, place_name, spec_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.sentences import rate_columns, stage_name
+from advisor.render.sentences import LOCAL_ORDER, disk_name, rate_columns, stage_name
 from advisor.render.text import lower_name, upper_name
 from advisor.service.page.frame import Frame
 from advisor.units import format_mib, format_rate, format_target
@@ -43,7 +43,6 @@ def interval_bar(
 
 
 STAGES = tuple(str(stage) for stage in Stage)
-LOCAL = "instance_store"
 NOTHING = "\u2013"
 
 
@@ -85,17 +84,12 @@ def gpu_text(gpu: Record | None) -> str:
     return f"{gpu['count']} x {gpu['name']}" if gpu.get("count", 1) > 1 else str(gpu["name"])
 
 
-def disk_order(disk: Record, t: Texts) -> str:
-    """The disk as `--disk` takes it; the instance's own by its word."""
-    return t("disk.local") if disk["type"] == LOCAL else str(disk["order"])
-
-
 def disk_text(disk: Record, t: Texts) -> str:
     """'local disk (210 GiB, reads 166 MiB/s)'."""
     size = format_mib(disk["size_gib"] * 1024)
     speed = disk["read_mib_per_second"]
     text = size if speed is None else f"{size}, {format_rate(speed)} MiB/s"
-    return f"{disk_order(disk, t).partition(':')[0]} ({text})"
+    return f"{disk_name(disk['order'], t).partition(':')[0]} ({text})"
 
 
 def _machine_text(spec: Record, t: Texts) -> str:
@@ -158,12 +152,17 @@ def setting_of(spec: Record) -> str:
     return setting_text(spec["precision"], spec["memory_format"])
 
 
+def disk_word(order: str) -> str:
+    """A disk as a question names it."""
+    return "local" if order == LOCAL_ORDER else order
+
+
 def spec_fields(spec: Record) -> dict[str, object]:
-    """The words of `predict` that mean just this spec."""
-    disk = "local" if spec["disk"]["type"] == LOCAL else spec["disk"]["order"]
+    """The words of `predict` that mean just this spec, or a row that is drawn of one."""
+    order = spec["disk"] if isinstance(spec["disk"], str) else spec["disk"]["order"]
     location = {name: spec[name] for name in ("cloud", "region", "market") if name in spec}
     runs = {name: spec[name] for name in ("batch_size", "precision", "memory_format") if spec.get(name)}
-    return {"instance": spec["instance_type"], **location, "disk": disk, **runs}
+    return {"instance": spec["instance_type"], **location, "disk": disk_word(order), **runs}
 
 
 # Of a phone, and of half a card on a desk: letters stay as large as in a whole one.
@@ -197,7 +196,7 @@ def price_chart(
     picture = picture_of(lambda width: price_picture(section, t, width, href))
     columns = [
         Column(t("table.instance"), spec_name, Look.NAME),
-        Column(t("table.disk"), lambda row: disk_order(disk_of(row["disk"]), t), Look.LONG),
+        Column(t("table.disk"), lambda row: disk_name(row["disk"], t), Look.LONG),
         Column(t("table.per_hour"), "total_usd_per_hour", Look.USD),
         *(column._replace(unknown=NOTHING) for column in rate_columns(t, chosen["predicted"]["confidence"])),
         Column(
@@ -208,16 +207,6 @@ def price_chart(
     note = t("price.note", **percentiles(chosen["predicted"]["confidence"]))
     table = Table(columns, rows, lambda row: row["chosen"])
     return {"title": t("price.title"), "picture": picture, "note": note, "table": table}
-
-
-def disk_of(order: str) -> dict[str, str]:
-    """The disk of an order as one of a spec."""
-    return {"type": order.partition(":")[0], "order": order}
-
-
-def row_fields(row: Record) -> dict[str, object]:
-    """The words of a question that mean just this row's spec."""
-    return spec_fields({**row, "disk": disk_of(row["disk"])})
 
 
 def curve_picture(

@@ -32,7 +32,7 @@ from advisor.service.answers import (
 from advisor.service.gate import needs
 from advisor.service.metrics import TOOL_CALLS, metrics_text, product_version
 from advisor.service.problems import Problem, unknown_path, without_folders
-from advisor.service.questions import described
+from advisor.service.questions import Responses, described
 from advisor.service.settings import Settings
 from advisor.store.keys import Scope
 from advisor.store.measurements import SqlStore
@@ -99,7 +99,7 @@ _STORE_PATIENCE_SECONDS = 2.0
 # A probe of Kubernetes waits for a second, unless it is told to wait longer.
 _PROBED_EVERY_SECONDS = _PROBE_SECONDS = 1.0
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_METRICS = {
+_METRICS: Responses = {
     200: {
         "description": "Counters and histograms.",
         "content": {"text/plain": {"schema": {"type": "string"}}},
