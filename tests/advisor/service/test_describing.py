@@ -61,27 +61,16 @@ def test_it_is_openapi_3_1_whose_references_lead_somewhere(described):
         jsonschema.Draft202012Validator.check_schema(schema)
 
 
-@pytest.mark.parametrize("path", ["recommend", "predict", "compare", "memory"])
-def test_a_question_has_an_example_whose_answer_is_the_example(service, described, path):
-    posted = described["paths"][f"/v1/{path}"]["post"]
-    question = posted["requestBody"]["content"]["application/json"]
-    validator(described, question["schema"]).validate(question["example"])
-    answer = service.post(f"/v1/{path}", json=question["example"])
-    assert answer.status_code == 200
-    shown = posted["responses"]["200"]["content"]["application/json"]
-    validator(described, shown["schema"]).validate(answer.json())
-    assert shown["example"]["request" if path != "compare" else "requests"]
-
-
-def test_every_answer_has_a_true_example(described):
-    text = 0
+def test_every_example_is_true(described):
+    """Of bodies and of answers: those are what the routes gave."""
+    counted = 0
     for _, _, operation in operations(described):
-        for response in operation["responses"].values():
-            for content in response.get("content", {}).values():
+        for part in (operation.get("requestBody", {}), *operation["responses"].values()):
+            for content in part.get("content", {}).values():
                 if "example" in content:
-                    text += 1
+                    counted += 1
                     validator(described, content["schema"]).validate(content["example"])
-    assert text >= 12
+    assert counted >= 18
 
 
 def test_what_may_be_refused_is_documented(described):

@@ -185,6 +185,21 @@ class TestWithKeys:
         is_problem(client.post("/v1/things"), 403, "forbidden")  # it reads, and changes nothing
         is_problem(client.get("/v1/measurements"), 503, "store-unavailable")
 
+    def test_a_store_that_is_away_opens_no_door(self, serve, key_of, monkeypatch):
+        """What was read last holds for some seconds."""
+        mine, client = key_of("read"), serve()
+        assert client.get("/v1/things", headers=mine).status_code == 200
+
+        def away(*_, **__):
+            raise gate.AdvisorError("the database is away")
+
+        monkeypatch.setattr(ApiKeys, "holders", away)
+        monkeypatch.setattr(gate, "FRESH_SECONDS", 0.0)
+        assert client.get("/v1/things", headers=mine).status_code == 200
+        monkeypatch.setattr(gate, "STALE_SECONDS", 0.0)
+        answer = client.get("/v1/things", headers=mine)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+
     def test_use_is_noted(self, serve, key_of):
         mine = key_of("read")
         client = serve()
