@@ -152,9 +152,9 @@ def networks(search: str | None, every: bool, task: str | None, output: str) -> 
     listed = listed_networks(model, search)
     if search is not None and not listed:
         known = {network.name for network in listed_networks(model)}
-        error = unknown_name("network", search, known, listed_by="advisor networks --all")
-        error.hint = language_hint(search) or error.hint
-        raise error
+        unknown = unknown_name("network", search, known, listed_by="advisor networks --all")
+        unknown.hint = language_hint(search) or unknown.hint
+        raise unknown
     document = networks_document(model, listed)
     text = families_text if search is None and not every else networks_text
     print_answer(output, document, lambda: text(document["networks"]), indent=2)

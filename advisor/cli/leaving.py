@@ -71,17 +71,13 @@ class _Handler:
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         if self.number:
-            _leave_at_once(number, self._abandoned)
+            from advisor.sweeps.trial.orphans import give_back_own
+
+            for each in ENDING_SIGNALS:
+                signal.signal(each, signal.SIG_IGN)
+            show = _SHOW_CURSOR if sys.stderr.isatty() else ""
+            os.write(2, f"{show}advisor: abandoned; {self._abandoned}\n".encode())
+            give_back_own()
+            os._exit(128 + number)
         self.number = number
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated
-
-
-def _leave_at_once(number: int, abandoned: str) -> None:
-    from advisor.sweeps.trial.orphans import give_back_own
-
-    for each in ENDING_SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
-    show = _SHOW_CURSOR if sys.stderr.isatty() else ""
-    os.write(2, f"{show}advisor: abandoned; {abandoned}\n".encode())
-    give_back_own()
-    os._exit(128 + number)

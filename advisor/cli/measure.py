@@ -106,7 +106,10 @@ def measure(
     show, ended = _screen, None
     if served.is_served:
         _refuse_options_of_networks(question.task, question.data, None)
-        document, ended = _served(served, question, command, _requests_file(file))
+        # The requests lie beside the anchor; one that is no regular file has nothing beside it.
+        requests = file.with_name(f"{file.stem}.requests.jsonl")
+        requests = requests if file.is_file() or not file.exists() else Path(requests.name)
+        document, ended = _served(served, question, command, requests)
         show = _served_screen
     elif together.ranks is not None:
         document = _scaling(question, together)
@@ -137,12 +140,6 @@ def _write(file: Path, document: dict[str, Any], *, is_shown: bool) -> None:
         hint = "what was measured is the JSON on stdout: save that as the file"
         raise DataError(error.message, hint=hint) from error
     tell(f"written to {file}")
-
-
-def _requests_file(file: Path) -> Path:
-    """Beside the anchor; one that is no regular file has nothing beside it."""
-    named = file.with_name(f"{file.stem}.requests.jsonl")
-    return named if file.is_file() or not file.exists() else Path(named.name)
 
 
 def _refuse_options_of_networks(task: str | None, data: str | None, precision: str | None) -> None:
@@ -228,12 +225,34 @@ def _screen(document: dict[str, Any]) -> list[str]:
     name = what.get("name") or " ".join(what["command"])
     where = device["gpu"] or f"CPU, {document['machine']['cpu_model']}"
     header = ("task", "precision", "input", "batch", f"{what['unit']}s/s", "GPU memory", "status")
-    rows = [_cells(run) for run in document["runs"]]
+    rows = [
+        (
+            run["task"],
+            run["precision"] or "-",
+            run["input"],
+            str(run["batch_size"]),
+            "-" if (rate := run["samples_per_second"]) is None else format_rate(rate),
+            "-" if (memory := run["gpu_peak_reserved_mib"]) is None else format_mib(memory),
+            run["status"].replace("_", " "),
+        )
+        for run in document["runs"]
+    ]
     lines = [f"{name} on {where}", ""]
     lines += table(header, rows, right=(3, 4, 5)) if rows else []
-    lines += [part for row in document.get("scaling", ()) for part in _wrapped(_of_ranks(row))]
+    for row in document.get("scaling", ()):
+        reduced = statistics.median(row["all_reduce_seconds"])
+        lines += _wrapped(
+            f"{row['ranks']} ranks on {row['nodes']} nodes ({row['backend']}, {row['accelerator']}), "
+            f"batch {row['batch_size']} each: {row['efficiency']:.1%} of {row['ranks']} times the rate "
+            f"of one; an all-reduce of {row['gradient_bytes'] / 1e6:.1f} MB takes {reduced:.3g} s"
+        )
     lines += _spreads(document["runs"])
-    lines += [text for run in document["runs"] for text in _epochs(run)]
+    for run in document["runs"]:
+        if (gaps := run.get("gaps_seconds")) and (starts := run.get("loader_start_seconds")):
+            lines += _wrapped(
+                f"{len(starts)} epochs: the loader's start took {sum(starts):.1f} s, part of the rate; "
+                f"{sum(gaps):.1f} s between epochs are not"
+            )
     lines += _usage_lines(document["usage"]) if "usage" in document else []
     for task, operators in document.get("operators", {}).items():
         shares = ", ".join(f"{entry['name']} {entry['share']:.0%}" for entry in operators[:4])
@@ -296,44 +315,12 @@ def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _of_ranks(row: dict[str, Any]) -> str:
-    reduced = statistics.median(row["all_reduce_seconds"])
-    return (
-        f"{row['ranks']} ranks on {row['nodes']} nodes ({row['backend']}, {row['accelerator']}), "
-        f"batch {row['batch_size']} each: {row['efficiency']:.1%} of {row['ranks']} times the rate "
-        f"of one; an all-reduce of {row['gradient_bytes'] / 1e6:.1f} MB takes {reduced:.3g} s"
-    )
-
-
-def _epochs(run: dict[str, Any]) -> list[str]:
-    gaps, starts = run.get("gaps_seconds"), run.get("loader_start_seconds")
-    if not gaps or not starts:
-        return []
-    return _wrapped(
-        f"{len(starts)} epochs: the loader's start took {sum(starts):.1f} s, part of the rate; "
-        f"{sum(gaps):.1f} s between epochs are not"
-    )
-
-
 def _warnings(document: dict[str, Any]) -> list[str]:
     return [part for text in document["warnings"] for part in _wrapped(f"Warning: {text}")]
 
 
 def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
-
-
-def _cells(run: dict[str, Any]) -> tuple[Any, ...]:
-    rate, memory = run["samples_per_second"], run["gpu_peak_reserved_mib"]
-    return (
-        run["task"],
-        run["precision"] or "-",
-        run["input"],
-        str(run["batch_size"]),
-        "-" if rate is None else format_rate(rate),
-        "-" if memory is None else format_mib(memory),
-        run["status"].replace("_", " "),
-    )
 
 
 def _served_screen(document: dict[str, Any]) -> list[str]:

@@ -102,18 +102,16 @@ def _document(ask: Ask) -> dict[str, Any]:
         )
     if ask.plan_file is not None:
         return _of_plan(ask, ask.plan_file)
-    return _of_saved(ask) if ask.saved else _of_question(ask)
+    if ask.saved:
+        return _of_saved(ask)
+    question = question_of_report(from_fields(RECOMMEND, ask.given), ask.sources)
+    return _reported(ask, [_living(question, ask)], (), question.name)
 
 
 def _asks(ask: Ask) -> bool:
     """Whether a question is asked, beside what a plan or saved answers may be told with."""
     shared = _SHARED if ask.plan_file or ask.saved else ()
     return any(field not in shared for field in ask.given)
-
-
-def _of_question(ask: Ask) -> dict[str, Any]:
-    question = question_of_report(from_fields(RECOMMEND, ask.given), ask.sources)
-    return _reported(ask, [_living(question, ask)], (), question.name)
 
 
 def _of_plan(ask: Ask, file: str) -> dict[str, Any]:

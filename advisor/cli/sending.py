@@ -37,7 +37,12 @@ class Destination(NamedTuple):
     def of(cls, out: str | None, send: Sequence[str]) -> Destination:
         """Checked before the long work; `UsageError` for a place that cannot be written, or a
         target that cannot be sent to."""
-        path, targets = None if out in (None, "-") else Path(str(out)), _targets_of(send)
+        path = None if out in (None, "-") else Path(str(out))
+        targets: tuple[Target, ...] = ()
+        if send:
+            from advisor.runs.delivery.sending import checked_targets
+
+            targets = checked_targets(send)
         if path is not None:
             require_writable(path)
         return cls(path, path is None and not (targets and out is None), targets)
@@ -48,14 +53,6 @@ class Destination(NamedTuple):
             write_whole(self.path, content)
         elif self.prints:
             sys.stdout.buffer.write(content)
-
-
-def _targets_of(send: Sequence[str]) -> tuple[Target, ...]:
-    if not send:
-        return ()
-    from advisor.runs.delivery.sending import checked_targets
-
-    return checked_targets(send)
 
 
 def format_of_targets(send: Sequence[str]) -> str:

@@ -45,7 +45,6 @@ from advisor.units import format_counted, format_usd
 if TYPE_CHECKING:
     from advisor.runs.adaptive import AdaptiveSweep, SweepStatus
     from advisor.sweeps.measurement_store import MeasurementStore
-    from advisor.sweeps.planning.networks import SweepData
     from advisor.sweeps.run.runner import Progress
 
 # Said where nobody has named one.
@@ -82,24 +81,14 @@ def plan(question: PlannedSweep, output: str) -> None:
     if question.adaptive:
         _plan_adaptively(trials, question, output)
     else:
-        _print_plan(trials, hourly, output)
-    if output == "table":
-        for text in _still_to_come(data):
-            click.echo(text)
-
-
-def _still_to_come(data: SweepData) -> Iterator[str]:
-    for stored in data.stored:
-        if is_address(stored.path):
-            if not is_cached(stored.path):
-                yield f"{stored.path} is brought first, once to each machine that measures."
-        elif not Path(stored.path).exists():
-            yield "The data set is made first, once: a minute more; it settles the trials' ids."
-
-
-def _print_plan(trials: Sequence[Trial], hourly: float | None, output: str) -> None:
-    document = {"schema": "advisor.sweep-plan/1", "trials": list(map(trial_document, trials))}
-    print_answer(output, document, lambda: [*trial_table(trials), "", _forecast(trials, hourly)])
+        document = {"schema": "advisor.sweep-plan/1", "trials": list(map(trial_document, trials))}
+        print_answer(output, document, lambda: [*trial_table(trials), "", _forecast(trials, hourly)])
+    for path in [stored.path for stored in data.stored] if output == "table" else ():
+        if is_address(path):
+            if not is_cached(path):
+                click.echo(f"{path} is brought first, once to each machine that measures.")
+        elif not Path(path).exists():
+            click.echo("The data set is made first, once: a minute more; it settles the trials' ids.")
 
 
 def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:

@@ -42,7 +42,14 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     offers = plan["offers"]
     lines = [f"Run {plan['sweep_id']} of {plan['owner']}: {shlex.join(plan['command'])}", ""]
     if offers:
-        lines += table(_COLUMNS, [_offer_cells(each) for each in offers[:_SHOWN]], right=(3, 4))
+        rows = [
+            (
+                *(offer["instance_type"], offer["zone"], offer["market"]),
+                *(format_usd(offer["usd_per_hour_at_most"]), f"{offer['minutes_paid']} min"),
+            )
+            for offer in offers[:_SHOWN]
+        ]
+        lines += table(_COLUMNS, rows, right=(3, 4))
     else:
         lines.append("No offer is known.")
     if len(offers) > _SHOWN:
@@ -56,28 +63,15 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
         "out of AWS comes on top).",
         "",
     ]
-    lines += [_check_line(each) for each in plan["checks"]]
+    for check in plan["checks"]:
+        mark = "ok     " if check["ok"] else "missing" if check["stops"] else "without"
+        mend = f" -> {check['mend']}" if check["mend"] else ""
+        lines.append(f"{mark}  " + one_line(f"{check['check']}: {check['told']}{mend}"))
     verdict = "Nothing is missing; without --dry-run this is launched."
     if not plan["can_launch"]:
         missing = sum(each["stops"] for each in plan["checks"])
         verdict = f"Nothing can be launched: {format_counted(missing, 'thing')} missing, see above."
     return [*lines, "", verdict]
-
-
-def _offer_cells(offer: Mapping[str, Any]) -> tuple[str, ...]:
-    return (
-        offer["instance_type"],
-        offer["zone"],
-        offer["market"],
-        format_usd(offer["usd_per_hour_at_most"]),
-        f"{offer['minutes_paid']} min",
-    )
-
-
-def _check_line(check: Mapping[str, Any]) -> str:
-    mark = "ok     " if check["ok"] else "missing" if check["stops"] else "without"
-    mend = f" -> {check['mend']}" if check["mend"] else ""
-    return f"{mark}  " + one_line(f"{check['check']}: {check['told']}{mend}")
 
 
 def run_lines(run: Mapping[str, Any]) -> list[str]:

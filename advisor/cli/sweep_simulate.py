@@ -18,7 +18,6 @@ from advisor.render.text import table
 from advisor.runs.fields import parse_budget
 
 if TYPE_CHECKING:
-    from advisor.infra.build.search import Step
     from advisor.infra.build.search.simulation import Simulation
 
 
@@ -97,21 +96,26 @@ def simulate(question: Simulated, output: str) -> None:
 
 
 def _lines(simulation: Simulation) -> list[str]:
-    cells = [_cells(simulation, number, step) for number, step in enumerate(simulation.replay.steps, 1)]
+    configurations = [
+        [
+            "" if value is None else value if isinstance(value, str) else f"{value:g}"
+            for value in configuration
+        ]
+        for configuration in simulation.configurations
+    ]
+    cells = [
+        (
+            str(number),
+            *configurations[step.index],
+            "failed" if step.log_cost is None else f"{math.exp(step.log_cost):.4g}",
+            "-" if step.expected_saving is None else _percent(step.expected_saving),
+            "-" if math.isinf(step.regret) else _percent(step.regret),
+        )
+        for number, step in enumerate(simulation.replay.steps, 1)
+    ]
     header = ("trial", *simulation.names, "cost", "expected saving", "above cheapest")
     right = (0, *range(len(header) - 3, len(header)))
     return [*table(header, cells, right=right), "", _summary(simulation)]
-
-
-def _cells(simulation: Simulation, number: int, step: Step) -> tuple[str, ...]:
-    configuration = simulation.configurations[step.index]
-    return (
-        str(number),
-        *("" if v is None else v if isinstance(v, str) else f"{v:g}" for v in configuration),
-        "failed" if step.log_cost is None else f"{math.exp(step.log_cost):.4g}",
-        "-" if step.expected_saving is None else _percent(step.expected_saving),
-        "-" if math.isinf(step.regret) else _percent(step.regret),
-    )
 
 
 def _summary(simulation: Simulation) -> str:

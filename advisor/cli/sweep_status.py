@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -66,9 +66,9 @@ def snapshot_lines(
         for pid, count in planned.items():
             lines += [
                 "",
-                f"Process {pid} of this machine measures {format_counted(count, 'trial')}; those that ",
+                f"Process {pid} of this machine measures {format_counted(count, 'trial')}; those that "
+                "it has not begun are not counted here: describe the sweep with its options.",
             ]
-            lines[-1] += "it has not begun are not counted here: describe the sweep with its options."
     elif snapshot.left:
         lines += ["", *_end_lines(snapshot)]
     if trouble:
@@ -93,12 +93,6 @@ def _end_lines(snapshot: Snapshot) -> list[str]:
 _PATIENCE_SECONDS = 2.0
 _QUIET_LOOKS = 2  # between two trials of a driver nothing runs for a moment
 Show = Callable[["Snapshot", str], None]
-
-
-def _planned_by(drivers: Set[int]) -> dict[int, int]:
-    """The number of trials that each of the processes began with, as the log of this machine has it."""
-    began = (line for line in log_lines(sweep_log_path()) if line.get("event") == "sweep_began")
-    return {line["pid"]: line["trials"] for line in began if line.get("pid") in drivers}
 
 
 def _seconds(text: str) -> float:
@@ -129,7 +123,10 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
         snapshot = look_at(store, trial_ids, {row.trial_id for row in stored.damaged})
         drivers = drivers_here(store.identity)
     print_damaged(stored)
-    planned = _planned_by(drivers) if question.is_empty and output == "table" else {}
+    planned: dict[int, int] = {}
+    if question.is_empty and output == "table":  # by the log of this machine
+        began = (line for line in log_lines(sweep_log_path()) if line.get("event") == "sweep_began")
+        planned = {line["pid"]: line["trials"] for line in began if line.get("pid") in drivers}
     print_answer(output, snapshot_document(snapshot), lambda: snapshot_lines(snapshot, planned=planned))
     fail_if_damaged(stored)
 
@@ -174,25 +171,16 @@ def _shown(output: str) -> Iterator[Show]:
         with live_block(lambda: latest, stderr=False):
             yield redraw
     else:
-        yield _changes()
+        last: list[Any] = []
 
+        def show(snapshot: Snapshot, trouble: str) -> None:
+            running = [trial.trial_id for trial in snapshot.running]
+            now = [snapshot.total, dict(snapshot.counts), running, snapshot.submitted, trouble]
+            if now != last:
+                last[:] = now
+                click.echo("\n".join([*snapshot_lines(snapshot, trouble), ""]))
 
-def _changes() -> Show:
-    last: list[Any] = []
-
-    def show(snapshot: Snapshot, trouble: str) -> None:
-        now = [
-            snapshot.total,
-            dict(snapshot.counts),
-            [trial.trial_id for trial in snapshot.running],
-            snapshot.submitted,
-            trouble,
-        ]
-        if now != last:
-            last[:] = now
-            click.echo("\n".join([*snapshot_lines(snapshot, trouble), ""]))
-
-    return show
+        yield show
 
 
 @click.command()

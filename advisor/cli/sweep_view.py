@@ -77,17 +77,11 @@ def view_lines(status: SweepProgress) -> list[str]:
     ended += [f"{status.skipped} measured before"] if status.skipped else []
     lines = [f"sweep  {bar}  {done} of {status.total} done, {status.left} left"]
     lines += [f"ended  {', '.join(ended)}"] if ended else []
-    lines.append(f"time   {_time_text(status)}")
+    rest = f", about {format_duration(status.rest_seconds)} left (by {status.basis})" if status.left else ""
+    lines.append(f"time   {format_duration(status.elapsed_seconds)}{rest}")
     if status.usd is not None and status.expected_usd is not None:
         lines.append(f"cost   {format_usd(status.usd)}, about {format_usd(status.expected_usd)} in the end")
     return [*lines, *_running_lines(status.running)]
-
-
-def _time_text(status: SweepProgress) -> str:
-    elapsed = format_duration(status.elapsed_seconds)
-    if not status.left:
-        return elapsed
-    return f"{elapsed}, about {format_duration(status.rest_seconds)} left (by {status.basis})"
 
 
 def _running_lines(running: Sequence[Running]) -> list[str]:
@@ -147,6 +141,7 @@ def trial_table(
 
 def _cells(trial: Trial) -> tuple[str, ...]:
     workload, resources = trial.workload, trial.resources
+    read_rate = resources.disk.read_mib_per_second  # None: it is not limited
     return (
         trial.trial_id[:8],
         workload.network,
@@ -155,16 +150,9 @@ def _cells(trial: Trial) -> tuple[str, ...]:
         str(workload.batch_size),
         f"{resources.vcpus:g}",
         format_mib(resources.memory_mib),
-        _disk_text(trial),
+        resources.disk.type + ("" if read_rate is None else f" {read_rate:.4g} MiB/s"),
         trial.cache.value,
     )
-
-
-def _disk_text(trial: Trial) -> str:
-    """'st1 20 MiB/s'; the type alone where the rate is not limited."""
-    disk = trial.resources.disk
-    rate = disk.read_mib_per_second
-    return disk.type if rate is None else f"{disk.type} {rate:.4g} MiB/s"
 
 
 _SECONDS_BETWEEN_LINES = 5.0
@@ -228,8 +216,15 @@ class Kept:
 
 def result_line(progress: Progress, measurement: Measurement) -> str:
     """'[3/24] googlenet inference on cpu, 1 vCPU, ...: 123 samples/s'."""
-    name = trial_name(measurement.trial)
-    return f"[{progress.done}/{progress.total}] {name}: {_result(measurement)}"
+    rate, head = measurement.throughput_samples_per_second, f"[{progress.done}/{progress.total}]"
+    result = f"{measurement.status.value.replace('_', ' ')} ({measurement.reason})"
+    if measurement.status is Status.OK and rate:
+        share = measurement.stall_share or 0.0
+        stalls = f", {100 * share:.0f} % of the time in stalls" if share >= _WORTH_A_WORD else ""
+        cold = first_minute_rate(measurement)  # where a run was long enough to have another one
+        begun = "" if cold is None else f" ({format_rate(cold)} in the first minute)"
+        result = f"{format_rate(rate)} samples/s{begun}{stalls}"
+    return f"{head} {trial_name(measurement.trial)}: {result}"
 
 
 def _tell_line(progress: Progress, tally: Tally) -> None:
@@ -240,14 +235,3 @@ def _tell_line(progress: Progress, tally: Tally) -> None:
         tell(f"{result_line(progress, progress.measurement)}{left}{cost}")
     elif progress.done == 0 and progress.skipped and progress.started:
         tell(f"{progress.skipped} trials are measured already")
-
-
-def _result(measurement: Measurement) -> str:
-    rate = measurement.throughput_samples_per_second
-    if measurement.status is Status.OK and rate:
-        share = measurement.stall_share or 0.0
-        stalls = f", {100 * share:.0f} % of the time in stalls" if share >= _WORTH_A_WORD else ""
-        cold = first_minute_rate(measurement)  # where a run was long enough to have another one
-        begun = "" if cold is None else f" ({format_rate(cold)} in the first minute)"
-        return f"{format_rate(rate)} samples/s{begun}{stalls}"
-    return f"{measurement.status.value.replace('_', ' ')} ({measurement.reason})"

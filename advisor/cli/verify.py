@@ -1,4 +1,5 @@
-"""`advisor verify`: one trial of whether this machine, or a rented one, reaches a target."""
+"""`advisor verify`: one trial of whether this machine, or a rented one, reaches a target; with `--top N` the
+best types side by side, and the choice among them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,17 +18,18 @@ from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import SectionedCommand, output_option, question_options
 from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans
 from advisor.cli.sweep_view import dataset_progress, trial_name
-from advisor.cli.verify_top import leave, verified_choice
 from advisor.domain import Verdict, Verification
-from advisor.errors import MeasuringError, NoOfferError, UsageError
+from advisor.errors import MeasuringError, NoOfferError, UsageError, one_line
 from advisor.files import require_writable, write_whole
 from advisor.infra.aws.asking import Aws
 from advisor.messages import Message
 from advisor.models.zoo.networks import NETWORKS, can_be_run
+from advisor.questions.documents import question_document
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.network import NetworkQuestion, Verify
 from advisor.questions.settled import today
+from advisor.render.text import table
 from advisor.render.verification import (
     serving_verification_document,
     serving_verification_text,
@@ -40,6 +42,7 @@ from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweep_questions import AWS, dollars
 from advisor.sweeps.formats import to_jsonl
+from advisor.units import format_rate, format_usd
 
 if TYPE_CHECKING:
     from advisor.answers.language import LanguageContext
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
     from advisor.runs.endpoint.verifying import ServingTrial
+    from advisor.runs.verification.cloud import TopChoice, TriedCandidate
 
 D = TypeVar("D", Verification, "ServingVerification")
 
@@ -111,6 +115,13 @@ def verify(
         tell(f"written to {out}")
     print_answer(output, verification_document(done), lambda: verification_text(done), indent=2)
     _leave(done)
+
+
+def _leave(done: Verification) -> None:
+    if done.verdict is Verdict.MISSED:
+        raise NoOfferError("the target is missed: {reason}", reason=done.reason)
+    if done.verdict is Verdict.UNDECIDED:
+        raise MeasuringError("undecided: {reason}", reason=done.reason)
 
 
 def _generation(
@@ -278,8 +289,103 @@ def _progress(what: str) -> Iterator[None]:
         teller.join()
 
 
-def _leave(done: Verification) -> None:
-    if done.verdict is Verdict.MISSED:
-        raise NoOfferError("the target is missed: {reason}", reason=done.reason)
-    if done.verdict is Verdict.UNDECIDED:
-        raise MeasuringError("undecided: {reason}", reason=done.reason)
+SCHEMA = "advisor.verified-choice/1"
+_COLUMNS = ("type", "per hour", "predicted", "measured", "verdict")
+
+
+def verified_choice(
+    request: NetworkQuestion,
+    how: VerificationRun,
+    top: int,
+    launch: CloudOptions,
+    context: Context,
+    output: str,
+) -> TopChoice:
+    """Plan, launch, measure, end and print; a dry run is the end of the command."""
+    from advisor.runs.verification.cloud import best_candidates, plan_top, verify_top
+
+    day, aws = today(), Aws()
+    own_image = how.image is not None
+    candidates = best_candidates(request, top, context, day, own_image=own_image)
+    plans = plan_top(candidates, launch, how.minutes, how.samples, day, aws)
+    if how.dry_run:
+        click.get_current_context().exit(show_plans(plans, output))
+    most = sum(plan.most_usd for plan in plans)
+    names = ", ".join(candidate.name for candidate in candidates)
+    tell(f"verifying {names}; costs {format_usd(most)} at most")
+    with ended_on_aws(f"each of {len(plans)} verifications"):
+        choice = verify_top(request, candidates, plans, aws, tell, context, day)
+    print_answer(output, choice_document(choice), lambda: choice_lines(choice), indent=2)
+    return choice
+
+
+def leave(choice: TopChoice) -> None:
+    """By the exit code: 0 it is settled what to take, 3 that none reaches the target, 1 neither."""
+    if not choice.settled:
+        raise MeasuringError("undecided", hint="give it more --minutes, or a larger --budget")
+    if choice.chosen is None:
+        raise NoOfferError("each of {count} missed the target", count=len(choice.tried))
+
+
+def choice_document(choice: TopChoice) -> dict[str, Any]:
+    """The JSON document of a choice: render/schemas/verified-choice.schema.json."""
+    return {
+        "schema": SCHEMA,
+        "request": question_document(choice.request),
+        "chosen": choice.chosen.name if choice.chosen else None,
+        "settled": choice.settled,
+        "spent_usd": round(choice.spent_usd, 4),
+        "candidates": [
+            {
+                "instance_type": tried.name,
+                "usd_per_hour": tried.usd_per_hour,
+                "verdict": str(tried.verdict),
+                "error": str(tried.error) if tried.error else None,
+                "verification": verification_document(tried.verification) if tried.verification else None,
+            }
+            for tried in choice.tried
+        ],
+    }
+
+
+def choice_lines(choice: TopChoice) -> str:
+    """The choice first, then each candidate, cheapest first."""
+    return "\n".join(
+        [
+            _first_line(choice),
+            "",
+            *table(_COLUMNS, [_cells(candidate) for candidate in choice.tried], right=(1, 2, 3)),
+            *(f"{candidate.name}: {one_line(_why(candidate))}" for candidate in choice.tried),
+            f"{format_usd(choice.spent_usd)} at most for all of them; what came back is stored.",
+        ]
+    )
+
+
+def _first_line(choice: TopChoice) -> str:
+    if choice.chosen is None:
+        return "None of them reaches the target." if choice.settled else "Undecided."
+    taken = f"Take {choice.chosen.name} at {format_usd(choice.chosen.usd_per_hour)}/h"
+    if choice.settled:
+        return f"{taken}: the cheapest of them that reaches the target."
+    return f"{taken}, which reaches the target; whether a cheaper one does is undecided."
+
+
+def _cells(candidate: TriedCandidate) -> tuple[str, ...]:
+    verification = candidate.verification
+    rate = verification.rate if verification is not None else None
+    return (
+        candidate.name,
+        format_usd(candidate.usd_per_hour),
+        format_rate(candidate.planned.named.prediction.median),
+        "-" if rate is None else format_rate(rate),
+        str(candidate.verdict),
+    )
+
+
+def _why(candidate: TriedCandidate) -> str:
+    if candidate.verification is None:
+        return str(candidate.error)
+    verification = candidate.verification
+    if verification.verdict is not Verdict.UNDECIDED and not verification.settles:
+        return f"{verification.reason}, but not on that type itself: {'; '.join(verification.caveats)}"
+    return verification.reason

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.answers.context import Context
 from advisor.catalog import load_catalog
-from advisor.cli.verify_top import choice_lines, leave
+from advisor.cli.verify import choice_lines, leave
 from advisor.domain import ON_ANY_GPU, Accelerator, Task, Verdict, Workload
 from advisor.errors import CloudError, MeasuringError, NoOfferError
 from advisor.models.performance import load_model
