@@ -37,27 +37,19 @@ def fit(shown):
     return lambda *words: shown("fit", *words)
 
 
-def test_the_held_out_error_is_printed_and_the_model_can_be_loaded(fit, exported, tmp_path):
+def test_the_error_is_told_beside_every_predictor_and_the_speed_of_the_machine(
+    answer, fit, exported, tmp_path
+):
     out = tmp_path / "deep" / "model.json"
-    text = fit("--from", exported, "--out", out)
-    assert "Held-out error (5-fold over configurations): median" in text
-    assert load_model(out).id in text
-
-
-def test_json_tells_the_error_what_was_fitted_and_where_it_is(answer, exported, tmp_path):
-    out = tmp_path / "model.json"
     document = answer("fit", "--from", exported, "--out", out)
-    assert document["schema"] == "advisor.fit/1"
     assert document["fitted"] == len(trials())
     assert document["held_out_error_percent"]["median"] <= 10
     assert document["model"]["id"] == load_model(out).id
-
-
-def test_the_table_has_every_predictor_and_the_speed_of_the_machine(answer, fit, exported, tmp_path):
-    document = answer("fit", "--from", exported, "--out", tmp_path / "model.json")
     assert [row["predictor"] for row in document["compared"]] == ["shipped", "boosting", "linear", "fitted"]
     assert [machine["cpu"] for machine in document["machines"]] == ["test"]
-    text = fit("--from", exported, "--out", tmp_path / "model.json")
+    text = fit("--from", exported, "--out", out)
+    assert load_model(out).id in text
+    assert "Held-out error (5-fold over configurations): median" in text
     assert "the model that ships" in text
     assert re.search(r"Your test is \d.\d\d of what its name promises", text)
 

@@ -7,11 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 
 from advisor.catalog import OfferQuery, load_catalog, resources_of
 from advisor.domain import Task, Workload
 from advisor.models.performance import load_model
 from advisor.questions.spec import CLOUD
+from advisor.render.export import FORMATS
 from tests.advisor.catalog.builders import order
 from tests.popular import POPULAR
 
@@ -150,3 +152,23 @@ def test_what_was_measured_between_nodes_is_an_anchor(answer):
     assert not any("nobody measured" in warning for warning in after["warnings"])
     lower = [each["recommendation"]["predicted"]["throughput"]["lower"] for each in (before, after)]
     assert lower[0] != lower[1]
+
+
+EXPORTED = ("recommend", "--task", "training", "--model", "resnet50", "--target-throughput", "100")
+
+
+@pytest.mark.parametrize("tool", FORMATS)
+def test_the_export_is_of_the_recommended_instance_and_nothing_else(tool, answer, shown):
+    """So that it can be piped into a file."""
+    text = shown(*EXPORTED, "--export", tool)
+    assert answer(*EXPORTED)["recommendation"]["instance_type"] in text
+    assert text.startswith("# resnet50 training")
+
+
+def test_without_an_answer_nothing_is_exported(shown):
+    """An empty file is better than one that starts the wrong machine."""
+    assert shown(*EXPORTED[:-1], "1e9", "--export", "ray", code=3) == ""
+
+
+def test_yaml_holds_what_json_holds(answer, shown):
+    assert yaml.safe_load(shown(*EXPORTED, "--explain", "-o", "yaml")) == answer(*EXPORTED, "--explain")

@@ -5,13 +5,10 @@ import os
 import shlex
 import sys
 from contextlib import closing
-from importlib.resources import files
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from advisor.cli.main import run as advisor
 from advisor.store.records import Ending, NewRun, RunState
 from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
@@ -132,7 +129,6 @@ def test_unknown_names_get_the_nearest(add, said):
 
 PLAN = "workloads:\n- {task: inference, model: googlenet, target_throughput: 500}\n"
 HOOK = "https://hooks.example.com/services/swordfish"
-TIMES = ("--cron", "0 3 * * 1", "--report-format", "md")
 
 
 @pytest.fixture
@@ -142,44 +138,35 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def add_reporting(*options):
-    return advisor(["schedule", "add", *TIMES, *options, "--", "fit"])
+@pytest.fixture
+def reporting(add, answer, folder):
+    """What is kept of a report that a schedule sends."""
+
+    def kept(*options):
+        add("--report-format", "md", *options, command=("fit",))
+        return answer("schedule", "show", "fit")["schedule"]["reporting"]
+
+    return kept
 
 
-def shown(capsys):
-    capsys.readouterr()
-    assert advisor(["schedule", "show", "fit", "-o", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    schema = files("advisor.render") / "schemas/schedule.schema.json"
-    jsonschema.validate(document, json.loads(schema.read_text()))
-    return document["schedule"]["reporting"]
-
-
-def test_what_is_reported_is_kept_and_shown_without_secrets(folder, capsys):
-    assert (
-        add_reporting(
-            "--report", "plan.yaml", "--send", HOOK, "--send", "file:out/", "--send-when", "changed"
-        )
-        == 0
-    )
-    assert shown(capsys) == {
+def test_what_is_reported_is_kept_and_shown_without_secrets(reporting, schedule, folder):
+    sends = ("--send", HOOK, "--send", "file:out/", "--send-when", "changed")
+    assert reporting("--report", "plan.yaml", *sends) == {
         "plan": "plan.yaml",
         "format": "md",
         "only_changes": True,
         "send": ["https://hooks.example.com/..", f"file:{folder}/out/"],
     }
     for command in (["show", "fit"], ["list"]):
-        assert advisor(["schedule", *command]) == 0
-        assert "swordfish" not in capsys.readouterr().out
+        assert "swordfish" not in schedule(*command)
 
 
-def test_without_a_report_nothing_is_told_of_one(folder, capsys):
-    assert add_reporting() == 0
-    assert shown(capsys) is None
+def test_without_a_report_nothing_is_told_of_one(reporting):
+    assert reporting() is None
 
 
-def test_the_same_schedule_again_is_there_already_and_another_report_is_refused(folder, capsys):
-    assert add_reporting("--report", "plan.yaml", "--send", HOOK) == 0
-    assert add_reporting("--report", "plan.yaml", "--send", HOOK) == 0
-    assert add_reporting("--report", "plan.yaml", "--send", "env:OTHER") == 2
-    assert "there is a schedule 'fit' already" in capsys.readouterr().err
+def test_the_same_schedule_again_is_there_already_and_another_report_is_refused(reporting, said):
+    same = reporting("--report", "plan.yaml", "--send", HOOK)
+    assert reporting("--report", "plan.yaml", "--send", HOOK) == same
+    other = ("--report-format", "md", "--report", "plan.yaml", "--send", "env:OTHER", "--", "fit")
+    assert "there is a schedule 'fit' already" in said("schedule", "add", *WEEKLY, *other)

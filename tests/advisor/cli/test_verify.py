@@ -2,10 +2,8 @@
 
 import json
 import shlex
-from importlib.resources import files
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from advisor.cli.main import run
@@ -13,8 +11,6 @@ from advisor.domain import Status
 from advisor.store.measurements import open_store
 from advisor.sweeps.datasets.making import write_samples
 from tests.sweeps.builders import measurement
-
-SCHEMA = json.loads((files("advisor.render") / "schemas/verification.schema.json").read_text())
 
 
 @pytest.fixture(autouse=True)
@@ -62,13 +58,9 @@ VERIFY = ("verify", "--task", "preprocessing", "--model", "googlenet", "--target
     ("seconds", "status", "code", "word"),
     [(0.1, Status.OK, 0, "pass"), (0.5, Status.OK, 3, "missed"), (0.5, Status.CONTAMINATED, 1, "undecided")],
 )
-def test_the_verdict_is_the_exit_code(ask, images, measured, seconds, status, code, word):
+def test_the_verdict_is_the_exit_code(answer, images, measured, seconds, status, code, word):
     measured.seconds, measured.status = seconds, status
-    got, out, err = ask(*VERIFY, "100", "--data", images, "-o", "json")
-    document = json.loads(out)
-    jsonschema.validate(document, SCHEMA)
-    assert (got, document["verdict"]) == (code, word)
-    assert "measuring googlenet preprocessing" in err
+    assert answer(*VERIFY, "100", "--data", images, code=code)["verdict"] == word
 
 
 def test_the_machine_is_held_to_the_instance_and_three_runs_are_stored(shown, images, measured, tmp_path):
