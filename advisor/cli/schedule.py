@@ -26,7 +26,7 @@ from advisor.cli.leaving import handled_signals
 from advisor.cli.main import cli
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option, question_from, question_options, typed_option
-from advisor.cli.report_run import plan_report, planned
+from advisor.cli.report import plan_report, planned
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
 from advisor.questions.numbers import Number

@@ -157,13 +157,9 @@ class Threads:
 
 
 def _busy() -> Problem:
-    return Problem(
-        503,
-        "busy",
-        "too many requests wait for an answer already",
-        hint=Message("come back in {seconds} s", seconds=_RETRY_SECONDS),
-        headers={"Retry-After": str(_RETRY_SECONDS)},
-    )
+    hint = Message("come back in {seconds} s", seconds=_RETRY_SECONDS)
+    detail = "too many requests wait for an answer already"
+    return Problem(503, "busy", detail, hint=hint, retry=_RETRY_SECONDS)
 
 
 class Answered(NamedTuple):
@@ -243,13 +239,8 @@ def context_of(request: Request) -> Context:
     """The data that this process loaded at its start; `Problem` 503 before that."""
     context: Context | None = getattr(request.app.state, "context", None)
     if context is None:
-        raise Problem(
-            503,
-            "not-ready",
-            "the catalogue is not loaded yet",
-            hint="come back in a second",
-            headers={"Retry-After": "1"},
-        )
+        detail = "the catalogue is not loaded yet"
+        raise Problem(503, "not-ready", detail, hint="come back in a second", retry=1)
     return context
 
 

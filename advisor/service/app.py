@@ -129,13 +129,9 @@ class RequestMiddleware:
                 async with asyncio.timeout(deadline - time.monotonic()):
                     message = await receive()
             except TimeoutError:
-                raise Problem(
-                    408,
-                    "slow-body",
-                    "the body did not come in time",
-                    hint="send it faster, or in smaller parts",
-                    headers={"Connection": "close"},
-                ) from None
+                detail, hint = "the body did not come in time", "send it faster, or in smaller parts"
+                closing = {"Connection": "close"}
+                raise Problem(408, "slow-body", detail, hint=hint, headers=closing) from None
             size += len(message.get("body", b""))
             whole = not message.get("more_body", False)
             if size > most:

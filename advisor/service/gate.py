@@ -501,12 +501,8 @@ class Gate:
         try:
             identity = await self._authenticator.identify(visit)
         except StoreUnreadableError:
-            raise Problem(
-                503,
-                "keys-unreadable",
-                "the store of keys cannot be read at the moment",
-                headers={"Retry-After": "5"},
-            ) from None
+            detail = "the store of keys cannot be read at the moment"
+            raise Problem(503, "keys-unreadable", detail, retry=5) from None
         caller = identity.caller
         if caller and caller.by == "loopback" and _is_forwarded(visit):
             raise Problem(
@@ -600,10 +596,6 @@ def _is_forwarded(visit: Visit) -> bool:
 
 
 def _too_often(seconds: int, policy: str) -> Problem:
-    return Problem(
-        429,
-        "too-often",
-        Message("more requests than allowed ({policy})", policy=policy),
-        hint=Message("come back in {seconds} s; `advisor serve --rate-limit` allows more", seconds=seconds),
-        headers={"Retry-After": str(seconds)},
-    )
+    detail = Message("more requests than allowed ({policy})", policy=policy)
+    hint = Message("come back in {seconds} s; `advisor serve --rate-limit` allows more", seconds=seconds)
+    return Problem(429, "too-often", detail, hint=hint, retry=seconds)

@@ -34,8 +34,8 @@ _CLIENT_ERRORS = (
 
 
 class Problem(Exception):
-    """A refusal with its status; `kind` is the end of its type, `hint` what would be right, `more` the
-    members that this kind has beside the usual ones."""
+    """A refusal with its status; `kind` is the end of its type, `hint` what would be right, `retry` after how
+    many seconds to come back, and `more` the members that this kind has beside the usual ones."""
 
     def __init__(
         self,
@@ -45,12 +45,14 @@ class Problem(Exception):
         *,
         hint: Message | str | None = None,
         field: str | None = None,
+        retry: int | None = None,
         headers: Mapping[str, str] | None = None,
         **more: Any,
     ) -> None:
         super().__init__(detail)
         self.status, self.kind, self.detail, self.hint = status, kind, detail, hint
-        self.field, self.headers, self.more = field, headers, more
+        self.field, self.more = field, more
+        self.headers = {**({} if retry is None else {"Retry-After": str(retry)}), **(headers or {})}
 
     def document(self) -> dict[str, Any]:
         """`application/problem+json`."""
@@ -70,7 +72,7 @@ def problem_response(problem: Problem) -> Response:
         msgspec.json.encode(problem.document()),
         status_code=problem.status,
         media_type=MEDIA_TYPE,
-        headers=dict(problem.headers or {}),
+        headers=problem.headers,
     )
 
 

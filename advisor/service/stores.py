@@ -34,10 +34,5 @@ def _opened(kind: type[Tables], settings: Settings, reading: bool) -> Iterator[T
         with closing(tables):
             yield tables
     except DataError as error:
-        raise Problem(
-            503,
-            "store-unavailable",
-            error.message,
-            hint="come back in a moment",
-            headers={"Retry-After": "5"},
-        ) from error
+        hint = "come back in a moment"
+        raise Problem(503, "store-unavailable", error.message, hint=hint, retry=5) from error

@@ -148,16 +148,12 @@ def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
 
 def _folder() -> str:
     """The folder of its runs; they name nothing in it, and every machine has one."""
-    folder = user_folder()
+    folder, detail = user_folder(), "the folder of the runs cannot be made"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Problem(
-            503,
-            "folder-unwritable",
-            "the folder of the runs cannot be made",
-            hint="make the user's data directory writable",
-        ) from error
+        hint = "make the user's data directory writable"
+        raise Problem(503, "folder-unwritable", detail, hint=hint) from error
     return str(folder)
 
 

@@ -123,13 +123,7 @@ async def ready(request: Request) -> Response:
     missing."""
     context_of(request)
     if not await request.app.state.probe.answers():
-        raise Problem(
-            503,
-            "not-ready",
-            "the store does not answer",
-            hint="the log says why",
-            headers={"Retry-After": "5"},
-        )
+        raise Problem(503, "not-ready", "the store does not answer", hint="the log says why", retry=5)
     return json_answer({"status": "ready", "version": product_version()})
 
 

@@ -140,13 +140,11 @@ async def taken_seat(request: Request) -> AsyncIterator[None]:
     state = request.app.state
     state.listeners = getattr(state, "listeners", 0)
     if state.listeners >= MOST_LISTENERS:
-        raise Problem(
-            503,
-            "too-many-listeners",
+        detail, hint = (
             f"{MOST_LISTENERS} listen here already",
-            hint="read GET /v1/sweeps/{id} now and then instead",
-            headers={"Retry-After": "10"},
+            "read GET /v1/sweeps/{id} now and then instead",
         )
+        raise Problem(503, "too-many-listeners", detail, hint=hint, retry=10)
     state.listeners += 1
     try:
         yield
@@ -206,15 +204,8 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
             )
     except OtherSweep as error:
         where = f"{router.prefix}/{error.sweep_id}" if error.sweep_id else router.prefix
-        raise Problem(
-            409,
-            "sweep-runs",
-            str(error),
-            sweep=error.sweep_id,
-            running=where,
-            hint=f"follow it: {where}",
-            headers={"Retry-After": "60"},
-        ) from error
+        more = {"sweep": error.sweep_id, "running": where}
+        raise Problem(409, "sweep-runs", str(error), hint=f"follow it: {where}", retry=60, **more) from error
     visit_of(request).subject = sweep_now.sweep_id
     return json_answer(_document(sweep_now), 202, {"Location": _path(sweep_now)})
 

@@ -16,7 +16,7 @@ import pytest
 from advisor.answers.context import load_context
 from advisor.answers.reporting.plans import read_plan
 from advisor.answers.reporting.reports import check_workloads
-from advisor.cli import report_run
+from advisor.cli import report as commands
 from advisor.cli.report import report as report_command
 from advisor.extras import install_command
 from advisor.units import format_usd
@@ -91,13 +91,13 @@ def test_the_command_of_a_workload_asks_it_alone(document, answer, plan):
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_work(said, monkeypatch):
-    monkeypatch.setattr(report_run, "_document", lambda *_: pytest.fail("worked"))
+    monkeypatch.setattr(commands, "_document", lambda *_: pytest.fail("worked"))
     assert "/proc/report.md cannot be written" in said("report", *QUESTION, "--out", "/proc/report.md")
 
 
 @pytest.mark.parametrize(("name", "package"), [("pdf", "weasyprint"), ("xlsx", "xlsxwriter")])
 def test_a_missing_package_is_told_before_the_work(said, monkeypatch, tmp_path, name, package):
-    monkeypatch.setattr(report_run, "_document", lambda *_: pytest.fail("worked"))
+    monkeypatch.setattr(commands, "_document", lambda *_: pytest.fail("worked"))
     there = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda item: None if item == package else there(item))
     assert f"need {package}; install it: {install_command('report')}" in said(
@@ -170,7 +170,7 @@ def _names(folder):
 def test_the_plan_in_the_documentation_can_be_asked():
     file = Path(__file__).parents[3] / "docs" / "examples" / "workloads.yaml"
     plan = read_plan(file.read_bytes(), file.name)
-    questions = [report_run.planned(entry, file.name) for entry in plan.entries]
+    questions = [commands.planned(entry, file.name) for entry in plan.entries]
     assert len(questions) == 4
     check_workloads(load_context(), questions)
 
