@@ -133,37 +133,6 @@ def test_a_mixed_report_names_each_spec_in_every_format_and_is_sent(shown, mixed
         assert all(name in content.decode() for name in ("Thumbnails", "Chat", "Tuning"))
 
 
-def test_another_load_changes_the_answer_in_a_report_diff(shown, mixed, tmp_path):
-    (tmp_path / "plan.yaml").write_text(PLAN.replace("users: 40", "users: 400"))
-    later = shown("report", "--plan", str(tmp_path / "plan.yaml"), "--format", "json")
-    (tmp_path / "later.json").write_text(later)
-    text = shown("report", "diff", str(mixed), str(tmp_path / "later.json"))
-    assert "1 of 3 workloads" in text
-    assert "asked: users 40 -> 400" in text
-    assert "output tokens/s" in text
-
-
-def test_todays_prices_are_asked_for_networks_alone(tmp_path, said):
-    plan = tmp_path / "plan.yaml"
-    plan.write_text(PLAN)
-    assert "--live goes with --task training" in said("report", "--plan", str(plan), "--live")
-
-
-def test_a_saved_answer_is_told_again_in_another_language(shown, tmp_path):
-    saved = tmp_path / "answer.json"
-    saved.write_text(shown(*ASK, "-o", "json"))
-    text = shown("report", "--from", str(saved), "--language", "zh-CN")
-    assert "词元" in text
-    assert "Project-Id-Version" not in text
-
-
-def test_a_report_says_the_command_that_asks_again(shown):
-    text = shown("report", *ASK[1:])
-    commands = [line for line in text.splitlines() if line.startswith("advisor ")]
-    assert [command.split()[1] for command in commands] == ["recommend", "report"]
-    assert all("--users 16" in command and "--task generation" in command for command in commands)
-
-
 ON = (*shlex.split("--instance p6-b200.48xlarge --max-gpus 1 --precision amp --batch-size 2"),)
 
 
