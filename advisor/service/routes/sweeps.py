@@ -204,7 +204,7 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
             )
     except OtherSweep as error:
         where = f"{router.prefix}/{error.sweep_id}" if error.sweep_id else router.prefix
-        more = {"sweep": error.sweep_id, "running": where}
+        more: dict[str, Any] = {"sweep": error.sweep_id, "running": where}
         raise Problem(409, "sweep-runs", str(error), hint=f"follow it: {where}", retry=60, **more) from error
     visit_of(request).subject = sweep_now.sweep_id
     return json_answer(_document(sweep_now), 202, {"Location": _path(sweep_now)})
