@@ -66,24 +66,19 @@ def loaded(hold, code):
         yield process
 
 
-class Held:
-    """A Python process under a hold; it begins when `go` is called."""
-
-    def __init__(self, hold, code):
-        self._started = started(code)
-        self.process = self._started.__enter__()
-        hold.add(self.process.pid)
+@contextmanager
+def held(hold, code):
+    """A Python process under a hold; it begins when it is told to `go`."""
+    with started(code) as process:
+        hold.add(process.pid)
         hold.limit_memory()
         hold.engage()
+        yield process
 
-    def go(self):
-        return self.process.communicate(b"go\n")[0]
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self._started.__exit__(*error)
+def go(process):
+    """What it prints until its end."""
+    return process.communicate(b"go\n")[0]
 
 
 class LimiterContract:
@@ -98,9 +93,9 @@ class LimiterContract:
             assert hold.limited_by is self.limited_by
 
     def test_a_held_process_does_its_work_and_its_usage_is_seen(self, limiter):
-        with limiter(limits_of()) as hold, Held(hold, "print(sum(range(10**6)))") as held:
-            before = read_usage(hold.usage_source(), held.process.pid).cpu_seconds
-            assert held.go().strip() == b"499999500000"
+        with limiter(limits_of()) as hold, held(hold, "print(sum(range(10**6)))") as process:
+            before = read_usage(hold.usage_source(), process.pid).cpu_seconds
+            assert go(process).strip() == b"499999500000"
             assert read_usage(hold.usage_source()).cpu_seconds >= before
             assert not hold.killed_for_memory()
 
@@ -144,8 +139,8 @@ class TestAffinity(LimiterContract):
             assert hold.limited_by is LimitedBy.NONE
 
     def test_the_process_is_pinned(self, limiter):
-        with limiter(limits_of()) as hold, Held(hold, "pass") as held:
-            assert os.sched_getaffinity(held.process.pid) == {allowed_cpus()[-1]}
+        with limiter(limits_of()) as hold, held(hold, "pass") as process:
+            assert os.sched_getaffinity(process.pid) == {allowed_cpus()[-1]}
 
     def test_nobody_is_limited_before_a_process_is_added(self, limiter):
         """A pid of 0 would be ourselves."""
@@ -156,8 +151,8 @@ class TestAffinity(LimiterContract):
 
     def test_an_allocation_beyond_the_memory_fails(self, limiter):
         code = "try: bytearray(2**30)\nexcept MemoryError: print('no')"
-        with limiter(limits_of(memory_mib=256)) as hold, Held(hold, code) as held:
-            assert held.go().strip() == b"no"
+        with limiter(limits_of(memory_mib=256)) as hold, held(hold, code) as process:
+            assert go(process).strip() == b"no"
 
     def test_what_is_mapped_and_not_used_is_not_taken_for_a_full_memory(self, limiter):
         """RLIMIT_DATA counts it: CUDA and threads map far more than they use."""
@@ -169,7 +164,7 @@ class TestAffinity(LimiterContract):
             hold.limit_memory()
             assert hold.held["memory"] is None
             assert hold.limited_by is LimitedBy.NONE
-            assert process.communicate(b"go\n")[0].strip() == str(2**24).encode()
+            assert go(process).strip() == str(2**24).encode()
 
     def test_more_in_use_than_the_limit_is_refused(self, limiter):
         code = "held = b'x' * 2**28; print('up', flush=True); sys.stdin.readline()"
@@ -193,9 +188,9 @@ class KernelContract(LimiterContract):
     @pytest.mark.parametrize("vcpus", [0.25, 1.0])
     def test_cpu_time_is_held_to_the_vcpus(self, limiter, vcpus):
         """Never more; less only when neighbours are busy, so that is not asserted."""
-        with limiter(limits_of(vcpus)) as hold, Held(hold, BURN) as held:
-            held.process.stdin.write(b"go\n")
-            held.process.stdin.flush()
+        with limiter(limits_of(vcpus)) as hold, held(hold, BURN) as process:
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
             start, used = time.monotonic(), read_usage(hold.usage_source()).cpu_seconds
             time.sleep(1.0)
             used = read_usage(hold.usage_source()).cpu_seconds - used
@@ -203,16 +198,16 @@ class KernelContract(LimiterContract):
 
     def test_a_process_beyond_its_memory_is_killed_and_recognised(self, limiter):
         with limiter(limits_of(memory_mib=64)) as hold:
-            with Held(hold, "bytearray(2**28); print('alive')") as held:
-                assert held.go() == b""
-                assert held.process.returncode == -signal.SIGKILL
+            with held(hold, "bytearray(2**28); print('alive')") as process:
+                assert go(process) == b""
+                assert process.returncode == -signal.SIGKILL
             assert hold.killed_for_memory()
 
     def test_page_cache_counts_as_memory(self, limiter, big_file):
         code = f"f = open({str(big_file)!r}, 'rb')\nwhile f.read(2**20): pass"
-        with limiter(limits_of(memory_mib=48)) as hold, Held(hold, code) as held:
+        with limiter(limits_of(memory_mib=48)) as hold, held(hold, code) as process:
             peak = MemoryPeak(hold.usage_source())
-            held.go()
+            go(process)
             assert not hold.killed_for_memory()
             self.check_peak(peak.read(), 40, 48.1)
 
@@ -259,20 +254,20 @@ class KernelContract(LimiterContract):
         )
         with limiter(limits_of(memory_mib=80)) as hold, started(code) as process:
 
-            def go():
+            def read_again():
                 process.stdin.write(b"go\n")
                 process.stdin.flush()
                 process.stdout.readline()
                 return read_usage(hold.usage_source()).read_bytes
 
             hold.add(process.pid)
-            go()
+            read_again()
             hold.limit_memory()
             hold.engage()
-            read = go()
+            read = read_again()
             if read is None:
                 pytest.skip("without the io controller nobody counts what is read")
-            assert go() == read
+            assert read_again() == read
 
     @pytest.mark.slow
     def test_cold_reads_are_held_to_the_disks_rate(self, limiter, big_file):
@@ -281,11 +276,11 @@ class KernelContract(LimiterContract):
             pytest.skip("the temporary folder lies on no block device")
         code = f"f = open({str(big_file)!r}, 'rb')\nwhile f.read(2**20): pass"
         limits = limits_of(read_mib_per_second=50.0, device=device)
-        with limiter(limits) as hold, Held(hold, code) as held:
+        with limiter(limits) as hold, held(hold, code) as process:
             if hold.held["disk"] is None:
                 pytest.skip("the io controller is not ours, and the hold says so")
             start = time.monotonic()
-            held.go()
+            go(process)
             seconds = time.monotonic() - start
             # A busy machine reads more slowly, never faster.
             assert read_usage(hold.usage_source()).read_bytes / 2**20 / seconds <= 52

@@ -51,13 +51,32 @@ def test_it_stops_by_its_own_rule_within_an_ample_budget(truth):
     assert "budget" not in standing.stopped
 
 
-@pytest.mark.parametrize("killed_after", [1, 5, 9])
-def test_a_killed_sweep_goes_on_with_the_trials_of_an_undisturbed_one(truth, killed_after):
-    whole, _, _ = played(adaptive_sweep(grid(), parse_budget("14trials")), truth)
-    first, _, rows = played(adaptive_sweep(grid(), parse_budget("14trials")), truth, most=killed_after)
-    rest, _, _ = played(adaptive_sweep(grid(), parse_budget("14trials")), truth, known=rows)
+def on_a_real_gpu(trial):
+    return replace(trial, accelerator=Accelerator.parse("cuda:T4"), emulated_step_seconds=None)
+
+
+def measured_on_a_real_gpu(row):
+    rate = row.trial.samples_per_step / row.trial.emulated_step_seconds
+    facts = {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}}
+    return replace(row, trial=on_a_real_gpu(row.trial), environment=facts, stage_rates={"accelerator": rate})
+
+
+@pytest.mark.parametrize(
+    ("is_real", "budget", "killed_after"),
+    [(False, "14trials", 1), (False, "14trials", 5), (False, "14trials", 9), (True, "18trials", 9)],
+)
+def test_a_killed_sweep_goes_on_with_the_trials_of_an_undisturbed_one(truth, is_real, budget, killed_after):
+    """Whatever was measured since, also where the rates of a real GPU are learnt meanwhile."""
+    rows = truth
+    if is_real:
+        rows = {row.trial.trial_id: row for row in map(measured_on_a_real_gpu, truth.values())}
+    trials = [row.trial for row in rows.values()]
+    whole, standing, _ = played(adaptive_sweep(trials, parse_budget(budget)), rows)
+    first, _, known = played(adaptive_sweep(trials, parse_budget(budget)), rows, most=killed_after)
+    rest, _, _ = played(adaptive_sweep(trials, parse_budget(budget)), rows, known=known)
     assert set(first + rest) == set(whole)
     assert len(first) + len(rest) == len(whole)
+    assert standing.doubt < 0.2
 
 
 def test_a_trial_killed_for_memory_spares_those_that_need_as_much(truth):
@@ -220,10 +239,6 @@ def test_a_time_budget_ends_between_batches(run):
     assert "60 min" in standing.stopped
 
 
-def on_a_real_gpu(trial):
-    return replace(trial, accelerator=Accelerator.parse("cuda:T4"), emulated_step_seconds=None)
-
-
 def test_a_gpu_step_that_was_measured_is_known_to_the_batches_after_it():
     """The cell takes most of what was measured, as do other batches of its network, and other
     networks some; what an emulated GPU took tells nothing."""
@@ -242,24 +257,3 @@ def test_a_gpu_step_that_was_measured_is_known_to_the_batches_after_it():
     assert moved["resnet50", 64] < moved["alexnet", 64] < 1
     emulated = measurement(grid()[location], slow / 2, slow)
     assert with_gpu_steps(surface, rows, [emulated], "T4") is surface
-
-
-def test_a_sweep_on_a_real_gpu_learns_its_rates_and_goes_on_after_a_kill(truth):
-    """The batches after a kill are those of an undisturbed sweep, whatever was measured since."""
-    facts = {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}}
-    rows = {}
-    for row in truth.values():
-        step = row.trial.emulated_step_seconds
-        real = replace(
-            row,
-            trial=on_a_real_gpu(row.trial),
-            environment=facts,
-            stage_rates={"accelerator": row.trial.samples_per_step / step},
-        )
-        rows[real.trial.trial_id] = real
-    trials = [row.trial for row in rows.values()]
-    whole, standing, _ = played(adaptive_sweep(trials, parse_budget("18trials")), rows)
-    first, _, known = played(adaptive_sweep(trials, parse_budget("18trials")), rows, most=9)
-    rest, _, _ = played(adaptive_sweep(trials, parse_budget("18trials")), rows, known=known)
-    assert set(first + rest) == set(whole)
-    assert standing.doubt < 0.2
