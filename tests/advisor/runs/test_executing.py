@@ -211,9 +211,11 @@ def test_a_process_that_is_ended_takes_its_command_along_and_leaves_the_run(book
 
 
 def children_of(pid):
+    """Its children that have begun their command: one that was just forked still has its parent's locks."""
     try:
         names = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [int(name) for name in names]
+        own, *commands = (Path(f"/proc/{name}/cmdline").read_bytes() for name in (pid, *names))
+        return [int(name) for name, command in zip(names, commands, strict=True) if command != own]
     except OSError:
         return []
 
