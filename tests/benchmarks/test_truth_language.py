@@ -1,5 +1,4 @@
-"""The scorer of language models: what it asks, refuses and counts, and that what ships stays
-within."""
+"""The scorer of language models: what it asks, refuses and counts, and that what ships stays within."""
 
 import json
 import math
