@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -25,27 +26,16 @@ from typing import NamedTuple
 SCRIPT = Path(sys.executable).with_name("advisor")
 COMMAND = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "advisor"]
 QUESTION = ["recommend", "--task", "inference", "--model", "googlenet"]
+GENERATION = (
+    "recommend --task generation --model meta-llama/Llama-3.1-8B --target-requests-per-s 4 "
+    "--max-ttft-ms 800 --cloud any -o json"
+)
 BASELINE = "baseline"
 COMMANDS: Mapping[str, Sequence[str]] = {
     BASELINE: [sys.executable, "-c", "import click, msgspec, numpy, json"],
     "default": [*COMMAND, *QUESTION, "--target-throughput", "500"],
     "all_clouds": [*COMMAND, *QUESTION, "--target-throughput", "500", "--cloud", "any", "-o", "json"],
-    "generation": [
-        *COMMAND,
-        "recommend",
-        "--task",
-        "generation",
-        "--model",
-        "meta-llama/Llama-3.1-8B",
-        "--target-requests-per-s",
-        "4",
-        "--max-ttft-ms",
-        "800",
-        "--cloud",
-        "any",
-        "-o",
-        "json",
-    ],
+    "generation": [*COMMAND, *shlex.split(GENERATION)],
 }
 # Times the baseline: the default request, and one over all offers of all clouds.
 AIM = 2.5

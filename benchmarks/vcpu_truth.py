@@ -32,6 +32,7 @@ from advisor.infra.build.catalog.second_threads import usual_yield
 from advisor.infra.build.catalog.tables import read_source
 from advisor.models.bayes import Floats
 from advisor.models.performance import load_model
+from advisor.models.performance.fit import errors_of
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.pipeline import PipelineRequest, host_rate, pipeline_columns
 
@@ -173,14 +174,11 @@ def _usual(cpu: str) -> float:
 
 def figures(name: str, predicted: ArrayLike, true: ArrayLike) -> dict[str, Any]:
     """Errors |predicted / true - 1| in per cent."""
-    errors = 100 * np.abs(np.asarray(predicted, float) / np.asarray(true, float) - 1)
-    return {
-        "name": name,
-        "n": len(errors),
-        "mape_percent": round(float(np.mean(errors)), 2),
-        "median_percent": round(float(np.median(errors)), 2),
-        "p90_percent": round(float(np.quantile(errors, 0.9)), 2),
-    }
+    logs = np.log(np.asarray(true, float) / np.asarray(predicted, float))
+    errors = errors_of(logs)
+    assert errors is not None
+    median, mean, p90 = errors
+    return {"name": name, "n": len(logs), "mape_percent": mean, "median_percent": median, "p90_percent": p90}
 
 
 def score_instances(servers: Sequence[MeasuredServer]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

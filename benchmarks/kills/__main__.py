@@ -51,10 +51,6 @@ class Series:
         self.resumed: list[float] = []
         self._begun = time.monotonic()
 
-    def undisturbed(self) -> list[Any]:
-        """The rows of a sweep that nobody kills."""
-        return self._swept(0)[0]
-
     def _swept(self, kills: int) -> tuple[list[Any], list[dict[str, Any]]]:
         """A whole sweep with at most so many kills: its rows, and what its drivers told."""
         url = self._server.new_database()
@@ -93,7 +89,7 @@ class Series:
 
     def run(self, kills: int) -> dict[str, Any]:
         """Sweeps until so many kills were done."""
-        whole = self.undisturbed()
+        whole, _ = self._swept(0)  # nobody kills this one
         answer = recommendation(whole)
         broken: list[str] = []
         left: list[str] = left_here()
@@ -113,17 +109,17 @@ class Series:
             "faults": broken,
             "left_behind": left,
             "recommendations_equal": equal,
-            "resume_seconds": _spread(self.resumed),
+            # From the executor being there to the first trial of a driver that goes on, where the database
+            # was not killed in that moment.
+            "resume_seconds": {
+                "count": len(self.resumed),
+                "median": statistics.median(self.resumed),
+                "most": max(self.resumed),
+            }
+            if self.resumed
+            else None,
             "log": self.kills,
         }
-
-
-def _spread(seconds: list[float]) -> dict[str, float] | None:
-    """From the executor being there to the first trial of a driver that goes on, where the database was not
-    killed in that moment."""
-    if not seconds:
-        return None
-    return {"count": len(seconds), "median": statistics.median(seconds), "most": max(seconds)}
 
 
 def stored(url: str) -> list[Measurement]:
@@ -160,15 +156,13 @@ def faults(rows: Sequence[Measurement], whole: Sequence[Measurement], events: An
     if len(rows) != len(here):
         found.append("a trial is stored twice")
     for name in sorted(set(here) & set(there)):
-        one, other = unmarked_or_failed(here[name]), unmarked_or_failed(there[name])
+        # What the replay answered; a failure has no such thing.
+        one, other = (
+            unmarked(row) if "as_measured" in row.environment else row for row in (here[name], there[name])
+        )
         if one != other:
             found.append(f"another row than undisturbed: {name} ({here[name].status})")
     return found
-
-
-def unmarked_or_failed(row: Measurement) -> Measurement:
-    """What the replay answered; a failure has no such thing."""
-    return unmarked(row) if "as_measured" in row.environment else row
 
 
 def left_here() -> list[str]:

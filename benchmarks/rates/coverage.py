@@ -63,7 +63,8 @@ def figures(repeats: int, minutes: float, file: Path) -> dict[str, Any]:
     random.Random(0).shuffle(order)
     order = order[:repeats]
     begun, longest = time.monotonic(), 0.0
-    rows = _read(file)
+    lines = file.read_text().splitlines() if file.exists() else []
+    rows = [measurement_from_dict(json.loads(line)) for line in lines]
     for trial in order[len(rows) :]:
         before = time.monotonic()
         if before - begun + longest > 60 * minutes:
@@ -76,12 +77,6 @@ def figures(repeats: int, minutes: float, file: Path) -> dict[str, Any]:
     return {"runs": len(rows), "runs_left": len(order) - len(rows), **covered(rows)}
 
 
-def _read(file: Path) -> list[Measurement]:
-    if not file.exists():
-        return []
-    return [measurement_from_dict(json.loads(line)) for line in file.read_text().splitlines()]
-
-
 def covered(rows: Sequence[Measurement]) -> dict[str, Any]:
     """Coverage by the spread that ships over all trials, and over those that a loader binds; the spread that
     these show; each trial."""
@@ -89,7 +84,8 @@ def covered(rows: Sequence[Measurement]) -> dict[str, Any]:
     names = sorted({row.trial.trial_id for row in good})
     trials = [[row for row in good if row.trial.trial_id == name] for name in names]
     # An emulated GPU that binds keeps its pace: its runs say nothing of how real ones differ.
-    loader_bound = [runs for runs in trials if _varies(runs)]
+    several = [runs for runs in trials if len(runs) > 1]
+    loader_bound = [r for r in several if statistics.stdev(math.log(_rate(run)) for run in r) > _PACED]
     return {
         "not_ok": len(rows) - len(good),
         "shipped": {"sigma": BETWEEN_RUNS.sigma, "degrees": BETWEEN_RUNS.degrees},
@@ -98,10 +94,6 @@ def covered(rows: Sequence[Measurement]) -> dict[str, Any]:
         "estimate_of_all": between_runs(loader_bound),
         "trials": [_of_trial(runs) for runs in trials],
     }
-
-
-def _varies(runs: Sequence[Measurement]) -> bool:
-    return len(runs) > 1 and statistics.stdev(math.log(_rate(run)) for run in runs) > _PACED
 
 
 def coverage(trials: Sequence[Sequence[Measurement]], spread: RunSpread) -> dict[str, Any]:

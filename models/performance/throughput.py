@@ -90,14 +90,9 @@ class ThroughputModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        *,
-        calibrate: bool = True,
-        folds: int = 5,
-        residuals: Mapping[str, Sequence[float]] | None = None,
+        self, *, calibrate: bool = True, residuals: Mapping[str, Sequence[float]] | None = None
     ) -> None:
         self.calibrate = calibrate
-        self.folds = folds
         self.residuals = residuals
 
     @classmethod
@@ -158,7 +153,7 @@ class ThroughputModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         own, others = np.flatnonzero(X["own"]), np.flatnonzero(~X["own"])
         self.residuals_ = np.empty(len(own))
         alone = clone(self).set_params(calibrate=False)
-        for kept, out in splits(X["configuration"].iloc[own], self.folds):
+        for kept, out in splits(X["configuration"].iloc[own]):
             rows = np.concatenate([others, own[kept]])
             alone.fit(X.iloc[rows], np.exp(logs[rows]), weights[rows])
             self.residuals_[out] = alone.residuals_of(X.iloc[own[out]], np.exp(logs[own[out]]))
@@ -192,14 +187,14 @@ def trials_of(frame: pd.DataFrame) -> Trials:
     )
 
 
-def splits(groups: Any, folds: int = 5) -> list[tuple[Integers, Integers]]:
-    """Rows kept and rows out of each of some folds; no group is on both sides (of a single one, rows are
+def splits(groups: Any) -> list[tuple[Integers, Integers]]:
+    """Rows kept and rows out of each of five folds; no group is on both sides (of a single one, rows are
     groups)."""
     labels = np.asarray(groups, dtype=object)
     distinct = len(set(labels.tolist()))
     if distinct < 2:
         labels, distinct = np.arange(len(labels)), len(labels)
-    dealt = GroupKFold(min(folds, distinct), shuffle=True, random_state=0)
+    dealt = GroupKFold(min(5, distinct), shuffle=True, random_state=0)
     return list(dealt.split(labels, groups=labels))
 
 
@@ -230,7 +225,9 @@ def trial_frame(
     columns = pipeline_columns(requests, networks)
     frame = pd.DataFrame({name: getattr(columns, name) for name in _NUMBERS})
     stated = [stated_accelerator_rate(row) for row in rows]
-    copied = np.array([_copied_bytes(row) for row in rows])
+    # Over the bus to the GPU, where the trial measured it.
+    copies = [row.environment.get("stage_runs", {}).get(Stage.TRANSFER.value) for row in rows]
+    copied = np.array([float(copy["mib_per_second"]) * MIB if copy else np.nan for copy in copies])
     return frame.assign(
         copy_bytes_per_second=np.where(np.isnan(copied), columns.copy_bytes_per_second, copied),
         score=[cpu.score for cpu in made_on],
@@ -278,12 +275,6 @@ def _epochs_of(measurement: Measurement) -> tuple[float, float]:
     settled = _SETTLING_SECONDS * rate if trial.overflows_memory else 0.0
     samples = trial.workload.dataset.samples
     return settled / samples, (settled + steps * trial.samples_per_step) / samples
-
-
-def _copied_bytes(measurement: Measurement) -> float:
-    """Bytes per second over the bus to the GPU, where the trial measured them; else nan."""
-    copies = measurement.environment.get("stage_runs", {}).get(Stage.TRANSFER.value)
-    return float(copies["mib_per_second"]) * MIB if copies else np.nan
 
 
 def cpu_steps_of(

@@ -240,7 +240,10 @@ def mask_rcnn(classes: int) -> nn.Module:
     backbone = resnet_fpn_backbone(
         backbone_name="resnet50", weights=None, norm_layer=FrozenBatchNorm2d, trainable_layers=_TRAINED_STAGES
     )
-    _calm(backbone)
+    # Frozen normalisation does not tame the random weights of residual branches: they are scaled down.
+    for name, buffer in backbone.named_buffers():
+        if name.endswith("bn3.weight"):
+            buffer.fill_(_RESIDUAL_SCALE)
     network: nn.Module = MaskRCNN(
         backbone,
         num_classes=classes,
@@ -268,10 +271,3 @@ def loss(network: nn.Module, images: torch.Tensor, targets: Mapping[str, torch.T
     each = [{name: values[index] for name, values in targets.items()} for index in range(len(images))]
     losses = network(list(images.unbind()), each)
     return torch.stack(list(losses.values())).sum()
-
-
-def _calm(backbone: nn.Module) -> None:
-    """Scale down residual branches: frozen normalisation does not tame random weights."""
-    for name, buffer in backbone.named_buffers():
-        if name.endswith("bn3.weight"):
-            buffer.fill_(_RESIDUAL_SCALE)

@@ -29,12 +29,6 @@ def _batch_norm(inputs: torch.Tensor, *others: Any) -> Any:
     return (torch.empty_like(inputs), *saved)
 
 
-def _batch_norm_backward(*given: Any) -> Any:
-    """Arguments: (gradient, input, weight, ..., which gradients are wanted)."""
-    _, inputs, weight, *_, wanted = given
-    return _gradients(inputs, weight, inputs.shape[1], wanted)
-
-
 def _layer_norm(inputs: torch.Tensor, shape: Any, *_: Any) -> Any:
     import torch
 
@@ -44,23 +38,11 @@ def _layer_norm(inputs: torch.Tensor, shape: Any, *_: Any) -> Any:
     return (inputs.new_empty(inputs.shape), *saved)
 
 
-def _layer_norm_backward(*given: Any) -> Any:
-    """Arguments: (gradient, input, shape, mean, deviation, weight, bias, which are wanted)."""
-    _, inputs, shape, _, _, weight, _, wanted = given
-    return _gradients(inputs, weight, shape, wanted)
-
-
 def _group_norm(inputs: torch.Tensor, *others: Any) -> Any:
     """Arguments: (input, weight, bias, rows, channels, places, groups, ...)."""
     rows, groups = others[2], others[5]
     saved = [inputs.new_empty(rows, groups) for _ in range(2)]
     return (inputs.new_empty(inputs.shape), *saved)
-
-
-def _group_norm_backward(*given: Any) -> Any:
-    """Arguments: (gradient, input, mean, deviation, weight, rows, channels, ..., which are wanted)."""
-    _, inputs, _, _, weight, _, channels, *_, wanted = given
-    return _gradients(inputs, weight, channels, wanted)
 
 
 def _gradients(inputs: torch.Tensor, weight: Any, shape: Any, wanted: Any) -> Any:
@@ -74,13 +56,15 @@ def _gradients(inputs: torch.Tensor, weight: Any, shape: Any, wanted: Any) -> An
     )
 
 
+# Arguments of a backward pass: the gradient, the input, .., which gradients are wanted; between them, in an
+# order of their own, the weight and its shape.
 BY_SHAPE: Mapping[str, Maker] = {
     "native_batch_norm": _batch_norm,
-    "native_batch_norm_backward": _batch_norm_backward,
+    "native_batch_norm_backward": lambda *g: _gradients(g[1], g[2], g[1].shape[1], g[-1]),
     "native_layer_norm": _layer_norm,
-    "native_layer_norm_backward": _layer_norm_backward,
+    "native_layer_norm_backward": lambda *g: _gradients(g[1], g[5], g[2], g[-1]),
     "native_group_norm": _group_norm,
-    "native_group_norm_backward": _group_norm_backward,
+    "native_group_norm_backward": lambda *g: _gradients(g[1], g[4], g[6], g[-1]),
 }
 
 
@@ -258,7 +242,10 @@ def recording(log: KernelLog) -> Any:
             self.before = name
             make = None if kwargs else BY_SHAPE.get(name)
             result = make(*args) if make else func(*args, **(kwargs or {}))
-            if _is_view(func, name):
+            # The result shares its input's memory, or memory is only set aside.
+            returned = (value.alias_info for value in func._schema.returns)
+            shares = any(alias is not None and not alias.is_write for alias in returned)
+            if shares or name.startswith(("empty", "new_empty", "_unsafe_view", "detach")):
                 log.keep(result)
             else:
                 reads = _reads(name, args, kwargs, result)
@@ -266,13 +253,6 @@ def recording(log: KernelLog) -> Any:
             return result
 
     return Recorder()
-
-
-def _is_view(func: Any, name: str) -> bool:
-    """Whether the result shares its input's memory, or memory is only set aside."""
-    returned = [value.alias_info for value in func._schema.returns]
-    shares = any(alias is not None and not alias.is_write for alias in returned)
-    return shares or name.startswith(("empty", "new_empty", "_unsafe_view", "detach"))
 
 
 def _reads(name: str, args: Any, kwargs: Any, result: Any) -> Any:
@@ -288,7 +268,9 @@ def kind_of(name: str, args: Any) -> str:
     """The class of an ATen operation."""
     if name.startswith("convolution"):
         weight, groups = (args[2], args[9]) if "backward" in name else (args[1], args[8])
-        return _convolution_kind(tuple(weight.shape), groups)
+        if groups > 1:
+            return "conv_depthwise" if weight.shape[1] == 1 else "conv_grouped"
+        return {(1, 1): "conv_1x1", (3, 3): "conv_3x3"}.get(tuple(weight.shape[2:]), "conv_kxk")
     if name in _BATCHED and any(not arg.stride(0) for arg in args[-2:]):
         return "linear"  # a weight, which is expanded over the batch
     if "upsample" in name and name.endswith(_UPSAMPLES) and args[0].is_contiguous():
@@ -310,13 +292,6 @@ _BELONGS: dict[str, Callable[[str], bool]] = {
     "copy": lambda name: name in _COPIES,
     "reduce": lambda name: name in _REDUCTIONS,
 }
-
-
-def _convolution_kind(weight_shape: tuple[int, ...], groups: int) -> str:
-    if groups > 1:
-        return "conv_depthwise" if weight_shape[1] == 1 else "conv_grouped"
-    named: dict[tuple[int, ...], str] = {(1, 1): "conv_1x1", (3, 3): "conv_3x3"}
-    return named.get(weight_shape[2:], "conv_kxk")
 
 
 def _work(name: str, args: Any, result: Any) -> _Work:
