@@ -77,15 +77,8 @@ class TakenSteps(Struct, frozen=True, kw_only=True):
 # Samples per second, in place of what nothing limits.
 _FASTEST = 1e6
 # What plain regressions know of a trial: logarithms of the former, the latter as they are.
-_COUNTS = (
-    "vcpus",
-    "batch_size",
-    "encoded_bytes",
-    "score",
-    "decoded_pixels",
-    "resampled_pixels",
-    "output_pixels",
-)
+_PIXELS = ("decoded_pixels", "resampled_pixels", "output_pixels")
+_COUNTS = ("vcpus", "batch_size", "encoded_bytes", "score", *_PIXELS)
 _SHARES = ("cached_share", "training", "on_cpu")
 # A machine that is so many times as fast, or as slow, as the mark of its CPU says is named.
 ODD_SPEED = 1.5

@@ -48,24 +48,10 @@ OPERATION = np.dtype(
         ("width", "<u2"),
     ]
 )
-_HEAD = (
-    "name",
-    "library",
-    "family",
-    "input",
-    "sample",
-    "data",
-    "parameters",
-    "weight_tensors",
-    "weights_mib",
-    "trained_mib",
-    "input_bytes",
-    "inference_first",
-    "inference_rows",
-    "training_first",
-    "training_rows",
-)
-COLUMNS = (*_HEAD, *(f"{name}_mib" for name in MEMORY_COLUMNS), "aliases")
+_TEXTS = ("name", "library", "family", "input", "sample", "data")
+_NUMBERS = ("parameters", "weight_tensors", "weights_mib", "trained_mib", "input_bytes")
+_ROWS = ("inference_first", "inference_rows", "training_first", "training_rows")
+COLUMNS = (*_TEXTS, *_NUMBERS, *_ROWS, *(f"{name}_mib" for name in MEMORY_COLUMNS), "aliases")
 # Attention within windows of one size does not grow with the image.
 _WINDOWED = re.compile(
     r"swin|maxx?_?vit|hiera|nest$|da_vit|longformer|global_context_vit|coa_t|modernbert|gpt_neo$"
@@ -294,12 +280,7 @@ class NetworkTable:
             return self._operations[first : first + int(cells[f"{task}_rows"])]
 
         return Network(
-            name=cells["name"],
-            library=cells["library"],
-            family=cells["family"],
-            input=cells["input"],
-            sample=cells["sample"],
-            data=cells["data"],
+            **{name: cells[name] for name in _TEXTS},
             parameters=int(cells["parameters"]),
             weight_tensors=int(cells["weight_tensors"]),
             weights_mib=float(cells["weights_mib"]),

@@ -256,7 +256,7 @@ def _notes(
     """Notes on facts outside the measured range that matter for this rate."""
     if gpu_rate:
         yield from gpu_rate.notes
-        yield from scaling.notes
+        yield from scaling.notes()
     if matters & _HOST or load.on_cpu:
         yield from _host_notes(resources, pipeline)
     if load.on_cpu and _is_unmeasured(load.workload, pipeline):

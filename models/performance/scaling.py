@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -241,27 +241,20 @@ class Scaling(Struct, frozen=True):
         """Times one GPU, on one of the nodes."""
         return self.gpus * self.efficiency * self.node_efficiency
 
-    @property
-    def notes(self) -> tuple[Message, ...]:
+    def notes(self) -> Iterator[Message]:
         """Notes on facts outside the measured range."""
-        notes = []
         if self.gpus > self.largest:
-            notes.append(
-                Message(
-                    "{gpus} GPUs lie beyond the {largest} whose scaling was measured",
-                    gpus=self.gpus,
-                    largest=self.largest,
-                )
+            yield Message(
+                "{gpus} GPUs lie beyond the {largest} whose scaling was measured",
+                gpus=self.gpus,
+                largest=self.largest,
             )
         if self.beyond_pace:
-            notes.append(Message("steps are shorter than those whose scaling over GPUs was measured"))
+            yield Message("steps are shorter than those whose scaling over GPUs was measured")
         if not self.is_network_measured:
-            notes.append(
-                Message(
-                    "training over {nodes} nodes is modelled: nobody measured their network", nodes=self.nodes
-                )
+            yield Message(
+                "training over {nodes} nodes is modelled: nobody measured their network", nodes=self.nodes
             )
-        return tuple(notes)
 
 
 ALONE = Scaling(1, 1.0, HalfWidths(0.0, 0.0, True), 1)

@@ -187,10 +187,11 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         for (workload, gpu), each, scale, most, launching in zip(
             cells, seconds.tolist(), spread.tolist(), room.tolist(), result.launching.tolist(), strict=True
         ):
-            regime = _regime_of(workload, launching)
-            key = gpu.name, workload.precision, workload.stack, regime
+            told = dict(workload.conditions)
+            alike = regime(told.get("script", _is_script(workload)), told.get("era", ""), launching)
+            key = gpu.name, workload.precision, workload.stack, alike
             if key not in standing:
-                standing[key] = self._standing(workload, gpu, facts, regime, confidence)
+                standing[key] = self._standing(workload, gpu, facts, alike, confidence)
             by, provenance, notes, withheld = standing[key]
             upper = min(by.upper * scale, most)
             widths = HalfWidths(by.lower * scale, upper, by.calibrated)
@@ -211,7 +212,10 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         self, workload: Workload, gpu: Gpu, facts: NetworkFacts, regime: str, confidence: float
     ) -> _Standing:
         group = self.group(workload, gpu, facts)
-        if group == "known/known" and not self._has_own_of(facts, gpu):
+        # Of a network, or a card, that the user measured more is known.
+        if group == "known/known" and not any(
+            entry.network == facts.key or chip(entry.gpu) == chip(gpu.name) for entry in self.own
+        ):
             group = OTHERS
         alike = SCRIPT_REGIME if regime == SCRIPT_REGIME else f"{group}/{regime}"
         if group == "known/known" and not self._is_published_card(gpu, workload.precision):
@@ -356,10 +360,6 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     def _has_own(self, facts: NetworkFacts, task: Task) -> bool:
         return any((entry.network, entry.task) == (facts.key, task) for entry in self.own)
 
-    def _has_own_of(self, facts: NetworkFacts, gpu: Gpu) -> bool:
-        """Whether the user measured the network, or the card."""
-        return any(entry.network == facts.key or chip(entry.gpu) == chip(gpu.name) for entry in self.own)
-
     def _is_own(self, facts: NetworkFacts, workload: Workload, gpu: Gpu) -> bool:
         return bool(self.own) and _own_cell(facts, workload, gpu) in self.own
 
@@ -465,11 +465,6 @@ def cell_of(workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Cell:
         facts.step_rows(workload.task), facts.parameters, facts.input_bytes, float(workload.batch_size), how
     )
     return Cell(facts.key, step)
-
-
-def _regime_of(workload: Workload, launching: float) -> str:
-    measured = dict(workload.conditions)
-    return regime(measured.get("script", _is_script(workload)), measured.get("era", ""), launching)
 
 
 def regime(script: bool, era: str, launching: float) -> str:
