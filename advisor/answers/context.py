@@ -1,23 +1,32 @@
-"""The context of a question: the catalogue, and the predictor that answers."""
+"""The context of a question: the catalogue, the predictor that answers, and what an answer leaves out
+although its question allows it: clouds, currencies, old prices."""
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from advisor.answers.anchoring import AnchoredWorkload, anchored_model
-from advisor.catalog import Catalog, load_catalog
-from advisor.domain import DataKind, DatasetProfile
+from advisor.catalog import Catalog, OfferQuery, load_catalog
+from advisor.catalog.gpus import sheet_names
+from advisor.catalog.prices import RATE_VARIABLE
+from advisor.domain import DataKind, DatasetProfile, Gpu, Market
 from advisor.domain.workload import is_own, names_a_file
+from advisor.engine.candidates import offers_in, place_query
 from advisor.errors import UsageError
 from advisor.files import own_model_path
 from advisor.messages import FieldName, Message
 from advisor.models.performance import load_model
+from advisor.naming import covers_clouds
+from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.settled import settled_network
+from advisor.questions.spec import SpecQuestion
+from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources as SourcesDocument
 
 if TYPE_CHECKING:
@@ -109,3 +118,86 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
 def _anchored(context: Context, question: NetworkQuestion, files: tuple[Path, ...]) -> Anchored:
     workload = AnchoredWorkload(network=question.network, task=question.task, precision=question.precision)
     return anchored_model(context.model, context.catalog, workload, files)
+
+
+COMMITMENTS = tuple(market for market in Market if market.startswith("commitment"))
+
+
+def left_out(request: SpecQuestion, catalog: Catalog, today: date, *, strict: bool) -> tuple[Message, ...]:
+    """Clouds without a region of the name that a question about every cloud gives, and how many
+    types have no price that is not old `today`, where `strict` asks for one."""
+    query = place_query(request, accelerated=None)
+    notes = [
+        _clouds(request, catalog),
+        _without_commitments(catalog, query),
+        _old(request, catalog, today) if strict else None,
+    ]
+    return (*(note for note in notes if note is not None), *unconverted_notes(catalog, query))
+
+
+def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
+    """A note for each currency without a known rate, with the clouds that have prices in it."""
+    return [
+        Message(
+            "prices in {currency} are left out ({clouds}): no exchange rate is set; {variable}=0.9 sets one",
+            currency=currency,
+            clouds=clouds,
+            variable=RATE_VARIABLE.format(currency),
+        )
+        for currency, clouds in catalog.unconverted(query).items()
+    ]
+
+
+def _clouds(request: SpecQuestion, catalog: Catalog) -> Message | None:
+    region = request.region
+    if region is None or not covers_clouds(request):
+        return None
+    others = [name for name in catalog.clouds if region not in catalog.known_regions(name)]
+    if not others:
+        return None
+    return Message(
+        "{field} {region} leaves out the clouds without such a region: {clouds}",
+        field=FieldName("region"),
+        region=region,
+        clouds=others,
+    )
+
+
+def _without_commitments(catalog: Catalog, query: OfferQuery) -> Message | None:
+    """Most clouds sell commitments, under whatever name: reservations, savings plans."""
+    clouds = catalog.without_prices(query) if query.market in COMMITMENTS else []
+    if not clouds:
+        return None
+    return Message(
+        "clouds left out, as their commitment prices are not known offline: {clouds}", clouds=clouds
+    )
+
+
+def _old(request: SpecQuestion, catalog: Catalog, today: date) -> Message | None:
+    known, fresh = (
+        {
+            (offer.instance.cloud, offer.instance.name)
+            for offer in offers_in(catalog, place_query(variant, accelerated=None))
+        }
+        for variant in (request, replace(request, fresh_on=today))
+    )
+    count = len(known - fresh)
+    if not count:
+        return None
+    return Message(
+        "{field} leaves out {count:,} types: every price of theirs is older than its source keeps",
+        field=FieldName("strict"),
+        count=count,
+    )
+
+
+def cards_meant(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
+    """The cards that are meant: named ones in the order asked, else those for rent, smallest
+    first."""
+    names = sorted(catalog.rented_gpus, key=lambda name: (catalog.cards[name].memory_mib, name))
+    if wanted.names:
+        names = [card for name in wanted.names for card in sheet_names(name, catalog.cards)]
+    meant = [name for name in dict.fromkeys(names) if wanted.allows(catalog.gpus[name])]
+    if not meant:
+        raise wrong("gpu", "no GPU matches {field}", hint="ask for less")
+    return [catalog.cards[name] for name in meant]

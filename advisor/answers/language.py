@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
-from advisor.answers.cards import cards_meant
-from advisor.answers.left_out import left_out
+from advisor.answers.context import cards_meant, left_out
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import (

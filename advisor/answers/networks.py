@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from advisor.answers.answer import Answer, Recommended, recommendation_text
-from advisor.answers.cards import cards_meant
-from advisor.answers.context import Context, with_anchors
+from advisor.answers.context import Context, cards_meant, left_out, unconverted_notes, with_anchors
 from advisor.answers.curves import curves_document
-from advisor.answers.left_out import left_out, unconverted_notes
 from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
 from advisor.catalog.load import WhatIfCatalog, with_host

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple, TypeVar
 from advisor.api.modules import named_model, with_way_out
 from advisor.errors import AdvisorError
 from advisor.messages import Message
-from advisor.questions.fields import Choice, File, Files, Flag, Kind, Parsed, Texts, wrong
+from advisor.questions.fields import Choice, File, Files, Flag, Kind, Latency, Number, Parsed, Texts, wrong
 from advisor.questions.language import ModelName, TensorParallel
 from advisor.questions.listings import Sources
-from advisor.questions.numbers import Latency, Number
 from advisor.questions.question import ByTask, Field, Kinds
 from advisor.questions.reading import from_texts
 

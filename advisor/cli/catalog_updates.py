@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from advisor.answers.live.asking import PriceQuestion
+from advisor.answers.live.refreshing import PriceQuestion
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.believed import TOO_FAR
 from advisor.catalog.catalog import DEFAULT_CLOUD

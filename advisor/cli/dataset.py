@@ -13,7 +13,7 @@ from advisor.cli.sweep_view import dataset_progress
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError
 from advisor.questions.fields import Choice
-from advisor.questions.numbers import Number
+from advisor.questions.fields import Number
 from advisor.records import asdict
 from advisor.units import format_mib, format_rate
 

@@ -19,8 +19,7 @@ from advisor.domain.words import LlmPrecision
 from advisor.errors import AdvisorError, DataError, UsageError, unknown_name
 from advisor.files import require_writable, write_whole
 from advisor.messages import FieldName, Message
-from advisor.questions.fields import Choice, Flag, Kind, Place
-from advisor.questions.numbers import Number
+from advisor.questions.fields import Choice, Flag, Kind, Number, Place
 from advisor.questions.question import Question, ask
 from advisor.questions.ranks import Ranks
 from advisor.render.text import WIDTH, table

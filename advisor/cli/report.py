@@ -25,7 +25,8 @@ from advisor.answers.reporting.reports import (
     report_of_saved,
 )
 from advisor.answers.reporting.reports import report as gathered
-from advisor.answers.reporting.reproducing import Input, Origin
+from advisor.answers.reporting.saved import Input
+from advisor.answers.reporting.reports import Origin
 from advisor.answers.reporting.saved import read_saved
 from advisor.cli.printing import is_terminal, tell
 from advisor.cli.questions import (

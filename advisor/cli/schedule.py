@@ -29,7 +29,7 @@ from advisor.cli.questions import output_option, question_from, question_options
 from advisor.cli.report import plan_report, planned
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
-from advisor.questions.numbers import Number
+from advisor.questions.fields import Number
 from advisor.render.formats import report_format
 from advisor.render.text import table
 from advisor.runs.fitting import after_sweep

@@ -25,7 +25,7 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
 from advisor.questions.fields import Choice, Kind
-from advisor.questions.numbers import Number
+from advisor.questions.fields import Number
 from advisor.render.text import table
 from advisor.service.settings import Settings
 

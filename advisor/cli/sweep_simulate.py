@@ -11,8 +11,7 @@ import click
 from advisor.cli.printing import print_answer
 from advisor.cli.questions import output_option, question_options
 from advisor.errors import UsageError
-from advisor.questions.fields import File, Files, Flag, Parsed, Text
-from advisor.questions.numbers import RATE
+from advisor.questions.fields import RATE, File, Files, Flag, Parsed, Text
 from advisor.questions.question import Question, ask
 from advisor.render.text import table
 from advisor.runs.fields import parse_budget

@@ -21,7 +21,7 @@ from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.files import sweep_log_path
 from advisor.messages import Message
 from advisor.quantities import parse_positive
-from advisor.questions.numbers import Number
+from advisor.questions.fields import Number
 from advisor.render.text import table
 from advisor.runs.sweep_questions import SweepGrid
 from advisor.runs.sweeps.data import planned_data

@@ -17,8 +17,22 @@ from advisor.domain.words import KvPrecision, LanguageTask, LlmEngine, LlmMethod
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import bundled_networks
-from advisor.questions.fields import Choice, File, Files, KnownOrPath, Names, Parsed, Text, wrong
-from advisor.questions.numbers import RATE, FromZero, Latency, Number, Share, TimeLimit
+from advisor.questions.fields import (
+    RATE,
+    Choice,
+    File,
+    Files,
+    FromZero,
+    KnownOrPath,
+    Latency,
+    Names,
+    Number,
+    Parsed,
+    Share,
+    Text,
+    TimeLimit,
+    wrong,
+)
 from advisor.questions.question import ask
 from advisor.questions.spec import (
     EXPLAIN,

@@ -8,8 +8,7 @@ from pathlib import Path
 from advisor.catalog.gpus import SORT_KEYS
 from advisor.domain import Market, Range
 from advisor.domain.words import ANY_MARKET
-from advisor.questions.fields import Choice, File, Names, Text
-from advisor.questions.numbers import Number
+from advisor.questions.fields import Choice, File, Names, Number, Text
 from advisor.questions.question import Question, ask
 from advisor.questions.spec import CLOUD, CURSOR, GPU, MARKET, MEMORY, REGION, SOURCES, VCPUS
 from advisor.questions.values import GpuFilter

@@ -2,7 +2,7 @@
 
 From it follow the options of the command line (`advisor.cli.questions`), the fields over HTTP with
 their schemas, the text that asks the question again (`advisor.questions.reading`) and its place in
-an answer's document (`advisor.questions.documents`); the engine takes the record as it is. A
+an answer's document (`advisor.questions.reading`); the engine takes the record as it is. A
 question that contradicts itself cannot be made: `UsageError` names the field.
 """
 
@@ -29,8 +29,22 @@ from advisor.domain import (
 )
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
-from advisor.questions.fields import Choice, Files, Flag, KnownOrPath, Names, Network, Parsed, Text, wrong
-from advisor.questions.numbers import RATE, CurveOf, Number, Probability
+from advisor.questions.fields import (
+    RATE,
+    Choice,
+    Curve,
+    CurveOf,
+    Files,
+    Flag,
+    KnownOrPath,
+    Names,
+    Network,
+    Number,
+    Parsed,
+    Probability,
+    Text,
+    wrong,
+)
 from advisor.questions.question import Question, ask
 from advisor.questions.spec import (
     ANSWER,
@@ -50,7 +64,7 @@ from advisor.questions.spec import (
     SpecQuestion,
     start_hours,
 )
-from advisor.questions.values import DATASETS, FORMATS, Curve, GpuFilter
+from advisor.questions.values import DATASETS, FORMATS, GpuFilter
 from advisor.units import size_text
 
 # No GPU holds more samples; what comes near the end of floats overflows on the way.

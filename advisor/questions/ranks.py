@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from advisor.messages import FieldName, Message
-from advisor.questions.fields import Text, wrong
-from advisor.questions.numbers import Number
+from advisor.questions.fields import Number, Text, wrong
 from advisor.questions.question import Question, ask
 
 _ranks = partial(ask, section="Training on several GPUs or nodes (--ranks)")

@@ -9,8 +9,7 @@ from typing import Any
 from advisor.domain import ANY, HOURS_PER_MONTH, DiskChoice, Market, Range
 from advisor.domain.money import PriceSpread
 from advisor.domain.words import ANY_MARKET
-from advisor.questions.fields import Choice, Flag, Parsed, Text
-from advisor.questions.numbers import FromZero, Number, Probability
+from advisor.questions.fields import Choice, Flag, FromZero, Number, Parsed, Probability, Text
 from advisor.questions.question import Question, ask
 from advisor.questions.values import (
     GpuFilter,

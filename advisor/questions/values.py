@@ -64,17 +64,6 @@ class GpuFilter(Struct, frozen=True):
         return enough and card.capability in self.compute_capability
 
 
-class Curve(Struct, frozen=True):
-    """Further predictions beside one: one point for each value."""
-
-    vcpus: tuple[int, ...] = ()
-    memory_mib: tuple[float, ...] = ()
-    disks: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.vcpus) + len(self.memory_mib) + len(self.disks)
-
-
 def parse_gpus(text: str) -> GpuFilter:
     """'T4,L4', '24GiB..48GiB', 'cc8.0..' or several of them: 'A100,40GiB..'.
 

@@ -13,7 +13,7 @@ from advisor.domain.decision import RELAXING_STOPPED
 from advisor.domain.words import LanguageTask
 from advisor.messages import Message
 from advisor.naming import asked_of, others_text
-from advisor.questions.documents import question_document
+from advisor.questions.reading import question_document
 from advisor.render.borderline import borderline_block, decision_block, verify_command
 from advisor.render.price_doubt import price_doubt_block
 from advisor.render.records import (

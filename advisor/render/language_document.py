@@ -25,8 +25,8 @@ from advisor.domain.language import (
     TuningPrediction,
 )
 from advisor.domain.words import PERCENTILES, Provenance
-from advisor.questions.documents import question_document
 from advisor.questions.language import ServingQuestion, TuningQuestion
+from advisor.questions.reading import question_document
 from advisor.render.borderline import borderline_block
 from advisor.render.document import Sources, shared_document
 from advisor.render.phrases import trial_command

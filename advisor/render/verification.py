@@ -6,7 +6,7 @@ from typing import Any
 
 from advisor.domain import Verdict, Verification
 from advisor.domain.verification import Criterion, ServingVerification, p99_of
-from advisor.questions.documents import question_document
+from advisor.questions.reading import question_document
 from advisor.render.records import bounds, fields, rate_unit
 from advisor.render.text import hanging, table, throughput_message
 from advisor.units import format_counted, format_mib, format_rate, format_target, format_usd

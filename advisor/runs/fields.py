@@ -24,6 +24,7 @@ from advisor.questions.fields import (
     Choice,
     Kind,
     Network,
+    Number,
     Parsed,
     Schema,
     Texts,
@@ -31,7 +32,6 @@ from advisor.questions.fields import (
     json_name,
     wrong,
 )
-from advisor.questions.numbers import Number
 from advisor.questions.question import Question
 from advisor.questions.reading import from_values, schema_of
 from advisor.units import size_text

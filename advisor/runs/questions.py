@@ -12,8 +12,7 @@ from pathlib import Path
 from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.live import LIVE_CLOUDS
 from advisor.messages import option_name
-from advisor.questions.fields import Choice, File, Kind, Text, Texts, wrong
-from advisor.questions.numbers import Number
+from advisor.questions.fields import Choice, File, Kind, Number, Text, Texts, wrong
 from advisor.questions.question import Question, ask
 from advisor.questions.values import parse_gpus
 from advisor.runs.fields import BUDGET, REGION, Budget, Nested

@@ -14,8 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from advisor.answers.reporting.reproducing import Input
-from advisor.answers.reporting.saved import read_saved
+from advisor.answers.reporting.saved import Input, read_saved
 from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.files import state_folder, write_whole
 from advisor.render.diff import difference

@@ -10,8 +10,7 @@ from typing import Any
 from advisor.domain import LimitedBy, Measurement, Status, Task
 from advisor.domain.results import stall_indices
 from advisor.messages import Message
-from advisor.questions.fields import Choice, Flag, Text
-from advisor.questions.numbers import Number
+from advisor.questions.fields import Choice, Flag, Number, Text
 from advisor.questions.question import Question, ask
 from advisor.sweeps.formats import ReadLines, csv_header, csv_rows, summary_row, to_jsonl
 from advisor.sweeps.measurement_store import Appended, Stored

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from advisor.answers.live.asking import Offerings, PriceQuestion, ask_offerings, ask_prices
-from advisor.answers.live.refreshing import overlay_of
+from advisor.answers.live.refreshing import Offerings, PriceQuestion, ask_offerings, ask_prices, overlay_of
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.live import LIVE_CLOUDS, cloud_title, is_live
 from advisor.catalog.overlay import Overlay

@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from advisor.answers import ask
 from advisor.answers.context import Context
-from advisor.answers.reporting.reports import Report, ReportedWorkload, report
-from advisor.answers.reporting.reproducing import Origin
+from advisor.answers.reporting.reports import Origin, Report, ReportedWorkload, report
 from advisor.errors import unknown_name
 from advisor.questions.commands import AnyRecommend
 from advisor.questions.reading import options_of

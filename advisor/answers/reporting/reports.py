@@ -1,26 +1,36 @@
-"""Questions -> the document `advisor.report/1`."""
+"""Questions -> the document `advisor.report/1`, with the command and the digests by which a reader gets it
+again."""
 
 from __future__ import annotations
 
+import hashlib
+import platform
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.answers import ask
 from advisor.answers.context import Context, load_context
 from advisor.answers.networks import recommended
-from advisor.answers.reporting.reproducing import Input, Origin, reproducibility
-from advisor.answers.reporting.saved import answered_again, read_saved
-from advisor.answers.reporting.sections import bare_section, language_section, network_section
+from advisor.answers.reporting.saved import Input, answered_again, read_saved
+from advisor.answers.reporting.sections import (
+    bare_section,
+    bundled_measurements_sha256,
+    language_section,
+    network_section,
+)
 from advisor.domain import Recommendation
 from advisor.domain.workload import is_own
 from advisor.engine import Preparations
 from advisor.engine.tasks.network import at_steps
 from advisor.errors import AdvisorError, UsageError
+from advisor.files import own_model_path
 from advisor.messages import Message
+from advisor.models.bundled import FOLDER, MODEL
 from advisor.questions.commands import AnyRecommend
 from advisor.questions.fields import File, Files
 from advisor.questions.language import RecommendFinetuning, RecommendGeneration
@@ -31,6 +41,67 @@ from advisor.questions.settled import language_model_of, settled_serving, settle
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.render.document import is_language
 from advisor.render.facts import SCHEMA, totals
+
+_PACKAGE = "instance-sizing-advisor"
+
+
+class Origin(NamedTuple):
+    """The origin of a report: the command without its output, the files it read, and the data behind its
+    answers."""
+
+    command: str
+    inputs: Sequence[Input] = ()
+    sources: Sources = Sources()
+
+
+def reproducibility(
+    context: Context, origin: Origin, sections: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The document's `reproducibility`."""
+    sections = list(sections)
+    model = context.sources().performance_model()
+    drawn = {row["trial_id"] for section in sections for row in section["measured"]}
+    return {
+        "command": origin.command,
+        "inputs": [input.document() for input in origin.inputs],
+        "versions": {
+            "advisor": advisor_version(),
+            "python": platform.python_version(),
+            "numpy": version("numpy"),
+        },
+        "catalog": {
+            "as_of": context.catalog.as_of.isoformat(),
+            "sha256": context.catalog.fingerprint,
+            "sources": list(context.catalog.sources),
+        },
+        "performance_model": {**model, "sha256": _model_digest(origin.sources.performance_model)},
+        "language_predictors": _language_predictors(sections),
+        "measurements": {
+            "bundled_sha256": bundled_measurements_sha256(),
+            "rows": len(drawn),
+            "trial_ids": sorted(drawn),
+        },
+    }
+
+
+def _language_predictors(sections: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    answers = [section["recommendation"] for section in sections]
+    used = [answer["performance_model"] for answer in answers if is_language(answer)]
+    return [model for index, model in enumerate(used) if model not in used[:index]]
+
+
+def advisor_version() -> str:
+    """The version of the installed package; 'unknown' in a folder that was never installed."""
+    try:
+        return version(_PACKAGE)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _model_digest(file: Path | None) -> str:
+    own = own_model_path()
+    path = file or (own if own.is_file() else FOLDER / MODEL)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class ReportedWorkload(NamedTuple):

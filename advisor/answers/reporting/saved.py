@@ -3,6 +3,7 @@ but held to our schemas."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -11,20 +12,30 @@ from collections.abc import Mapping
 from datetime import date
 from functools import cache
 from importlib.resources import files
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from advisor.answers.context import Context
-from advisor.answers.reporting.reproducing import Input
 from advisor.domain import Recommendation
 from advisor.engine import Preparations, recommend
 from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.messages import Message
-from advisor.questions.documents import question_from
 from advisor.questions.network import NetworkQuestion
+from advisor.questions.reading import question_from
 from advisor.questions.values import DATASETS, dataset_for
 from advisor.render.document import SCHEMA as RECOMMENDATION
 from advisor.render.facts import SCHEMA as REPORT
 from advisor.render.records import candidate_block
+
+
+class Input(NamedTuple):
+    """A file that was read: as it was named, and what was in it."""
+
+    name: str
+    content: bytes
+
+    def document(self) -> dict[str, str]:
+        """Its digest stands for it."""
+        return {"name": self.name, "sha256": hashlib.sha256(self.content).hexdigest()}
 
 
 def first_fault(value: Any, schema_id: str) -> str | None:

@@ -10,9 +10,9 @@ from advisor.domain import LIST, InstancePrediction, OnGpu, Prediction, geometri
 from advisor.domain.decision import Text
 from advisor.domain.language import ServingPrediction
 from advisor.naming import asked_of
-from advisor.questions.documents import question_document
 from advisor.questions.language import ServingQuestion
 from advisor.questions.network import NetworkQuestion
+from advisor.questions.reading import question_document
 from advisor.render.blocks import lower_rate
 from advisor.render.document import Sources
 from advisor.render.i18n.catalogue import report_texts

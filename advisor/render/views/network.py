@@ -8,8 +8,8 @@ from typing import Any
 from advisor.domain import InstancePrediction, OnGpu
 from advisor.messages import Message
 from advisor.naming import asked_of, covers_clouds
-from advisor.questions.documents import question_document
 from advisor.questions.network import NetworkQuestion
+from advisor.questions.reading import question_document
 from advisor.render.document import Sources
 from advisor.render.records import (
     batch_point_block,

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from advisor.domain.words import KvPrecision, LlmEngine
 from advisor.messages import FieldName, Message
-from advisor.questions.fields import Choice, File, Text, wrong
+from advisor.questions.fields import Choice, File, Number, Text, wrong
 from advisor.questions.language import RecommendGeneration
 from advisor.questions.network import Verify
-from advisor.questions.numbers import Number
 from advisor.questions.question import ByTask, Question, ask
 from advisor.runs.fields import Amount, Items
 from advisor.sweeps.measure.endpoint.engines import StartedEngine

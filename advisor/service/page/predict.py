@@ -11,8 +11,8 @@ from fastapi import APIRouter
 from advisor.answers.context import Context
 from advisor.answers.networks import predicted
 from advisor.errors import AdvisorError
+from advisor.questions.fields import Curve
 from advisor.questions.network import Predict
-from advisor.questions.values import Curve
 from advisor.render.blocks import Column, Look, Table, lower_rate, plain
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.sentences import bound_name, disk_name, rate_columns, stage_name

@@ -20,8 +20,8 @@ from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.domain.words import ANY_MARKET, KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
 from advisor.errors import AdvisorError, NoIntervalError, UsageError
 from advisor.models.language.configs import bundled_language_models
+from advisor.questions.fields import RATE
 from advisor.questions.network import AUTO, Predict
-from advisor.questions.numbers import RATE
 from advisor.questions.question import Kinds, Question
 from advisor.questions.reading import from_pairs
 from advisor.questions.settled import DEFAULT_REGION

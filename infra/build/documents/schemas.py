@@ -19,11 +19,10 @@ from msgspec.json import schema_components
 import advisor.render
 from advisor.domain import Market
 from advisor.domain.words import ANY_MARKET
-from advisor.questions.documents import document_names
-from advisor.questions.fields import Choice
+from advisor.questions.fields import Choice, Number
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
-from advisor.questions.numbers import Number
+from advisor.questions.reading import document_names
 from advisor.questions.spec import SpecQuestion
 from advisor.questions.values import RANKED_KINDS
 

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from advisor.answers.left_out import left_out
+from advisor.answers.context import left_out
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.cli.main import run
 from advisor.questions.spec import SpecQuestion

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path
 
-from advisor.answers.live.asking import PriceQuestion
-from advisor.answers.live.refreshing import refresh
+from advisor.answers.live.refreshing import PriceQuestion, refresh
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Market
 from advisor.domain.live import Refresh

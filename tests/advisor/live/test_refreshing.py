@@ -95,7 +95,7 @@ def test_an_empty_answer_does_not_take_all_types_away(aws, tmp_path) -> None:
 
 
 def test_two_services_must_agree_that_a_type_is_gone(aws, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("advisor.answers.live.asking.offered", lambda names, _: frozenset(names[1:]))
+    monkeypatch.setattr("advisor.answers.live.refreshing.offered", lambda names, _: frozenset(names[1:]))
     outcome, _ = refreshed(tmp_path, T4)
     assert outcome.withdrawn == ()
     assert any("does not list g4dn.xlarge" in line for line in outcome.warnings)

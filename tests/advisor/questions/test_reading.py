@@ -12,8 +12,8 @@ from advisor.cli.main import cli
 from advisor.cli.questions import TaskFieldType, options_of_kind
 from advisor.errors import UsageError
 from advisor.questions import listings, network
+from advisor.questions.fields import Number, Share
 from advisor.questions.network import Recommend
-from advisor.questions.numbers import Number, Share
 from advisor.questions.reading import from_link, from_texts, from_values, options_of, parameters_of, schema_of
 
 KINDS = [

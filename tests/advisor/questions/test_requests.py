@@ -14,9 +14,8 @@ from advisor.domain import DataKind, Precision
 from advisor.errors import UsageError
 from advisor.models.performance import load_model
 from advisor.models.performance.networks import NetworkTable
-from advisor.questions.documents import question_document, question_from
 from advisor.questions.network import Predict, Recommend
-from advisor.questions.reading import from_link, from_values
+from advisor.questions.reading import from_link, from_values, question_document, question_from
 from advisor.questions.settled import parse_input, settled_network
 from advisor.questions.values import DATASETS, dataset_for
 

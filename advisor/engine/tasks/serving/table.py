@@ -20,8 +20,8 @@ from advisor.engine.tasks.language import Level
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import BINDS
+from advisor.questions.fields import TimeLimit
 from advisor.questions.language import ServingQuestion
-from advisor.questions.numbers import TimeLimit
 
 if TYPE_CHECKING:
     from advisor.engine.columns import Booleans, Floats, Integers

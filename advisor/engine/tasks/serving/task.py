@@ -25,8 +25,8 @@ from advisor.engine.tasks.serving.table import Predicted, Replicas, ServingTable
 from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings, shortfall
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
+from advisor.questions.fields import TimeLimit
 from advisor.questions.language import ServingQuestion
-from advisor.questions.numbers import TimeLimit
 from advisor.questions.spec import SpecQuestion
 
 if TYPE_CHECKING:
