@@ -14,8 +14,7 @@ from advisor.cli.questions import output_option, typed_option
 from advisor.errors import Stopped, one_line
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.permissions import GUEST_ROLE
-from advisor.questions.fields import Kind
-from advisor.questions.fields import Number
+from advisor.questions.fields import Kind, Number
 from advisor.render.text import table
 from advisor.runs.cloud.exchange import logs_of_sweep
 from advisor.runs.cloud.status import reap_cloud, reaped_document

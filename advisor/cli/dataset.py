@@ -12,8 +12,7 @@ from advisor.cli.questions import FieldType, output_option, typed_option
 from advisor.cli.sweep_view import dataset_progress
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError
-from advisor.questions.fields import Choice
-from advisor.questions.fields import Number
+from advisor.questions.fields import Choice, Number
 from advisor.records import asdict
 from advisor.units import format_mib, format_rate
 

@@ -16,6 +16,7 @@ import click
 from advisor.answers.context import load_context
 from advisor.answers.reporting.plans import Entry, read_plan, shown_name
 from advisor.answers.reporting.reports import (
+    Origin,
     Report,
     ReportedWorkload,
     command_line,
@@ -25,9 +26,7 @@ from advisor.answers.reporting.reports import (
     report_of_saved,
 )
 from advisor.answers.reporting.reports import report as gathered
-from advisor.answers.reporting.saved import Input
-from advisor.answers.reporting.reports import Origin
-from advisor.answers.reporting.saved import read_saved
+from advisor.answers.reporting.saved import Input, read_saved
 from advisor.cli.printing import is_terminal, tell
 from advisor.cli.questions import (
     NOT_IN_REPORTS,

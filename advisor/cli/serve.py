@@ -24,8 +24,7 @@ from advisor.domain.workload import is_own, own_file
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
-from advisor.questions.fields import Choice, Kind
-from advisor.questions.fields import Number
+from advisor.questions.fields import Choice, Kind, Number
 from advisor.render.text import table
 from advisor.service.settings import Settings
 

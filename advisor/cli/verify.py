@@ -24,10 +24,10 @@ from advisor.files import require_writable, write_whole
 from advisor.infra.aws.asking import Aws
 from advisor.messages import Message
 from advisor.models.zoo.networks import NETWORKS, can_be_run
-from advisor.questions.reading import question_document
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.network import NetworkQuestion, Verify
+from advisor.questions.reading import question_document
 from advisor.questions.settled import today
 from advisor.render.text import table
 from advisor.render.verification import (

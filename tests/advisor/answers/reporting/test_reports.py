@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from advisor.answers.context import load_context
 from advisor.answers.networks import recommended
 from advisor.answers.reporting import reports
-from advisor.answers.reporting.saved import Input
 from advisor.answers.reporting.reports import Origin, Report, ReportedWorkload
-from advisor.answers.reporting.saved import read_saved
+from advisor.answers.reporting.saved import Input, read_saved
 from advisor.domain import IMAGENET, LimitedBy, Task
 from advisor.errors import UsageError
 from advisor.questions.network import Recommend
