@@ -14,6 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from msgspec import Struct, field
+
 from advisor.errors import DataError, UsageError
 from advisor.runs.processes import start_executor
 from advisor.runs.schedules import CronLine, is_sweep, month_of, rows_for_due_times, works_elsewhere
@@ -21,7 +23,7 @@ from advisor.runs.sweeps.sweeping import sweep_runs_here
 from advisor.store.locks import HeldLock
 from advisor.store.records import Run, RunState, Schedule
 from advisor.store.schedules import ScheduleBook
-from advisor.sweeps.trial.ownership import this_process
+from advisor.sweeps.trial.ownership import Owner, this_process
 
 POLL_SECONDS = 5.0
 # So long a look waits for the database at most: who asks the daemon to end waits with it.
@@ -39,34 +41,24 @@ _GRACE_SECONDS = 10.0
 Process = subprocess.Popen[bytes]
 
 
-class Daemon:
+class Daemon(Struct):
     """One daemon of a database. `clock` has the seconds since 1970, `occupied` whether a sweep that
     no schedule started has this machine; `between` follows each look."""
 
-    def __init__(
-        self,
-        book: ScheduleBook,
-        *,
-        start: Callable[[int], Process] = start_executor,
-        clock: Callable[[], float] = time.time,
-        say: Callable[[str], None] = lambda _line: None,
-        occupied: Callable[[], bool] = sweep_runs_here,
-        between: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._book = book
-        self._start = start
-        self._clock = clock
-        self._say = say
-        self._occupied = occupied
-        self._between = between
-        self._owner = this_process()
-        self._children: dict[int, Process] = {}
-        self._starts: dict[int, int] = {}
-        self._started_at: dict[int, float] = {}
-        self._unknown: set[int] = set()
-        self._waits_for_lock = False
-        self._lock: HeldLock | None = None
-        self._leads_since = 0.0
+    book: ScheduleBook
+    start: Callable[[int], Process] = start_executor
+    clock: Callable[[], float] = time.time
+    say: Callable[[str], None] = lambda _line: None
+    occupied: Callable[[], bool] = sweep_runs_here
+    between: Callable[[], None] = lambda: None
+    _owner: Owner = field(default_factory=this_process)
+    _children: dict[int, Process] = field(default_factory=dict)
+    _starts: dict[int, int] = field(default_factory=dict)
+    _started_at: dict[int, float] = field(default_factory=dict)
+    _unknown: set[int] = field(default_factory=set)
+    _waits_for_lock: bool = False
+    _lock: HeldLock | None = None
+    _leads_since: float = 0.0
 
     def serve(self, stopping: threading.Event, poll_seconds: float = POLL_SECONDS) -> None:
         """Work until `stopping`; a database that is away is told once and waited for."""
@@ -76,13 +68,13 @@ class Daemon:
                 self.tick()
             except DataError as error:
                 if not away:
-                    self._say(f"{error}; due times are made good when it is back")
+                    self.say(f"{error}; due times are made good when it is back")
                 away = True
             else:
                 if away:
-                    self._say("the database is back")
+                    self.say("the database is back")
                 away = False
-            self._between()
+            self.between()
             # Until it is time to look again, or a run has ended: another one may wait for it. Who waits for
             # another daemon's end looks each second.
             until = time.monotonic() + (_WAITING_SECONDS if self._waits_for_lock else poll_seconds)
@@ -92,17 +84,17 @@ class Daemon:
 
     def tick(self) -> bool:
         """Settle what is due now; False where another daemon has the lock."""
-        if self._book.reopen_replaced():
-            self._say("another file lies where the database was; this daemon goes on with that")
+        if self.book.reopen_replaced():
+            self.say("another file lies where the database was; this daemon goes on with that")
         self._collect()
         if not self._has_lock():
             return False
-        for schedule in self._book.all():
+        for schedule in self.book.all():
             try:
                 self._claim(schedule)
             except UsageError as error:  # a time zone that this machine does not know keeps back no other one
                 if schedule.number not in self._unknown:
-                    self._say(f"{schedule.name} is not looked at: {error}")
+                    self.say(f"{schedule.name} is not looked at: {error}")
                 self._unknown.add(schedule.number)
         self._take_back_lost()
         self._start_due()
@@ -126,20 +118,20 @@ class Daemon:
             if self._lock.is_held():
                 return True
             self._lock.release()
-            self._say("the database forgot this daemon's lock")
-        self._lock = self._book.lead(self._owner)
+            self.say("the database forgot this daemon's lock")
+        self._lock = self.book.lead(self._owner)
         if self._lock is not None:
-            self._leads_since = self._clock()
-            self._say("this daemon serves the schedules")
+            self._leads_since = self.clock()
+            self.say("this daemon serves the schedules")
         elif not self._waits_for_lock:
-            leader = self._book.leader()
+            leader = self.book.leader()
             who = f" on {leader.host} (process {leader.pid})" if leader else ""
-            self._say(f"another daemon{who} serves the schedules; this one waits until it ends")
+            self.say(f"another daemon{who} serves the schedules; this one waits until it ends")
         self._waits_for_lock = self._lock is None
         return self._lock is not None
 
     def _claim(self, schedule: Schedule) -> None:
-        now, number, runs = self._clock(), schedule.number, self._book.runs
+        now, number, runs = self.clock(), schedule.number, self.book.runs
         considered = datetime.fromtimestamp(schedule.considered_until, UTC)
         due = CronLine(schedule.cron, schedule.timezone).after(considered)
         if due is None or due.timestamp() > now:
@@ -155,25 +147,25 @@ class Daemon:
             when = datetime.fromtimestamp(row.due_at, UTC).isoformat(timespec="minutes")
             state = "left out" if row.state is RunState.SKIPPED else "due"
             why = f": {row.note}" if row.note else ""
-            self._say(f"{schedule.name}: the run of {when} is {state}{why}")
+            self.say(f"{schedule.name}: the run of {when} is {state}{why}")
 
     def _take_back_lost(self) -> None:
         """After a while: processes of runs take their locks again when a server was away."""
-        if self._clock() - self._leads_since < _GRACE_SECONDS:
+        if self.clock() - self._leads_since < _GRACE_SECONDS:
             return
-        for run in self._book.runs.open():
+        for run in self.book.runs.open():
             if run.state is not RunState.RUNNING or run.alive or run.number in self._children:
                 continue
-            state = self._book.runs.take_back(run, now=self._clock())
+            state = self.book.runs.take_back(run, now=self.clock())
             if state is not None:
                 goes_on = "is gone on with" if state is RunState.DUE else "is given up"
-                self._say(f"run {run.number}: its process was lost; it {goes_on}")
+                self.say(f"run {run.number}: its process was lost; it {goes_on}")
 
     def _start_due(self) -> None:
         """One run at a time has this machine; beside it those that measure elsewhere."""
         runs: list[tuple[Run, tuple[str, ...]]] = []
-        for run in self._book.runs.open():
-            schedule = None if run.schedule is None else self._book.numbered(run.schedule)
+        for run in self.book.runs.open():
+            schedule = None if run.schedule is None else self.book.numbered(run.schedule)
             runs.append((run, schedule.command if schedule else ()))
         here = {run.number for run, command in runs if command and not works_elsewhere(command)}
         busy = any(
@@ -186,7 +178,7 @@ class Daemon:
             if run.number in here and busy:
                 continue
             # A sweep waits for one that somebody runs on this machine by hand: it would be refused.
-            if run.number in here and is_sweep(command) and self._occupied():
+            if run.number in here and is_sweep(command) and self.occupied():
                 continue
             if self._started(run):
                 busy = busy or run.number in here
@@ -195,20 +187,20 @@ class Daemon:
         tries = self._starts.get(run.number, 0)
         if tries >= _MOST_STARTS:
             note = f"{tries} processes ended before they had it in hand; see the daemon's stderr"
-            self._book.runs.give_up(run.number, note, now=self._clock())
+            self.book.runs.give_up(run.number, note, now=self.clock())
             return False
-        if self._clock() - self._started_at.get(run.number, 0.0) < tries * _PAUSE_SECONDS:
+        if self.clock() - self._started_at.get(run.number, 0.0) < tries * _PAUSE_SECONDS:
             return False
-        self._started_at[run.number] = self._clock()
+        self._started_at[run.number] = self.clock()
         self._starts[run.number] = tries + 1
-        self._children[run.number] = self._start(run.number)
+        self._children[run.number] = self.start(run.number)
         return True
 
     def _collect(self) -> None:
         for number in [number for number, child in self._children.items() if child.poll() is not None]:
             del self._children[number]
-            run = self._book.runs.numbered(number)
+            run = self.book.runs.numbered(number)
             if run is None or run.state is RunState.DUE:
                 continue
             self._starts.pop(number, None)
-            self._say(f"run {number}: {run.state.value}{': ' if run.note else ''}{run.note}")
+            self.say(f"run {number}: {run.state.value}{': ' if run.note else ''}{run.note}")

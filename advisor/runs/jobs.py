@@ -23,7 +23,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.domain import Trial
@@ -313,7 +313,7 @@ Started = Callable[[Sequence[str], float], list[str]]
 
 
 class Work(Struct):
-    """A run in hand: whose, since when (`clock`), and what ends it before its command does."""
+    """A run in hand: whose, since when, and what ends it before its command does."""
 
     book: ScheduleBook
     run: Run
@@ -322,18 +322,9 @@ class Work(Struct):
     lock: HeldLock
     log: Path
     clock: Callable[[], float]
-    begun: float = 0.0
+    begun: float
     _asked_at: float = -math.inf
-    _noted_at: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.begun = self.clock()
-        self._noted_at = time.monotonic()
-
-    @property
-    def was_cut_off(self) -> bool:
-        """Whether a process had it in hand before, and could not say what it did."""
-        return self.run.begun_at is not None
+    _noted_at: float = field(default_factory=time.monotonic)
 
     @property
     def cost_usd(self) -> float | None:
@@ -393,7 +384,7 @@ def execute(
     lock = book.runs.begin(number, owner, log=str(log), now=clock())
     if lock is None:
         return None
-    work = Work(book, run, schedule, owner, lock, log, clock)
+    work = Work(book, run, schedule, owner, lock, log, clock, clock())
     try:
         ending = _swept(work) if schedule is None else _scheduled(work, schedule, started, follow, report)
         book.runs.end(number, owner, ending, now=clock())
@@ -438,9 +429,9 @@ def _scheduled(work: Work, schedule: Schedule, started: Started, follow: Follow,
             why = _waited(process, work, lambda: _BUDGET if (work.cost_usd or 0.0) >= left else "")
         ending = _ending(work, process.returncode, why)
         done: dict[str, Any] = {}
-        # Who was cut off could not say how much it measured, and a sweep on a shared database does not know:
-        # then the store is looked at.
-        if is_sweep(schedule.command) and (why or work.was_cut_off or ending.trials != 0):
+        # A process that had the run in hand before could not say how much it measured, and a sweep on a
+        # shared database does not know: then the store is looked at.
+        if is_sweep(schedule.command) and (why or work.run.begun_at or ending.trials != 0):
             try:
                 done |= follow(work.run)
             except AdvisorError as error:  # of the fit: the sweep has not failed
@@ -476,7 +467,7 @@ def _ending(work: Work, code: int, stopped: str) -> Ending:
     if isinstance(spent, int | float) and not isinstance(spent, bool) and 0 <= spent < math.inf:
         # The cloud's, all of the sweep's instances together; unknown where an earlier process spent it (it
         # counts with its most).
-        cost = None if work.was_cut_off and not spent else float(spent)
+        cost = None if work.run.begun_at and not spent else float(spent)
     return Ending(
         state=RunState.DONE if ok else RunState.FAILED,
         note=(_UNUSABLE if spoiled else "") if ok else stopped or failure(code, work.log),

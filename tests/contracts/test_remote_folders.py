@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,6 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from advisor.errors import AdvisorError, DataError, UsageError
 from advisor.sweeps.datasets.remote import name_of, remote_folder
+from tests.loopback import on_loopback
 from tests.sweeps.datasets import object_store
 
 FILES = {"cats/a.jpg": b"one", "dogs/b c.jpg": b"two" * 1000, "profile.json": b"{}"}
@@ -37,13 +37,8 @@ def refusing(code):
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refusal) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with on_loopback(Refusal) as server:
         yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 class Expired(Exception):

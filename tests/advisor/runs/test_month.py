@@ -337,7 +337,7 @@ def test_a_process_that_cannot_begin_is_not_started_for_ever(world):
         return Stillborn()
 
     daemon = world.daemon()
-    daemon._start = start
+    daemon.start = start
     for _ in range(20):
         world.now += 5 * MINUTE
         world.tick(daemon)
