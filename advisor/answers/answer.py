@@ -12,7 +12,7 @@ from advisor.domain.decision import Judged
 from advisor.errors import NoOfferError
 from advisor.messages import Message
 from advisor.questions.spec import SpecQuestion
-from advisor.render.document import document_yaml, plain_document
+from advisor.render.document import document_yaml, plain
 from advisor.render.tables import flat_rows, recommendation_csv
 from advisor.render.text import spec_lines
 from advisor.render.views.brief import brief_text, recommendation_markdown
@@ -41,7 +41,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     def document(self) -> dict[str, Any]:
         """The JSON document, numbers unrounded."""
-        return plain_document(self.message_document())
+        document: dict[str, Any] = plain(self.message_document())
+        return document
 
     def rows(self) -> list[dict[str, Any]]:
         """The compared rows, as flat records."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
-from msgspec import Struct
 
 from advisor.domain import Recommendation
 from advisor.domain.decision import RELAXING_STOPPED
@@ -30,7 +30,7 @@ from advisor.render.text import AnyAnswer
 SCHEMA = "advisor.recommendation/1"
 
 
-class Sources(Struct, frozen=True, kw_only=True):
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
     """The sources of an answer: the performance model and the catalogue. `error_percent` is None where
     one number says nothing (docs/internals/language.md); `anchors` counts the user's own measurements of
     endpoints."""
@@ -97,6 +97,7 @@ def shared_document(
     names the nearest types (`Judged.nearest_rejected`), or every one."""
     most = None if every_rejected else NEAREST_REJECTED
     specs = [block_of(candidate) for candidate in answer.ranked]
+    codes = {getattr(warning, "code", None) for warning in answer.warnings}
     return {
         "schema": SCHEMA,
         "as_of": answer.today.isoformat(),
@@ -119,7 +120,8 @@ def shared_document(
         "price_call": price_doubt_block(answer),
         "live": None,
         "relax": [],
-        "relax_stopped": relax_stopped(answer.warnings),
+        # The code of the warning that what to relax was not searched to its end.
+        "relax_stopped": RELAXING_STOPPED if RELAXING_STOPPED in codes else None,
         "pareto": [],
         "other_settings": [],
         "assumptions": list(answer.assumptions),
@@ -128,32 +130,14 @@ def shared_document(
     }
 
 
-def relax_stopped(warnings: Iterable[Any]) -> str | None:
-    """The code of the warning that what to relax was not searched to its end; None without it."""
-    codes = (getattr(warning, "code", None) for warning in warnings)
-    return next((code for code in codes if code == RELAXING_STOPPED), None)
-
-
 def is_language(document: Mapping[str, Any]) -> bool:
     """Whether a recommendation's document is about a language model."""
     return document["schema"] == SCHEMA and document["request"]["task"] in set(LanguageTask)
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-
-
-def plain_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with every `Message` as its English text: what JSON and YAML can hold."""
-    return {name: plain(part) for name, part in document.items()}
-
-
 def plain(value: Any) -> Any:
-    """Any part of a document without messages; what is plain already, as most parts are, stays as it is."""
-    if isinstance(value, dict):
-        return {name: part if type(part) in _PLAIN else plain(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [part if type(part) in _PLAIN else plain(part) for part in value]
-    return plain_leaf(value) if isinstance(value, (Message, np.generic)) else value
+    """A document, or a part of one, with every `Message` as its English text: what JSON and YAML can hold."""
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain_leaf))
 
 
 def plain_leaf(value: object) -> Any:

@@ -44,17 +44,14 @@ def rendered(blocks: Sequence[Block]) -> Iterator[str]:
             yield f"## {md_text(block.title)}"
             yield from rendered(block.blocks)
         elif isinstance(block, Part):
-            yield from _part(md_text(block.title), list(rendered(block.blocks)), block.detail)
-        else:
-            yield from filter(None, [_leaf(block)])
-
-
-def _part(title: str, content: Sequence[str], detail: bool) -> Iterator[str]:
-    if content and detail:
-        inside = "\n\n".join(content)
-        yield f"<details><summary>{title}</summary>\n\n{inside}\n\n</details>"
-    elif content:
-        yield from (f"### {title}", *content)
+            title, content = md_text(block.title), list(rendered(block.blocks))
+            if content and block.detail:
+                inside = "\n\n".join(content)
+                yield f"<details><summary>{title}</summary>\n\n{inside}\n\n</details>"
+            elif content:
+                yield from (f"### {title}", *content)
+        elif text := _leaf(block):
+            yield text
 
 
 def _leaf(block: Leaf) -> str:

@@ -7,7 +7,7 @@ renders them. Null is what is not known or does not apply, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -148,15 +148,11 @@ def prediction_block(workload: Workload, prediction: Prediction) -> dict[str, An
             "withheld": withheld_block(prediction.withheld),
         },
         "bottleneck": str(prediction.bottleneck),
-        "utilization": _by_stage(prediction.utilization),
-        "stage_rates": _by_stage(prediction.stage_rates),
+        "utilization": {str(stage): share for stage, share in prediction.utilization.items()},
+        "stage_rates": {str(stage): rate for stage, rate in prediction.stage_rates.items()},
         "risk": risk(prediction),
         "extrapolation": list(prediction.extrapolation),
     }
-
-
-def _by_stage(values: Mapping[Any, float]) -> dict[str, float]:
-    return {str(stage): value for stage, value in values.items()}
 
 
 # What a GPU by itself has of a prediction.

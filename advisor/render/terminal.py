@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
 from advisor.render.blocks import (
@@ -66,21 +66,16 @@ def _table_lines(block: Table) -> list[str]:
         kept = [number for number in range(len(columns)) if number != long[-1]]
         total = [block.total[number] for number in kept] if block.total else ()
         return _table_lines(block._replace(columns=[columns[number] for number in kept], total=total))
-    return [
-        line
-        for row in ([column.heading for column in columns], *rows)
-        for line in _row_lines(row, widths, columns)
-    ]
-
-
-def _row_lines(row: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> Iterator[str]:
-    folded = [textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
-    for parts in zip_longest(*folded, fillvalue=""):
-        cells = [
-            part.rjust(width) if column.look.is_number else part.ljust(width)
-            for part, width, column in zip(parts, widths, columns, strict=True)
-        ]
-        yield (_GAP + _GAP.join(cells)).rstrip()
+    lines = []
+    for row in ([column.heading for column in columns], *rows):
+        folded = [textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for parts in zip_longest(*folded, fillvalue=""):
+            cells = [
+                part.rjust(width) if column.look.is_number else part.ljust(width)
+                for part, width, column in zip(parts, widths, columns, strict=True)
+            ]
+            lines.append((_GAP + _GAP.join(cells)).rstrip())
+    return lines
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:

@@ -49,8 +49,10 @@ def extracted() -> Catalog:
         for file in sorted(PRODUCT.glob(pattern)):
             for key, text in json.loads(file.read_text(encoding="utf-8")).items():
                 catalogue.add(text, context=key)
+    sources = (PRODUCT / "advisor/data/catalog/sources.csv").read_text(encoding="utf-8")
+    notes = {row["note"].rstrip(".") for row in csv.DictReader(io.StringIO(sources))} - {""}
     # Messages are made of these by their value.
-    for name in (*map(str, (*Task, *Provenance, *LanguageTask, *Market)), *_UNITS, *_notes()):
+    for name in (*map(str, (*Task, *Provenance, *LanguageTask, *Market)), *_UNITS, *sorted(notes)):
         catalogue.add(name)
     for room in ROOMS:
         for file in sorted((PRODUCT / room).rglob("*.py")):
@@ -58,12 +60,6 @@ def extracted() -> Catalog:
             for text in _texts(ast.parse(file.read_text(encoding="utf-8")), name):
                 catalogue.add(text)
     return catalogue
-
-
-def _notes() -> list[str]:
-    sources = (PRODUCT / "advisor/data/catalog/sources.csv").read_text(encoding="utf-8")
-    notes = {row["note"].rstrip(".") for row in csv.DictReader(io.StringIO(sources))}
-    return sorted(notes - {""})
 
 
 def _texts(tree: ast.Module, file: str) -> Iterator[str]:
@@ -88,21 +84,12 @@ def _literal(node: ast.expr) -> str | None:
 
 def updated() -> Catalog:
     """The catalogue with every text of today, and the translations that it had."""
-    known = read()
-    today = extracted()
+    today, known = extracted(), read_po(io.BytesIO(PO.read_bytes()), locale="zh_CN")
     for message in today:
         before = known.get(message.id, message.context) if message.id else None
         if before is not None and before.string:
             message.string = before.string
     return today
-
-
-def read() -> Catalog:
-    """zh_CN.po as it is."""
-    if not PO.exists():
-        return Catalog(locale="zh_CN")
-    with PO.open("rb") as file:
-        return read_po(file, locale="zh_CN")
 
 
 def po_bytes(catalogue: Catalog) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from advisor.domain.language import ServingMemoryAnswer, TuningMemoryAnswer
+from advisor.domain.language import ServingMemoryAnswer, SplitMemory, TunedMemory, TuningMemoryAnswer
 from advisor.render.phrases import ENGINES, gib_text
 from advisor.render.records import fields
 from advisor.render.text import WIDTH, hanging, table
@@ -81,12 +81,8 @@ def _bounds(peak: GpuPeak) -> dict[str, float]:
 def memory_text(answer: MemoryAnswer) -> str:
     """The answer for a terminal."""
     peak, question, conditions = answer.peak, answer.question, answer.question.conditions
-    words = [
-        question.reference,
-        str(conditions.task),
-        f"batch {conditions.batch_size}",
-        str(conditions.precision),
-    ]
+    words = [question.reference, str(conditions.task), f"batch {conditions.batch_size}"]
+    words += [str(conditions.precision)]
     words += [str(conditions.optimizer)] if conditions.task == "training" else []
     words += ["checkpointing"] if conditions.checkpointing else []
     words += ["without no_grad"] if conditions.keeps_graph else []
@@ -174,12 +170,7 @@ def serving_memory_document(answer: ServingMemoryAnswer) -> dict[str, Any]:
         "weights_gib": answer.weights_gib,
         "kv_bytes_per_token": answer.kv_bytes_per_token,
         "gpus": [
-            {
-                **fields(split, "gpu gpu_memory_gib precision tensor_parallel"),
-                "fits": split.use is not None,
-                "why_not": split.why_not or None,
-                "memory_per_gpu": asdict(split.use) if split.use else None,
-            }
+            {**fields(split, "gpu gpu_memory_gib precision tensor_parallel"), **_use_block(split)}
             for split in answer.gpus
         ],
     }
@@ -207,8 +198,13 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
         if (use := split.use) is not None
     ]
     remarks = ["GiB of each GPU; sequences and the longest context are of one copy of the model."]
-    missed = [(split.gpu, split.why_not) for split in answer.gpus if split.use is None]
-    return _model_memory(textwrap.wrap(title, WIDTH), header, rows, remarks, missed)
+    return _model_memory(textwrap.wrap(title, WIDTH), header, rows, remarks, answer.gpus)
+
+
+def _use_block(gpu: SplitMemory | TunedMemory) -> dict[str, Any]:
+    """Whether a model fits a GPU, why not, and what takes how much of it."""
+    use = asdict(gpu.use) if gpu.use else None
+    return {"fits": use is not None, "why_not": gpu.why_not or None, "memory_per_gpu": use}
 
 
 def _model_memory(
@@ -216,13 +212,14 @@ def _model_memory(
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
     remarks: Sequence[str],
-    missed: Sequence[tuple[str, object]],
+    gpus: Sequence[SplitMemory | TunedMemory],
 ) -> str:
     """A table of the GPUs that hold a model, and why the others do not."""
-    lines = [*title, "", *([*table(header, rows, right=tuple(range(1, 9))), *remarks] if rows else [])]
-    if missed:
-        lines += ["", "Does not fit:"]
-    return "\n".join(lines + [line for name, why in missed for line in hanging(f"  {name}: {why}", 4)])
+    lines = [*title, ""]
+    lines += [*table(header, rows, right=range(1, 9)), *remarks] if rows else []
+    missed = [gpu for gpu in gpus if gpu.use is None]
+    lines += ["", "Does not fit:"] if missed else []
+    return "\n".join(lines + [line for gpu in missed for line in hanging(f"  {gpu.gpu}: {gpu.why_not}", 4)])
 
 
 def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
@@ -236,12 +233,7 @@ def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
             "sequence": answer.sequence,
         },
         "gpus": [
-            {
-                **fields(tuned, "gpu gpu_memory_gib gpus micro_batch checkpointing"),
-                "fits": tuned.use is not None,
-                "why_not": tuned.why_not or None,
-                "memory_per_gpu": asdict(tuned.use) if tuned.use else None,
-            }
+            {**fields(tuned, "gpu gpu_memory_gib gpus micro_batch checkpointing"), **_use_block(tuned)}
             for tuned in answer.gpus
         ],
     }
@@ -257,11 +249,9 @@ def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
             gib_text(tuned.gpu_memory_gib),
             str(tuned.gpus),
             str(tuned.micro_batch),
-            gib_text(use.weights_gib),
-            gib_text(use.gradients_gib + use.optimizer_gib),
+            *map(gib_text, (use.weights_gib, use.gradients_gib + use.optimizer_gib)),
             gib_text(use.activations_gib) + ("*" if tuned.checkpointing else ""),
-            gib_text(use.overhead_gib),
-            gib_text(use.free_gib),
+            *map(gib_text, (use.overhead_gib, use.free_gib)),
         ]
         for tuned in answer.gpus
         if (use := tuned.use) is not None
@@ -270,5 +260,4 @@ def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
         "GiB of each GPU; batch: sequences that a GPU computes at once; optimizer: gradients",
         "and moments; *: activations are computed again (checkpointing).",
     ]
-    missed = [(tuned.gpu, tuned.why_not) for tuned in answer.gpus if tuned.use is None]
-    return _model_memory([title], header, rows, remarks, missed)
+    return _model_memory([title], header, rows, remarks, answer.gpus)

@@ -13,7 +13,7 @@ from advisor.domain import OBSERVED, Market
 from advisor.domain.language import ServingPlacement
 from advisor.domain.words import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
-from advisor.render.document import document_yaml, plain_document
+from advisor.render.document import document_yaml, plain
 from advisor.render.export.serving import FORMATS, export_serving, serve_words
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language_document import finetuning_document, generation_document
@@ -32,8 +32,8 @@ from tests.alike import assert_golden_text
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "language"
 ANSWER = generation_recommendation()
-DOCUMENT = plain_document(generation_document(ANSWER, SOURCES))
-TUNING = plain_document(finetuning_document(finetuning_recommendation(), SOURCES))
+DOCUMENT = plain(generation_document(ANSWER, SOURCES))
+TUNING = plain(finetuning_document(finetuning_recommendation(), SOURCES))
 TEXTS = {
     "generation.csv": recommendation_csv(DOCUMENT),
     "generation.md": recommendation_markdown(DOCUMENT),
@@ -46,7 +46,7 @@ def test_a_format_changes_only_when_we_mean_it(name):
     assert_golden_text(GOLDEN / name, TEXTS[name])
 
 
-NOTHING = plain_document(generation_document(nothing_found(), SOURCES))
+NOTHING = plain(generation_document(nothing_found(), SOURCES))
 
 
 @pytest.mark.parametrize("document", [DOCUMENT, TUNING, NOTHING])
@@ -62,7 +62,7 @@ def test_markdown_says_how_many_are_paid_for_and_how():
     offer = replace(chosen.spec.offer, market=Market.COMMITMENT_3Y, price=price)
     two = replace(chosen, spec=replace(chosen.spec, offer=offer, count=2))
     answer = replace(ANSWER, ranked=(two,), request=replace(ANSWER.request, market=None))
-    lines = recommendation_markdown(plain_document(generation_document(answer, SOURCES))).splitlines()
+    lines = recommendation_markdown(plain(generation_document(answer, SOURCES))).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("| rank"))
     header, _, row = (line.strip("| ").split(" | ") for line in lines[first : first + 3])
     cells = dict(zip(header, row, strict=True))

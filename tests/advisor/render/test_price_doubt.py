@@ -113,33 +113,24 @@ def test_a_saved_answer_tells_its_prices_in_every_language(whole, cost_of, per, 
 TEXTS = report_texts("en")
 
 
-def document(cloud):
-    answer = recommendation(close_calls=(close_call(),))
-    return recommendation_document(replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES)
+def in_cloud(answer, cloud):
+    return replace(answer, request=replace(answer.request, cloud=cloud))
 
 
-CLOUDS = pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", False)])
-
-
-@CLOUDS
-def test_reports_and_the_page_name_it(cloud, is_named):
-    answer_document = document(cloud)
-    clouds = covers_clouds(answer_document)
-    others = alternative_columns(answer_document["alternatives"], TEXTS, "us-east-1", clouds=clouds)
+@pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", False)])
+def test_reports_and_the_page_name_the_cloud_where_there_are_several(cloud, is_named):
+    network = recommendation_document(in_cloud(recommendation(close_calls=(close_call(),)), cloud), SOURCES)
+    language = generation_document(in_cloud(generation_recommendation(), cloud), SOURCES)
+    clouds = covers_clouds(network)
+    others = alternative_columns(network["alternatives"], TEXTS, "us-east-1", clouds=clouds)
     texts = [
-        others[0].text(answer_document["alternatives"][0]),
-        rejected_columns(TEXTS, clouds=clouds)[0].text(answer_document["rejected"][0]),
-        borderline_sentence(answer_document["close_calls"][0], 500.0, TEXTS, clouds=clouds),
-        next(row for row in recommendation_markdown(answer_document).splitlines() if row.startswith("| 2 |")),
+        others[0].text(network["alternatives"][0]),
+        rejected_columns(TEXTS, clouds=clouds)[0].text(network["rejected"][0]),
+        borderline_sentence(network["close_calls"][0], 500.0, TEXTS, clouds=clouds),
+        headline(language, TEXTS),
+        *(
+            next(row for row in recommendation_markdown(each).splitlines() if row.startswith("| 2 |"))
+            for each in (network, language)
+        ),
     ]
     assert [("aws" in text) for text in texts] == [is_named] * len(texts)
-
-
-@CLOUDS
-def test_pages_and_tables_about_language_models_name_it(cloud, is_named):
-    answer = generation_recommendation()
-    answer_document = generation_document(
-        replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES
-    )
-    assert ("aws us-east-1" in headline(answer_document, TEXTS)) is is_named
-    assert ("| aws |" in recommendation_markdown(answer_document)) is is_named

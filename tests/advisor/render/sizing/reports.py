@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from advisor.answers.reporting.sections import bare_section
-from advisor.render.document import plain_document
+from advisor.render.document import plain
 from advisor.render.facts import totals
 from advisor.render.language_document import finetuning_document, generation_document
 from tests.advisor.render.language_answers import (
@@ -33,7 +33,7 @@ def mixed_report():
         "Too much": generation_document(nothing_found(), SOURCES),
     }
     command = "advisor recommend --task generation --model meta-llama/Llama-3.1-8B --users 40"
-    sections = [bare_section(plain_document(document), name, command) for name, document in documents.items()]
+    sections = [bare_section(plain(document), name, command) for name, document in documents.items()]
     report = golden_report()
     workloads = [report["workloads"][0], *sections]
     predictor = SOURCES.performance_model()
