@@ -33,10 +33,9 @@ Array: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 
 class Lengths(NamedTuple):
-    """Tokens of prompts or of answers: their mean, median and 99th percentile."""
+    """Tokens of prompts or of answers: their mean and 99th percentile."""
 
     mean: float
-    p50: float
     p99: float
 
     @property
@@ -133,14 +132,9 @@ def _traffic_of(text: str, path: Path) -> TrafficProfile:
             hint="write a line for each, with input_tokens and output_tokens",
         )
     inputs, outputs = requests.T
-    return TrafficProfile(
-        path.name,
-        str(path),
-        _lengths(inputs),
-        _lengths(outputs),
-        np.sort(inputs + outputs),
-        len(every) - len(requests),
-    )
+    read, written = (Lengths(float(side.mean()), float(np.quantile(side, 0.99))) for side in requests.T)
+    totals, failed = np.sort(inputs + outputs), len(every) - len(requests)
+    return TrafficProfile(path.name, str(path), read, written, totals, failed)
 
 
 def _published(name: str) -> TrafficProfile:
@@ -149,16 +143,10 @@ def _published(name: str) -> TrafficProfile:
     text = (DATA_FOLDER / "language" / "traffic.csv").read_text(encoding="utf-8")
     row = next(row for row in csv.DictReader(text.splitlines()) if row["name"] == name)
     source = f"{row['trace']}, {row['source']}, {row['licence']}"
-    return TrafficProfile(name, source, _published_lengths(row, "input"), _published_lengths(row, "output"))
-
-
-def _published_lengths(row: Mapping[str, str], side: str) -> Lengths:
-    return Lengths(*(float(row[f"{side}_{name}"]) for name in ("mean", "p50", "p99")))
-
-
-def _lengths(tokens: Array) -> Lengths:
-    p50, p99 = np.quantile(tokens, (0.5, 0.99))
-    return Lengths(float(tokens.mean()), float(p50), float(p99))
+    inputs, outputs = (
+        Lengths(*(float(row[f"{side}_{name}"]) for name in Lengths._fields)) for side in ("input", "output")
+    )
+    return TrafficProfile(name, source, inputs, outputs)
 
 
 def _csv_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

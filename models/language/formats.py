@@ -192,12 +192,10 @@ def _format_of(config: ConfigValues) -> _Format:
 def _of_groups(config: ConfigValues) -> _Format:
     """The format of compressed-tensors: of the group with most bits, where they differ."""
     groups = config.part("config_groups")
-    every = groups.parts().values() if groups else ()
-    weights = [part for entry in every if (part := entry.part("weights"))]
-    formats = [_of_group(part, config) for part in weights]
-    if not formats:
+    weights = [entry.part("weights") for entry in groups.parts().values()] if groups else []
+    if not any(weights):
         raise config.error(Message("it is quantised, and its configuration does not say how"))
-    return max(formats, key=lambda own: own.bits)
+    return max((_of_group(part, config) for part in weights if part), key=lambda own: own.bits)
 
 
 def _of_group(weights: ConfigValues, config: ConfigValues) -> _Format:

@@ -303,30 +303,23 @@ def _facts(model: LanguageModel) -> _Facts:
 def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
     """The design of settings; parameters that they need are added to `parameters`."""
     existing: dict[tuple[object, ...], list[list[tuple[int, float]]]] = {}
-    terms = []
+    keys = []
     for setting in settings:
-        groups = groups_of(setting)
-        gpu = setting.deployment.gpu
+        groups, gpu = groups_of(setting), setting.deployment.gpu
         facts = _facts(setting.deployment.model)
         key = (facts, gpu.power, gpu.bandwidth_gb_s, *groups.items())
+        keys.append(key)
         if key not in existing:
             existing[key] = _terms(groups, gpu, facts, parameters)
-        terms.append(existing[key])
     slots = max((len(term) for row in existing.values() for term in row), default=1)
-    filled = {id(row): _filled(row, slots) for row in existing.values()}
-    index = np.array([filled[id(row)][0] for row in terms], dtype=np.intp)
-    by = np.array([filled[id(row)][1] for row in terms], dtype=float)
-    shape = (len(terms), len(Logs._fields), slots)
-    return Design(index.reshape(shape), by.reshape(shape))
-
-
-def _filled(row: Sequence[Sequence[tuple[int, float]]], slots: int) -> tuple[Any, Any]:
-    """Places and factors (logs, slots); places that are left hold nothing."""
-    whole = [[*term, *[(0, 0.0)] * (slots - len(term))] for term in row]
-    return (
-        [[column for column, _ in term] for term in whole],
-        [[factor for _, factor in term] for term in whole],
-    )
+    at = np.zeros((len(existing), len(Logs._fields), slots), dtype=np.intp)
+    by = np.zeros(at.shape)  # places that are left hold nothing
+    for row, terms in enumerate(existing.values()):
+        for log, term in enumerate(terms):
+            at[row, log, : len(term)], by[row, log, : len(term)] = zip(*term, strict=True)
+    positions = {key: row for row, key in enumerate(existing)}
+    rows = np.array([positions[key] for key in keys], dtype=np.intp)
+    return Design(at[rows], by[rows])
 
 
 def _terms(

@@ -13,7 +13,6 @@ from advisor.errors import UsageError
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import bundled_gpu_facts
-from advisor.models.language.families import FAMILIES
 from advisor.models.language.support import START, load_seconds, supported, weight_only
 from tests.models.language.test_memory import kept
 from tests.rows import assert_each, table
@@ -23,7 +22,7 @@ TABLES = table("language_models")
 
 
 def test_at_least_230_models_are_known():
-    """Each with sizes that make a model."""
+    """Each of an architecture that is known, with sizes that make a model."""
     assert len(MODELS.names()) >= 230
     assert all(1e7 < MODELS.find(name).parameters < 2e12 for name in MODELS.names())
 
@@ -48,19 +47,16 @@ def test_any_case_and_any_signs_find_a_model_of_the_same_sizes(name, random):
     assert (network.parameters, network.kv_heads) == (meant.parameters, meant.kv_heads)
 
 
-def test_short_names_of_several_models_are_refused_with_the_choices():
-    """Nothing is picked for the user."""
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [("Mixtral", "mistralai/Mixtral-8x7B-v0.1"), ("meta-llama/Llma-3.1-8B", "Llama-3.1-8B")],
+)
+def test_unknown_names_are_refused_with_those_nearby(name, offered):
+    """A short name of several models, of which none is picked for the user, and a slip of the finger."""
     with pytest.raises(UsageError, match="unknown language model") as caught:
-        MODELS.find("Mixtral")
-    assert "mistralai/Mixtral-8x7B-v0.1" in caught.value.suggestions
+        MODELS.find(name)
+    assert any(offered in name for name in caught.value.suggestions)
     assert caught.value.field == "model"
-
-
-def test_names_nearby_are_offered():
-    """For a slip of the finger."""
-    with pytest.raises(UsageError, match="did you mean") as caught:
-        MODELS.find("meta-llama/Llma-3.1-8B")
-    assert any("Llama-3.1-8B" in name for name in caught.value.suggestions)
 
 
 def test_models_whose_layers_are_not_covered_are_refused_by_name():
@@ -133,25 +129,6 @@ def test_active_weights_are_those_that_makers_name():
         assert MODELS.find(name).active_parameters == pytest.approx(active, rel=apart)
 
     assert_each(check, TABLES["active"])
-
-
-def test_every_architecture_of_the_table_is_known():
-    """So that a local configuration of it is read too."""
-    unknown = {MODELS.find(name).family for name in MODELS.names()} - FAMILIES.keys()
-    assert not unknown
-
-
-def test_heads_share_kv_heads_equally():
-    """In every line; a slip in the table would show."""
-
-    def check(name):
-        model = MODELS.find(name)
-        assert model.latent or model.heads % model.kv_heads == 0
-        assert 0 <= model.window_layers <= model.layers
-        assert bool(model.window) == bool(model.window_layers)
-        assert model.experts_per_token <= model.experts
-
-    assert_each(check, MODELS.names())
 
 
 # What runs where: twenty facts, each of which a calculator gets wrong; and how soon it serves.

@@ -240,13 +240,6 @@ def test_attention_of_long_texts_is_faster_with_kernels_made_for_hopper_and_only
     assert gain("A100-SXM4-80GB", 65536) == 1
 
 
-@given(models, st.sampled_from(sorted(bundled_gpu_facts())), methods)
-def test_no_card_computes_more_than_products_reach_of_its_peak(model, gpu, method):
-    entry = tuning(model, gpu, method=method, checkpointing=Checkpointing.NONE)
-    if unsupported(entry) is None:
-        assert of_peak(entry, median(entry)[0]) < 0.9
-
-
 def test_cards_that_cannot_tune_are_named_by_a_code():
     assert unsupported(tuning()) is None
     assert unsupported(tuning(gpu="T4", method=LlmMethod.FULL)) == "no_bf16"
