@@ -23,7 +23,6 @@ from advisor.models.performance.network_table import Rows
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.models.performance.own_networks import (
     STAND_IN,
-    OwnSizes,
     facts_of_own,
     fastest_seconds,
     kernels_from,
@@ -139,7 +138,7 @@ def _own_facts(
     for file in files:
         kernels = kernels_from(file.captured, str(file.path))
         if workload.task in kernels:
-            return facts_of_own(name, OwnSizes(input_shape=shape), kernels)
+            return facts_of_own(name, kernels, input_shape=shape)
     if is_own(name):
         from advisor.answers.own_networks import captured_facts
 
@@ -159,7 +158,7 @@ def _own_facts(
         warnings.append(
             Message("the input of {network} is not known: images of 224 pixels are assumed", network=name)
         )
-    return facts_of_own(name, OwnSizes(input_shape=shape), {})
+    return facts_of_own(name, {}, input_shape=shape)
 
 
 def _memory(

@@ -21,7 +21,7 @@ from advisor.models.performance.memory.peak import card_mib, gpu_peak
 from advisor.models.performance.memory.steps import Conditions, MemoryProfile
 from advisor.models.performance.network_table import OPERATION
 from advisor.models.performance.networks import NetworkFacts
-from advisor.models.performance.own_networks import OwnSizes, facts_of_own
+from advisor.models.performance.own_networks import facts_of_own
 
 if TYPE_CHECKING:
     from advisor.models.zoo.opening import Runnable
@@ -101,13 +101,14 @@ def _facts(reference: str, task: Task) -> NetworkFacts:
     network = open_network(reference)
     with as_usage_errors(network.info.name):
         facts = network_facts(network, training=task is Task.TRAINING)
-    sizes = OwnSizes(**_input(network), weight_mib=facts.weights_mib, weight_tensors=facts.weight_tensors)
     rows = facts.training if task is Task.TRAINING else facts.inference
-    return facts_of_own(reference, sizes, {task: np.array([tuple(row) for row in rows], OPERATION)})
+    kernels = {task: np.array([tuple(row) for row in rows], OPERATION)}
+    weights = {"weight_mib": facts.weights_mib, "weight_tensors": facts.weight_tensors}
+    return facts_of_own(reference, kernels, **(_input(network) | weights))
 
 
 def _input(network: Runnable) -> dict[str, Any]:
-    """What a batch of it is made of: fields of `OwnSizes`."""
+    """What a batch of it is made of, as `facts_of_own` takes it."""
     from advisor.models.zoo.kernels import tensors_in
 
     first = next(tensors_in(network.synthetic_batch(_FEWEST_ROWS)[0]), None)

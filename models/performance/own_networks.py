@@ -30,34 +30,32 @@ _COLUMNS = ("flops_per_sample", "bytes_per_sample", "fixed_bytes")
 Captured = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
-class OwnSizes(Struct, frozen=True, kw_only=True):
-    """Sizes of an own network beside its operations; None means unknown.
+def facts_of_own(
+    name: str,
+    kernels: Mapping[Task, Rows],
+    *,
+    input_shape: Sequence[int] | None = None,
+    whole_numbers: bool | None = None,
+    sample: str | None = None,
+    weight_mib: float = 0.0,
+    weight_tensors: int = 0,
+) -> NetworkFacts:
+    """Facts of an own network. `kernels` may lack tasks; where empty, `STAND_IN` stands for them on GPUs.
 
-    `input_shape` is one sample's, `whole_numbers` whether its values are: then they are tokens.
+    `input_shape` is one sample's (None: an image of 224 pixels), `whole_numbers` whether its values are: then
+    they are tokens (None: unknown). Unknown weights are 0.
     """
-
-    input_shape: Sequence[int] | None = None
-    whole_numbers: bool | None = None
-    sample: str | None = None
-    weight_mib: float | None = None
-    weight_tensors: int = 0
-
-
-def facts_of_own(name: str, sizes: OwnSizes, kernels: Mapping[Task, Rows]) -> NetworkFacts:
-    """Facts of an own network. An unknown input is an image of 224 pixels, unknown weights are
-    0; `kernels` may lack tasks. Where it is empty, `STAND_IN` stands for them on GPUs."""
-    weight_mib = sizes.weight_mib or 0.0
-    shape = tuple(sizes.input_shape or (3, _DEFAULT_SIDE, _DEFAULT_SIDE))
-    data = _kind(shape, sizes.whole_numbers)
+    shape = tuple(input_shape or (3, _DEFAULT_SIDE, _DEFAULT_SIDE))
+    data = _kind(shape, whole_numbers)
     tokens = data is DataKind.TOKENS
     return NetworkFacts(
         name=name,
         input=f"seq:{shape[-1]}" if tokens else "x".join(map(str, shape)),
         input_bytes=float((_INT64_BYTES if tokens else _FP32_BYTES) * math.prod(shape)),
         data=data,
-        sample=sizes.sample or _SAMPLES[data],
+        sample=sample or _SAMPLES[data],
         parameters=round(weight_mib * 2**20 / 4),
-        weight_tensors=sizes.weight_tensors,
+        weight_tensors=weight_tensors,
         weight_mib=weight_mib,
         saved_activation_mib=0.0,
         largest_activation_mib=0.0,

@@ -2,8 +2,6 @@
 
 import csv
 import io
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -91,22 +89,6 @@ def test_rows_with_other_disks_are_predicted_as_if_they_had_come_with_them(reque
         assert entry.extrapolation == alone.extrapolation
     lowers = rows.log_lowers(np.array(places), DiskTable.of(other))
     assert np.exp(lowers) == pytest.approx([entry.lower for entry in result], rel=1e-12)
-
-
-def test_loading_and_predicting_in_columns_need_no_heavy_package():
-    """A command that people wait for runs on NumPy alone."""
-    code = (
-        "import sys, numpy as np\n"
-        "from advisor.domain import *\n"
-        "from advisor.models.performance import load_model, paced_gpu\n"
-        "one = Resources(vcpus=8, physical_cores=4, memory_mib=32768,\n"
-        "                disk=DiskRate(type='any'), gpu=paced_gpu('T4'))\n"
-        "work = Workload(network='resnet50', task=Task.TRAINING, batch_size=32)\n"
-        "load_model().prepare([(work, one)] * 3).estimates()\n"
-        "print({'sklearn', 'scipy', 'pandas', 'torch', 'sqlalchemy'} & sys.modules.keys())\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
 
 
 # No network runs faster than GPUs compute and read it: every bundled network, GPU and format.

@@ -167,11 +167,3 @@ def test_a_changed_number_is_noticed_and_another_format_named_with_the_way_out(s
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match=r"absent\.json cannot be read"):
         load_model(tmp_path / "absent.json")
-
-
-def test_a_place_that_cannot_be_written_leaves_nothing_half_done(tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("in the way")
-    with pytest.raises(DataError, match="--out"):
-        save_model(load_model(), blocked / "model.json")
-    assert blocked.read_text() == "in the way"
