@@ -105,15 +105,20 @@ def gpus() -> list[Facts]:
 def gpu_facts(uuid: str) -> Facts | None:
     """Facts of the GPU (of a slice: of the whole, and `mig` of the slice) with that UUID, as torch
     or the driver has it; None where NVML cannot be asked."""
-    try:
-        nvml = Nvml()
-    except MeasuringError:
+    if (found := _found(uuid)) is None:
         return None
-    handle = nvml.handle_of(uuid)
-    if handle is None:
-        return None
+    nvml, handle = found
     facts = facts_of(nvml, nvml.whole_of(handle))
     return facts | {"mig": _slice_facts(nvml, handle)} if nvml.is_slice(handle) else facts
+
+
+def _found(uuid: str) -> tuple[Nvml, Any] | None:
+    """NVML and its handle of a GPU or slice; None where NVML, or that GPU, is not here."""
+    with suppress(MeasuringError):
+        nvml = Nvml()
+        if (handle := nvml.handle_of(uuid)) is not None:
+            return nvml, handle
+    return None
 
 
 def facts_of(nvml: Nvml, handle: Any) -> Facts:
@@ -227,7 +232,8 @@ class GpuSampler(ThreadSampler):
     def __init__(
         self, uuid: str | None, group: int | None = None, every_seconds: float = _EVERY_SECONDS
     ) -> None:
-        self._device = None if uuid is None else _Device.of(uuid)
+        found = None if uuid is None else _found(uuid)
+        self._device = _Device(*found) if found else None
         self._group = os.getpgrp() if group is None else group
         self._is_needed = uuid is not None
         self._samples: list[Sample] = []
@@ -257,16 +263,6 @@ class _Device:
         self._nvml = nvml
         self._handle = handle
         self._whole = nvml.whole_of(handle)
-
-    @classmethod
-    def of(cls, uuid: str) -> _Device | None:
-        """None where NVML, or that GPU, is not here."""
-        try:
-            nvml = Nvml()
-        except MeasuringError:
-            return None
-        handle = nvml.handle_of(uuid)
-        return None if handle is None else cls(nvml, handle)
 
     def utilization_percent(self) -> int | None:
         """Utilisation of the whole GPU by all processes, over the last sixth of a second to second."""
@@ -325,7 +321,8 @@ def busy_percent(uuid: str) -> int | None:
     """Percent of time that other processes keep a GPU busy before ours computes on it; None where NVML
     does not say. The least of several readings: each averages over up to a second
     (nvmlDeviceGetUtilizationRates), and a trial may have ended just now."""
-    device, until = _Device.of(uuid), time.monotonic() + _AVERAGED_SECONDS
+    found, until = _found(uuid), time.monotonic() + _AVERAGED_SECONDS
+    device = _Device(*found) if found else None
     least = device.utilization_percent() if device else None
     while device and least and time.monotonic() < until:
         time.sleep(_EVERY_SECONDS)

@@ -6,10 +6,10 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from msgspec import Struct, field
@@ -38,6 +38,9 @@ from advisor.sweeps.worker.engine import (
 )
 from advisor.sweeps.worker.policy import PREFETCH_FACTOR, loader_workers
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox, timed_steps, warm_up
+
+if TYPE_CHECKING:
+    from advisor.sweeps.worker.inputs import Batches
 
 
 class AnchorSession(Struct, kw_only=True):
@@ -147,22 +150,13 @@ def measure_with_loader(
     drained = workers * PREFETCH_FACTOR
     box = TimeBox(seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2, period=workers)
     session.report(f"{task} batch {batch_size} with {workers} loader processes")
-    on_gpu = session.device == "cuda"
-
-    def with_targets(batches: Iterator[Any]) -> Iterator[Any]:
-        """Targets that fit the network; they are made once, since they cost the loader nothing."""
-        targets = None
-        for inputs, _labels in batches:
-            targets = session.network.synthetic_targets(inputs) if targets is None else targets
-            yield inputs, targets
-
-    with _batches(session, task, batch_size, workers, pinned=on_gpu) as batches:
+    with closing(_batches(session, task, batch_size, workers)) as batches:
         forget_peaks(session.device)
         with session.sampler() as sampler:
-            steps = steps_on(runner, with_targets(batches), box, drained)
+            steps = steps_on(runner, batches, box, drained)
     session.add(session.run_of(task, LOADER, batch_size, steps, sampler, workers))
     if "host" not in session.stage_rates[task.value]:
-        with _batches(session, task, batch_size, workers, pinned=on_gpu) as batches:
+        with closing(_batches(session, task, batch_size, workers)) as batches:
             alone = steps_on(StepRunner(Engine(), depth=0), batches, box, drained)
         rate = batch_size / mean_step_seconds(alone[count_warmup_steps(alone, workers) :])
         session.stage_rates[task.value]["host"] = rate
@@ -176,13 +170,10 @@ def steps_on(runner: StepRunner, batches: Iterator[Any], box: TimeBox, drained: 
     return timed_steps(runner, batches, box)
 
 
-@contextmanager
-def _batches(
-    session: AnchorSession, task: Task, batch_size: int, workers: int, *, pinned: bool
-) -> Iterator[Iterator[Any]]:
-    """Endless batches (images, labels); the loader's processes are gone on leaving."""
+def _batches(session: AnchorSession, task: Task, batch_size: int, workers: int) -> Batches:
+    """Endless batches of images, with targets that fit the network; they cost the loader nothing."""
     try:
-        from advisor.sweeps.worker.inputs import make_loader
+        from advisor.sweeps.worker.inputs import make_loader, with_targets
     except ModuleNotFoundError as error:
         raise missing(error.name or "Pillow") from error
     assert session.data is not None
@@ -195,21 +186,16 @@ def _batches(
             count=len(source),
             batch_size=batch_size,
         )
-    batches = iter(
-        make_loader(
-            source,
-            pixels=session.network.info.input_pixels,
-            batch_size=batch_size,
-            workers=workers,
-            prefetch_factor=PREFETCH_FACTOR,
-            pin_memory=pinned,
-            transform=SERVED if task is Task.INFERENCE else AUGMENTED,
-        )
+    loader = make_loader(
+        source,
+        pixels=session.network.info.input_pixels,
+        batch_size=batch_size,
+        workers=workers,
+        prefetch_factor=PREFETCH_FACTOR,
+        pin_memory=session.device == "cuda",
+        transform=SERVED if task is Task.INFERENCE else AUGMENTED,
     )
-    try:
-        yield batches
-    finally:
-        del batches  # ends the loader's processes
+    return with_targets(iter(loader), session.network)
 
 
 _MOST_STEPS = 5

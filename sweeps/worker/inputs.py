@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -197,118 +197,77 @@ def _opened(path: Path) -> Iterator[int]:
         raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error
 
 
-class Batches(Iterator[tuple[Any, Any]]):
-    """Endless batches (inputs, targets), as the host has them."""
-
-    def __next__(self) -> tuple[Any, Any]:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """End what was started for them."""
+Batches = Generator[tuple[Any, Any]]  # endless inputs and targets; `close` ends what was started for them
 
 
-class PhotographBatches(Batches):
-    """Batches (images, targets) of a loader over the stored images of a trial.
+def photograph_batches(
+    trial: Trial,
+    opened: Runnable,
+    source: SampleSource,
+    batch_size: int | None = None,
+    share: tuple[int, int] = (0, 1),
+) -> Batches:
+    """Batches (images, targets) of a loader, whose processes start now, over the stored images of a trial.
 
     Targets are the loader's class numbers where those are what the network learns from; else
     (boxes, masks, an own file's targets) they are made once, from the first batch, since they
     cost the input pipeline nothing. `share` is which process of how many this is.
     """
-
-    def __init__(
-        self,
-        trial: Trial,
-        opened: Runnable,
-        source: SampleSource,
-        batch_size: int | None = None,
-        share: tuple[int, int] = (0, 1),
-    ) -> None:
-        plan = trial.plan
-        self._opened = opened
-        self._batches: Iterator[Any] = iter(
-            make_loader(
-                source,
-                pixels=opened.info.input_pixels,
-                batch_size=batch_size or trial.workload.batch_size,
-                workers=plan["loader_workers"],
-                prefetch_factor=plan["prefetch_factor"],
-                pin_memory=trial.accelerator.is_gpu,
-                decoder_name=plan.get("decoder", PILLOW),
-                transform=plan.get("transform", AUGMENTED),
-                order=plan.get("order", SHUFFLED),
-                share=share,
-            )
-        )
-        labelled = opened.info.kind is Kind.IMAGE and not opened.fingerprint
-        self._own_targets = trial.workload.task is Task.TRAINING and not labelled
-        self._targets: Any = None
-
-    def __next__(self) -> tuple[Any, Any]:
-        images, targets = next(self._batches)
-        if not self._own_targets:
-            return images, targets
-        if self._targets is None:
-            self._targets = self._opened.synthetic_targets(images)
-        return images, self._targets
-
-    def close(self) -> None:
-        """End the loader's processes now."""
-        self._batches = iter(())
+    plan = trial.plan
+    loader = make_loader(
+        source,
+        pixels=opened.info.input_pixels,
+        batch_size=batch_size or trial.workload.batch_size,
+        workers=plan["loader_workers"],
+        prefetch_factor=plan["prefetch_factor"],
+        pin_memory=trial.accelerator.is_gpu,
+        decoder_name=plan.get("decoder", PILLOW),
+        transform=plan.get("transform", AUGMENTED),
+        order=plan.get("order", SHUFFLED),
+        share=share,
+    )
+    labelled = opened.info.kind is Kind.IMAGE and not opened.fingerprint
+    own_targets = trial.workload.task is Task.TRAINING and not labelled
+    return with_targets(iter(loader), opened if own_targets else None)
 
 
-class TextBatches(Batches):
+def with_targets(loaded: Iterator[Any], opened: Runnable | None) -> Batches:
+    """The loaded batches; their targets are made once for the network where one is given."""
+    made = None
+    for images, targets in loaded:
+        if opened and made is None:
+            made = opened.synthetic_targets(images)
+        yield images, made if opened else targets
+
+
+def _text_batches(trial: Trial, opened: Runnable) -> Batches:
     """Batches of a text: word numbers (batch, unroll), and the words that follow them.
 
     As language models read the Penn Treebank (Zaremba et al. 2014): the text is cut into as many
     equal parts as a batch has rows, and every row goes on through its part, `unroll` words a step.
     The numbers lie in memory; there is nothing to load beside a step.
     """
-
-    def __init__(self, trial: Trial, opened: Runnable) -> None:
-        path, rows = Path(trial.dataset_path), trial.workload.batch_size
-        (self._unroll,) = opened.info.input_shape
-        tokens = torch.from_numpy(read_corpus(path, opened.info.classes).tokens)
-        columns = len(tokens) // rows
-        if columns <= self._unroll:
-            raise DataError(
-                "'{path}' has {count:,} words, and a batch of {rows} needs more than {needed:,}",
-                hint="name a longer text, or ask for a smaller batch",
-                path=path,
-                count=len(tokens),
-                rows=rows,
-                needed=rows * self._unroll,
-            )
-        self._rows = tokens[: rows * columns].view(rows, columns)
-        self._place = 0
-
-    def __next__(self) -> tuple[Any, Any]:
-        if self._place + self._unroll >= self._rows.shape[1]:
-            self._place = 0
-        start, self._place = self._place, self._place + self._unroll
-        return self._rows[:, start : self._place], self._rows[:, start + 1 : self._place + 1]
+    rows, (unroll,) = trial.workload.batch_size, opened.info.input_shape
+    tokens = torch.from_numpy(read_corpus(Path(trial.dataset_path), opened.info.classes).tokens)
+    columns = len(tokens) // rows
+    if columns <= unroll:
+        raise DataError(
+            "'{path}' has {count:,} words, and a batch of {rows} needs more than {needed:,}",
+            hint="name a longer text, or ask for a smaller batch",
+            path=Path(trial.dataset_path),
+            count=len(tokens),
+            rows=rows,
+            needed=rows * unroll,
+        )
+    table = tokens[: rows * columns].view(rows, columns)
+    places = cycle(range(0, columns - unroll, unroll))
+    return ((table[:, place : place + unroll], table[:, place + 1 : place + unroll + 1]) for place in places)
 
 
-class MadeBatches(Batches):
-    """Batches made on the host at every step.
-
-    CIFAR-10 is stored decoded: reading it costs nothing beside a step, and so does making it.
-    """
-
-    def __init__(self, trial: Trial, opened: Runnable) -> None:
-        self._opened, self._batch_size = opened, trial.workload.batch_size
-
-    def __next__(self) -> tuple[Any, Any]:
-        return self._opened.synthetic_batch(self._batch_size)
-
-
-class DeviceBatch(Batches):
+def device_batch(trial: Trial, engine: TorchEngine) -> Batches:
     """One batch that lies on the device, endlessly: the network alone, nothing is loaded."""
-
-    def __init__(self, trial: Trial, engine: TorchEngine) -> None:
-        self._batch = engine.batch(trial.workload.batch_size)
-
-    def __next__(self) -> tuple[Any, Any]:
-        return self._batch
+    batch = engine.batch(trial.workload.batch_size)
+    return (batch for _ in count())
 
 
 def open_batches(
@@ -316,7 +275,8 @@ def open_batches(
 ) -> Batches:
     """The batches of a trial's main run, as the host has them."""
     if source is not None:
-        return PhotographBatches(trial, opened, source, share=share)
+        return photograph_batches(trial, opened, source, share=share)
     if trial.workload.dataset.storage_format == TEXT:
-        return TextBatches(trial, opened)
-    return MadeBatches(trial, opened)
+        return _text_batches(trial, opened)
+    # CIFAR-10 is stored decoded: reading it costs nothing beside a step, and so does making it.
+    return (opened.synthetic_batch(trial.workload.batch_size) for _ in count())

@@ -59,7 +59,15 @@ from advisor.sweeps.worker.engine import (
     torch_facts,
 )
 from advisor.sweeps.worker.group import CommonRun, Group, common_timed_run, exchanges_gradients, joined_group
-from advisor.sweeps.worker.inputs import DeviceBatch, EndlessOrder, cached_share, evict, fill, open_batches
+from advisor.sweeps.worker.inputs import (
+    Batches,
+    EndlessOrder,
+    cached_share,
+    device_batch,
+    evict,
+    fill,
+    open_batches,
+)
 from advisor.sweeps.worker.policy import CPU_CLOCK, compute_threads, is_synthetic
 from advisor.sweeps.worker.stages import stage_results
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimedRun, timed_run
@@ -302,9 +310,9 @@ def _contention(trial: Trial, job: Mapping[str, Any], window: TimedRun) -> Conte
 
 def _batches(
     trial: Trial, opened: Runnable, runner: StepRunner, source: SampleSource | None, group: Group
-) -> Any:
+) -> Batches:
     if is_synthetic(trial.plan) and isinstance(runner.engine, TorchEngine):
-        return DeviceBatch(trial, runner.engine)
+        return device_batch(trial, runner.engine)
     return open_batches(trial, opened, source, (group.rank, group.size))
 
 

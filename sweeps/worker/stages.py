@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import repeat
 from statistics import fmean
 from typing import Any
@@ -35,7 +36,7 @@ from advisor.sweeps.quality.rates import count_warmup_steps
 from advisor.sweeps.trial.child import ending_of
 from advisor.sweeps.trial.limits.usage import grown, read_usage
 from advisor.sweeps.worker.engine import CudaCompletion, Engine, TorchEngine, gpu_uuid
-from advisor.sweeps.worker.inputs import DeviceBatch, PhotographBatches, cached_share, evict
+from advisor.sweeps.worker.inputs import cached_share, device_batch, evict, photograph_batches
 from advisor.sweeps.worker.policy import gpu_alone_seconds
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox, timed_steps, warm_up
 
@@ -138,9 +139,7 @@ class StageResults(Struct):
         return {"stage_runs": self.runs, **failures}
 
 
-class _Run(Struct, frozen=True):
-    rate: float
-    facts: Mapping[str, Any] = field(default_factory=dict)
+_Run = tuple[float, Mapping[str, Any]]  # samples per second, and what the run was of
 
 
 def stage_results(
@@ -152,13 +151,11 @@ def stage_results(
     results = StageResults()
     for stage, measure in _stages(trial, job, opened, runner, source).items():
         try:
-            run = measure()
+            results.rates[stage.value], facts = measure()
         except Exception as error:  # of any kind: the main run must not be lost with it
             results.failures[stage.value] = ending_of(error, trial.dataset_path).reason
         else:
-            results.rates[stage.value] = run.rate
-            if run.facts:
-                results.runs[stage.value] = run.facts
+            results.runs |= {stage.value: facts} if facts else {}
     return results
 
 
@@ -168,7 +165,7 @@ def _stages(
     """What measures each stage, in their order."""
     engine, stages = runner.engine, dict[Stage, Callable[[], _Run]]()
     if (seconds := trial.emulated_step_seconds) is not None:
-        stages[Stage.ACCELERATOR] = lambda: _Run(trial.samples_per_step / seconds)
+        stages[Stage.ACCELERATOR] = lambda: (trial.samples_per_step / seconds, {})
     elif isinstance(engine, TorchEngine):
         engine.leave_group()
         stages[Stage.ACCELERATOR] = lambda: _accelerator(trial, runner, engine)
@@ -202,7 +199,7 @@ def _storage(trial: Trial, job: Mapping[str, Any], source: SampleSource) -> _Run
         # Then the run may be shorter than a second, and a throttle let a part pass at once.
         "whole_data_set": part.is_all and read.samples == len(part),
     }
-    return _Run(read.size / size / read.seconds, facts)
+    return read.size / size / read.seconds, facts
 
 
 def _host(trial: Trial, opened: Runnable, source: SampleSource) -> _Run:
@@ -215,34 +212,24 @@ def _host(trial: Trial, opened: Runnable, source: SampleSource) -> _Run:
     # From a slow disk as many as come in time.
     part.keep(read_for(_LONGEST * SECONDS, part, workers=plan["loader_workers"] or 1).samples)
     size = min(trial.workload.batch_size, len(part))
-    batches = PhotographBatches(trial, opened, part, batch_size=size)
-    try:
-        seconds = fmean(
-            _steps(
-                StepRunner(Engine(), depth=0),
-                batches,
-                period=trial.loader_period,
-                warming=plan["loader_workers"] * plan["prefetch_factor"],
-            )
-        )
-    finally:
-        batches.close()
+    with closing(photograph_batches(trial, opened, part, batch_size=size)) as batches:
+        warming = plan["loader_workers"] * plan["prefetch_factor"]
+        steps = _steps(StepRunner(Engine(), depth=0), batches, warming, trial.loader_period)
     facts = {
         "batch_size": size,
         "stored_mib": len(part) * bytes_each / MIB,
         "last_level_cache_mib": cache_mib,
     }
-    return _Run(size / seconds, facts)
+    return size / fmean(steps), facts
 
 
 def _accelerator(trial: Trial, runner: StepRunner, engine: TorchEngine) -> _Run:
     """Steps on a batch that lies there, all kept: they say how well the figure is known."""
-    batches, on_gpu = DeviceBatch(trial, engine), engine.device.type == AcceleratorKind.CUDA
+    batches, on_gpu = device_batch(trial, engine), engine.device.type == AcceleratorKind.CUDA
     seconds = gpu_alone_seconds(trial.plan) if on_gpu else SECONDS
     with GpuSampler(gpu_uuid() if on_gpu else None) as sampler:
         steps = _steps(runner, batches, QUEUE_DEPTH + 1, seconds=seconds)
-    facts = {"step_seconds": steps, **sampler.environment}
-    return _Run(trial.samples_per_step / fmean(steps), facts)
+    return trial.samples_per_step / fmean(steps), {"step_seconds": steps, **sampler.environment}
 
 
 def _transfer(trial: Trial, opened: Runnable, device: torch.device) -> _Run:
@@ -252,7 +239,7 @@ def _transfer(trial: Trial, opened: Runnable, device: torch.device) -> _Run:
     runner = StepRunner(_Copying(device))
     seconds = fmean(_steps(runner, repeat((inputs, None)), QUEUE_DEPTH + 1))
     mib = sum(tensor.nbytes for tensor in tensors_in(inputs)) / MIB
-    return _Run(trial.samples_per_step / seconds, {"mib_per_second": mib / seconds})
+    return trial.samples_per_step / seconds, {"mib_per_second": mib / seconds}
 
 
 def _steps(

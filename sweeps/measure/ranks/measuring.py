@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from itertools import repeat
+from statistics import fmean
 from typing import Any
 
 import psutil
@@ -30,6 +31,7 @@ from advisor.models.zoo.opening import open_network
 from advisor.sweeps.measure.document import SYNTHETIC
 from advisor.sweeps.measure.network import AnchorSession, device_facts, steps_on
 from advisor.sweeps.worker.engine import Completion, Engine, TorchEngine
+from advisor.sweeps.worker.group import Group
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox
 
 _INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
@@ -208,7 +210,8 @@ class _Ranks:
     """The measurements of a job, one after the other; every rank takes part in each."""
 
     def __init__(self, job: Job, rank_place: RankPlace, waiting: Any, report: Callable[[str], None]) -> None:
-        self._job, self._place, self._waiting, self._report = job, rank_place, waiting, report
+        self._job, self._place, self._report = job, rank_place, report
+        self._ranks = Group(rank_place.rank, rank_place.ranks, waiting)
         self._network = open_network(job.reference)
         self._device = f"cuda:{rank_place.local_rank}" if rank_place.on_gpu else "cpu"
         self._seconds = job.minutes * 60 / 3
@@ -229,13 +232,8 @@ class _Ranks:
         alone, gradient_bytes = self._alone()
         together = self._together(mean_step_seconds(alone))
         reduced = self._all_reduces(gradient_bytes)
-        gathered: list[Any] = [None]
-        if self._place.rank == 0:
-            row = self._row(alone, together, reduced, gradient_bytes)
-            gathered = [self._session.document(scaling=[row])]
-        dist.broadcast_object_list(gathered, group=self._waiting)
-        document: dict[str, Any] = gathered[0]
-        return document
+        row = self._row(alone, together, reduced, gradient_bytes)
+        return self._ranks.gathered(self._session.document(scaling=[row]))[0]
 
     def _alone(self) -> tuple[list[float], int]:
         """Steps of the first rank while the others wait, and the bytes of its gradients."""
@@ -252,9 +250,7 @@ class _Ranks:
                 self._session.add(run)
             steps = run["step_seconds"]
         del engine
-        gathered = [steps]
-        dist.broadcast_object_list(gathered, group=self._waiting)
-        return gathered[0], size
+        return self._ranks.gathered(steps)[0], size
 
     def _together(self, seconds_alone: float) -> list[float]:
         """Steps of all ranks: each as long as the slowest rank's, which the others wait for."""
@@ -262,7 +258,7 @@ class _Ranks:
         engine, batches = self._engine(parallel=True)
         runner = self._runner(engine)
         # All ranks do as many steps: first some, which say how long they take.
-        first = max(self._of_all(steps_on(runner, batches, self._box(_LEAST_STEPS))))
+        first = max(map(fmean, self._ranks.gathered(steps_on(runner, batches, self._box(_LEAST_STEPS)))))
         wanted = min(_MOST_STEPS, max(_LEAST_STEPS, int(self._seconds / max(first, seconds_alone))))
         return self._slowest(steps_on(runner, batches, self._box(wanted)))
 
@@ -270,12 +266,12 @@ class _Ranks:
         """Seconds of all-reduces of so many bytes, one after the other, while nothing computes."""
         self._report(f"all-reduce of {size / 1e6:.1f} MB")
         values = torch.zeros(size // 4, device=self._device)
-        first = max(self._of_all(self._timed_all_reduces(values, 2)[1:]))
+        first = max(map(fmean, self._ranks.gathered(self._timed_all_reduces(values, 2)[1:])))
         count = min(_MOST_ALL_REDUCES, max(_LEAST_ALL_REDUCES, int(self._seconds / first)))
         return self._slowest(self._timed_all_reduces(values, count))
 
     def _timed_all_reduces(self, values: torch.Tensor, count: int) -> list[float]:
-        dist.barrier(self._waiting)
+        self._ranks.wait()
         seconds = []
         for _ in range(count):
             begun = time.perf_counter()
@@ -330,15 +326,6 @@ class _Ranks:
     def _box(steps: int) -> TimeBox:
         return TimeBox(seconds=0.0, min_steps=steps, max_seconds=0.0, iterations=steps)
 
-    def _of_all(self, values: list[float]) -> list[float]:
-        """The mean of each rank."""
-        gathered: list[Any] = [None] * self._place.ranks
-        dist.all_gather_object(gathered, sum(values) / len(values), group=self._waiting)
-        return gathered
-
     def _slowest(self, values: list[float]) -> list[float]:
         """Those of the rank that took longest."""
-        means = self._of_all(values)
-        gathered = [values]
-        dist.broadcast_object_list(gathered, src=means.index(max(means)), group=self._waiting)
-        return gathered[0]
+        return max(self._ranks.gathered(values), key=fmean)

@@ -118,14 +118,6 @@ def test_measurements_of_a_campaign_are_rows(written, accelerator):
     assert (entry.gpu, entry.peak_mib) == (SHEETS["T4"], 700.0)
 
 
-def test_how_it_ran_is_the_measurements_own():
-    """Not the question's: stack and memory format as planned."""
-    row = a_measurement()
-    planned = replace(row.trial.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST)
-    workload = observed(replace(row, trial=replace(row.trial, workload=planned)), "", sheet).workload
-    assert (workload.stack, workload.memory_format) == (Stack.COMPILE, MemoryFormat.CHANNELS_LAST)
-
-
 @pytest.mark.parametrize(
     ("facts", "tf32"),
     [
@@ -135,9 +127,12 @@ def test_how_it_ran_is_the_measurements_own():
     ],
 )
 def test_tf32_is_as_torch_and_the_driver_were_set(facts, tf32):
-    row = a_measurement()
-    observation = observed(replace(row, environment=row.environment | facts), "", sheet)
-    assert observation.workload.tf32 is tf32
+    """And stack and memory format as planned, not as the question has them."""
+    row = a_measurement(environment=PLAIN | facts)
+    planned = replace(row.trial.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST)
+    of = observed(replace(row, trial=replace(row.trial, workload=planned)), "", sheet).workload
+    assert of.tf32 is tf32
+    assert (of.stack, of.memory_format) == (Stack.COMPILE, MemoryFormat.CHANNELS_LAST)
 
 
 @pytest.mark.parametrize("setting", ["cudnn_benchmark", "synchronise_each_step"])
@@ -264,9 +259,6 @@ def test_other_files_are_refused_with_the_way_out(written, document, words):
     with pytest.raises(UsageError, match=words) as caught:
         written(document)
     assert "--anchor takes" in str(caught.value)
-
-
-def test_a_measurement_on_a_cpu_is_refused_with_where_to_measure(written):
     with pytest.raises(UsageError, match=r"on a CPU.*on a machine with an NVIDIA GPU"):
         written(a_document(device={"kind": "cpu", "gpu": None}))
 

@@ -45,6 +45,7 @@ def test_samples_depend_on_seed_and_index_alone(tmp_path):
         write_samples(tmp_path / name, indices, seed=7)
     last = "0000002.jpg"
     assert (tmp_path / "a" / last).read_bytes() == (tmp_path / "b" / last).read_bytes()
+    assert broken_samples(tmp_path / "a", 1, lambda *_: None) == (3, [])
 
 
 def test_a_data_set_is_made_once_and_profiled(tmp_path):
@@ -72,14 +73,9 @@ def test_a_users_folder_is_profiled(tmp_path):
     picture(tmp_path / "cats" / "one.JPG", (40, 30))
     picture(tmp_path / "two.jpeg", (60, 50))
     (tmp_path / "notes.txt").write_text("not an image")
+    (tmp_path / "profile.json").write_text('{"profile": {"samples": 5}}')  # it no longer fits the folder
     profile = profile_folder(tmp_path)
     assert (profile.samples, profile.width, profile.height) == (2, 50, 40)
-
-
-def test_a_profile_that_no_longer_fits_the_folder_is_not_believed(tmp_path):
-    picture(tmp_path / "one.jpg")
-    (tmp_path / "profile.json").write_text('{"profile": {"samples": 5}}')
-    assert profile_folder(tmp_path).samples == 1
 
 
 def cut_off(path):
@@ -146,13 +142,6 @@ def test_every_broken_image_is_named_with_its_reason(spoiled, capsys):
     assert "4 of 70 images" in output.err
 
 
-def test_a_sound_data_set_has_nothing_to_tell(tmp_path):
-    write_samples(tmp_path, range(3), seed=0)
-    lines = []
-    assert broken_samples(tmp_path, 1, lambda *count: lines.append(count)) == (3, [])
-    assert lines == [(3, 3)]
-
-
 def test_a_huge_image_is_refused_before_memory_is_taken_for_it(tmp_path):
     pytest.importorskip("simplejpeg")
     huge(tmp_path / "bomb.jpg")
@@ -180,15 +169,12 @@ def test_decoders_agree_on_shape_and_order_of_colours(name):
     assert pixels[10, 25].tolist() == pytest.approx([30, 40, 200], abs=3)
 
 
-def test_a_missing_decoder_names_the_way_out(monkeypatch):
+def test_an_unknown_or_missing_decoder_names_the_way_out(monkeypatch):
+    with pytest.raises(UsageError, match="pillow"):
+        decoder("pilow")
     monkeypatch.setattr(transforming, "_installed", lambda _package: False)
     with pytest.raises(MeasuringError, match="pip install"):
         decoder("simplejpeg")
-
-
-def test_an_unknown_decoder_names_the_known_ones():
-    with pytest.raises(UsageError, match="pillow"):
-        decoder("pilow")
 
 
 def test_costs_are_told_for_each_decoder_at_hand(tmp_path):
@@ -226,12 +212,8 @@ def test_a_made_text_has_the_tokens_sentences_and_words_of_the_penn_treebank(mad
         assert len(corpus.tokens) == tokens
         assert np.sum(corpus.tokens == corpus.words.index("<eos>")) == sentences
     assert len(read_corpus(folder).words) == 10_000
-
-
-def test_its_bytes_a_token_are_near_the_treebanks(made):
-    """ptb.train.txt has 5,101,618 bytes."""
-    _, profile = made
-    assert profile.total_mib * 2**20 == pytest.approx(5_101_618, rel=0.03)
+    assert profile.total_mib * 2**20 == pytest.approx(5_101_618, rel=0.03)  # of ptb.train.txt
+    assert len({spelling(rank) for rank in range(9_999)}) == 9_999
 
 
 def test_word_frequencies_follow_zipfs_law():
@@ -242,19 +224,12 @@ def test_word_frequencies_follow_zipfs_law():
     assert counts[0] / counts[9] == pytest.approx(11 / 2, rel=0.01)
 
 
-def test_no_two_ranks_are_spelled_alike():
-    assert len({spelling(rank) for rank in range(9_999)}) == 9_999
-
-
 def test_a_users_text_is_numbered_by_frequency(tmp_path):
     (tmp_path / "mine.txt").write_text("a b a\n\n  a c \n", encoding="utf-8")
     corpus = read_corpus(tmp_path)
     assert [corpus.words[token] for token in corpus.tokens] == ["a", "b", "a", "<eos>", "a", "c", "<eos>"]
     assert corpus.words[0] == "a"
     assert profile_folder(tmp_path).samples == 7
-
-
-def test_rare_words_become_unknown(tmp_path):
     (tmp_path / "mine.txt").write_text("a a a b b c\n")
     corpus = read_corpus(tmp_path / "mine.txt", vocabulary=3)
     counts = Counter(corpus.words[token] for token in corpus.tokens)

@@ -32,6 +32,7 @@ from advisor.sweeps.datasets.source import Sample, SampleKind
 from advisor.sweeps.datasets.transforming import Change
 from advisor.sweeps.run.runner import InlineExecutor
 from tests.sweeps.builders import trial_on
+from tests.sweeps.datasets.test_datasets import picture
 
 FORMATS = {"files": "jpeg-files", "tar": "tar", "lmdb": "lmdb", "recordio": "recordio"}
 CONTAINERS = {"tar": "shard-000000.tar", "lmdb": "data.mdb", "recordio": "images.rec"}
@@ -58,10 +59,6 @@ def converted(photos, tmp_path_factory):
     for target in TARGETS:
         to(target, photos, folder / target)
     return folder
-
-
-def test_targets_are_the_formats():
-    assert set(TARGETS) == set(FORMATS)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -170,7 +167,7 @@ def test_a_broken_image_is_named_and_nothing_is_left(tmp_path, target):
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
-def test_someone_elses_shards_are_read_without_an_index(photos, tmp_path):
+def test_someone_elses_shards_are_read_without_an_index(photos, tmp_path, monkeypatch):
     """WebDataset allows folders in keys, other members between, and no .cls."""
     with tarfile.open(tmp_path / "theirs.tar", "w") as archive:
         for number, file in enumerate(open_dataset(photos).files):
@@ -179,16 +176,11 @@ def test_someone_elses_shards_are_read_without_an_index(photos, tmp_path):
     source = open_dataset(tmp_path)
     assert len(source) == 12
     assert source.read(7).content == open_dataset(photos).read(7).content
-
-
-def test_the_headers_of_someone_elses_shard_are_read_once(photos, tmp_path, monkeypatch):
-    with tarfile.open(tmp_path / "theirs.tar", "w") as archive:
-        for number, file in enumerate(open_dataset(photos).files):
-            archive.add(file, f"{number}.jpg")
-    first = open_dataset(tmp_path).read(5)
-    monkeypatch.setattr(tarfile, "open", None)
-    assert open_dataset(tmp_path).read(5) == first
+    monkeypatch.setattr(tarfile, "open", None)  # its headers are read once
+    assert open_dataset(tmp_path).read(7) == source.read(7)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs.tar"]
+    picture(tmp_path / "one.jpg")
+    assert recognise(tmp_path) == "jpeg-files"  # they come before a tar file among them
 
 
 def test_an_index_that_no_longer_fits_its_shard_is_not_believed(converted, photos, tmp_path):
@@ -197,18 +189,6 @@ def test_an_index_that_no_longer_fits_its_shard_is_not_believed(converted, photo
     with tarfile.open(tmp_path / CONTAINERS["tar"], "w") as archive:
         archive.add(open_dataset(photos).files[3], "only.jpg")
     assert len(open_dataset(tmp_path)) == 1
-
-
-def test_jpeg_files_come_before_a_tar_file_among_them(tmp_path):
-    Image.new("RGB", (40, 30)).save(tmp_path / "one.jpg")
-    (tmp_path / "backup.tar").write_bytes(b"")
-    assert recognise(tmp_path) == "jpeg-files"
-
-
-def test_text_is_no_image_set(tmp_path):
-    (tmp_path / "words.txt").write_text("some words")
-    with pytest.raises(UsageError, match="needs images"):
-        open_dataset(tmp_path)
 
 
 MAGIC_BYTES = bytes.fromhex("0a23d7ce")
@@ -256,9 +236,6 @@ def test_an_image_header_is_flag_label_and_two_ids():
     header = struct.pack("<IfQQ", 0, 7.0, 3, 0)
     assert pack_image(b"jpeg", 7, 3) == header + b"jpeg"
     assert unpack_image(header + b"jpeg") == (b"jpeg", 7)
-
-
-def test_of_several_labels_the_first_is_taken():
     several = struct.pack("<IfQQ2f", 2, 0.0, 3, 0, 5.0, 6.0)
     assert unpack_image(several + b"jpeg") == (b"jpeg", 5)
 
@@ -288,9 +265,6 @@ def test_a_datum_is_what_protocol_buffers_write():
     """Fields 1, 2, 3 and 5 as varints, field 4 as bytes."""
     message = datum(Sample(SampleKind.PIXELS, b"BGR" * 128, 300, 1, 128))
     assert message == b"\x08\x03\x10\x01\x18\x80\x01\x22\x80\x03" + b"BGR" * 128 + b"\x28\xac\x02"
-
-
-def test_a_compressed_datum_is_a_jpeg():
     assert sample_of(b"\x22\x04jpeg\x28\x07\x38\x01") == Sample(SampleKind.JPEG, b"jpeg", 7)
 
 

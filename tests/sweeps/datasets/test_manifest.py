@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import pickle
 import shutil
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import DataError
 from advisor.files import manifests_folder
-from advisor.sweeps.datasets.opening import open_dataset, profile_folder
+from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.datasets.source import kept_manifest, manifest_of
 from tests.sweeps.datasets.test_datasets import picture
 
@@ -145,8 +144,3 @@ def test_a_line_break_in_a_name_is_refused_with_the_name(tmp_path):
     (tmp_path / "two\nlines.jpg").write_bytes(b"")
     with pytest.raises(DataError, match=r"two\\nlines\.jpg.*rename it"):
         manifest_of(tmp_path, JPEG)
-
-
-def test_a_source_travels_to_another_process(images):
-    source = pickle.loads(pickle.dumps(open_dataset(images)))
-    assert source.read(2).label == 1

@@ -67,12 +67,6 @@ def test_raw_values_come_back_unrounded(steps):
     assert measurement_from_dict(through_json(measurement_to_dict(row))) == row
 
 
-def test_the_export_names_what_others_rely_on():
-    document = measurement_to_dict(measurement())
-    names = {"trial_id", "trial", "limited_by", "status", "throughput_samples_per_second"}
-    assert names | {"step_seconds", "environment"} <= set(document)
-
-
 def test_a_newer_format_is_refused_with_the_way_out():
     document = measurement_to_dict(measurement()) | {"schema": 99}
     with pytest.raises(DataError, match="update the advisor"):
@@ -112,29 +106,17 @@ def test_another_stack_is_another_trial_and_comes_back():
     assert trial_from_dict(json.loads(json.dumps(trial_to_dict(other)))) == other
 
 
-def test_jsonl_has_every_measurement_whole():
-    rows = [measurement(), measurement(status=Status.FAILED, step_seconds=(), reason="it broke")]
-    lines = to_jsonl(rows).splitlines()
-    assert [measurement_from_dict(json.loads(line)) for line in lines] == rows
-
-
-def test_csv_has_one_row_a_measurement_and_a_missing_rate_is_empty():
-    text = to_csv([measurement(), measurement(step_seconds=())])
-    first, second = csv.DictReader(io.StringIO(text))
-    assert tuple(first) == SUMMARY_COLUMNS
-    assert float(first["throughput_samples_per_second"]) > 0
-    assert second["throughput_samples_per_second"] == ""
-
-
 def test_csv_says_whose_rate_it_is_of_several_gpus():
     row = measurement()
     of_one = replace(row.trial, workload=replace(row.trial.workload, task=Task.INFERENCE))
     of_four = replace(of_one, resources=replace(of_one.resources, gpu_count=4))
-    text = to_csv([replace(row, trial=each) for each in (of_one, of_four)])
-    entry, four = csv.DictReader(io.StringIO(text))
+    text = to_csv([*(replace(row, trial=each) for each in (of_one, of_four)), measurement(step_seconds=())])
+    entry, four, without = csv.DictReader(io.StringIO(text))
+    assert tuple(entry) == SUMMARY_COLUMNS
     assert (entry["processes"], four["processes"]) == ("1", "4")
     rate = "throughput_samples_per_second"
-    assert float(four[rate]) == 4 * float(entry[rate])
+    assert float(four[rate]) == 4 * float(entry[rate]) > 0
+    assert without[rate] == ""
 
 
 # Lines in, measurements out: every line is taken, or refused with its number and reason.
@@ -145,10 +127,14 @@ def line(**changes):
 
 
 def test_good_lines_are_read_whole_and_bad_ones_have_their_numbers():
-    read = read_lines([line(), b"", b"nonsense", b"[1]", b'{"schema": 99}', line()[:80]])
-    assert read.measurements == (measurement(),)
+    other = measurement(trial=full_trial(), status=Status.FAILED, step_seconds=(), reason="it broke")
+    good = to_jsonl([other]).encode().rstrip()
+    read = read_lines([line(), b"", b"nonsense", b"[1]", b'{"schema": 99}', line()[:80], good])
+    assert read.measurements == (measurement(), other)
     assert [refused.line for refused in read.refused] == [3, 4, 5, 6]
     assert all(refused.reason for refused in read.refused)
+    with pytest.raises(DataError, match="cannot read"):
+        read_file(Path("none.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -189,13 +175,6 @@ def test_of_a_trials_lines_one_that_ended_well_counts_then_the_later():
 def test_any_bytes_are_told_never_raised(content):
     read = read_lines(content.split(b"\n"))
     assert not read.measurements
-
-
-def test_other_trials_stay_apart_and_a_missing_file_is_told(tmp_path):
-    other = line(trial=trial(resources=resources(memory_mib=4096.0)))
-    assert len(read_lines([line(), other]).measurements) == 2
-    with pytest.raises(DataError, match="cannot read"):
-        read_file(tmp_path / "none.jsonl")
 
 
 ODD_NUMBERS = [True, -1, 1.5, 10**400, -(10**30), 1e308, 5e-324, 2**63]

@@ -41,6 +41,7 @@ def a_cut_gpu():
 def test_a_gpu_has_the_facts_that_rates_depend_on(monkeypatch):
     nvml_with(monkeypatch, GpuStandIn())
     (facts,) = gpus()
+    assert gpu_facts("the only one of a container may go by another name") == facts
     assert (facts["name"], facts["memory_mib"], facts["driver"]) == ("Tesla T4", 15360, "550.54.15")
     assert (facts["newest_cuda"], facts["compute_capability"]) == ("12.4", "7.5")
     assert (facts["power_limit_watts"], facts["ecc_mode"]) == (70.0, "Enabled")
@@ -48,21 +49,13 @@ def test_a_gpu_has_the_facts_that_rates_depend_on(monkeypatch):
     assert (facts["pci_slot"], facts["max_pcie_width"]) == ("0000:00:1e.0", 16)
 
 
-def test_what_a_driver_does_not_report_is_not_known(monkeypatch):
-    nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetEccMode"})))
-    assert gpus()[0]["ecc_mode"] is None
-
-
 @pytest.mark.parametrize("uuid", ["a1", "GPU-a1"])
 def test_a_gpu_is_found_by_its_uuid_as_torch_and_as_the_driver_have_it(monkeypatch, uuid):
-    nvml_with(monkeypatch, GpuStandIn(), GpuStandIn(uuid="GPU-a1", name="NVIDIA L4"))
-    assert gpu_facts(uuid)["name"] == "NVIDIA L4"
+    nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetEccMode"})), GpuStandIn(uuid="GPU-a1"))
+    assert gpu_facts(uuid)["uuid"] == "GPU-a1"
     assert gpu_facts("another") is None
-
-
-def test_the_only_gpu_of_a_container_may_go_by_another_name(monkeypatch):
-    nvml_with(monkeypatch, GpuStandIn())
-    assert gpu_facts("another")["name"] == "Tesla T4"
+    assert [state["uuid"] for state in gpu_states()] == ["GPU-6f6d", "GPU-a1"]
+    assert {facts["ecc_mode"] for facts in gpus()} == {None}
 
 
 def test_a_slice_has_its_own_size_and_the_facts_of_the_card(monkeypatch):
@@ -261,11 +254,6 @@ def test_without_nvml_the_row_says_so_and_without_a_gpu_nothing(monkeypatch):
         pass
     assert unavailable.environment == {"gpu_sampling": "unavailable"}
     assert no_gpu.environment == {}
-
-
-def test_the_state_of_every_gpu_comes_with_its_uuid(monkeypatch):
-    nvml_with(monkeypatch, GpuStandIn(), GpuStandIn(uuid="GPU-a2"))
-    assert [state["uuid"] for state in gpu_states()] == ["GPU-6f6d", "GPU-a2"]
 
 
 FIGURE = st.one_of(st.none(), st.floats(0, 1e4))

@@ -107,14 +107,6 @@ def test_the_time_box_ends_the_recording_and_batches_still_come(steps_file):
     assert not unfinished(steps_file).exists()
 
 
-def test_a_loop_that_is_left_early_keeps_the_steps_it_made(steps_file):
-    loop = Loop(steps_file)
-    for number, _ in enumerate(loop.recorder.watch(loop.loader(100, 0.0, 0.5))):
-        if number == 3:
-            break
-    assert len(read_steps(unfinished(steps_file)).rows) == 3
-
-
 @given(st.data())
 def test_a_kill_at_any_byte_leaves_the_steps_before_it(tmp_path_factory, data):
     file = tmp_path_factory.mktemp("hook") / "s.jsonl"

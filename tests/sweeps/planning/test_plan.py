@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from advisor.domain import CacheState, DiskRate, MemoryFormat, Precision, Stack, Task
 from advisor.errors import UsageError
 from advisor.sweeps.planning.disks import UNLIMITED, parse_named_rate, split_disks
-from advisor.sweeps.planning.networks import StoredData, SweepData, network_of_zoo, planned_network
+from advisor.sweeps.planning.networks import StoredData, SweepData, planned_network
 from advisor.sweeps.planning.plan import Machine, plan_trials, usual_seconds
 from tests.sweeps.builders import MACHINE, PROFILE, images_at, measurement, request
 
@@ -27,9 +27,12 @@ def test_there_is_exactly_one_trial_for_each_cell():
             vcpus=(0.5, 1.0, 2.0),
             memory_mib=(1024.0, 2048.0),
             disks=(DiskRate(type="a"), DiskRate(type="b", read_iops=100.0)),
+            caches=(CacheState.COLD, CacheState.WARM),
+            stacks=tuple(Stack),
+            accelerator="cuda",
         )
     )
-    assert len(trials) == len({trial.trial_id for trial in trials}) == 2 * 2 * 3 * 2 * 2
+    assert len(trials) == len({trial.trial_id for trial in trials}) == 2 * 2 * 3 * 2 * 2 * 2 * 2
 
 
 def test_neither_order_nor_number_of_trials_depends_on_how_they_are_asked_for():
@@ -47,10 +50,6 @@ def test_an_emulated_gpu_brings_its_pace_into_the_trial_and_preprocessing_ends_b
 def test_a_moved_data_set_does_not_make_other_trials():
     (here,), (there,) = planned(request()), planned(request(data=images_at("/elsewhere")))
     assert here.trial_id == there.trial_id
-
-
-def test_cold_and_warm_are_different_trials():
-    assert len(planned(request(caches=(CacheState.COLD, CacheState.WARM)))) == 2
 
 
 @pytest.mark.parametrize(("vcpus", "cores"), [(0.5, 0.5), (1.0, 1.0), (2.0, 1.0), (4.0, 2.0)])
@@ -107,13 +106,6 @@ def test_images_on_a_gpu_are_measured_in_both_formats_where_sixteen_bits_compute
     assert formats_of(memory_formats=(MemoryFormat.CHANNELS_LAST,)) == {MemoryFormat.CHANNELS_LAST}
 
 
-def test_compiled_and_eager_are_different_trials():
-    wanted = {"tasks": (Task.INFERENCE,), "accelerator": "cuda", "stacks": tuple(Stack)}
-    trials = planned(request(**wanted))
-    assert {trial.workload.stack for trial in trials} == set(Stack)
-    assert len({trial.trial_id for trial in trials}) == 2
-
-
 def test_what_only_a_gpu_has_is_planned_only_for_one():
     settings = {"cudnn_benchmark": True, "synchronise_each_step": True}
     inference = {"tasks": (Task.INFERENCE,), **settings}
@@ -138,9 +130,7 @@ def test_a_gpu_is_measured_for_a_minute_after_one_unless_a_shorter_time_is_named
     assert window(accelerator="cuda", iterations=100) == (60.0, 60.0, 120.0)
     assert window(accelerator="cuda", measure_seconds=5.0) == (None, 5.0, 20.0)
     assert window(accelerator="emulated:T4") == (None, 4.0, 20.0)
-
-
-def test_a_cold_epoch_has_no_minute_to_spare():
+    # A cold epoch has no minute to spare.
     assert window(accelerator="cuda", caches=(CacheState.COLD,)) == (None, 60.0, 120.0)
 
 
@@ -196,11 +186,6 @@ def test_data_of_the_wrong_kind_are_refused_with_the_way_out():
 def test_what_a_network_does_not_do_is_refused_in_the_plan(name, task, words):
     with pytest.raises(UsageError, match=words):
         planned_in_zoo(networks=(name,), tasks=(task,), batch_sizes=(1,))
-
-
-def test_photographs_stay_the_data_of_what_reads_them():
-    assert network_of_zoo("yolov3").photographs
-    assert not network_of_zoo("cifar10_cnn").photographs
 
 
 @pytest.mark.slow

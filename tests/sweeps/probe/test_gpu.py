@@ -47,20 +47,8 @@ def test_a_torch_without_uuids_is_matched_by_order_only_when_it_sees_all():
     assert device["multiprocessors"] == 40
     apart = gpu.merge_devices([dict(T4), dict(T4)], [dict(seen)])
     assert len(apart) == 3
-
-
-def test_a_slice_that_the_driver_does_not_list_stands_for_itself():
-    seen = {"torch_index": 0, "uuid": "MIG-1", "name": "H100 MIG 1g.10gb"}
-    assert [merge_device["name"] for merge_device in gpu.merge_devices([dict(T4)], [seen])] == [
-        "Tesla T4",
-        "H100 MIG 1g.10gb",
-    ]
-
-
-def test_a_gpu_that_somebody_uses_is_told():
-    states = [{"utilization_percent": 0.0}, {"utilization_percent": None}, {"utilization_percent": 97.0}]
-    (warning,) = gpu.busy_gpus(states)
-    assert "GPU 2 was 97 % busy" in warning
+    cut = {"torch_index": 0, "uuid": "MIG-1", "name": "H100 MIG 1g.10gb"}  # the driver does not list it
+    assert [device["name"] for device in gpu.merge_devices([dict(T4)], [cut])] == ["Tesla T4", cut["name"]]
 
 
 def test_a_card_without_its_driver_is_named_in_the_reason(tmp_path, monkeypatch):
@@ -96,6 +84,9 @@ def test_the_state_of_an_idle_gpu_does_not_pass_for_that_under_load(tmp_path, re
     rehearsal.step_seconds = 0.0
     part = gpu.probe(_session(tmp_path, 60.0))
     assert "idle again" in part["under_load"]["skipped"]
+    states = [{"utilization_percent": 0.0}, {"utilization_percent": None}, {"utilization_percent": 97.0}]
+    (warning,) = gpu.busy_gpus(states)
+    assert "GPU 2 was 97 % busy" in warning
 
 
 def test_precisions_that_a_gpu_only_emulates_are_not_measured(tmp_path, rehearsal):

@@ -200,11 +200,8 @@ def test_the_standard_error_holds_what_runs_differ_by():
     assert once.standard_error == pytest.approx(BETWEEN_RUNS.sigma, rel=0.02)
     assert thrice.standard_error < once.standard_error / math.sqrt(3) * 1.01
     assert once.relative_error < BETWEEN_RUNS.sigma / 10
-
-
-def test_a_run_by_itself_says_what_a_trial_of_that_run_would():
-    both = row(noisy(60), noisy(60, seed=1))
-    assert run_intervals(both)[1] == rate_interval(row(noisy(60, seed=1)))
+    # A run by itself says what a trial of that run would.
+    assert run_intervals(row(noisy(60), noisy(60, seed=1)))[1] == rate_interval(row(noisy(60, seed=1)))
 
 
 @given(STEPS, st.integers(1, 8))
@@ -234,17 +231,13 @@ def test_even_steps_are_soon_enough_and_noisy_ones_later():
     assert is_enough(noisy(8))
     assert not is_enough(noisy(12, spread=0.2))
     assert is_enough(noisy(1500, spread=0.2))
+    assert is_enough(noisy(60, spread=0.04), rel_error=0.03)
+    assert not is_enough(noisy(60, spread=0.04), rel_error=0.003)
 
 
 def test_too_few_or_drifting_steps_are_never_enough():
     assert not is_enough(noisy(5))
     assert not is_enough([0.1 * 1.02**index for index in range(40)])
-
-
-def test_a_narrower_interval_needs_more_steps():
-    steps = noisy(60, spread=0.04)
-    assert is_enough(steps, rel_error=0.03)
-    assert not is_enough(steps, rel_error=0.003)
 
 
 def test_a_run_is_checked_five_times_at_times_that_grow_alike():

@@ -73,12 +73,6 @@ def test_a_trial_goes_to_nodes_with_its_gpu_disk_and_cpus(wanted, taken_at_once)
     assert slots(needs_of(wanted), CLUSTER) == taken_at_once
 
 
-def test_a_node_takes_a_trial_a_gpu_at_a_time():
-    eight = node("T4", cpus=96.0, trials=8.0, gpus=8.0)
-    assert slots(needs_of(on("cuda:T4", vcpus=4.0)), [eight]) == 8
-    assert slots(needs_of(on("cuda:T4", vcpus=48.0)), [eight]) == 2
-
-
 def test_a_trial_on_several_gpus_takes_them_all_from_one_node():
     four = on("cuda:T4", task=Task.INFERENCE)
     four = replace(four, resources=replace(four.resources, gpu_count=4))
@@ -88,7 +82,10 @@ def test_a_trial_on_several_gpus_takes_them_all_from_one_node():
         refuse([needs_of(four)], {needs_of(four): 1}, [T4], scales=False)
 
 
-def test_eight_trials_share_a_node_only_as_far_as_its_cpus_and_memory_reach():
+def test_trials_share_a_node_only_as_far_as_its_gpus_cpus_and_memory_reach():
+    gpus = node("T4", cpus=96.0, trials=8.0, gpus=8.0)
+    assert slots(needs_of(on("cuda:T4", vcpus=4.0)), [gpus]) == 8
+    assert slots(needs_of(on("cuda:T4", vcpus=48.0)), [gpus]) == 2
     eight = node(cpus=8.0, trials=8.0, memory_gib=32)
     assert slots(needs_of(on("cpu", vcpus=0.5)), [eight]) == 8  # a CPU each, also for half of one
     assert slots(needs_of(on("cpu", vcpus=2.0)), [eight]) == 4
@@ -172,13 +169,6 @@ def test_our_own_ray_can_start_every_trial_that_fits_on_the_machine(drawn):
         assert all(amount < 1 or amount == int(amount) for _, amount in needs)  # Ray's rule
 
 
-def test_trials_that_use_no_gpu_come_one_at_a_time_on_a_machine_with_gpus(monkeypatch):
-    nvml_with(monkeypatch, GpuStandIn(uuid="GPU-a1"), GpuStandIn(uuid="GPU-b2"))
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert trials_at_a_time([on("cpu"), on("cpu", vcpus=2.0)]) == 1
-    assert trials_at_a_time([on("cpu"), on("cuda")]) == 2
-
-
 def test_ray_is_the_executor_of_a_cluster_and_of_several_gpus_and_of_nothing_else(monkeypatch):
     nvml_with(monkeypatch, GpuStandIn(uuid="GPU-a1"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -188,6 +178,8 @@ def test_ray_is_the_executor_of_a_cluster_and_of_several_gpus_and_of_nothing_els
     assert executor_name(None, None, [on("cuda")]) == "ray"
     assert executor_name("process", None, [on("cuda")]) == "process"
     assert executor_name(None, None, [on("cpu")]) == "process"
+    assert trials_at_a_time([on("cpu"), on("cpu", vcpus=2.0)]) == 1
+    assert trials_at_a_time([on("cpu"), on("cuda")]) == 2
 
 
 def refused(trials, nodes):
@@ -210,9 +202,6 @@ def refused(trials, nodes):
     ],
 )
 def test_what_no_node_takes_is_refused_with_the_way_out(wanted, nodes, message):
+    refused([on("cuda:T4"), on("cuda:L4"), on("cpu")], CLUSTER)
     with pytest.raises(MeasuringError, match=message):
         refused([wanted], nodes)
-
-
-def test_what_some_node_takes_is_not_refused():
-    refused([on("cuda:T4"), on("cuda:L4"), on("cpu")], CLUSTER)

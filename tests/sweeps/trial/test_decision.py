@@ -104,17 +104,6 @@ def test_hardware_threads_of_one_core_go_together_last_core_first(vcpus, cpus):
     assert placement_of(vcpus, machine(sockets=1)).cpus == tuple(sorted(cpus))
 
 
-def test_eight_gpus_on_two_sockets_take_eight_trials_each_beside_its_gpu():
-    free = machine(sockets=2, cores=24)
-    gpus = [GpuDevice(f"GPU-{n}", n // 4) for n in range(8)]
-    for _ in range(8):
-        chosen = placement_of(12.0, free, gpus)
-        assert chosen.gpu_is_near
-        free = [core for core in free if core not in chosen.cores]
-        gpus.remove(chosen.gpu)
-    assert free == []
-
-
 def test_a_gpu_whose_socket_is_full_is_better_than_none_and_the_row_can_say_so():
     far = placement_of(4.0, machine(sockets=2)[:4], [GpuDevice("GPU-0", 1)])
     assert far.gpu_is_near is False
@@ -149,10 +138,7 @@ def test_threads_of_a_core_and_its_numa_node_come_from_sysfs(tmp_path):
         (topology / "thread_siblings_list").write_text(f"{cpu % 4},{cpu % 4 + 4}\n")
         (tmp_path / f"cpu{cpu}" / f"node{cpu % 4 // 2}").mkdir()
     assert cores_of([1, 2, 5, 7], tmp_path) == (Core(1, (1, 5), 0), Core(2, (2,), 1), Core(3, (7,), 1))
-
-
-def test_each_cpu_is_a_core_of_its_own_where_sysfs_is_silent(tmp_path):
-    assert cores_of([4, 9], tmp_path) == (Core(4, (4,)), Core(9, (9,)))
+    assert cores_of([4, 9], tmp_path / "silent") == (Core(4, (4,)), Core(9, (9,)))
 
 
 def test_a_trial_may_have_the_gpus_and_slices_that_are_visible_each_on_its_numa_node(monkeypatch):
@@ -178,11 +164,9 @@ def test_a_trial_may_have_the_gpus_and_slices_that_are_visible_each_on_its_numa_
     }.items():
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
         assert read_node().gpus == tuple(GpuDevice(uuid, 1) for uuid in left)
-
-
-def test_a_gpu_that_no_uuid_names_is_given_to_no_trial(monkeypatch):
+    # One that no UUID names is given to no trial.
     nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetUUID"})))
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert read_node().gpus == ()
 
 

@@ -59,13 +59,8 @@ def test_trials_at_the_same_time_have_cores_of_their_own(tmp_path):
     with ExitStack() as held:
         chosen = [held.enter_context(take(tmp_path, 2.0)).cpus for _ in range(4)]
     assert sorted(cpu for cpus in chosen for cpu in cpus) == list(range(8))
-
-
-def test_a_trial_that_ended_leaves_its_cores_to_the_next(tmp_path):
-    with take(tmp_path, 8.0) as entry:
-        pass
-    with take(tmp_path, 8.0) as other:
-        assert other.cpus == entry.cpus == tuple(range(8))
+    with take(tmp_path, 8.0) as next_one:
+        assert next_one.cpus == tuple(range(8))
 
 
 def test_more_than_the_machine_has_is_refused_at_once(tmp_path):

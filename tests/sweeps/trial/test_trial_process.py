@@ -265,9 +265,6 @@ def test_too_little_memory_is_a_result_that_names_which(error, whose, monkeypatc
     ending = ending_of(error)
     assert ending.status is Status.OUT_OF_MEMORY
     assert ending.reason.startswith(whose)
-
-
-def test_a_process_at_its_own_limit_names_that_limit(monkeypatch):
     monkeypatch.setattr("resource.getrlimit", lambda _: (512 * 2**20, 512 * 2**20))
     assert "limit of 512 MiB" in ending_of(MemoryError()).reason
 
@@ -286,21 +283,13 @@ def test_errors_of_unknown_cause_are_left_to_the_caller(tmp_path):
 # How a trial is told apart from its neighbours.
 
 
-def test_what_is_usual_goes_without_saying():
-    assert steps_text(trial(accelerator="cuda:T4")) == "cuda:T4"
-
-
-def test_trials_that_differ_in_a_setting_have_other_names():
-    plain = trial(accelerator="cuda")
-    workload = replace(
-        plain.workload, precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST, stack=Stack.COMPILE
-    )
-    searching = replace(plain, workload=workload, plan={**TIME_BOX, "cudnn_benchmark": True})
-    assert steps_text(searching) == "cuda amp channels_last compile cudnn_benchmark"
-    assert steps_text(searching) in trial_name(searching)
-
-
-def test_a_trial_on_several_gpus_says_how_many():
+def test_a_trial_is_told_by_its_gpus_and_by_what_is_not_usual():
     entry = trial(accelerator="cuda:T4", task=Task.INFERENCE)
-    four = replace(entry, resources=replace(entry.resources, gpu_count=4))
-    assert steps_text(four) == "4 x cuda:T4"
+    assert steps_text(entry) == "cuda:T4"
+    assert steps_text(replace(entry, resources=replace(entry.resources, gpu_count=4))) == "4 x cuda:T4"
+    workload = replace(
+        entry.workload, precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST, stack=Stack.COMPILE
+    )
+    searching = replace(entry, workload=workload, plan={**TIME_BOX, "cudnn_benchmark": True})
+    assert steps_text(searching) == "cuda:T4 amp channels_last compile cudnn_benchmark"
+    assert steps_text(searching) in trial_name(searching)

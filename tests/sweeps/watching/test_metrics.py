@@ -1,14 +1,12 @@
 """Metrics are what Prometheus reads."""
 
 import http.client
-import re
 import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from prometheus_client import generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
 from advisor.errors import DataError, MeasuringError
 from advisor.sweeps.events import collected
@@ -29,13 +27,6 @@ def page(**changes):
 
 def test_the_page_is_the_golden_one():
     assert_golden_text(GOLDEN, page())
-
-
-def test_names_follow_the_conventions_of_promtool():
-    for family in text_string_to_metric_families(page()):
-        assert re.fullmatch(r"advisor_sweep_[a-z_]+", family.name)
-        assert family.documentation.endswith(".")
-        assert not re.search(r"_(ms|milliseconds|minutes|hours|counter|gauge)(_|$)", family.name)
 
 
 def test_without_a_price_or_a_heartbeat_none_is_shown():

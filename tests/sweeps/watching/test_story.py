@@ -79,14 +79,11 @@ def test_torn_and_foreign_lines_are_left_out(tmp_path):
     good = {"time": "2026-07-20T10:00:00Z", "event": "stored", "trial_id": "abcd"}
     text = f'{json.dumps(good)}\n{{"time": "20\n[1]\n\x00\x00\n"stored"\n'
     (tmp_path / "l").write_text(text)
-    assert list(log_lines(tmp_path / "l")) == [good]
+    older = [{**good, "event": name} for name in ("oldest", "old")]
+    for number, line in zip((2, 1), older, strict=True):
+        (tmp_path / f"l.{number}").write_text(json.dumps(line) + "\n")
+    assert list(log_lines(tmp_path / "l")) == [*older, good]
     assert list(log_lines(tmp_path / "none")) == []
-
-
-def test_older_files_come_first(tmp_path):
-    for name, event in (("l", "new"), ("l.1", "old"), ("l.2", "oldest")):
-        (tmp_path / name).write_text(json.dumps({"time": "x", "event": event}) + "\n")
-    assert [line["event"] for line in log_lines(tmp_path / "l")] == ["oldest", "old", "new"]
 
 
 def test_the_text_says_when_how_long_after_the_first_what_and_with_which_facts():
@@ -114,11 +111,8 @@ def test_a_row_tells_a_story_too():
         ("stored", None),
     ]
     assert all(story_text(row_story(row)))
-
-
-def test_the_row_of_a_trial_that_failed_at_once_tells_why():
-    row = measurement(status=Status.FAILED, step_seconds=(), reason="no such device")
-    assert "reason no such device" in "\n".join(story_text(row_story(row)))
+    failed = measurement(status=Status.FAILED, step_seconds=(), reason="no such device")
+    assert "reason no such device" in "\n".join(story_text(row_story(failed)))
 
 
 def test_of_many_trials_each_line_says_whose_it_is():
@@ -187,24 +181,23 @@ def written(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_line_says_when_what_which_trial_and_where(tmp_path):
-    path, facts = tmp_path / "deep" / "log.jsonl", {"attempt": 1, "seconds": 2.5, "reason": "full"}
+def test_what_json_does_not_have_is_null_and_no_password_is_written(tmp_path):
+    path, where = tmp_path / "deep" / "log.jsonl", {"url": "postgresql://me:secret@db/x"}
     with logged(path):
-        emit("attempt_ended", trial_id="abc", level=WARNING, **facts)
+        emit("x", trial_id="abc", level=WARNING, rate=float("nan"), where=where, of=[tmp_path], seconds=2.5)
     (line,) = written(path)
     assert datetime.fromisoformat(line.pop("time")).tzinfo
     assert line.pop("node")
     assert line.pop("pid")
-    assert line == {"level": "warning", "event": "attempt_ended", "trial_id": "abc", **facts}
-
-
-def test_what_json_does_not_have_is_null_and_no_password_is_written(tmp_path):
-    with logged(tmp_path / "l"):
-        emit("x", rate=float("nan"), where={"url": "postgresql://me:secret@db/x"}, of=[tmp_path])
-    (line,) = written(tmp_path / "l")
-    assert line["rate"] is None
-    assert line["where"] == {"url": "postgresql://me:***@db/x"}
-    assert line["of"] == [str(tmp_path)]
+    assert line == {
+        "level": "warning",
+        "event": "x",
+        "trial_id": "abc",
+        "rate": None,
+        "where": {"url": "postgresql://me:***@db/x"},
+        "of": [str(tmp_path)],
+        "seconds": 2.5,
+    }
 
 
 def test_a_disk_without_locks_is_told_once_and_ends_nothing(tmp_path, monkeypatch, capsys):

@@ -94,14 +94,6 @@ def test_the_host_waits_asleep_for_the_step_two_before(gpu):
             assert call.number == records - 2  # record 0 is the mark before the first step
 
 
-def test_two_steps_are_in_flight_when_the_host_goes_on(gpu):
-    open_steps = 1
-    for call in steps(gpu, runner(), 8):
-        open_steps += (call.what == "record") - (call.what == "wait")
-        if call.what == "load":
-            assert open_steps <= 2
-
-
 def test_a_trial_that_synchronises_each_step_waits_for_that_step(gpu):
     entry = runner(depth=0)
     calls = steps(gpu, entry, 5)

@@ -165,9 +165,6 @@ def test_an_lstm_that_onednn_lacks_runs_on_the_native_kernels_and_its_environmen
     native = {"cpu_kernels": "native, without oneDNN"}
     assert environments["inference bf16"] == environments["training bf16"] == native
     assert environments["inference amp"] == environments["training amp"] == native
-
-
-def test_an_lstm_that_onednn_has_keeps_its_kernels(environments):
     assert environments["inference fp32"] == environments["training fp32"] == {}
 
 

@@ -57,15 +57,10 @@ def test_common_steps_have_the_rate_of_all_processes_together(seconds, count):
     assert abs(len(steps) * len(runs) - done) <= 2 * len(runs)
 
 
-@given(st.floats(0.01, 2.0), st.integers(1, 8), st.integers(1, 50))
-def test_processes_in_step_have_common_steps_as_long_as_their_own(pace, size, count):
-    steps = common_steps([(100.0, [pace] * count)] * size)
-    assert steps == pytest.approx([pace] * count)
-
-
 def test_what_one_process_did_before_or_after_the_others_does_not_count():
     early, late = (10.0, [1.0] * 10), (13.0, [1.0] * 10)
     assert common_steps([early, late]) == pytest.approx([1.0] * 7)
+    assert common_steps([early] * 3) == pytest.approx([1.0] * 10)
 
 
 @pytest.mark.machine

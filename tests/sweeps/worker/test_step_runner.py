@@ -35,24 +35,6 @@ def test_two_steps_are_in_flight_when_a_third_is_waited_for():
     assert clock.slept == 1.0
 
 
-def test_a_step_that_is_synchronised_takes_its_whole_latency():
-    clock = SleepingClock()
-    runner = emulated(1.0, clock, depth=0)
-    for _ in range(3):
-        clock.now += 0.5  # the loader
-        runner.submit(None, None)
-    assert runner.take_seconds() == [1.0, 1.5, 1.5]
-
-
-def test_a_slow_host_costs_no_more_than_its_own_time():
-    clock = SleepingClock()
-    runner = emulated(0.1, clock)
-    for _ in range(10):
-        clock.now += 0.5
-        runner.submit(None, None)
-    assert clock.slept == 0
-
-
 @given(
     host=st.lists(st.floats(0.0, 3.0), min_size=3, max_size=40),
     step=st.floats(0.01, 1.0),

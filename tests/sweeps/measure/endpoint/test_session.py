@@ -28,17 +28,6 @@ def texts(session):
     return [str(warning) for warning in warnings_of(session)]
 
 
-def test_a_closed_loop_keeps_its_concurrency():
-    with fake_endpoint() as endpoint:
-        session, _ = session_of(endpoint, Load(3))
-    (figures,) = session.figures
-    assert endpoint.most_in_flight == 3
-    assert figures["status"] == "ok"
-    assert 2 < figures["in_flight"] <= 3
-    assert figures["tpot_seconds"]["mean"] >= 0.95 * endpoint.tpot_seconds
-    assert figures["ttft_seconds"]["p50"] >= endpoint.ttft_seconds
-
-
 def test_replicas_share_the_requests():
     """Each has its own slots in flight; both kinds of load go to all."""
     with fake_endpoint() as first, fake_endpoint() as second:
@@ -94,11 +83,15 @@ def test_a_server_that_refuses_our_fields_is_asked_without_them():
 def test_a_server_that_ends_its_connections_fails_no_request():
     """As llama.cpp's does, which says that it keeps them."""
     with fake_endpoint(answers_once=True) as endpoint:
-        session, _ = session_of(endpoint, Load(2))
+        session, _ = session_of(endpoint, Load(3))
     (figures,) = session.figures
     assert figures["requests"]["completed"] > 10
     assert figures["requests"]["failed"] == 0
     assert figures["input_tokens"]["mean"] == pytest.approx(60, rel=0.1)
+    assert endpoint.most_in_flight == 3
+    assert 2 < figures["in_flight"] <= 3
+    assert figures["tpot_seconds"]["mean"] >= 0.95 * endpoint.tpot_seconds
+    assert figures["ttft_seconds"]["p50"] >= endpoint.ttft_seconds
 
 
 def test_a_server_with_chats_alone_is_measured_by_them():
@@ -194,7 +187,7 @@ def test_a_completion_that_is_refused_is_told_and_not_the_chat_tried_after_it():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("behaviour", FAULTS)
+@pytest.mark.parametrize("behaviour", ["429", "half", "closes", "garbage", "hang"])
 def test_what_was_measured_before_a_fault_is_kept(behaviour):
     """The figures stay and say why the load ended; nothing is raised."""
     fault, _ = FAULTS[behaviour]
