@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Mapping
 
-from advisor.domain import LIST, DataKind, Market, MemoryFormat, Offer, Price, Rejected, Spec, Task, Workload
-from advisor.domain.decision import AnyCandidate
-from advisor.domain.money import is_listed
+from advisor.domain import DataKind, MemoryFormat, Offer, Spec, Task, Workload
 from advisor.messages import Message
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
-from advisor.units import format_usd
 
 # By the code of a reason: so many types, and what stood against them.
 _COUNTED = {
@@ -149,50 +145,3 @@ def spec_name(spec: Spec, request: SpecQuestion) -> Message | str:
     if not covers_clouds(request):
         return spec.name
     return Message("{name} of {cloud}", name=spec.name, cloud=spec.offer.instance.cloud)
-
-
-def place_texts(shown: Sequence[AnyCandidate], request: SpecQuestion, today: date) -> list[str]:
-    """'ap-south-1, spot, estimated' for each; empty where all stand in one place, priced one way.
-
-    Where the question is about any market, those stand there that are not on demand. A price that
-    its seller lists `today` has no word after it.
-    """
-    offers = [candidate.spec.offer for candidate in shown]
-    words = [[place_name(offer, request), *_price_words(offer, request, today)] for offer in offers]
-    texts = [", ".join(parts) for parts in words]
-    return texts if len(set(texts)) > 1 else []
-
-
-def price_words(shown: Sequence[AnyCandidate], request: SpecQuestion, today: date) -> list[str]:
-    """The kinds of the prices in each total, as 'observed, estimated disk'; '' where they are listed
-    today."""
-    texts = []
-    for candidate in shown:
-        disk = candidate.spec.disk.price
-        words = _price_words(candidate.spec.offer, request, today)
-        if disk is not None and not is_listed(disk, today):
-            words.append("old disk" if disk.kind == LIST else f"{disk.kind} disk")
-        texts.append(", ".join(words))
-    return texts
-
-
-def _price_words(offer: Offer, request: SpecQuestion, today: date) -> list[str]:
-    plain = request.market is not None or offer.market is Market.ON_DEMAND
-    market = [] if plain else [str(offer.market)]
-    if is_listed(offer.price, today):
-        return market
-    return [*market, _kind_word(offer.price)]
-
-
-def _kind_word(price: Price) -> str:
-    return "old list" if price.kind == LIST else price.kind
-
-
-def rejection_text(rejected: Rejected, request: SpecQuestion) -> str:
-    """'  g4dn.xlarge $0.526/h: needs .. of GPU memory', with 'of aws' as in `spec_name`."""
-    name, usd = rejected.instance_type, rejected.usd_per_hour
-    if covers_clouds(request):
-        name = f"{name} of {rejected.cloud}"
-    disk = f" with {rejected.disk}" if rejected.disk and ":" in rejected.disk else ""
-    price = "" if usd is None else f" {format_usd(usd)}/h{disk}"
-    return f"  {name}{price}: {rejected.detail}"

@@ -26,7 +26,7 @@ from advisor.engine.explaining import (
 )
 from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxed
-from advisor.engine.single import compare_instances, on_gpu, predict_instance
+from advisor.engine.single import on_gpu, predict_instance
 from advisor.engine.tasks.network import NetworkTask
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
@@ -311,13 +311,10 @@ def _compared_instances(context: Context, networks: Sequence[_Named], question: 
         )
     tables = []
     for network in networks:
-        cells = [
-            replace(cell, warnings=(*network.notes, *cell.notes, *cell.warnings))
-            for cell in compare_instances(
-                network.request, catalog, network.model, names, today=settled.today()
-            )
-        ]
-        tables.append((network.request, cells, cells[names.index(first)]))
+        request, model, today = network.request, network.model, settled.today()
+        each = [predict_instance(request, catalog, model, name, today=today) for name in names]
+        cells = [replace(cell, warnings=(*network.notes, *cell.notes, *cell.warnings)) for cell in each]
+        tables.append((request, cells, cells[names.index(first)]))
 
     def rows() -> list[dict[str, Any]]:
         return [row for _, cells, base in tables for row in instance_rows(cells, base)]

@@ -109,18 +109,8 @@ class Gpu(Struct, frozen=True, kw_only=True):
             return None
 
     def __post_init__(self) -> None:
-        require_positive(
-            memory_mib=self.memory_mib,
-            memory_gb_per_second=self.memory_gb_per_second,
-            fp32_tflops=self.fp32_tflops,
-            tf32_tflops=self.tf32_tflops,
-            fp16_tflops=self.fp16_tflops,
-            bf16_tflops=self.bf16_tflops,
-            sms=self.sms,
-            l2_mib=self.l2_mib,
-            boost_mhz=self.boost_mhz,
-            watts=self.watts,
-        )
+        require_positive_fields(self, "memory_mib memory_gb_per_second fp32_tflops tf32_tflops fp16_tflops")
+        require_positive_fields(self, "bf16_tflops sms l2_mib boost_mhz watts")
 
 
 class Cpu(Struct, frozen=True, kw_only=True):
@@ -158,11 +148,7 @@ class DiskRate(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 0 < self.low <= 1 <= self.high < math.inf:
             raise ValueError(f"a rate does not lie between {self.low} and {self.high} times it")
-        require_positive(
-            read_mib_per_second=self.read_mib_per_second,
-            read_iops=self.read_iops,
-            read_latency_seconds=self.read_latency_seconds,
-        )
+        require_positive_fields(self, "read_mib_per_second read_iops read_latency_seconds")
 
 
 class Resources(Struct, frozen=True, kw_only=True):
@@ -179,12 +165,7 @@ class Resources(Struct, frozen=True, kw_only=True):
     gpu_count: int = 1
 
     def __post_init__(self) -> None:
-        require_positive(
-            vcpus=self.vcpus,
-            physical_cores=self.physical_cores,
-            memory_mib=self.memory_mib,
-            gpu_count=self.gpu_count,
-        )
+        require_positive_fields(self, "vcpus physical_cores memory_mib gpu_count")
 
 
 class Node(Resources, frozen=True, kw_only=True):
@@ -273,12 +254,7 @@ class InstanceType(Struct, frozen=True, kw_only=True):
     source: str
 
     def __post_init__(self) -> None:
-        require_positive(
-            vcpus=self.vcpus,
-            physical_cores=self.physical_cores,
-            memory_mib=self.memory_mib,
-            gpu_memory_mib=self.gpu_memory_mib,
-        )
+        require_positive_fields(self, "vcpus physical_cores memory_mib gpu_memory_mib")
         if self.physical_cores > self.vcpus:
             raise ValueError(f"{self.name}: more physical cores than vCPUs")
         if (self.gpu_name is None) != (self.gpu_count == 0):
@@ -296,15 +272,13 @@ def gpu_of_row(row: Mapping[str, str]) -> Gpu:
         memory_mib=int(float(row["memory_gib"]) * 1024),
         memory_gb_per_second=float(row["memory_gb_per_second"]),
         fp32_tflops=float(row["fp32_tflops"]),
-        tf32_tflops=number_of(row["tf32_tflops"]),
-        fp16_tflops=number_of(row["fp16_tflops"]),
-        bf16_tflops=number_of(row["bf16_tflops"]),
         sms=int(sms) if sms else None,
-        l2_mib=number_of(row["l2_mib"]),
-        boost_mhz=number_of(row["boost_mhz"]),
-        watts=number_of(row["watts"]),
+        **{name: number_of(row[name]) for name in _OPTIONAL_NUMBERS},
         sources=f"{row['sources']} ({row['confidence']} confidence)",
     )
+
+
+_OPTIONAL_NUMBERS = ("tf32_tflops", "fp16_tflops", "bf16_tflops", "l2_mib", "boost_mhz", "watts")
 
 
 def number_of(cell: str) -> float | None:
@@ -317,6 +291,11 @@ def require_positive(**values: float | None) -> None:
     for name, value in values.items():
         if value is not None and not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name} must be a number above 0, not {value!r}")
+
+
+def require_positive_fields(record: Struct, names: str) -> None:
+    """The same of some fields of a record."""
+    require_positive(**{name: getattr(record, name) for name in names.split()})
 
 
 def is_positive(value: object) -> bool:

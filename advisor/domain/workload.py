@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from advisor.domain.machines import Gpu, require_positive
+from advisor.domain.machines import Gpu, require_positive, require_positive_fields
 from advisor.domain.words import DataKind, MemoryFormat, Precision, Protocol, Stack, Task, Tf32
 
 MIB = 2**20
@@ -42,9 +42,7 @@ class DatasetProfile(Struct, frozen=True, kw_only=True):
     guidance: bool = False
 
     def __post_init__(self) -> None:
-        require_positive(
-            samples=self.samples, bytes_per_sample=self.bytes_per_sample, width=self.width, height=self.height
-        )
+        require_positive_fields(self, "samples bytes_per_sample width height")
 
     @property
     def kind(self) -> DataKind:
@@ -179,15 +177,8 @@ class ScalingObservation(Struct, frozen=True, kw_only=True):
     all_reduce_seconds: float
 
     def __post_init__(self) -> None:
-        require_positive(
-            ranks=self.ranks,
-            nodes=self.nodes,
-            gbit_per_second=self.gbit_per_second,
-            gradient_bytes=self.gradient_bytes,
-            one_step_seconds=self.one_step_seconds,
-            step_seconds=self.step_seconds,
-            all_reduce_seconds=self.all_reduce_seconds,
-        )
+        require_positive_fields(self, "ranks nodes gbit_per_second gradient_bytes")
+        require_positive_fields(self, "one_step_seconds step_seconds all_reduce_seconds")
 
     @property
     def efficiency(self) -> float:

@@ -230,7 +230,7 @@ class Amount(Limit):
 
     def rounded(self, value: float) -> float:
         """Few digits, and never on the wrong side: the limit has to hold when it is typed."""
-        return rounded_up(value) if self.most else rounded_down(value)
+        return _rounded(value, up=self.most)
 
     def text(self, request: SpecQuestion) -> str:
         """What its option takes in a request."""
@@ -250,17 +250,8 @@ class Whole(Amount):
         return super().put(request, whole)
 
 
-def rounded_up(value: float) -> float:
-    """Few digits, and never below."""
-    return _rounded(value, up=True)
-
-
-def rounded_down(value: float) -> float:
-    """Few digits, and never above."""
-    return _rounded(value, up=False)
-
-
 def _rounded(value: float, *, up: bool) -> float:
+    """Few digits, and never on the other side of the value."""
     if not 0 < value < math.inf:
         return value
     step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, resources_of
@@ -43,7 +42,7 @@ MEMORY_STEP_MIB = 1024.0
 IOPS_STEP = 100.0
 
 
-class Change(Struct, frozen=True):
+class Change(NamedTuple):
     """One resource with a little more of it."""
 
     resource: str

@@ -195,12 +195,10 @@ def _cpus_by_rank(
 ) -> dict[str, float]:
     """Types without an accelerator that may answer before the last that is shown, the best first,
     with the least that they could rank by; what cannot answer is turned down."""
-    bound = ranked_by_bound(request, cpus, last)
-    if bound.slow is not None:
-        verdicts.slow.append(bound.slow)
-    verdicts.rejected += bound.rejected
-    names = [cpus.types[index].name for index in bound.places]
-    return dict(zip(names, bound.ranks.tolist(), strict=True))
+    rank_of, slow, rejected = ranked_by_bound(request, cpus, last)
+    verdicts.slow += slow
+    verdicts.rejected += rejected
+    return rank_of
 
 
 def _judge_cpus_in_groups(

@@ -119,18 +119,12 @@ def _cpu_bound(cores: float, rate: float, wanted: Message) -> Message:
     )
 
 
-class ByBound(NamedTuple):
-    """Places of the types that may answer, the best first, with the least that each could rank by;
-    those that are too slow however well they do, and others with the first limit that they miss."""
-
-    places: Integers
-    ranks: Floats
-    slow: SlowCpus | None
-    rejected: list[Rejected]
-
-
-def ranked_by_bound(request: NetworkQuestion, cpus: CpuTypes, last: float) -> ByBound:
-    """Types that may answer and rank before the last that is shown, at their bounds."""
+def ranked_by_bound(
+    request: NetworkQuestion, cpus: CpuTypes, last: float
+) -> tuple[dict[str, float], list[SlowCpus], list[Rejected]]:
+    """Types (by name) that may answer and rank before the last that is shown, the best first, with the least
+    that each could rank by; those that are too slow however well they do, and others with the first limit
+    that they miss."""
     target, count = request.target_throughput or 0.0, request.max_count
     slow = cpus.most * count < target
     rates = np.where(slow, np.inf, cpus.most)
@@ -146,9 +140,10 @@ def ranked_by_bound(request: NetworkQuestion, cpus: CpuTypes, last: float) -> By
     may = ~slow & ((ranks <= last) | (not request.ranks_by_price or limited))
     rejected = list(_missing_limits(request, cpus, may, hours, run_usd))
     places = np.flatnonzero(may)
-    order = np.argsort(ranks[places], kind="stable")
-    too_slow = SlowCpus(cpus, np.flatnonzero(slow), target, count) if slow.any() else None
-    return ByBound(places[order], ranks[places][order], too_slow, rejected)
+    places = places[np.argsort(ranks[places], kind="stable")]
+    too_slow = [SlowCpus(cpus, np.flatnonzero(slow), target, count)] if slow.any() else []
+    names = [cpus.types[index].name for index in places.tolist()]
+    return dict(zip(names, ranks[places].tolist(), strict=True)), too_slow, rejected
 
 
 def _missing_limits(

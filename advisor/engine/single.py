@@ -39,18 +39,6 @@ from advisor.models.performance.model import PerformanceModel
 from advisor.questions.network import NetworkQuestion
 
 
-def compare_instances(
-    request: NetworkQuestion,
-    catalog: Catalog,
-    model: PerformanceModel,
-    names: Sequence[str],
-    *,
-    today: date | None = None,
-) -> list[InstancePrediction]:
-    """One prediction an instance, in the order asked; `UsageError` where it cannot run there."""
-    return [predict_instance(request, catalog, model, name, today=today) for name in names]
-
-
 def on_gpu(request: NetworkQuestion, model: PerformanceModel, gpu: Gpu) -> OnGpu:
     """The request's network on one GPU, whatever host feeds it: at the smallest batch whose lower
     bound is within 5 % of the best."""

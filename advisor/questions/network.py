@@ -83,6 +83,8 @@ _workload, _run = partial(ask, section=WORKLOAD), partial(ask, section=RUN)
 _target, _hardware, _answer = (partial(ask, section=name) for name in (TARGET, HARDWARE, ANSWER))
 # How PyTorch runs a network: preprocessing runs none.
 _OF_NETWORKS = ("stack", "memory_format", "tf32")
+_OF_NETWORKS_ONLY = Message("{field} is of networks, and preprocessing runs none").text
+_TRAINING_ONLY = Message("{field} goes with {task} training only").text
 _OF_WORKLOAD: tuple[str, ...] = (
     *(
         "task",
@@ -270,11 +272,9 @@ class NetworkQuestion(SpecQuestion):
         if values.get("task") is Task.PREPROCESSING:
             for field in _OF_NETWORKS:
                 if field in values:
-                    raise wrong(
-                        field, "{field} is of networks, and preprocessing runs none", hint="leave it out"
-                    )
+                    raise wrong(field, _OF_NETWORKS_ONLY, hint="leave it out")
         if "protocol" in values and values.get("task") is not Task.TRAINING:
-            raise wrong("protocol", "{field} goes with {task} training only", task=FieldName("task"))
+            raise wrong("protocol", _TRAINING_ONLY, task=FieldName("task"))
         precision = values.get("precision")
         if "tf32" in values and precision not in (None, AUTO, Precision.FP32):
             raise wrong(
@@ -351,20 +351,12 @@ class Recommend(NetworkQuestion):
         if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
             raise wrong("max_latency_ms", "{field} goes with {task} inference only", task=FieldName("task"))
         if self.max_first_epoch_hours is not None and self.task is not Task.TRAINING:
-            raise wrong(
-                "max_first_epoch_hours", "{field} goes with {task} training only", task=FieldName("task")
-            )
+            raise wrong("max_first_epoch_hours", _TRAINING_ONLY, task=FieldName("task"))
         if self.max_nodes > 1 and self.task is not Task.TRAINING:
-            raise wrong(
-                "max_nodes",
-                "{field} goes with {task} training only",
-                task=FieldName("task"),
-                hint=Message("instances share other work with {count}", count=FieldName("max_count")),
-            )
+            others = Message("instances share other work with {count}", count=FieldName("max_count"))
+            raise wrong("max_nodes", _TRAINING_ONLY, task=FieldName("task"), hint=others)
         if self.max_gpus is not None and self.task is Task.PREPROCESSING:
-            raise wrong(
-                "max_gpus", "{field} is of networks, and preprocessing runs none", hint="leave it out"
-            )
+            raise wrong("max_gpus", _OF_NETWORKS_ONLY, hint="leave it out")
         if (
             self.horizon_hours != HOURS_PER_MONTH
             and self.market is not None
@@ -520,6 +512,11 @@ class Compare(_Named):
             )
 
 
+_MEMORY_OF_TRAINING = Message("{field} belongs to training")
+_MEMORY_SAVED = Message("{field} is of use in training only")
+_GRAPH_KEPT = Message("{field} belongs to inference: training keeps its graph anyway")
+
+
 class MemoryQuestion(Question):
     """The question of `advisor memory`."""
 
@@ -564,16 +561,14 @@ class MemoryQuestion(Question):
     confidence: float = ask("Probability with which each bound holds.", Probability(), default=0.95)
 
     def __post_init__(self) -> None:
-        if self.task is Task.INFERENCE and self.optimizer is not None:
-            raise wrong("optimizer", "{field} belongs to training", hint="leave it out")
-        if self.task is Task.INFERENCE and self.checkpointing:
-            raise wrong("checkpointing", "{field} is of use in training only", hint="leave it out")
-        if self.task is Task.TRAINING and self.keep_graph:
-            raise wrong(
-                "keep_graph",
-                "{field} belongs to inference: training keeps its graph anyway",
-                hint="leave it out",
-            )
+        trains = self.task is Task.TRAINING
+        for field, is_wrong, text in (
+            ("optimizer", not trains and self.optimizer is not None, _MEMORY_OF_TRAINING),
+            ("checkpointing", not trains and self.checkpointing, _MEMORY_SAVED),
+            ("keep_graph", trains and self.keep_graph, _GRAPH_KEPT),
+        ):
+            if is_wrong:
+                raise wrong(field, text.text, hint="leave it out")
         if self.input is not None and self.input_size is not None:
             raise wrong(
                 "input",

@@ -26,7 +26,6 @@ from advisor.engine.constraints import ENDLESS, Amount, Choice, Constraint, Effo
 from advisor.engine.judging import LEAST_SHARE, Judgement, judgement, worth_taking
 from advisor.engine.limits import (
     GOOD_ENOUGH,
-    Aim,
     Limit,
     aims,
     answering,
@@ -97,6 +96,11 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
     """Training, inference and preprocessing of a network."""
 
     answer = Recommendation
+    cost = staticmethod(cost)
+    worst_cost = staticmethod(worst_cost)
+    aims = staticmethod(aims)
+    shortfall = staticmethod(shortfall)
+    warnings = staticmethod(warnings)
 
     def __init__(self, preparations: Preparations) -> None:
         self.preparations, self.catalog = preparations, preparations.catalog
@@ -120,16 +124,6 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
 
     def ranks_by_price(self, request: NetworkQuestion) -> bool:
         return request.ranks_by_price
-
-    def cost(self, request: NetworkQuestion, table: Table) -> Floats:
-        """The price by the hour for a target, else a run's or a sample's median."""
-        return cost(request, table)
-
-    def worst_cost(self, request: NetworkQuestion, table: Table) -> Floats:
-        return worst_cost(request, table)
-
-    def aims(self, request: NetworkQuestion, table: Table) -> list[Aim]:
-        return aims(request, table)
 
     def candidate_cost(self, request: NetworkQuestion, candidate: Candidate) -> float:
         cost, hours, run = candidate.spec.total_usd_per_hour, request.horizon_hours, candidate.usd_per_run
@@ -187,9 +181,6 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
             options.judgement.slow,
         )
 
-    def shortfall(self, request: NetworkQuestion, table: Table, row: int, reason: str) -> Message:
-        return shortfall(request, table, row, reason)
-
     def require_intervals(self, request: NetworkQuestion, options: NetworkOptions, table: Table) -> None:
         if request.allow_extrapolation:
             return
@@ -212,9 +203,6 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         self, request: NetworkQuestion, options: NetworkOptions, chosen: Candidate | None
     ) -> Sequence[Message]:
         return chosen_assumptions(request, chosen)
-
-    def warnings(self, chosen: Candidate, today: date) -> Sequence[Message | str]:
-        return warnings(chosen, today)
 
     def details(
         self,
