@@ -4,9 +4,11 @@ import ast
 from pathlib import Path
 from string import Formatter
 
-import advisor
+import advisor.runs.endpoint.questions
+import advisor.runs.questions
 from advisor import errors
 from advisor.errors import unknown_name
+from advisor.questions.question import Question
 
 ROOT = Path(advisor.__file__).parents[1]
 ROOMS = ("advisor", "models", "sweeps", "infra")
@@ -31,8 +33,15 @@ def test_thousands_of_names_are_left_to_the_command_that_lists_them():
     assert said.endswith("`advisor catalog list` lists those that are known")
 
 
+def _fields_of(question):
+    """The names of a question's fields, and of those of its kinds."""
+    return set(question.fields).union(*map(_fields_of, question.__subclasses__()))
+
+
 def _calls():
-    """Each call that makes an error of a text that stands there, with the names it is given."""
+    """Each call that makes an error of a text that stands there, with the names it is given; that of a field
+    knows the names of all fields."""
+    fields = _fields_of(Question) | {"field"}
     for room in ROOMS:
         for file in sorted((ROOT / room).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text())):
@@ -42,7 +51,10 @@ def _calls():
                 is_wrong = node.func.id == "wrong"
                 text = node.args[is_wrong : is_wrong + 1]
                 if (node.func.id in NAMES or is_wrong) and text and None not in given:
-                    yield file, node.lineno, text[0], given | ({"field"} if is_wrong else set())
+                    yield file, node.lineno, text[0], given | (fields if is_wrong else set())
+                for hint in node.keywords if is_wrong else ():
+                    if hint.arg == "hint":
+                        yield file, node.lineno, hint.value, fields
 
 
 def test_every_error_is_given_what_its_text_names():
