@@ -17,7 +17,13 @@ from advisor.messages import Message
 from advisor.models.performance.machines import FACTS, SAME_SCORE
 from advisor.models.performance.memory.steps import loader_workers
 from advisor.models.performance.networks import NetworkTable
-from advisor.models.performance.pipeline import BATCHES_AHEAD_A_WORKER, Pipeline, exponents, smooth_minimum
+from advisor.models.performance.pipeline import (
+    BATCHES_AHEAD_A_WORKER,
+    Pipeline,
+    exponents,
+    logs_by_stage,
+    smooth_log_minimum,
+)
 from advisor.models.performance.prepared import MATTERS, copy_assumed_note
 from advisor.models.performance.scaling import bundled_scaling
 from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip
@@ -80,7 +86,7 @@ def stage_weights(
     ahead = BATCHES_AHEAD_A_WORKER * loader_workers(resources.vcpus) * beside_gpu
     training = float(workload.task is Task.TRAINING)
     gamma = exponents(np.array([training]), np.array([ahead]), pipeline.parameters)
-    weights = smooth_minimum(rates, gamma)[1][0].tolist()
+    weights = smooth_log_minimum(logs_by_stage(rates), gamma)[1][:, 0].tolist()
     return dict(zip(prediction.stage_rates, weights, strict=True))
 
 

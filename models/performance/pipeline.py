@@ -511,16 +511,6 @@ def exponents(training: Floats, batches_ahead: Floats, parameters: Mapping[str, 
     return np.asarray(np.clip(gamma, *GAMMA_RANGE))
 
 
-def smooth_minimum(rates: Floats, gamma: float | Floats) -> tuple[Floats, Floats]:
-    """`(sum_k R_k^-gamma)^(-1/gamma)` over the columns of `rates` (n, stages), and weights.
-
-    `gamma` is one number or (n,). A stage that a request does not have is infinite. The weights (n, stages)
-    are the shares d log R / d log R_k; they sum to 1, and the largest is the bottleneck's.
-    """
-    joined, weights = smooth_log_minimum(logs_by_stage(rates), gamma)
-    return np.exp(joined), weights.T
-
-
 def logs_by_stage(rates: Floats) -> Floats:
     """Logarithms (stages, n) of `rates` (n, stages): reductions over the stages of a request take
     nine times as long where these stand side by side."""
@@ -528,7 +518,11 @@ def logs_by_stage(rates: Floats) -> Floats:
 
 
 def smooth_log_minimum(logs: Floats, gamma: float | Floats) -> tuple[Floats, Floats]:
-    """The smooth minimum of logarithms (stages, ...), as a logarithm; weights (stages, ...)."""
+    """`(sum_k R_k^-gamma)^(-1/gamma)` of rates' logarithms (stages, ...), as a logarithm, and weights.
+
+    A stage that a request does not have is infinite. The weights (stages, ...) are the shares d log R / d log
+    R_k; they sum to 1, and the largest is the bottleneck's.
+    """
     # In logarithms: NumPy's power takes several times as long as exp and log together.
     lowest = logs.min(axis=0)
     powers = np.exp(gamma * (lowest - logs))

@@ -4,7 +4,8 @@ where a prediction comes from, and what lies outside the measured range, in word
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct, field
@@ -43,6 +44,7 @@ from advisor.models.performance.step_times import GpuRate
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.patience import require_wanted
 
+E = TypeVar("E")
 _STORAGE = STAGES.index(Stage.STORAGE)
 # A stage that the rate depends on less than this is not worth a word.
 MATTERS = 0.05
@@ -86,12 +88,6 @@ class Words(Struct, frozen=True):
 _ROWS_AT_ONCE = 16_384
 
 
-def _parts(rows: Integers) -> Iterator[slice]:
-    for first in range(0, len(rows), _ROWS_AT_ONCE):
-        require_wanted()
-        yield slice(first, first + _ROWS_AT_ONCE)
-
-
 class PreparedRows(Struct, frozen=True, kw_only=True):
     """n rows; `rates` (n, 4) are those of the stages with the disks that the rows came with."""
 
@@ -129,21 +125,20 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
     def columns_with(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Estimates:
         """Predictions of some rows, each with its own disk, without words; with `cache` None in their
         order."""
-        if len(rows) > _ROWS_AT_ONCE:
-            return Estimates.joined(
-                [self.columns_with(rows[part], disks.take(part), cache) for part in _parts(rows)]
-            )
-        columns, rates = self._with_disks(rows, disks, cache)
-        return estimates(columns, rates, self.spread.take(rows), self.pipeline)
+        return Estimates.joined(list(self._in_parts(estimates, rows, disks, cache)))
 
     def log_lowers(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Floats:
         """Logarithms of lower bounds of some rows, each with its own disk (shape of `rows`)."""
-        if len(rows) > _ROWS_AT_ONCE:
-            return np.concatenate(
-                [self.log_lowers(rows[part], disks.take(part), cache) for part in _parts(rows)]
-            )
-        columns, rates = self._with_disks(rows, disks, cache)
-        return log_lower(columns, rates, self.spread.take(rows), self.pipeline)
+        return np.concatenate(list(self._in_parts(log_lower, rows, disks, cache)))
+
+    def _in_parts(
+        self, told: Callable[..., E], rows: Integers, disks: DiskTable, cache: CacheState | None
+    ) -> Iterator[E]:
+        for first in range(0, max(len(rows), 1), _ROWS_AT_ONCE):
+            require_wanted()
+            part = slice(first, first + _ROWS_AT_ONCE)
+            columns, rates = self._with_disks(rows[part], disks.take(part), cache)
+            yield told(columns, rates, self.spread.take(rows[part]), self.pipeline)
 
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
         """Predictions of some rows, each with a disk of its own."""

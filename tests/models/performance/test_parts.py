@@ -21,17 +21,22 @@ from advisor.models.bayes import (
 )
 from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.machines import DiskTable, useful_cores
-from advisor.models.performance.pipeline import smooth_minimum
+from advisor.models.performance.pipeline import logs_by_stage, smooth_log_minimum
 from advisor.runs.fitting import fit_user_model
 from tests.models.performance.synthetic import CPU, measure, trials, true_parameters
 
 rates = st.floats(1e-3, 1e6)
 
 
+def smooth_minimum(values, gamma):
+    logs, weights = smooth_log_minimum(logs_by_stage(np.array([values])), gamma)
+    return np.exp(logs), weights.T
+
+
 @given(st.lists(rates, min_size=1, max_size=4), st.floats(1, 20))
 def test_the_smooth_minimum_lies_below_the_minimum_and_not_far(values, gamma):
     """At most n^(1/gamma) below, which n equal stages reach; weights sum to one."""
-    joined, weights = smooth_minimum(np.array([values]), gamma)
+    joined, weights = smooth_minimum(values, gamma)
     assert joined[0] <= min(values) * (1 + 1e-12)
     assert joined[0] >= min(values) * len(values) ** (-1 / gamma) * (1 - 1e-12)
     assert weights.sum() == pytest.approx(1)
@@ -39,8 +44,8 @@ def test_the_smooth_minimum_lies_below_the_minimum_and_not_far(values, gamma):
 
 
 def test_a_stage_that_a_request_lacks_counts_for_nothing():
-    alone, _ = smooth_minimum(np.array([[5.0, 7.0]]), 4)
-    with_infinite, weights = smooth_minimum(np.array([[5.0, 7.0, math.inf]]), 4)
+    alone, _ = smooth_minimum([5.0, 7.0], 4)
+    with_infinite, weights = smooth_minimum([5.0, 7.0, math.inf], 4)
     assert with_infinite == pytest.approx(alone)
     assert weights[0, 2] == 0
 
