@@ -116,7 +116,11 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
         fresh = [kind for kind in kinds if kind not in by_kind]
         for first in range(0, len(fresh), _MOST_AT_ONCE):
             some = fresh[first : first + _MOST_AT_ONCE]
-            result = self.posterior.predict(_cells(facts, task, some))
+            cells = [
+                cpu_cell(facts, CpuConditions(str(task), cpu, cores, 1.0, width or None), batch_size)
+                for batch_size, cores, width, cpu in some
+            ]
+            result = self.posterior.predict(cells)
             each = zip(result.mean.tolist(), result.variance.tolist(), strict=True)
             by_kind.update(zip(some, each, strict=True))
         mean, variance = np.array([by_kind[kind] for kind in kinds]).T
@@ -128,19 +132,6 @@ def _distinct(kinds: Iterable[_T]) -> tuple[list[_T], list[int]]:
     places: dict[_T, int] = {}
     which = [places.setdefault(kind, len(places)) for kind in kinds]
     return list(places), which
-
-
-def _cells(facts: NetworkFacts, task: Task, kinds: Sequence[_Kind]) -> list[Cell]:
-    name, rows = str(task), facts.kernels[task]
-    return [
-        Cell(
-            facts.key,
-            Step(
-                rows, facts.parameters, 0.0, batch_size, CpuConditions(name, cpu, cores, 1.0, width or None)
-            ),
-        )
-        for batch_size, cores, width, cpu in kinds
-    ]
 
 
 def cpu_cell(facts: NetworkFacts, how: CpuConditions, batch_size: float) -> Cell:

@@ -90,9 +90,14 @@ class ThroughputModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, *, calibrate: bool = True, residuals: Mapping[str, Sequence[float]] | None = None
+        self,
+        *,
+        calibrate: bool = True,
+        folds: int = 5,
+        residuals: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
         self.calibrate = calibrate
+        self.folds = folds
         self.residuals = residuals
 
     @classmethod
@@ -153,7 +158,7 @@ class ThroughputModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         own, others = np.flatnonzero(X["own"]), np.flatnonzero(~X["own"])
         self.residuals_ = np.empty(len(own))
         alone = clone(self).set_params(calibrate=False)
-        for kept, out in splits(X["configuration"].iloc[own]):
+        for kept, out in splits(X["configuration"].iloc[own], self.folds):
             rows = np.concatenate([others, own[kept]])
             alone.fit(X.iloc[rows], np.exp(logs[rows]), weights[rows])
             self.residuals_[out] = alone.residuals_of(X.iloc[own[out]], np.exp(logs[own[out]]))
@@ -187,14 +192,14 @@ def trials_of(frame: pd.DataFrame) -> Trials:
     )
 
 
-def splits(groups: Any) -> list[tuple[Integers, Integers]]:
-    """Rows kept and rows out of each of five folds; no group is on both sides (of a single one, rows are
+def splits(groups: Any, folds: int = 5) -> list[tuple[Integers, Integers]]:
+    """Rows kept and rows out of each of some folds; no group is on both sides (of a single one, rows are
     groups)."""
     labels = np.asarray(groups, dtype=object)
     distinct = len(set(labels.tolist()))
     if distinct < 2:
         labels, distinct = np.arange(len(labels)), len(labels)
-    dealt = GroupKFold(min(5, distinct), shuffle=True, random_state=0)
+    dealt = GroupKFold(min(folds, distinct), shuffle=True, random_state=0)
     return list(dealt.split(labels, groups=labels))
 
 
@@ -296,29 +301,25 @@ def cpu_steps_of(
 
 
 def _core_trials(trials: Trials, pipeline: Pipeline, shares: Floats) -> tuple[CoreTrials, ...]:
-    """The evidence of the trials about each CPU but the reference one."""
+    """The evidence of the trials about each CPU but the reference one; what is left in doubt of its speed is
+    told by Laplace's approximation."""
     if not pipeline.other_cpus:
         return ()
+    form = PhysicalForm.of(trials)
+    standardised = (np.array([pipeline.parameters[name] for name in form.names]) - form.means) / form.sigmas
+    slopes, one = form.slopes(trials, standardised) / TRIAL_SIGMA, np.eye(len(standardised))
+    # In units of the priors' standard deviations, whose own precision is 1.
+    left = cho_solve(cho_factor(one + slopes.T @ slopes), one)
+    sigmas = dict(zip(form.names, (form.sigmas * np.sqrt(np.diag(left))).tolist(), strict=True))
     bound, columns = shares.argmax(axis=1), trials.columns
     on_network = (columns.on_cpu > 0) & (bound == STAGES.index(Stage.ACCELERATOR))
     by_cores = (bound == STAGES.index(Stage.HOST)) | on_network
-    sigmas = _posterior_sigmas(trials, pipeline)
     fitted = []
     for number in range(1, len(trials.cpus)):
         vcpus = columns.vcpus[by_cores & (columns.cpu == number)]
         sigma = round(sigmas[f"{SPEED}/{number}"], 6)
         fitted.append(CoreTrials(len(vcpus), float(vcpus.max(initial=0.0)), sigma))
     return tuple(fitted)
-
-
-def _posterior_sigmas(trials: Trials, pipeline: Pipeline) -> dict[str, float]:
-    """The standard deviation that is left of each parameter (Laplace's approximation)."""
-    form = PhysicalForm.of(trials)
-    standardised = (np.array([pipeline.parameters[name] for name in form.names]) - form.means) / form.sigmas
-    slopes, one = form.slopes(trials, standardised) / TRIAL_SIGMA, np.eye(len(standardised))
-    # In units of the priors' standard deviations, whose own precision is 1.
-    left = cho_solve(cho_factor(one + slopes.T @ slopes), one)
-    return dict(zip(form.names, (form.sigmas * np.sqrt(np.diag(left))).tolist(), strict=True))
 
 
 def _by_group(residuals: Floats, groups: Integers) -> dict[str, list[float]]:
