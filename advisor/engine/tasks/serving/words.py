@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advisor.domain.language import GenerationCandidate, most_sequences
 from advisor.domain.words import LlmEngine
@@ -40,21 +40,17 @@ def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: s
             target=getattr(request, target),
         )
     if reason == "users":
-        message, most = _TOO_FEW_IN_CACHE, {}
-        slots = most_sequences(request.engine)
+        message, slots = _TOO_FEW_IN_CACHE, most_sequences(request.engine)
         if table.options[row].memory.largest_concurrency >= slots:
-            is_llama = request.engine is LlmEngine.LLAMA_CPP
-            message, most = _TOO_FEW_SLOTS if is_llama else _TOO_FEW_IN_ENGINE, {"most": slots}
-        return Message(message.text, code=reason, held=int(near), users=request.users, **most)
+            message = _TOO_FEW_SLOTS if request.engine is LlmEngine.LLAMA_CPP else _TOO_FEW_IN_ENGINE
+        return Message(message.text, code=reason, held=int(near), users=request.users, most=slots)
     return plain_shortfall(reason, request.max_usd_per_hour, float(table.usd[row]))
 
 
 def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
     limit = next(limit for limit in request.time_limits if limit.reason == reason)
     upper, median, _ = table.rates.limited(limit, request.output_tokens)[:, row]
-    messages, told = _TIMES[reason], dict[str, Any]()
-    if limit.percentile is not None:
-        messages, told = _TAILS, {"percentile": limit.percentile, "time": _OF_TAILS[reason]}
+    messages = _TIMES[reason] if limit.percentile is None else _TAILS
     return Message(
         messages[deciding_level(request)].text,
         code=reason,
@@ -62,7 +58,8 @@ def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, rea
         median=ceil_significant(float(median)),
         limit=limit.most,
         concurrency=float(table.rates.concurrency[row]),
-        **told,
+        percentile=limit.percentile,
+        time=_OF_TAILS[reason],
     )
 
 
