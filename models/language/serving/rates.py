@@ -172,22 +172,19 @@ class RequestLogs(NamedTuple):
     rate: Floats
 
 
-def logs_with_wait(
-    requests: Requests, seconds: RequestSeconds, sequences: Floats, waiting: Floats
-) -> RequestLogs:
-    """Of requests each of which waited `waiting` (n,) of its own time in service before."""
-    service = seconds.rate * sequences * requests.output_tokens
-    return RequestLogs(
-        np.log(seconds.each_token), np.log(seconds.first_token + waiting * service), np.log(seconds.rate)
-    )
-
-
 def request_logs(
     requests: Requests, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
 ) -> RequestLogs:
     """With `sequences` (n,) in flight, each of which waited `waiting` (n,) of its own time in service before;
     `arrivals` (n,) a second of requests that come by themselves, None: a closed loop."""
-    return logs_with_wait(requests, request_seconds(requests, logs, sequences, arrivals), sequences, waiting)
+    seconds = request_seconds(requests, logs, sequences, arrivals)
+    first = _with_wait(requests, seconds, sequences, waiting)
+    return RequestLogs(np.log(seconds.each_token), np.log(first), np.log(seconds.rate))
+
+
+def _with_wait(requests: Requests, seconds: RequestSeconds, sequences: Floats, waiting: Floats) -> Floats:
+    """Seconds until the first token, with the wait for a place."""
+    return seconds.first_token + waiting * seconds.rate * sequences * requests.output_tokens
 
 
 def tails_under(
@@ -196,7 +193,7 @@ def tails_under(
     """What requests differ in, as of `request_logs`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         seconds = request_seconds(requests, logs, sequences, arrivals)
-        first = np.exp(logs_with_wait(requests, seconds, sequences, waiting).first_token)
+        first = _with_wait(requests, seconds, sequences, waiting)
         lengths = length_factors(requests.input_sigma)
         read, seen = requests.computed_tokens * lengths, requests.seen_tokens * lengths
         prompts = prompt_seconds(requests.work, logs, read, seen)
