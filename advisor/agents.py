@@ -61,19 +61,8 @@ _DIGITS = 6
 _EMPTY: tuple[object, ...] = (None, [], {}, "")
 LEFT_OUT = "left_out"
 _OF_EXPLANATIONS = (
-    "schema",
-    "request",
-    "instance_type",
-    "gpu",
-    "disk",
-    "region",
-    "price",
-    "predicted",
-    "bottleneck",
-    "utilization",
-    "stage_rates",
-    "extrapolation",
-    "explanation",
+    *("schema", "request", "instance_type", "gpu", "disk", "region", "price", "predicted"),
+    *("bottleneck", "utilization", "stage_rates", "extrapolation", "explanation"),
 )
 
 

@@ -15,7 +15,7 @@ from advisor.answers.curves import curves_document
 from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
 from advisor.catalog.load import WhatIfCatalog, with_host
-from advisor.domain import Candidate, Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation
+from advisor.domain import Candidate, Gpu, InstanceType, OnGpu, Recommendation
 from advisor.engine import Preparations, decide, script_assumption, stack_assumption
 from advisor.engine.explaining import (
     explain,
@@ -142,15 +142,10 @@ def _answer(
         text=recommendation_text(result, question, asked, document, everything=everything),
         no_offer=partial(no_offer, result),
         relaxed=partial(_relaxed, result, question, context, preparations),
-        start_file=partial(_start_file, result),
+        start_file=lambda name: export(result.ranked[0], name),
         context=context,
         preparations=preparations,
     )
-
-
-def _start_file(result: Recommendation, name: str) -> str:
-    assert result.chosen is not None
-    return export(result.chosen, name)
 
 
 def explained_answer(result: Recommendation, context: Context) -> tuple[str, Explanation] | None:
@@ -191,14 +186,6 @@ def _what_if_assumption(changed: InstanceType) -> Message:
     )
 
 
-def _what_if_document(real: InstanceType, changed: InstanceType) -> dict[str, Any]:
-    return {
-        name: {"real": getattr(real, name), "asked": getattr(changed, name)}
-        for name in _CHANGEABLE
-        if getattr(real, name) != getattr(changed, name)
-    }
-
-
 def predicted(context: Context, question: Predict) -> Answer:
     """The prediction for the instance or GPU of the question; `UsageError` where it cannot run there.
 
@@ -213,23 +200,29 @@ def predicted(context: Context, question: Predict) -> Answer:
     catalog, model, _ = context
     request = context.request(question)
     result = predict_instance(request, catalog, model, name, today=settled.today())
+    what_if_facts: dict[str, Any] | None = None
     if changed:
         result = replace(result, assumptions=(_what_if_assumption(changed[1]), *result.assumptions))
+        what_if_facts = {
+            name: {"real": getattr(changed[0], name), "asked": getattr(changed[1], name)}
+            for name in _CHANGEABLE
+            if getattr(changed[0], name) != getattr(changed[1], name)
+        }
     elif result.price is None:
         sold = OfferQuery(cloud=result.instance.cloud, region=request.region, market=request.market)
         result = replace(result, warnings=(*unconverted_notes(catalog, sold), *result.warnings))
     result = replace(result, other_settings=settings_of_instance(result, catalog, model))
-    explained = _explained_instance(result, context) if question.explain else None
-    curve = None
-    if question.curve:
-        curve = curves_document(context, request, result, question.curve)
+    explained = None
+    if question.explain:
+        explained = explain(catalog, model, result.instance, result.disk, result.workload, result.prediction)
+    curve = curves_document(context, request, result, question.curve) if question.curve else None
     sources = context.sources()
 
     def document() -> dict[str, Any]:
-        explanation = explanation_document(*explained) if explained else None
+        explanation = explanation_document(result.instance.name, explained) if explained else None
         return {
             **prediction_document(request, result, sources, explanation),
-            "what_if": _what_if_document(*changed) if changed else None,
+            "what_if": what_if_facts,
             "curve": curve,
         }
 
@@ -238,13 +231,6 @@ def predicted(context: Context, question: Predict) -> Answer:
         return whole_text(instance_lines(request, result), asked, document())
 
     return Answer(result=result, message_document=document, text=text, notes=context.notes)
-
-
-def _explained_instance(result: InstancePrediction, context: Context) -> tuple[str, Explanation] | None:
-    explanation = explain(
-        context.catalog, context.model, result.instance, result.disk, result.workload, result.prediction
-    )
-    return (result.instance.name, explanation) if explanation else None
 
 
 def _predicted_on_gpu(context: Context, question: Predict) -> Answer:

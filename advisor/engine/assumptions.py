@@ -97,8 +97,16 @@ def assumptions(
     messages += assumed_facts(request, chosen.instance, chosen.disk) if chosen and chosen.disk else []
     messages += _of_data(request, chosen.workload if chosen else None)
     messages += _of_run(request)
-    if chosen is not None and chosen.first_epoch is not None:
-        messages.append(_of_first_epoch(chosen.first_epoch, request.confidence))
+    if chosen is not None and (hours := chosen.first_epoch) is not None:
+        messages.append(
+            Message(
+                "the first epoch, all of it from the disk, takes up to {upper:hours} (median "
+                "{median:hours}, {percent:g} % confidence)",
+                upper=ceil_significant(hours.upper),
+                median=hours.median,
+                percent=100 * request.confidence,
+            )
+        )
     if ranked:
         messages += _of_ranking(request)
     messages += _of_what_computes(request, chosen)
@@ -244,16 +252,6 @@ def _of_run(request: NetworkQuestion) -> list[Message]:
         "a start of {minutes:g} min counted, validation and checkpoints not", minutes=60 * request.start_hours
     )
     return [*messages, start]
-
-
-def _of_first_epoch(hours: Span, confidence: float) -> Message:
-    return Message(
-        "the first epoch, all of it from the disk, takes up to {upper:hours} (median "
-        "{median:hours}, {percent:g} % confidence)",
-        upper=ceil_significant(hours.upper),
-        median=hours.median,
-        percent=100 * confidence,
-    )
 
 
 def _kilobytes(dataset: DatasetProfile) -> str:

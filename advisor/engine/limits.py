@@ -293,25 +293,37 @@ def answering(request: NetworkQuestion, table: Table, *, but_for: Sequence[str] 
 
 def answers(request: NetworkQuestion, candidate: Candidate) -> bool:
     """Whether a record may be recommended."""
-    sure, latency, rates = request.is_sure, candidate.latency, candidate.prediction
-    run, usd, first = candidate.run, candidate.usd_per_run, candidate.first_epoch
-    least, spec = least_first_rate_of(request, candidate), candidate.spec
-    samples = min(request.run_samples or math.inf, request.dataset.samples)
-    most_ms, most_hours = request.max_latency_ms or math.inf, request.max_hours or math.inf
-    p99 = latency and (latency.p99_seconds if sure else latency.p99_median_seconds)
+    rates = candidate.prediction
     return (
         (rates.calibrated or request.allow_extrapolation)
-        and 1000 * (p99 or 0.0) <= most_ms
-        and (rates.lower if sure else rates.median) >= (request.target_throughput or 0.0)
-        and (
-            least is None
-            or first is None
-            or samples / (first.upper if sure else first.median) / 3600 >= least
-        )
-        and (run is None or (run.hours.upper if sure else run.hours.median) <= most_hours)
-        and (usd is None or (usd.upper if sure else usd.median) <= (request.max_run_usd or math.inf))
-        and spec.total_usd_per_hour <= (request.max_usd_per_hour or math.inf)
+        and (rates.lower if request.is_sure else rates.median) >= (request.target_throughput or 0.0)
+        and candidate.spec.total_usd_per_hour <= (request.max_usd_per_hour or math.inf)
+        and not missed_limits(request, candidate)
     )
+
+
+def missed_limits(request: NetworkQuestion, candidate: Candidate) -> dict[str, float]:
+    """The limits beside its rate and its price that a record misses, by their fields, each as it would have
+    to be: in ms, hours or USD."""
+    sure, latency, first = request.is_sure, candidate.latency, candidate.first_epoch
+    run, usd = candidate.run, candidate.usd_per_run
+    p99_seconds = (latency.p99_seconds if sure else latency.p99_median_seconds) if latency else None
+    values = {
+        "max_latency_ms": None if p99_seconds is None else 1000 * p99_seconds,
+        "max_hours": (run.hours.upper if sure else run.hours.median) if run else None,
+        "max_run_usd": (usd.upper if sure else usd.median) if usd else None,
+    }
+    missed = {
+        field: value
+        for field, value in values.items()
+        if value is not None and value > (getattr(request, field) or math.inf)
+    }
+    least = least_first_rate_of(request, candidate)
+    if least is not None and first is not None:
+        hours = first.upper if sure else first.median
+        if hours * 3600 * least > request.first_samples * (1 + 1e-9):
+            missed["max_first_epoch_hours"] = hours
+    return missed
 
 
 def least_first_rate(request: NetworkQuestion, table: Table) -> Floats | float | None:
@@ -327,8 +339,7 @@ def _least_first_rate(request: NetworkQuestion, rate: Floats | float) -> Floats 
     if request.task is not Task.TRAINING:
         return None
     if request.max_first_epoch_hours is not None:
-        samples = min(request.run_samples or math.inf, request.dataset.samples)
-        return samples / (3600 * request.max_first_epoch_hours)
+        return request.first_samples / (3600 * request.max_first_epoch_hours)
     if request.run_samples is not None:
         return None
     if request.target_throughput is not None:

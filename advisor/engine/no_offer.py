@@ -8,14 +8,14 @@ from typing import Any
 
 from advisor.domain import Candidate, Recommendation, Relaxation
 from advisor.domain.decision import Judged
-from advisor.engine.limits import count_that_would_do, least_first_rate_of
+from advisor.engine.limits import count_that_would_do, missed_limits
 from advisor.engine.rejected import stage_name
 from advisor.engine.task import C, R
 from advisor.messages import Message
 from advisor.naming import counted_reasons, spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
-from advisor.units import ceil_ms, ceil_significant, floor_rate
+from advisor.units import ceil_significant, floor_rate
 
 # The line that ends a command has room for so many ways out.
 _MOST_WAYS = 5
@@ -135,27 +135,23 @@ def _of_nearest(request: NetworkQuestion, nearest: Candidate) -> list[Message]:
     return [slower, Message("--confidence")] if reachable else [slower]
 
 
+# What a missed limit would have to be, by its field, with the name of its value.
+_OR_MORE = {
+    "max_latency_ms": ("ms", Message("--max-latency-ms to {ms:g} or more")),
+    "max_first_epoch_hours": ("hours", Message("--max-first-epoch-hours to {hours:g} or more")),
+    "max_hours": ("hours", Message("--max-hours to {hours:g} or more")),
+    "max_run_usd": ("usd", Message("--max-cost to {usd:g} or more")),
+}
+
+
 def _missed(request: NetworkQuestion, nearest: Candidate) -> list[Message]:
     """The limits that it misses beside its rate and its price."""
-    latency, run, usd, sure = nearest.latency, nearest.run, nearest.usd_per_run, request.is_sure
-    first, missed = nearest.first_epoch, []
-    if request.max_latency_ms is not None and latency is not None:
-        p99 = 1000 * (latency.p99_seconds if sure else latency.p99_median_seconds)
-        if p99 > request.max_latency_ms:
-            missed.append(Message("--max-latency-ms to {ms:g} or more", ms=ceil_ms(p99 / 1000)))
-    rate = least_first_rate_of(request, nearest)
-    if rate is not None and first is not None:
-        samples = min(request.run_samples or request.dataset.samples, request.dataset.samples)
-        first_hours = first.upper if sure else first.median
-        if first_hours * 3600 * rate > samples * (1 + 1e-9):
-            hours = ceil_significant(first_hours)
-            missed.append(Message("--max-first-epoch-hours to {hours:g} or more", hours=hours))
-    run_hours = run and (run.hours.upper if sure else run.hours.median)
-    if run_hours and request.max_hours is not None and run_hours > request.max_hours:
-        missed.append(Message("--max-hours to {hours:g} or more", hours=ceil_significant(run_hours)))
-    most = usd and (usd.upper if sure else usd.median)
-    if most and request.max_run_usd is not None and most > request.max_run_usd:
-        missed.append(Message("--max-cost to {usd:g} or more", usd=ceil_significant(most)))
+    needed = missed_limits(request, nearest)
+    missed: list[Message] = []
+    for field, (name, message) in _OR_MORE.items():
+        if field in needed:
+            least: dict[str, Any] = {name: ceil_significant(needed[field])}
+            missed.append(Message(message.text, **least))
     return missed
 
 

@@ -247,9 +247,8 @@ def first_epoch_of(
     disk; None where nothing trains."""
     if request.task is not Task.TRAINING:
         return None
-    samples = min(request.run_samples or math.inf, request.dataset.samples)
     cold = model.predict([(workload, has)], confidence=request.confidence, cache=CacheState.COLD)
-    return _hours(samples, cold[0])
+    return _hours(request.first_samples, cold[0])
 
 
 def run_of(request: NetworkQuestion, prediction: Prediction, first: Span | None) -> RunTime | None:

@@ -432,7 +432,7 @@ class Table(Struct, frozen=True, kw_only=True):
         """Hours of a row's first epoch (of as much of it as is run), where it trains."""
         if request.task is not Task.TRAINING:
             return None
-        samples = min(request.run_samples or math.inf, request.dataset.samples)
+        samples = request.first_samples
         rates = self.first_upper[row], self.first_median[row], self.first_lower[row]
         lower, median, upper = (float(samples / rate / 3600) if rate else math.inf for rate in rates)
         return Span(lower=lower, median=median, upper=upper)

@@ -8,6 +8,7 @@ question that contradicts itself cannot be made: `UsageError` names the field.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -331,6 +332,11 @@ class NetworkQuestion(SpecQuestion):
         if self.epochs is not None:
             return self.epochs * self.dataset.samples
         return self.samples
+
+    @property
+    def first_samples(self) -> float:
+        """Samples of the first pass over the data, or of as much of it as is run."""
+        return min(self.run_samples or math.inf, self.dataset.samples)
 
 
 class Recommend(NetworkQuestion):

@@ -180,30 +180,20 @@ _CIFAR10 = DatasetProfile(
 )
 
 
+# What is no image has no pixels.
+_NO_IMAGE: dict[str, Any] = {"width": 1, "height": 1}
+
+
 def _text(name: str, tokens: int, size: int) -> DatasetProfile:
     """A text of `size` bytes; a sample is a token."""
-    return DatasetProfile(
-        name=name,
-        samples=tokens,
-        bytes_per_sample=size / tokens,
-        storage_format="text",
-        width=1,
-        height=1,
-        sample="token",
-    )
+    each, facts = size / tokens, _NO_IMAGE | {"sample": "token", "storage_format": "text"}
+    return DatasetProfile(name=name, samples=tokens, bytes_per_sample=each, **facts)
 
 
 def _tensors(name: str, samples: int) -> DatasetProfile:
     """Tensors as a network takes them; their size is the network's."""
-    return DatasetProfile(
-        name=name,
-        samples=samples,
-        bytes_per_sample=1,
-        storage_format="tensors",
-        width=1,
-        height=1,
-        sample="sample",
-    )
+    facts = _NO_IMAGE | {"sample": "sample", "storage_format": "tensors"}
+    return DatasetProfile(name=name, samples=samples, bytes_per_sample=1, **facts)
 
 
 DATASETS = {

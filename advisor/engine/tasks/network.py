@@ -4,7 +4,6 @@ asked for, the one whose run costs least; without either, the one with the cheap
 
 from __future__ import annotations
 
-import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -283,8 +282,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         if name == "max_latency_ms":
             return 1000 * p99_seconds
         if name == "max_first_epoch_hours":
-            samples = min(request.run_samples or math.inf, request.dataset.samples)
-            return samples / first_rate / 3600
+            return request.first_samples / first_rate / 3600
         hours = np.full(len(table), np.inf) if hours is None else hours
         return hours if name == "max_hours" else hours * table.usd
 

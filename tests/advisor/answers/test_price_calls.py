@@ -97,14 +97,3 @@ def test_what_rests_on_an_estimate_says_so_in_its_first_line_and_names_the_liste
     answers = [answered(context, question) for question in questions(80)]
     rests = [check(answer) for answer in answers if answer]
     assert len(rests) > 60
-
-
-@pytest.mark.slow
-def test_where_no_listed_price_is_named_none_answers(context):
-    """The same question at listed prices alone has no answer then."""
-    for question in questions(40):
-        answer = answered(context, question)
-        call = answer and answer.result.price_call
-        if call and call.listed is None:
-            listed = answered(context, question.replace(price_kind=("list",)))
-            assert listed is None or call.cheaper is None
