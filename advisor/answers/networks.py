@@ -36,9 +36,8 @@ from advisor.questions.network import Compare, NetworkQuestion, Predict, Recomme
 from advisor.questions.settled import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.document import recommendation_document
-from advisor.render.explaining import explanation_document
 from advisor.render.export import export
-from advisor.render.records import rate_unit
+from advisor.render.records import explanation_document, rate_unit
 from advisor.render.text import wrapped
 from advisor.render.views.compare import (
     COLUMNS,

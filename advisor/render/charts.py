@@ -373,22 +373,18 @@ def front_picture(
     alt = t(
         "lm.front_alt", fast=f"{fast:.3g}", low=format_rate(low), slow=f"{slow:.3g}", high=format_rate(high)
     )
-    marks = [
-        paper.mark(panel.x.position(x), panel.y.position(y), _point_text(record, t), href(record))
-        for record, (x, y) in zip(front, points, strict=True)
-    ]
+    marks = []
+    for record, (x, y) in zip(front, points, strict=True):
+        text = t(
+            "lm.front_point",
+            runs=f"{record['replicas']} x TP{record['tensor_parallel']}",
+            flight=count_text(record["concurrency"]),
+            ttft=seconds_text(record["ttft_seconds"]["median"]),
+            tpot=seconds_text(record["tpot_seconds"]["median"]),
+            rate=format_rate(record["output_tokens_per_second"]["median"]),
+        )
+        marks.append(paper.mark(panel.x.position(x), panel.y.position(y), text, href(record)))
     return chart_of(paper, alt, marks)._replace(note=t("lm.front_note"))
-
-
-def _point_text(record: Record, t: Texts) -> str:
-    return t(
-        "lm.front_point",
-        runs=f"{record['replicas']} x TP{record['tensor_parallel']}",
-        flight=count_text(record["concurrency"]),
-        ttft=seconds_text(record["ttft_seconds"]["median"]),
-        tpot=seconds_text(record["tpot_seconds"]["median"]),
-        rate=format_rate(record["output_tokens_per_second"]["median"]),
-    )
 
 
 def _point(rates: Record) -> tuple[float, float]:

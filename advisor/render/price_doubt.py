@@ -17,22 +17,12 @@ from advisor.render.facts import place_name, spec_name
 from advisor.render.records import by_price, fields, spec_fields
 from advisor.render.text import WIDTH, AnyAnswer
 
-# How the price of an instance that is not listed, or old, is known; and that of a disk, alone or
+# How the price of an instance that is not listed, or old, is known; and that of a disk, alone and
 # after the instance's.
 _KINDS = {
-    ESTIMATED: Message("Estimated price"),
-    OBSERVED: Message("Observed price"),
-    LIST: Message("Old price"),
-}
-_DISK_KINDS = {
-    ESTIMATED: Message("Estimated disk price"),
-    OBSERVED: Message("Observed disk price"),
-    LIST: Message("Old disk price"),
-}
-_DISK_KINDS_TOO = {
-    ESTIMATED: Message("estimated disk"),
-    OBSERVED: Message("observed disk"),
-    LIST: Message("old disk"),
+    ESTIMATED: (Message("Estimated price"), Message("Estimated disk price"), Message("estimated disk")),
+    OBSERVED: (Message("Observed price"), Message("Observed disk price"), Message("observed disk")),
+    LIST: (Message("Old price"), Message("Old disk price"), Message("old disk")),
 }
 PER = {
     "hour": Message("/h"),
@@ -104,8 +94,8 @@ def _cheaper_sentence(call: Record, *, clouds: bool) -> Message | None:
 def _kinds(spec: Record) -> list[Message]:
     """The kinds of the prices in a total that are not listed, or old; the instance's first."""
     price, disk = spec["unlisted"]["instance"], spec["unlisted"]["disk"]
-    kinds = [_KINDS[price]] if price else []
-    return [*kinds, (_DISK_KINDS_TOO if kinds else _DISK_KINDS)[disk]] if disk else kinds
+    kinds = [_KINDS[price][0]] if price else []
+    return [*kinds, _KINDS[disk][2 if kinds else 1]] if disk else kinds
 
 
 def _named(spec: Record, clouds: bool) -> Message | str:

@@ -26,13 +26,14 @@ from advisor.domain import (
     RunTime,
     Span,
     Spec,
+    Stage,
     Withheld,
     Workload,
 )
 from advisor.messages import Message
 
 if TYPE_CHECKING:
-    from advisor.domain.decision import AnyCandidate
+    from advisor.domain.decision import AnyCandidate, Explanation
     from advisor.domain.language import FineTuningCandidate, GenerationCandidate
     from advisor.domain.live import LiveCheck, PriceAnswer  # few answers have any
 
@@ -365,3 +366,28 @@ def live_block(check: LiveCheck | None) -> dict[str, Any] | None:
         ],
         "warnings": list(check.warnings),
     }
+
+
+def explanation_document(instance_type: str, explanation: Explanation) -> dict[str, Any]:
+    """An explanation; `next_stage` is null where there is but one stage."""
+    following = None
+    if explanation.next_stage is not None and explanation.next_rate is not None:
+        times = explanation.next_rate / explanation.bottleneck_rate
+        following = {**_stage_block(explanation.next_stage, explanation.next_rate), "times": times}
+    return {
+        "instance_type": instance_type,
+        "bottleneck": _stage_block(explanation.bottleneck, explanation.bottleneck_rate),
+        "next_stage": following,
+        "gains": [
+            fields(gain, "resource step samples_per_second percent") | {"bottleneck": str(gain.bottleneck)}
+            for gain in explanation.gains
+        ],
+        "measured_range": [
+            fields(distance, "subject stage matters inside times detail") | {"stage": str(distance.stage)}
+            for distance in explanation.distances
+        ],
+    }
+
+
+def _stage_block(stage: Stage, rate: float) -> dict[str, Any]:
+    return {"stage": str(stage), "samples_per_second": rate}

@@ -41,7 +41,6 @@ from advisor.messages import Message
 from advisor.models.bundled import FOLDER
 from advisor.models.performance.usable import why_not
 from advisor.questions.network import NetworkQuestion
-from advisor.render.explaining import explanation_document
 from advisor.render.facts import (
     Drawn,
     answer_facts,
@@ -51,7 +50,7 @@ from advisor.render.facts import (
     per_million,
     per_month,
 )
-from advisor.render.records import candidate_block, price_block
+from advisor.render.records import candidate_block, explanation_document, price_block
 from advisor.render.text import AnyAnswer
 from advisor.sweeps.formats import measurement_from_dict
 from advisor.sweeps.quality.issues import refusal

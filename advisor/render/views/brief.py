@@ -303,7 +303,9 @@ def _tables(document: Record) -> str:
     if task is NETWORK:
         has_run = any(row["run_samples"] is not None for row in rows)
         short = f"{_SHORT_NETWORK} {_SHORT_RUN}" if has_run else _SHORT_NETWORK
-    columns = _with_telling(short.split(), rows, document["request"])
+    rank, *others = short.split()
+    several = ("count",) if any(row["count"] > 1 for row in rows) else ()
+    columns = (rank, *several, *others, *_telling(rows, document["request"]))
     ranked, front = records_markdown(rows, columns), document.get("pareto", ())
     if len(front) < 2:
         return ranked
@@ -313,10 +315,8 @@ def _tables(document: Record) -> str:
     return f"{ranked}\nPareto front of price and rate:\n\n{front_table}"
 
 
-def _with_telling(columns: Sequence[str], rows: Sequence[Record], request: Record) -> list[str]:
-    """Columns of ranked specs, the rank first, with those on how many there are, where they stand
-    and how they are paid that go without saying in none."""
-    several = any(row["count"] > 1 for row in rows)
+def _telling(rows: Sequence[Record], request: Record) -> list[str]:
+    """Columns on where ranked specs stand and how they are paid, of what does not go without saying."""
     telling = {
         "cloud": request["cloud"] == "any",
         "region": len({row["region"] for row in rows}) > 1,
@@ -324,6 +324,4 @@ def _with_telling(columns: Sequence[str], rows: Sequence[Record], request: Recor
         "price_kind": any(row["price_kind"] != "list" for row in rows),
         "disk_price_kind": any(row.get("disk_price_kind") not in (None, "list") for row in rows),
     }
-    first, *others = columns
-    shown = [name for name, is_told in telling.items() if is_told]
-    return [first, *(["count"] if several else []), *others, *shown]
+    return [name for name, is_told in telling.items() if is_told]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from advisor.domain import Stage, Status, Task, Verdict, Verification
 from advisor.domain.decision import Explanation
-from advisor.render.explaining import explanation_document
+from advisor.render.records import explanation_document
 from advisor.render.verification import verification_document, verification_text
 from tests.advisor.render.schemas import assert_keeps
 from tests.alike import assert_golden_text
