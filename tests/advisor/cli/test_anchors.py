@@ -12,7 +12,7 @@ from advisor.cli.main import run
 from advisor.domain import Task, Workload
 from advisor.models.network_columns import KINDS
 from advisor.models.performance import load_model
-from tests.sweeps.anchors.test_anchors import a_document, a_run
+from tests.sweeps.test_anchors import a_document, a_run
 
 MODEL, GPUS = load_model(), load_catalog().cards
 BATCHES = (8, 16, 32, 64)

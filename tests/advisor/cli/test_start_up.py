@@ -9,7 +9,7 @@ import pytest
 
 from advisor.sweeps.formats import measurement_to_dict
 from tests.advisor.cli.test_anchors import anchor
-from tests.sweeps.anchors.test_anchors import a_measurement
+from tests.sweeps.test_anchors import a_measurement
 
 HEAVY = {
     "torch",

@@ -29,7 +29,7 @@ from advisor.sweeps.formats import (
 )
 from tests.sweeps.builders import measurement, resources, trial
 
-SHIPPED = Path(__file__).parents[3] / "advisor" / "data" / "performance" / "measurements.jsonl"
+SHIPPED = Path(__file__).parents[2] / "advisor" / "data" / "performance" / "measurements.jsonl"
 
 
 def through_json(document):
