@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.catalog.support import quota_code
-from advisor.domain import DiskChoice, Market, Task
+from advisor.domain import Market, Task
 from advisor.engine.assumptions import warnings
 from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxations
@@ -17,19 +17,6 @@ from tests.builders import candidate
 from .asking import CATALOG, TODAY, question, task
 from .asking import answered as ask
 from .plain_model import PlainModel
-
-
-def test_no_more_instances_are_taken_than_the_quota_of_their_kind_lets_start():
-    """Four g4dn.xlarge would do; vCPUs for three of them are left."""
-    limits = {"gpus": ("T4",), "disk": DiskChoice(type="gp3"), "max_count": 8, "max_gpus": 1}
-    request = question(target_throughput=1500, accelerated_only=True, **limits)
-    free = ask(request)
-    code = quota_code("g4dn.xlarge", request.market)
-    held = ask(replace(request, vcpu_quota=((code, 12.0),)))
-    assert free.chosen.spec.count * free.chosen.spec.offer.instance.vcpus > 12
-    for together in held.ranked:
-        assert together.spec.count * together.spec.offer.instance.vcpus <= 12
-    assert held.chosen is None or held.chosen.spec.total_usd_per_hour >= (free.chosen.spec.total_usd_per_hour)
 
 
 def test_a_deadline_takes_several_instances_and_the_run_is_shared():

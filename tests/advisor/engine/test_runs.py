@@ -15,7 +15,7 @@ from tests import builders
 from tests.builders import network_question
 from tests.models.performance.test_prediction import machine
 
-from .asking import CATALOG, SMALL, answered, hourly, question, reasons
+from .asking import CATALOG, SMALL, answered, hourly, question
 from .plain_model import PlainModel
 
 MODEL = load_model()
@@ -132,14 +132,6 @@ def test_stages_follow_each_other_and_a_small_batch_waits_for_one_core():
     assert latency.p99_seconds == pytest.approx(2 * P99_OVER_P50 * latency.p50_seconds)
     assert batch_latency(WORKLOAD, 4, prediction(lower=0.0)).p99_seconds == float("inf")
     assert batch_latency(replace(WORKLOAD, task=Task.TRAINING), 4, prediction()) is None
-
-
-def test_a_short_latency_makes_the_batch_small():
-    free, tight = on_gpu(target_throughput=100), on_gpu(target_throughput=100, max_latency_ms=60)
-    assert tight.chosen.workload.batch_size < free.chosen.workload.batch_size
-    late = on_gpu(max_latency_ms=60, batch_size=256)
-    assert late.chosen is None
-    assert "latency" in set(reasons(late).values())
 
 
 def test_one_instance_tells_every_batch_and_where_its_throughput_saturates():
