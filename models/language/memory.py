@@ -105,19 +105,15 @@ def weight_gib_per_gpu(
         padding = -model.hidden % _MXFP4_WIDTH / model.hidden
         split += weights.experts * bits.experts * padding / tensor_parallel
     whole = weights.router * bits.router + weights.other * bits.other
-    copied = _copied_attention(model, tensor_parallel) * bits.attention / tensor_parallel
-    return (split + whole * copies / tensor_parallel + copied) / 8 / _GIB
-
-
-def _copied_attention(model: LanguageModel, tensor_parallel: int) -> float:
-    """Weights of attention that the GPUs have more of than the model."""
-    if model.mixed:
-        return 0.0
-    if model.latent:
+    copied = 0.0  # weights of attention that the GPUs have more of than the model
+    if model.latent and not model.mixed:
         down = model.latent.kv_lora + model.latent.rope + model.latent.q_lora
-        return model.layers * model.hidden * down * (tensor_parallel - 1)
-    heads = max(0, tensor_parallel - model.kv_heads)
-    return model.layers * 2.0 * model.hidden * model.head_dim * heads
+        copied = model.layers * model.hidden * down * copies
+    elif not model.mixed:
+        heads = max(0, tensor_parallel - model.kv_heads)
+        copied = model.layers * 2.0 * model.hidden * model.head_dim * heads
+    copied *= bits.attention / tensor_parallel
+    return (split + whole * copies / tensor_parallel + copied) / 8 / _GIB
 
 
 def kv_bytes_per_token(model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int = 1) -> float:

@@ -240,7 +240,9 @@ def groups_of(setting: Setting) -> dict[str, str]:
     model, gpu, engine = deployment.model, deployment.gpu, deployment.engine
     precision = "bf16" if deployment.precision == "fp16" else deployment.precision
     kv_precision = "bf16" if deployment.kv_precision == "fp16" else deployment.kv_precision
-    chip = _chip(gpu.compute_capability)
+    # GPUs whose kernels are alike: generations from Hopper on, compute capabilities before.
+    capability = gpu.compute_capability
+    chip = f"{capability:g}" if capability < 9 else f"{int(capability)}"
     version = f"{engine}/{deployment.version}" if deployment.version else ""
     cell = "/".join((line_of(deployment), deployment.version, deployment.precision, setting.source))
     way = deployment.link if deployment.tensor_parallel > 1 else ""
@@ -250,12 +252,12 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "engine": engine,
         "version": version,
         "era": era_of(engine, deployment.version),
-        "arithmetic": f"{arithmetic_of(deployment)[0]}/{int(gpu.compute_capability)}",
-        "format": f"{precision}/{int(gpu.compute_capability)}",
-        "kernels": f"{engine}/{precision}/{int(gpu.compute_capability)}",
+        "arithmetic": f"{arithmetic_of(deployment)[0]}/{int(capability)}",
+        "format": f"{precision}/{int(capability)}",
+        "kernels": f"{engine}/{precision}/{int(capability)}",
         "kv": f"{kv_precision}/{engine}/{chip}",
         "mixture": "mixture" if model.experts else "",
-        "experts": f"{precision}/{int(gpu.compute_capability)}" if model.experts else "",
+        "experts": f"{precision}/{int(capability)}" if model.experts else "",
         "mla": "mla" if model.latent else "",
         "mixed": "mixed" if model.mixed else "",
         "way": way,
@@ -279,11 +281,6 @@ def _peer(gpu: GpuFacts) -> str:
     let it since 2018, nor do the machines that clouds put the A10G into."""
     none = gpu.name == "A10G" or re.match(r"(RTX|GTX) \d{4}\b", gpu.name)
     return ("none" if none else "server") + ("4" if gpu.pcie_gb_s < _PCIE_5_GB_S else "5")
-
-
-def _chip(capability: float) -> str:
-    """GPUs whose kernels are alike: generations from Hopper on, compute capabilities before."""
-    return f"{capability:g}" if capability < 9 else f"{int(capability)}"
 
 
 class _Facts(NamedTuple):

@@ -12,14 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.domain.words import KvPrecision, LlmPrecision
-from advisor.models.language.deployments import Deployment, GpuFacts
+from advisor.models.language.deployments import Deployment
 from advisor.models.language.formats import bits_by_module, engine_of_formats
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import kept_share, kv_bytes_per_token, state_bytes
 
 Floats = NDArray[np.float64]
 
-# The most tokens that a step reads where nothing else is set (TensorRT-LLM and SGLang are near).
+# The most tokens that a step reads where nothing else is set (TensorRT-LLM and SGLang are near): vLLM's
+# server reads the larger number on large cards but for the A100 (`EngineArgs.get_batch_defaults` in
+# vllm/engine/arg_utils.py since 0.8.5; what both do to times:
+# https://docs.vllm.ai/en/stable/configuration/optimization/).
 _STEP_TOKENS = (2048.0, 8192.0)
 
 
@@ -117,13 +120,6 @@ def arithmetic_of(deployment: Deployment) -> tuple[str, float]:
     return ("fp8", gpu.fp8_tflops) if precision == "fp8" and gpu.fp8_tflops else ("16", gpu.tflops)
 
 
-def _is_large(gpu: GpuFacts) -> bool:
-    """Whether vLLM's server reads 8,192 tokens in a step unasked, else 2,048
-    (`EngineArgs.get_batch_defaults` in vllm/engine/arg_utils.py since 0.8.5; what both do to times:
-    https://docs.vllm.ai/en/stable/configuration/optimization/)."""
-    return gpu.memory_gib >= 70 and "A100" not in gpu.name
-
-
 def work_of(deployments: Sequence[Deployment]) -> Work:
     """The columns of deployments, in their order."""
     counts: dict[tuple[int, str, str], ModelWork] = {}
@@ -151,5 +147,7 @@ def work_of(deployments: Sequence[Deployment]) -> Work:
         format_peak=column(lambda entry: 1e12 * arithmetic_of(entry)[1]),
         nvlink=column(lambda e: e.gpu.nvlink_gb_s * 1e9 if e.link == "nvlink" else 0.0),
         pcie=column(lambda entry: entry.gpu.pcie_gb_s * 1e9),
-        step_tokens=column(lambda entry: _STEP_TOKENS[_is_large(entry.gpu)]),
+        step_tokens=column(
+            lambda entry: _STEP_TOKENS[entry.gpu.memory_gib >= 70 and "A100" not in entry.gpu.name]
+        ),
     )
