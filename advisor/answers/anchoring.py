@@ -78,7 +78,7 @@ def anchored_model(
     anchors = anchors_of(model, workload, read, facts)
     needed = _memory(workload, anchors, warnings) if facts else None
     if facts and facts.stand_in:
-        model = _of_any_network(model, catalog, facts)
+        model = replace(model, step_times=model.step_times.of_any_network(facts, catalog.cards))
     known_model = _conditioned(model, anchors, facts, needed, warnings)
     fastest = min(anchors, key=lambda anchor: anchor.seconds / anchor.workload.batch_size).workload
     return Anchored(known_model, tuple(_few(warnings)), fastest)
@@ -105,11 +105,6 @@ def _conditioned(
     ]
     step_times = model.step_times.condition(anchors, table)
     return replace(model, table=table, step_times=step_times, card_mib_of=needed)
-
-
-def _of_any_network(model: PerformanceModel, catalog: Catalog, facts: NetworkFacts) -> PerformanceModel:
-    step_times = model.step_times.of_any_network(facts, catalog.cards)
-    return replace(model, step_times=step_times)
 
 
 def _without_anchors(model: PerformanceModel, workload: AnchoredWorkload) -> Anchored:

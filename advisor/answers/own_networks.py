@@ -18,7 +18,7 @@ from advisor.errors import UsageError
 from advisor.extras import install_command
 from advisor.messages import FieldName, Message
 from advisor.models.performance.memory.peak import card_mib, gpu_peak
-from advisor.models.performance.memory.steps import Conditions, MemoryProfile
+from advisor.models.performance.memory.steps import Conditions
 from advisor.models.performance.network_table import OPERATION
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.own_networks import facts_of_own
@@ -138,11 +138,8 @@ def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[
     profile = traced_profile(reference, list(steps))
 
     def needed(workload: Workload) -> float:
-        return _needed(profile, workload)
+        size, precision = workload.batch_size, workload.precision
+        conditions = Conditions(task=workload.task, batch_size=size, precision=precision)
+        return card_mib(gpu_peak(profile, conditions).upper_mib)
 
     return needed
-
-
-def _needed(profile: MemoryProfile, workload: Workload) -> float:
-    conditions = Conditions(task=workload.task, batch_size=workload.batch_size, precision=workload.precision)
-    return card_mib(gpu_peak(profile, conditions).upper_mib)

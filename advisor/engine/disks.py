@@ -234,7 +234,9 @@ def _least_roots(above: Callable[[Floats], Floats], points: Floats, values: Floa
     """
     row = np.arange(len(points))
     for _ in range(_MOST_ROUNDS):
-        first = _first_enough(values)
+        reached = values >= 0
+        reached[:, -1] = True  # the last point of a row always is enough
+        first = np.asarray(reached.argmax(axis=1))
         last = np.maximum(first - 1, 0)
         low, high = points[row, last], points[row, first]
         width = high - low
@@ -248,13 +250,6 @@ def _least_roots(above: Callable[[Floats], Floats], points: Floats, values: Floa
         points = np.column_stack([low, between, high])
         values = np.column_stack([below, above(between), over])
     return low, high
-
-
-def _first_enough(values: Floats) -> Integers:
-    """The first of each row's points at which it is reached; the last one always is."""
-    reached = values >= 0
-    reached[:, -1] = True
-    return np.asarray(reached.argmax(axis=1))
 
 
 def _allowed_below(request: NetworkQuestion, table: Table) -> Floats:

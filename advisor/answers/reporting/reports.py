@@ -61,6 +61,10 @@ def reproducibility(
     sections = list(sections)
     model = context.sources().performance_model()
     drawn = {row["trial_id"] for section in sections for row in section["measured"]}
+    answers = [section["recommendation"] for section in sections]
+    language = [answer["performance_model"] for answer in answers if is_language(answer)]
+    own = own_model_path()
+    file = origin.sources.performance_model or (own if own.is_file() else FOLDER / MODEL)
     return {
         "command": origin.command,
         "inputs": [input.document() for input in origin.inputs],
@@ -74,8 +78,8 @@ def reproducibility(
             "sha256": context.catalog.fingerprint,
             "sources": list(context.catalog.sources),
         },
-        "performance_model": {**model, "sha256": _model_digest(origin.sources.performance_model)},
-        "language_predictors": _language_predictors(sections),
+        "performance_model": {**model, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()},
+        "language_predictors": [used for index, used in enumerate(language) if used not in language[:index]],
         "measurements": {
             "bundled_sha256": bundled_measurements_sha256(),
             "rows": len(drawn),
@@ -84,24 +88,12 @@ def reproducibility(
     }
 
 
-def _language_predictors(sections: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    answers = [section["recommendation"] for section in sections]
-    used = [answer["performance_model"] for answer in answers if is_language(answer)]
-    return [model for index, model in enumerate(used) if model not in used[:index]]
-
-
 def advisor_version() -> str:
     """The version of the installed package; 'unknown' in a folder that was never installed."""
     try:
         return version(_PACKAGE)
     except PackageNotFoundError:
         return "unknown"
-
-
-def _model_digest(file: Path | None) -> str:
-    own = own_model_path()
-    path = file or (own if own.is_file() else FOLDER / MODEL)
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class ReportedWorkload(NamedTuple):

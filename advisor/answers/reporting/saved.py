@@ -124,15 +124,10 @@ def answered_again(
         answer = recommend(request, preparations, today=answered_on(document))
     except (AdvisorError, LookupError, TypeError, ValueError, OverflowError):
         return None
-    spec, saved = answer.chosen or answer.nearest, _spec_of(document)
+    spec, saved = answer.chosen or answer.nearest, document["recommendation"] or document["nearest"]
     if spec is None or saved is None or (answer.chosen is None) != (not document["recommendation"]):
         return None
     return answer if _same(candidate_block(spec), saved) else None
-
-
-def _spec_of(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    spec: Mapping[str, Any] | None = document["recommendation"] or document["nearest"]
-    return spec
 
 
 def _same(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
