@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Generic
 
 from msgspec import Struct
@@ -68,13 +69,12 @@ def close_calls(
         request, options, [*((each.table, each.row) for each in best), (table, first or 0)]
     )
     chosen = None if first is None else last
-    narrow = [
-        _cheaper(task, request, contender, chosen)
-        for contender in contenders
-        if contender.chance >= LEAST_CHANCE
-    ]
-    if chosen is not None and chosen.settled:
-        narrow += _chosen(task, request, chosen)
+    close = [contender for contender in contenders if contender.chance >= LEAST_CHANCE]
+    # Nobody who requires a confidence wants another one than the chosen spec.
+    may_miss = chosen and chosen.settled and not request.is_sure and chosen.chance < request.confidence
+    if chosen is not None and may_miss:
+        close.append(chosen)
+    narrow = map(partial(_narrow, task, request, chosen), close)
     worth = [call for call in narrow if call.worth_usd > call.trial_usd]
     worth.sort(key=lambda call: _most_first(call.urgency, call.contender))
     worth.sort(key=lambda call: call.kind is not CloseCallKind.CHOSEN_MAY_MISS)
@@ -126,35 +126,19 @@ def _saving(contender: Contender[T], limit: float) -> float:
     )
 
 
-def _cheaper(
-    task: Task[R, O, T, C, A], request: R, contender: Contender[T], chosen: Contender[T] | None
-) -> _Narrow[T]:
-    """A spec that is turned down, or ranks behind, against the chosen one or against no answer at all."""
-    kind, saving = CloseCallKind.NEAREST_MAY_REACH, contender.cost
-    if chosen is not None:
-        kind, saving = CloseCallKind.CHEAPER_MAY_REACH, chosen.cost - contender.cost
-    return _narrow(task, request, kind, contender, contender.chance * saving, chosen)
-
-
-def _chosen(task: Task[R, O, T, C, A], request: R, chosen: Contender[T]) -> list[_Narrow[T]]:
-    """The chosen spec, where it may miss: it costs its price for nothing then. Nobody who requires a
-    confidence wants another one."""
-    if request.is_sure or chosen.chance >= request.confidence:
-        return []
-    loss = (1 - chosen.chance) * chosen.cost
-    return [_narrow(task, request, CloseCallKind.CHOSEN_MAY_MISS, chosen, loss, None)]
-
-
 def _narrow(
-    task: Task[R, O, T, C, A],
-    request: R,
-    kind: CloseCallKind,
-    contender: Contender[T],
-    saving: float,
-    instead: Contender[T] | None,
+    task: Task[R, O, T, C, A], request: R, chosen: Contender[T] | None, contender: Contender[T]
 ) -> _Narrow[T]:
-    """A trial that is expected to save so much of what ranks: an hour of the horizon, or the run."""
+    """A contender with what a trial is expected to save of what ranks, an hour of the horizon or the run:
+    the chosen spec, whose price is for nothing where it misses; one that may be cheaper than it; or one
+    where nothing answers."""
+    kind, saving = CloseCallKind.NEAREST_MAY_REACH, contender.chance * contender.cost
+    if contender is chosen:
+        kind, saving = CloseCallKind.CHOSEN_MAY_MISS, (1 - contender.chance) * contender.cost
+    elif chosen is not None:
+        kind, saving = CloseCallKind.CHEAPER_MAY_REACH, contender.chance * (chosen.cost - contender.cost)
     worth = saving * (request.horizon_hours if task.ranks_by_price(request) else 1.0)
+    instead = None if contender is chosen else chosen
     return _Narrow(kind, contender, instead, worth, _trial_usd(task.catalog, contender))
 
 
