@@ -62,8 +62,7 @@ class Workload(NamedTuple):
     def named(self) -> Sequence[Document]:
         """Every spec that is told whole: the ranked ones, and the nearest where none is."""
         answer = self.recommendation
-        specs = (answer["recommendation"], *answer["alternatives"], answer["nearest"])
-        return [spec for spec in specs if spec]
+        return [spec for spec in (self.pick, *answer["alternatives"], answer["nearest"]) if spec]
 
     def prices(self) -> dict[Key, float]:
         """USD an hour, all in, of everything whose price is told: ranked specs, drawn ones, and the
@@ -76,16 +75,14 @@ class Workload(NamedTuple):
             for row in self.section.get("regions") or ():
                 if row["total_usd_per_hour"] is not None:
                     usd_by_key[key._replace(region=row["region"])] = row["total_usd_per_hour"]
-        usd_by_key |= {key_of(row): row["total_usd_per_hour"] for row in self._drawn()}
+        drawn = self.section.get("price_throughput") or ()
+        usd_by_key |= {key_of(row): row["total_usd_per_hour"] for row in drawn}
         return usd_by_key | {key_of(spec): spec["price"]["total_usd_per_hour"] for spec in self.named()}
 
     def rates(self) -> dict[Key, Document]:
         """Lower bound, median and upper bound (samples per second) of every spec that is told."""
         named = {key_of(spec): spec["predicted"]["throughput"] for spec in self.named()}
-        return {key_of(row): row for row in self._drawn()} | named
-
-    def _drawn(self) -> Sequence[Document]:
-        return self.section.get("price_throughput") or ()
+        return {key_of(row): row for row in self.section.get("price_throughput") or ()} | named
 
     def rejections(self) -> dict[str, Document]:
         """Why each type was passed over, by its name."""

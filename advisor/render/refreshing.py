@@ -11,7 +11,7 @@ from advisor.catalog.overlay import Overlay
 from advisor.domain import Price
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.errors import one_line
-from advisor.render.records import price_answer_block, price_block
+from advisor.render.records import fields, price_answer_block, price_block
 from advisor.render.text import table
 from advisor.units import format_usd
 
@@ -123,8 +123,7 @@ def refresh_document(refresh: Refresh) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "as_of": refresh.as_of.isoformat(),
-        "cloud": refresh.cloud,
-        "region": refresh.region,
+        **fields(refresh, "cloud region"),
         "markets": [str(market) for market in refresh.markets],
         "asked": list(refresh.names),
         "prices": [price_answer_block(answer) for answer in refresh.answers],

@@ -125,8 +125,3 @@ def finetuning_recommendation(**changes):
         "today": whole.today,
     }
     return FineTuningRecommendation(**{**values, **changes})
-
-
-def with_engine(answer, engine):
-    """The same answer about another engine."""
-    return replace(answer, ranked=tuple(replace(candidate, engine=engine) for candidate in answer.ranked))

@@ -183,15 +183,11 @@ def test_a_small_instance_without_a_gpu_is_not_lost_to_what_a_tool_takes_for_gra
     assert ("as ImageId" in export(candidate, "ray")) == (machine == "arm64")
 
 
-def serving(format):
-    return export_serving(generation_candidate(), generation_recommendation().request, format)
-
-
 @pytest.mark.slow
 def test_docker_compose_takes_the_file():
     """And the check is one: a word that Compose does not know is refused."""
     compose = pytest.importorskip("compose_spec").PyCompose
-    text = serving("compose")
+    text = export_serving(generation_candidate(), generation_recommendation().request, "compose")
     assert compose.from_yaml(text).service_names() == ["replica-0", "replica-1"]
     with pytest.raises(ValueError, match="device_idz"):
         compose.from_yaml(text.replace("device_ids", "device_idz"))

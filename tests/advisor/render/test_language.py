@@ -26,7 +26,6 @@ from tests.advisor.render.language_answers import (
     generation_candidate,
     generation_recommendation,
     nothing_found,
-    with_engine,
 )
 from tests.alike import assert_golden_text
 
@@ -34,19 +33,18 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "language"
 ANSWER = generation_recommendation()
 DOCUMENT = plain(generation_document(ANSWER, SOURCES))
 TUNING = plain(finetuning_document(finetuning_recommendation(), SOURCES))
+NOTHING = plain(generation_document(nothing_found(), SOURCES))
 TEXTS = {
     "generation.csv": recommendation_csv(DOCUMENT),
     "generation.md": recommendation_markdown(DOCUMENT),
     "finetuning.md": recommendation_markdown(TUNING),
+    "nothing.md": recommendation_markdown(NOTHING),
 }
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_format_changes_only_when_we_mean_it(name):
     assert_golden_text(GOLDEN / name, TEXTS[name])
-
-
-NOTHING = plain(generation_document(nothing_found(), SOURCES))
 
 
 @pytest.mark.parametrize("document", [DOCUMENT, TUNING, NOTHING])
@@ -105,9 +103,8 @@ def test_every_placement_uses_each_gpu_once(width, replicas, precision, kv):
 def test_what_no_export_starts_is_refused():
     with pytest.raises(UsageError, match="starts no server"):
         export_serving(generation_candidate(), ANSWER.request, "ray")
-    other = with_engine(ANSWER, LlmEngine.SGLANG)
     with pytest.raises(UsageError, match="--export starts vLLM"):
-        export_serving(other.ranked[0], other.request, "compose")
+        export_serving(generation_candidate(engine=LlmEngine.SGLANG), ANSWER.request, "compose")
 
 
 def test_where_only_means_are_known_longer_requests_are_taken():
@@ -141,9 +138,3 @@ def test_a_model_of_a_folder_starts_where_the_folder_is():
         with pytest.raises(UsageError, match="folder of this machine"):
             export_serving(*answered, format, config=config)
     assert "call other.json so" in export_serving(*answered, "compose", config=config.with_name("other.json"))
-
-
-def test_markdown_says_what_is_nearest_where_nothing_answers():
-    text = recommendation_markdown(NOTHING)
-    assert text.startswith("No offer meets this. Nearest: g6e")
-    assert "One change would do" in text
