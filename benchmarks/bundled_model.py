@@ -61,7 +61,7 @@ def rebuild_step_times() -> StepTimes:
 
     Takes some minutes: what intervals stand on is refitted without what they are scored on.
     """
-    from advisor.infra.build.fitting.gpus import fit_step_times
+    from advisor.infra.build.fitting.step_times import fit_step_times
 
     observations, kernels = measured_steps()
     return fit_step_times(observations, kernels)

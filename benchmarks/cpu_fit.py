@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from advisor.domain import Measurement, Precision, Status
 from advisor.domain.results import mean_step_seconds
 from advisor.errors import DataError
-from advisor.infra.build.fitting.cpus import fit_cpu_step_times
 from advisor.infra.build.fitting.files import seal, write_cpu_step_times
 from advisor.infra.build.fitting.observations import MeasuredStep
+from advisor.infra.build.fitting.step_times import fit_cpu_step_times
 from advisor.models.performance.cpu_step_time import CpuConditions
 from advisor.models.performance.cpu_step_times import ROW_SIGMA, CpuStepTimes, cpu_cell
 from advisor.models.performance.networks import bundled_networks

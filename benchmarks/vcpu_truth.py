@@ -28,7 +28,7 @@ from advisor.catalog.catalog import Catalog
 from advisor.catalog.instances import plain_cpu_name
 from advisor.domain import DiskRate, InstanceType, Resources, Task, Workload
 from advisor.errors import AdvisorError
-from advisor.infra.build.catalog.second_threads import usual_yield
+from advisor.infra.build.catalog.sparecores import usual_yield
 from advisor.infra.build.catalog.tables import read_source
 from advisor.models.bayes import Floats
 from advisor.models.performance import load_model

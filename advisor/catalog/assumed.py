@@ -60,15 +60,13 @@ def facts_of_type(facts: Facts, row: Mapping[str, str]) -> tuple[AssumedFact, ..
     named, typed = (row.get("assumed") or "").split(" "), dict[str, AssumedFact]()
     for name, fact in facts.items():
         if name == LOCAL_READ_IOPS_PER_GB and name in named:
-            typed.setdefault(LOCAL_READ_IOPS, _of_disk_size(fact, float(row["instance_store_gb"])))
+            gb = float(row["instance_store_gb"])
+            low, value, high = (gb * each for each in (fact.low, fact.value, fact.high))
+            of_size = replace(fact, name=LOCAL_READ_IOPS, value=value, low=low, high=high)
+            typed.setdefault(LOCAL_READ_IOPS, of_size)
         elif name in named or (fact.imported and name in OF_TYPES):
             typed[name] = fact
     return tuple(typed.values())
-
-
-def _of_disk_size(fact: AssumedFact, gb: float) -> AssumedFact:
-    low, value, high = (gb * each for each in (fact.low, fact.value, fact.high))
-    return replace(fact, name=LOCAL_READ_IOPS, value=value, low=low, high=high)
 
 
 def with_facts_of_type(row: Mapping[str, str], facts: Iterable[AssumedFact]) -> dict[str, str]:

@@ -14,6 +14,7 @@ import hashlib
 import json
 import math
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -91,6 +92,14 @@ def stored_prices(market: str, cells: Cells) -> StoredPrices:
     return StoredPrices(market, types, regions, bases, np.array([math.nan, *distinct]), position, basis)
 
 
+def stored_by_market(prices: Iterable[tuple[str, str, str, float, str]]) -> list[StoredPrices]:
+    """Prices in their stored form; each comes with its market, type and region before it, and its basis."""
+    cells: dict[str, dict[str, dict[str, tuple[float, str]]]] = defaultdict(lambda: defaultdict(dict))
+    for market, name, region, price, basis in prices:
+        cells[market][name][region] = price, basis
+    return [stored_prices(market, of_types) for market, of_types in cells.items()]
+
+
 def unpacked(content: bytes, path: str) -> StoredPrices:
     """Read the bytes of `packed`; `DataError` that names `path` for any others."""
     try:
@@ -116,20 +125,15 @@ def unpacked(content: bytes, path: str) -> StoredPrices:
             arrays["position"].reshape(shape),
             arrays["basis"].reshape(shape),
         )
-        _require_whole(stored)
+        if stored.position.size and (
+            int(stored.position.max()) >= len(stored.distinct) or int(stored.basis.max()) >= len(stored.bases)
+        ):
+            raise ValueError("a cell points at no price")
+        if not (stored.distinct[1:] >= 0).all() or not np.isfinite(stored.distinct[1:]).all():
+            raise ValueError("what it holds is no price")
     except (ValueError, KeyError, TypeError, zlib.error) as error:
         raise DataError(f"the catalogue's {path} is no table of prices: {error}") from error
     return stored
-
-
-def _require_whole(stored: StoredPrices) -> None:
-    """`ValueError` where a cell points nowhere, or at what is no price."""
-    if stored.position.size and (
-        int(stored.position.max()) >= len(stored.distinct) or int(stored.basis.max()) >= len(stored.bases)
-    ):
-        raise ValueError("a cell points at no price")
-    if not (stored.distinct[1:] >= 0).all() or not np.isfinite(stored.distinct[1:]).all():
-        raise ValueError("what it holds is no price")
 
 
 def _smallest(count: int) -> np.dtype[Any]:
@@ -203,12 +207,8 @@ class BundleFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._manifest = _read_manifest(folder / MANIFEST)
-
-    @property
-    def manifest(self) -> Mapping[str, Any]:
-        """Clouds with their price tables, parts with their dates, files with their digests."""
-        return self._manifest
+        # Clouds with their price tables, parts with their dates, files with their digests.
+        self.manifest: Mapping[str, Any] = _read_manifest(folder / MANIFEST)
 
     def has(self, path: str) -> bool:
         """Whether the bundle has this table."""

@@ -27,7 +27,7 @@ from advisor.catalog.clouds import (
     unknown_cloud,
 )
 from advisor.catalog.disks import DiskCatalog
-from advisor.catalog.gpus import BuiltLate, GpuSheet, read_sheets
+from advisor.catalog.gpus import GpuSheet, read_sheets
 from advisor.catalog.instances import PartialType, read_origins, why_closed
 from advisor.catalog.match import OfferQuery
 from advisor.catalog.overlay import NO_OVERLAY, Overlay
@@ -127,7 +127,7 @@ class Catalog:
     @cached_property
     def gpus(self) -> Mapping[str, Gpu]:
         """Data sheets by name, as predictions need them; memory is nominal."""
-        return BuiltLate(self.gpu_sheets, lambda name: self.gpu_sheets[name].gpu)
+        return {name: sheet.gpu for name, sheet in self.gpu_sheets.items()}
 
     @cached_property
     def gpu_sheets(self) -> Mapping[str, GpuSheet]:
@@ -348,8 +348,34 @@ class Catalog:
 
     def unpriced(self, query: OfferQuery) -> list[Rejected]:
         """Types that match and cannot be ranked: without a price (`no_price`) where the region (or any)
-        offers them, without facts (`facts_missing`), or withdrawn (`not_offered`)."""
-        return unpriced(self._clouds_of(query), query)
+        offers them, without facts (`facts_missing`), or closed to orders (`not_offered`)."""
+        clouds = self._clouds_of(query)
+        rejected = [
+            Rejected(
+                cloud=cloud.name,
+                instance_type=name,
+                reason="facts_missing",
+                detail=Message("not known of it: {facts}", facts=partial.missing),
+            )
+            for cloud in clouds
+            for name, partial in cloud.incomplete(query).items()
+        ]
+        rejected += [
+            Rejected(cloud=cloud.name, instance_type=name, reason="not_offered", detail=why_closed(closed))
+            for cloud in clouds
+            for name, closed in cloud.unpriced_closed(query)
+        ]
+        named = {(known.cloud, known.instance_type) for known in rejected}
+        market = str(query.market or "instance")
+        detail = Message("no {market} price anywhere is known", market=market)
+        if query.region:
+            detail = Message("no {market} price in {region} is known", market=market, region=query.region)
+        return rejected + [
+            Rejected(cloud=cloud.name, instance_type=name, reason="no_price", detail=detail)
+            for cloud in clouds
+            for name in cloud.unpriced(query)
+            if (cloud.name, name) not in named
+        ]
 
     def price_cells(self, query: OfferQuery) -> Iterator[PriceCell]:
         """Every price in the region, on the market and of the types that are asked for, whatever is
@@ -426,38 +452,3 @@ class Catalog:
                 )
             raise unknown_cloud(name, tuple(self._clouds))
         return self._clouds[name]
-
-
-def unpriced(clouds: Sequence[Cloud], query: OfferQuery) -> list[Rejected]:
-    """Without a price (`no_price`) where the region (or any) offers them, without facts
-    (`facts_missing`), or closed to orders (`not_offered`)."""
-    lacking = {
-        (cloud.name, name): partial.missing
-        for cloud in clouds
-        for name, partial in cloud.incomplete(query).items()
-    }
-    rejected = [
-        Rejected(
-            cloud=cloud,
-            instance_type=name,
-            reason="facts_missing",
-            detail=Message("not known of it: {facts}", facts=tuple(missing)),
-        )
-        for (cloud, name), missing in lacking.items()
-    ]
-    rejected += [
-        Rejected(cloud=cloud.name, instance_type=name, reason="not_offered", detail=why_closed(closed))
-        for cloud in clouds
-        for name, closed in cloud.unpriced_closed(query)
-    ]
-    named = {(known.cloud, known.instance_type) for known in rejected}
-    market = str(query.market or "instance")
-    detail = Message("no {market} price anywhere is known", market=market)
-    if query.region:
-        detail = Message("no {market} price in {region} is known", market=market, region=query.region)
-    return rejected + [
-        Rejected(cloud=cloud.name, instance_type=name, reason="no_price", detail=detail)
-        for cloud in clouds
-        for name in cloud.unpriced(query)
-        if (cloud.name, name) not in named
-    ]

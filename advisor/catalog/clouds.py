@@ -17,15 +17,15 @@ from msgspec.structs import replace
 
 from advisor.catalog.assumed import Facts
 from advisor.catalog.bundle import Files
-from advisor.catalog.disk_prices import NO_DISK_PRICES, disk_prices_with
+from advisor.catalog.disk_orders import NO_DISK_PRICES, disk_prices_with
 from advisor.catalog.disk_rules import rules_path
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.gpus import require_whole
 from advisor.catalog.instances import InstanceTable, Origin, PartialType, closed_types
-from advisor.catalog.match import OfferQuery, could_match, is_gpu, matches_instance
+from advisor.catalog.match import OfferQuery, is_gpu, matches_instance
 from advisor.catalog.overlay import NO_OVERLAY, Overlay
 from advisor.catalog.prices import RATE_VARIABLE, Basis, Currency, PriceTable
-from advisor.domain import Gpu, Market, Offer, Price
+from advisor.domain import Gpu, InstanceType, Market, Offer, Price
 from advisor.domain.money import NotOrderable
 from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.messages import Message
@@ -254,16 +254,16 @@ class Cloud:
     def lacking(self, query: OfferQuery) -> Iterator[tuple[PriceCell, PartialType]]:
         """Those of `price_cells` whose types lack facts and may match the query."""
         partial = {name: self.instances.partial(name) for name in self._lacking}
-        fitting = {name: lacking for name, lacking in partial.items() if self._may_fit(lacking, query)}
+        fitting = {name: lacking for name, lacking in partial.items() if self._matches(lacking, query)}
         if fitting:
-            for cell in self.price_cells(replace(query, instances=tuple(fitting))):
-                yield cell, fitting[cell.instance_type]
+            cells = self.price_cells(replace(query, instances=tuple(fitting)))
+            yield from ((cell, fitting[cell.instance_type]) for cell in cells)
 
     def incomplete(self, query: OfferQuery) -> dict[str, PartialType]:
         """Priced types that lack facts and may be what the query looks for, by name."""
         priced = self.lowest_prices(query, self._lacking)
         partial = {name: self.instances.partial(name) for name in priced}
-        return {name: lacking for name, lacking in partial.items() if self._may_fit(lacking, query)}
+        return {name: lacking for name, lacking in partial.items() if self._matches(lacking, query)}
 
     def unpriced(self, query: OfferQuery) -> list[str]:
         """Types that match, are offered where it is asked, and have no price there."""
@@ -292,16 +292,14 @@ class Cloud:
 
     def closed(self, name: str, region: str, market: str) -> NotOrderable | None:
         """Why a type cannot be ordered in a region and on a market; None where it can."""
+        there, day = self._overlay.offerings.get((name, region), (False, date.min))
         for closure in self.closures(name):
-            if closure.holds(region, market) and not self._listed_since(closure, name, region):
+            listed_since = there and not closure.market and closure.as_of is not None and day > closure.as_of
+            if closure.holds(region, market) and not listed_since:
                 return closure
         if region in self.instances.regions_of(name):
             return None
         return NotOrderable(cloud=self.name, status="elsewhere")
-
-    def _listed_since(self, closed: NotOrderable, name: str, region: str) -> bool:
-        there, day = self._overlay.offerings.get((name, region), (False, date.min))
-        return there and not closed.market and closed.as_of is not None and day > closed.as_of
 
     def unpriced_closed(self, query: OfferQuery) -> list[tuple[str, NotOrderable]]:
         """Types that match, cannot be ordered where it is asked, and have no price there."""
@@ -319,16 +317,12 @@ class Cloud:
 
     def _fits(self, name: str, query: OfferQuery) -> bool:
         instance = self.instances.find(name)
-        if instance is None:
-            return False
-        return matches_instance(instance, query, self._capability(instance.gpu_name, query))
+        return instance is not None and self._matches(instance, query)
 
-    def _may_fit(self, partial: PartialType, query: OfferQuery) -> bool:
-        return could_match(partial, query, self._capability(partial.gpu_name, query))
-
-    def _capability(self, gpu_name: str | None, query: OfferQuery) -> float | None:
+    def _matches(self, known: InstanceType | PartialType, query: OfferQuery) -> bool:
         """Data sheets are not read where nobody asks for what stands in them."""
-        return self._capability_of(gpu_name) if query.compute_capability.limits else None
+        asks_for_sheet = query.compute_capability.limits
+        return matches_instance(known, query, self._capability_of(known.gpu_name) if asks_for_sheet else None)
 
     def _offers(self, name: str, region: str | None) -> bool:
         if name not in self.instances:
@@ -352,7 +346,7 @@ class Cloud:
 
     @cached_property
     def _user_prices(self) -> list[PriceTable]:
-        return self._overlay.tables(self.name, self._currencies["USD"]) if self._overlay.prices else []
+        return self._overlay.tables(self.name, self._currencies["USD"])
 
     def _prices_in(self, region: str | None, market: Market | None) -> Iterator[PriceTable]:
         """The tables that may hold such prices, the user's before the bundle's; no other is read."""

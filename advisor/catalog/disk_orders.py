@@ -1,4 +1,4 @@
-"""Disks that can be ordered, and the orders that are worth a prediction.
+"""Disks that can be ordered, what they cost, and the orders that are worth a prediction.
 
 People write an order as gp3:158GiB:6000iops:250MiB/s, or less of it from the right. A disk inside
 the host is part of the instance's price, and empty after a stop.
@@ -11,12 +11,19 @@ at all: `advisor.engine.disks` then looks for the cheapest order between them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
 
+import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog.assumed import LOCAL_READ_IOPS, factors
+from advisor.catalog.bundle import Files
 from advisor.catalog.disk_rules import DiskRule
+from advisor.catalog.instances import Origin, read_origins
+from advisor.catalog.prices import Currency
 from advisor.domain import Disk, DiskChoice, DiskRate, InstanceType
 from advisor.errors import UsageError, unknown_name
 from advisor.quantities import parse_memory_mib, parse_positive, parse_rate_mib_per_second
@@ -78,7 +85,9 @@ def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:
     rates = [part for part in extras if "/" in part]
     if max(len(sizes), len(iops), len(rates)) > 1:
         raise UsageError(f"'{text}' is no disk; write it like gp3:158GiB:6000iops:250MiB/s")
-    disk_type = _parse_type(named, rules)
+    disk_type = named.strip().lower()
+    if disk_type not in (*rules, LOCAL):
+        raise unknown_disk(named.strip(), (*rules, LOCAL))
     size_gib = parse_memory_mib(sizes[0]) / 1024 if sizes else None
     choice = DiskChoice(
         type=disk_type,
@@ -91,13 +100,6 @@ def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:
     elif choice.iops or choice.mib_per_second:
         raise UsageError("a local disk has the rate that it has: nothing of it can be provisioned")
     return choice
-
-
-def _parse_type(text: str, rules: Mapping[str, DiskRule]) -> str:
-    name = text.strip().lower()
-    if name not in (*rules, LOCAL):
-        raise unknown_disk(text.strip(), (*rules, LOCAL))
-    return name
 
 
 def unknown_disk(name: str, known: Iterable[str]) -> UsageError:
@@ -181,11 +183,14 @@ def volumes(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Itera
         return
     steps = (_WIDE_STEPS if wide else _STEPS).get(rule.type)
     if steps is not None:
-        yield from _provisioned(rule, smallest_gib, steps)
+        for iops, mib_per_second in steps:
+            size = rule.size_for(smallest_gib, iops)
+            if size <= rule.max_gib and (iops or 0.0) <= (rule.provision_iops_max or 0.0):
+                yield DiskChoice(type=rule.type, size_gib=size, iops=iops, mib_per_second=mib_per_second)
         return
-    size, reached, most = rule.size_for(smallest_gib), None, _speed(rule.rate(rule.max_gib))
+    size, reached, most = rule.size_for(smallest_gib), None, rule.sustained(rule.max_gib)
     while reached != most:
-        now = _speed(rule.rate(size))
+        now = rule.sustained(size)
         if now != reached:  # the smallest sizes of gp2 are all as fast
             yield DiskChoice(type=rule.type, size_gib=size)
         size, reached = rule.size_for(min(2 * size, rule.max_gib)), now
@@ -198,8 +203,9 @@ def cut_to(
     assert choice.size_gib is not None
     iops, mib_per_second = choice.iops, choice.mib_per_second
     if iops is not None:
-        limit = instance.ebs_baseline_iops
-        if not wide and not _passes_on_more(instance, _WORTH_BEYOND.get(rule.type)):
+        limit, passed_on = instance.ebs_baseline_iops, instance.ebs_baseline_mib_per_second or 0.0
+        beyond = None if wide else _WORTH_BEYOND.get(rule.type)
+        if beyond and (limit or 0.0) <= beyond[0] and passed_on <= beyond[1]:
             return None
         iops = min(iops, max(limit or iops, rule.included_iops(choice.size_gib) or 0.0))
     if mib_per_second is not None:
@@ -208,14 +214,6 @@ def cut_to(
     if (iops, mib_per_second) == (choice.iops, choice.mib_per_second):
         return choice
     return DiskChoice(type=choice.type, size_gib=choice.size_gib, iops=iops, mib_per_second=mib_per_second)
-
-
-def _passes_on_more(instance: InstanceType, beyond: tuple[float, float] | None) -> bool:
-    if beyond is None:
-        return True
-    iops, mib_per_second = beyond
-    passed_on = instance.ebs_baseline_mib_per_second or 0.0
-    return (instance.ebs_baseline_iops or 0.0) > iops or passed_on > mib_per_second
 
 
 def undominated(disks: Iterable[Disk]) -> list[Disk]:
@@ -248,22 +246,125 @@ def without_slow_steps(disks: Iterable[Disk], rules: Mapping[str, DiskRule]) -> 
     return [d for d in kept if rules[d.rate.type].media != "hdd" or d is fastest[d.rate.type]]
 
 
-def _provisioned(
-    rule: DiskRule, smallest_gib: float, steps: Iterable[tuple[float | None, float | None]]
-) -> Iterator[DiskChoice]:
-    for iops, mib_per_second in steps:
-        size = rule.size_for(smallest_gib, iops)
-        if size <= rule.max_gib and (iops or 0.0) <= (rule.provision_iops_max or 0.0):
-            yield DiskChoice(type=rule.type, size_gib=size, iops=iops, mib_per_second=mib_per_second)
-
-
-def _speed(rate: DiskRate) -> tuple[float | None, float | None]:
-    return rate.read_mib_per_second, rate.read_iops
-
-
 def _at_least(other: DiskRate, rate: DiskRate) -> bool:
     return (
         (other.read_mib_per_second or 0) >= (rate.read_mib_per_second or 0)
         and (other.read_iops or 0) >= (rate.read_iops or 0)
         and (other.read_latency_seconds or 0) <= (rate.read_latency_seconds or 0)
     )
+
+
+# A table of list prices; an import tells currency and kind beside.
+LISTED_COLUMNS = (
+    "region",
+    "type",
+    "usd_per_gib_month",
+    "usd_per_iops_month",
+    "usd_per_mib_s_month",
+    "source",
+)
+_FLAT = ("usd_per_gib_month", "usd_per_mib_s_month")
+
+# (region, disk type) -> a row of a disk price table in dollars.
+Rows = dict[tuple[str, str], dict[str, str]]
+
+
+class DiskPrices(Struct, frozen=True):
+    """Prices that the user told of disks whose rules are known, and where they are from."""
+
+    rows: Rows
+    origins: dict[str, Origin]
+
+
+NO_DISK_PRICES = DiskPrices({}, {})
+
+
+def disk_prices_with(
+    files: Files, cloud: str, currencies: Mapping[str, Currency], earlier: DiskPrices
+) -> DiskPrices:
+    """The prices of an import in dollars, beside those of earlier ones."""
+    rows, origins = dict(earlier.rows), dict(earlier.origins)
+    known = read_origins(files)
+    for row in files.table(f"catalog/{cloud}_disk_prices.csv").records():
+        name, rate, origin = row["currency"], currencies[row["currency"]], known[row["source"]]
+        conversion = "" if name == "USD" else f"; {name} at {rate}"
+        key = f"told {len(origins) + 1}"
+        origins[key] = Origin(f"{origin.text}{conversion}", origin.as_of)
+        usd = {part: f"{float(row[part]) / rate.per_usd!r}" for part in _FLAT}
+        (_, per_iops), *_ = _steps(row["usd_per_iops_month"])
+        tiers = f"0:{per_iops / rate.per_usd!r}"
+        rows[row["region"], row["type"]] = row | usd | {"usd_per_iops_month": tiers, "source": key}
+    return DiskPrices(rows, origins)
+
+
+class PriceParts(NamedTuple):
+    """Where the tiers begin, and dollars a GiB, a MiB/s, an IOPS of each tier, and each of the
+    `sizes` (GiB) where the type is sold in no others."""
+
+    tiers: tuple[float, ...]
+    usd: tuple[float, ...]
+    sizes: tuple[float, ...] = ()
+
+
+def price_parts(row: Mapping[str, str]) -> PriceParts:
+    """A row of a disk price table in numbers."""
+    steps = _steps(row["usd_per_iops_month"])
+    apart = float(row["usd_per_gib_month"]), float(row["usd_per_mib_s_month"])
+    sold = _steps(row.get("usd_per_size_month") or "")
+    usd = (*apart, *(usd for _, usd in steps), *(usd for _, usd in sold))
+    return PriceParts(tuple(above for above, _ in steps), usd, tuple(gib for gib, _ in sold))
+
+
+def usd_per_month(parts: PriceParts, gib: float, iops: float, mib_per_second: float) -> float:
+    """A disk of a size, with so many IOPS and MiB/s beyond what the size includes."""
+    per_gib, per_mib_per_second, *apart = parts.usd
+    per_iops, per_size = apart[: len(parts.tiers)], apart[len(parts.tiers) :]
+    if parts.sizes:
+        return next(usd for size, usd in zip(parts.sizes, per_size, strict=True) if size >= gib)
+    usd = gib * per_gib + mib_per_second * per_mib_per_second
+    for above, end, each in zip(parts.tiers, (*parts.tiers[1:], math.inf), per_iops, strict=True):
+        if iops > above:
+            usd += (min(iops, end) - above) * each
+    return usd
+
+
+@lru_cache(maxsize=1024)
+def _steps(tiers: str) -> tuple[tuple[float, float], ...]:
+    """'0:0.065|32000:0.0455' -> where each tier begins, and what an IOPS costs; sizes likewise.
+    Regions of one cloud share most of them."""
+    pairs = (tier.split(":") for tier in tiers.split("|") if tier)
+    return tuple((float(above), float(usd)) for above, usd in pairs)
+
+
+class RegionsByPrice:
+    """Regions of a cloud as rows: what each part of a disk's price is (infinite: not sold there),
+    and whether its seller lists it."""
+
+    def __init__(
+        self, prices: Mapping[str, Mapping[str, PriceParts]], listed: Collection[tuple[str, str]]
+    ) -> None:
+        # Prices whose tiers begin elsewhere cannot be compared: they are of two columns.
+        columns_of: dict[tuple[str, tuple[float, ...]], slice] = {}
+        width = 0
+        for of_region in prices.values():
+            for kind, parts in of_region.items():
+                if (kind, parts.tiers) not in columns_of:
+                    columns_of[kind, parts.tiers] = slice(width, width + len(parts.usd))
+                    width += len(parts.usd)
+        self._row = {region: row for row, region in enumerate(prices)}
+        # The last row is of a region that sells none.
+        self._usd = np.full((len(prices) + 1, width), np.inf)
+        self._listed = np.zeros((len(prices) + 1, width), dtype=bool)
+        for region, row in self._row.items():
+            for kind, parts in prices[region].items():
+                columns = columns_of[kind, parts.tiers]
+                self._usd[row, columns] = parts.usd
+                self._listed[row, columns] = (region, kind) in listed
+
+    def no_dearer_than(self, region: str, others: Iterable[str]) -> list[str]:
+        """Of the other regions those where every disk is sold in `region` too, for no more; no
+        estimate beats a listed price."""
+        own = self._row.get(region, -1)
+        beaten = (self._usd[own] <= self._usd) & (self._listed[own] | ~self._listed)
+        whole = beaten.all(axis=1).tolist()
+        return [other for other in others if whole[self._row.get(other, -1)]]

@@ -115,7 +115,8 @@ class DiskRule(Struct, frozen=True, kw_only=True):
             if iops is not None:
                 raise UsageError(f"{self.type} IOPS cannot be provisioned: they come with the size")
             return included
-        low, high = self._iops_range(size_gib, included)
+        most = min((self.provision_iops_per_gib or math.inf) * size_gib, self.provision_iops_max)
+        low, high = self.provision_iops_min or 0.0, max(most, included or 0.0)
         if iops is None:
             return included if included is not None else min(DEFAULT_PROVISIONED_IOPS, high)
         if not low <= iops <= high:
@@ -159,11 +160,6 @@ class DiskRule(Struct, frozen=True, kw_only=True):
         # Where IOPS come with the size, so does the rate that nobody asks for.
         extra_rate = rate if included is None else rate - self.mib_s_base
         return max(0.0, extra_iops), max(0.0, extra_rate)
-
-    def _iops_range(self, size_gib: float, included: float | None) -> tuple[float, float]:
-        assert self.provision_iops_max is not None
-        high = min((self.provision_iops_per_gib or math.inf) * size_gib, self.provision_iops_max)
-        return self.provision_iops_min or 0.0, max(high, included or 0.0)
 
     def _mib_per_second(self, size_gib: float, iops: float | None, mib_per_second: float | None) -> float:
         if mib_per_second is not None:
@@ -217,7 +213,7 @@ VOLUME_BURST_SECONDS = 1800.0
 _VISIBLE = 1.02
 
 
-class VolumeBurst(Struct, frozen=True, kw_only=True):
+class VolumeBurst(Struct, frozen=True):
     """A full bucket of one volume: limits while it lasts, and what it holds.
 
     `io_credits` are single requests (gp2), `mib_credits` MiB (st1, sc1); the others are None.
@@ -234,9 +230,8 @@ class VolumeBurst(Struct, frozen=True, kw_only=True):
         """Seconds that a full bucket lasts at `used` (MiB/s, IOPS), refilled at the `earned` rates."""
         if self.full_seconds is not None:
             return self.full_seconds
-        if self.mib_credits is not None:
-            return _lasting(self.mib_credits, used[0], earned[0])
-        return _lasting(self.io_credits or 0.0, used[1], earned[1])
+        kind, bucket = (1, self.io_credits or 0.0) if self.mib_credits is None else (0, self.mib_credits)
+        return bucket / (used[kind] - earned[kind]) if used[kind] > earned[kind] else math.inf
 
 
 def volume_burst(
@@ -244,11 +239,12 @@ def volume_burst(
 ) -> VolumeBurst | None:
     """The bucket of a volume by its rule and its row of the disk type table; None for one that
     never bursts."""
-    if rule.sizes:
-        return _size_bucket(rule.sold_as(size_gib))
-    if row.get("burst_iops_credits"):
+    sold = rule.sold_as(size_gib) if rule.sizes else None
+    if sold and sold.burst_iops and sold.burst_mib_s:  # Premium SSD up to P20
+        return VolumeBurst(sold.burst_mib_s, sold.burst_iops, full_seconds=VOLUME_BURST_SECONDS)
+    if not rule.sizes and row.get("burst_iops_credits"):
         return _io_bucket(row, size_gib, sustained)
-    if row.get("burst_mib_credits_per_gib"):
+    if not rule.sizes and row.get("burst_mib_credits_per_gib"):
         return _mib_bucket(row, size_gib, sustained)
     return None
 
@@ -274,15 +270,6 @@ def burst_on(instance: InstanceType | None, volume: DiskRate, bucket: VolumeBurs
     return Burst(read_mib_per_second=fast[0], read_iops=fast[1], seconds=seconds, causes=tuple(causes))
 
 
-def _size_bucket(size: DiskSize | None) -> VolumeBurst | None:
-    """Premium SSD up to P20: 3,500 IOPS and 170 MB/s for 30 minutes."""
-    if size is None or size.burst_iops is None or size.burst_mib_s is None:
-        return None
-    return VolumeBurst(
-        mib_per_second=size.burst_mib_s, iops=size.burst_iops, full_seconds=VOLUME_BURST_SECONDS
-    )
-
-
 def _io_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> VolumeBurst | None:
     """gp2 below 1,000 GiB: 3,000 IOPS; up to 170 GiB 128 MiB/s, above 250."""
     iops = float(row["burst_iops"])
@@ -290,7 +277,7 @@ def _io_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> Volum
         return None
     large = size_gib > float(row["burst_mib_s_large_above_gib"])
     mib_per_second = float(row["burst_mib_s_large" if large else "burst_mib_s_base"])
-    return VolumeBurst(mib_per_second=mib_per_second, iops=iops, io_credits=float(row["burst_iops_credits"]))
+    return VolumeBurst(mib_per_second, iops, io_credits=float(row["burst_iops_credits"]))
 
 
 def _mib_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> VolumeBurst | None:
@@ -299,11 +286,8 @@ def _mib_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> Volu
     mib_per_second = min(float(row["burst_mib_s_per_gib"]) * size_gib, cap)
     if mib_per_second <= (rate.read_mib_per_second or 0.0):
         return None
-    return VolumeBurst(
-        mib_per_second=mib_per_second,
-        iops=mib_per_second,
-        mib_credits=float(row["burst_mib_credits_per_gib"]) * size_gib,
-    )
+    mib_credits = float(row["burst_mib_credits_per_gib"]) * size_gib
+    return VolumeBurst(mib_per_second, mib_per_second, mib_credits=mib_credits)
 
 
 def _passed_on(instance: InstanceType | None) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -320,7 +304,3 @@ def _passed_on(instance: InstanceType | None) -> tuple[tuple[float, float], tupl
 
 def _lower(first: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
     return min(first[0], other[0]), min(first[1], other[1])
-
-
-def _lasting(credits: float, used: float, earned: float) -> float:
-    return credits / (used - earned) if used > earned else math.inf

@@ -24,23 +24,21 @@ from advisor.catalog.bundle import Files, table_if_any
 from advisor.catalog.disk_orders import (
     HEADROOM,
     LOCAL,
-    cut_to,
-    local_disk,
-    local_if_it_fits,
-    parse_choice,
-    undominated,
-    unknown_disk,
-    volumes,
-    without_slow_steps,
-)
-from advisor.catalog.disk_prices import (
     NO_DISK_PRICES,
     DiskPrices,
     PriceParts,
     RegionsByPrice,
     Rows,
+    cut_to,
+    local_disk,
+    local_if_it_fits,
+    parse_choice,
     price_parts,
+    undominated,
+    unknown_disk,
     usd_per_month,
+    volumes,
+    without_slow_steps,
 )
 from advisor.catalog.disk_rules import DiskRule, burst_on, rule_from, rules_path, volume_burst
 from advisor.catalog.instances import Origin
@@ -149,8 +147,8 @@ class DiskCatalog:
         """A disk on its instance, with what it reads there at first; local disks lend nothing."""
         if disk.rate.type == LOCAL:
             return disk
-        size_gib = disk.choice.size_gib or 0.0
-        return replace(disk, burst=self.burst_of(self.rate(disk.choice), size_gib, instance))
+        volume, size_gib = self.rate(disk.choice), disk.choice.size_gib or 0.0
+        return replace(disk, burst=self.burst_of(volume, size_gib, instance))
 
     def burst(self, choice: DiskChoice) -> Burst | None:
         """The burst of an order of a known size alone; None where its rate lasts."""
@@ -161,7 +159,10 @@ class DiskCatalog:
     ) -> Burst | None:
         """The burst of a volume of that rate and size, on an instance where one is given; None for one
         without."""
-        takes = instance and self._as_it_takes(instance, volume.type)
+        takes = None
+        if instance:  # with its own limits for the type, where those are listed
+            mib_per_second, iops = self._limits_of(instance, volume.type)
+            takes = replace(instance, ebs_baseline_mib_per_second=mib_per_second, ebs_baseline_iops=iops)
         row, rule = self._rows[volume.type], self.rules[volume.type]
         return burst_on(takes, volume, volume_burst(rule, row, size_gib, volume))
 
@@ -177,10 +178,10 @@ class DiskCatalog:
     def no_dearer_than(self, region: str, others: Iterable[str]) -> list[str]:
         """Of the other regions those where every disk is sold in `region` too, for no more; no
         estimate beats a listed price."""
-        return self._by_price.no_dearer_than(region, others)
+        return self._regions_by_price.no_dearer_than(region, others)
 
     @cached_property
-    def _by_price(self) -> RegionsByPrice:
+    def _regions_by_price(self) -> RegionsByPrice:
         listed = {key for key, row in self._prices.items() if (row.get("kind") or LIST) == LIST}
         return RegionsByPrice(self._by_region, listed)
 
@@ -259,20 +260,21 @@ class DiskCatalog:
 
     def _cut_to(self, instance: InstanceType, volume: _Volume, region: str, *, wide: bool) -> Disk | None:
         """A step of the ladder on an instance; None where it is not worth a look there."""
-        choice, rate, price = volume
+        choice = volume[0]
         cut = cut_to(instance, choice, self.rules[choice.type], wide=wide)
         if cut is None:
             return None
-        if cut is choice:
-            limits, assumed = self._limits_of(instance, choice.type), self._assumed(choice, price)
-            return _on_instance(limits, rate, choice, price, assumed)
-        return self._attached(instance, cut, region)
+        return self._attached(instance, cut, region, volume if cut is choice else None)
 
-    def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
-        limits = self._limits_of(instance, choice.type)
-        price = self._price(choice, region)
-        assumed = self._assumed(choice, price)
-        return _on_instance(limits, self.rate(choice), choice, price, assumed)
+    def _attached(
+        self, instance: InstanceType, choice: DiskChoice, region: str, volume: _Volume | None = None
+    ) -> Disk:
+        _, rate, price = volume or (choice, self.rate(choice), self._price(choice, region))
+        # What is assumed of the price counts only where it is an estimate.
+        assumed = facts_of_disk(self._facts, choice.type)
+        if price.kind == ESTIMATED:
+            assumed = self.assumed_of(choice.type)
+        return _on_instance(self._limits_of(instance, choice.type), rate, choice, price, assumed)
 
     def passed_on(self, instance: InstanceType, disk_type: str) -> tuple[float, float]:
         """MiB/s and IOPS beyond which no disk of a type is faster on an instance."""
@@ -283,11 +285,6 @@ class DiskCatalog:
         own = instance.ebs_baseline_mib_per_second, instance.ebs_baseline_iops
         listed = self._limits.get(instance.name, {}).get(disk_type, own)
         return own if listed == (None, None) else listed
-
-    def _as_it_takes(self, instance: InstanceType, disk_type: str) -> InstanceType:
-        """The instance with its own limits for a disk type, where those are listed."""
-        mib_per_second, iops = self._limits_of(instance, disk_type)
-        return replace(instance, ebs_baseline_mib_per_second=mib_per_second, ebs_baseline_iops=iops)
 
     def rate(self, choice: DiskChoice) -> DiskRate:
         """The sustained rate of an order of a known size, whatever it is attached to."""
@@ -302,12 +299,6 @@ class DiskCatalog:
     def assumed_of(self, disk_type: str) -> tuple[AssumedFact, ...]:
         """Assumed facts of a type's rates and price."""
         return facts_of_disk(self._facts, disk_type, (*RATES, USD_PER_GIB_MONTH))
-
-    def _assumed(self, choice: DiskChoice, price: Price) -> tuple[AssumedFact, ...]:
-        """Assumed facts of an order; that of its price only where it is an estimate."""
-        if price.kind == ESTIMATED:
-            return self.assumed_of(choice.type)
-        return facts_of_disk(self._facts, choice.type)
 
     def _price(self, choice: DiskChoice, region: str) -> Price:
         rule, size_gib = self.rules[choice.type], choice.size_gib

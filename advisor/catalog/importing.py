@@ -15,7 +15,7 @@ from advisor.catalog.believed import TOO_FAR, why_not_believed
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.load import load_catalog
 from advisor.catalog.match import ANY_CLOUD
-from advisor.catalog.overlay import Overlay, imported_files, keep_overlay, store_import
+from advisor.catalog.overlay import imported_files, keep_overlay, store_import
 from advisor.catalog.providers import provider_of
 from advisor.catalog.providers.rows import Contents, PriceFile, is_to_come, plain_name
 from advisor.catalog.providers.tables import build_tables
@@ -97,23 +97,13 @@ def _newer(contents: Contents, catalog: Catalog, *, accept_implausible: bool) ->
         sum(len(each.prices) for each in some.values()) for some in (contents.overlays, overlays)
     )
     contents.left_out["the price is older than the known one"] += before - after
-    if not accept_implausible:
-        overlays = {
-            cloud: _believed(overlay, cloud, catalog, contents) for cloud, overlay in overlays.items()
-        }
+    for cloud, overlay in overlays.items() if not accept_implausible else ():
+        for (name, region, market), price in list(overlay.prices.items()):
+            if why := why_not_believed(price.usd_per_hour, catalog, cloud, name, region, market):
+                contents.leave_out(TOO_FAR, f"{name} in {region} ({market}): {why}")
+                del overlay.prices[name, region, market]
     overlays = {cloud: overlay for cloud, overlay in overlays.items() if overlay}
     return replace(contents, overlays=overlays, left_out=+contents.left_out)
-
-
-def _believed(overlay: Overlay, cloud: str, catalog: Catalog, contents: Contents) -> Overlay:
-    kept = {}
-    for (name, region, market), price in overlay.prices.items():
-        why = why_not_believed(price.usd_per_hour, catalog, cloud, name, region, market)
-        if why:
-            contents.leave_out(TOO_FAR, f"{name} in {region} ({market}): {why}")
-        else:
-            kept[name, region, market] = price
-    return Overlay(kept)
 
 
 def _about(

@@ -27,31 +27,11 @@ NEEDED_FACTS = {
 # Columns of `<cloud>_instance_types.csv`, of the bundle and of imports alike. `assumed` names the
 # facts that no source tells, by their rows of assumed_facts.csv.
 TYPE_COLUMNS = (
-    "instance_type",
-    "vcpus",
-    "physical_cores",
-    "memory_mib",
-    "cpu_architecture",
-    "cpu_manufacturer",
-    "gpu_vendor",
-    "gpu_name",
-    "gpu_count",
-    "gpu_fraction",
-    "gpu_memory_mib",
-    "accelerator",
-    "ebs_baseline_mbps",
-    "ebs_baseline_iops",
-    "ebs_burst_mbps",
-    "ebs_burst_iops",
-    "instance_store_gb",
-    "instance_store_disks",
-    "instance_store_nvme",
-    "instance_store_read_iops",
-    "burstable",
-    "current",
-    "assumed",
-    "region_set",
-    "source",
+    *("instance_type", "vcpus", "physical_cores", "memory_mib", "cpu_architecture", "cpu_manufacturer"),
+    *("gpu_vendor", "gpu_name", "gpu_count", "gpu_fraction", "gpu_memory_mib", "accelerator"),
+    *("ebs_baseline_mbps", "ebs_baseline_iops", "ebs_burst_mbps", "ebs_burst_iops"),
+    *("instance_store_gb", "instance_store_disks", "instance_store_nvme", "instance_store_read_iops"),
+    *("burstable", "current", "assumed", "region_set", "source"),
 )
 
 
@@ -118,11 +98,12 @@ class InstanceTable:
             self._overlaid.setdefault(name, {})[region] = there
         self._facts = facts or {}
         self._origins = origins
-        self._table = _types(files, cloud)
+        # With types whose facts are under a licence of their own.
+        self._table = files.table(f"catalog/{cloud}_instance_types.csv")
+        self._table.lines.extend(table_if_any(files, f"sparecores/{cloud}_instance_types.csv").lines)
         self._lines = self._table.lines_by_key()
         self._files = files
         self._built: dict[str, InstanceType | None] = {}
-        self._partials: dict[str, PartialType] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -141,11 +122,6 @@ class InstanceTable:
 
     def partial(self, name: str) -> PartialType:
         """The known facts of a type, however few."""
-        if name not in self._partials:
-            self._partials[name] = self._partial(name)
-        return self._partials[name]
-
-    def _partial(self, name: str) -> PartialType:
         row = self._table.record(self._lines[name])
         return PartialType(
             cloud=self._cloud,
@@ -241,8 +217,8 @@ class InstanceTable:
 
     @cached_property
     def _yields(self) -> dict[str, float]:
-        table = table_if_any(self._files, "sparecores/cpu_models.csv")
-        return {row["cpu_model"]: float(row["second_thread_yield"]) for row in table.records()}
+        models = table_if_any(self._files, "sparecores/cpu_models.csv").records()
+        return {row["cpu_model"]: float(row["second_thread_yield"]) for row in models}
 
     @cached_property
     def regions(self) -> frozenset[str]:
@@ -312,13 +288,6 @@ class InstanceTable:
             single_thread_score=_float(measured.get("single_thread_score")),
             second_thread_yield=self._yields.get(model, 0.0) if threaded else 0.0,
         )
-
-
-def _types(files: Files, cloud: str) -> Table:
-    """The types of a cloud, with those whose facts are under a licence of their own."""
-    types = files.table(f"catalog/{cloud}_instance_types.csv")
-    types.lines.extend(table_if_any(files, f"sparecores/{cloud}_instance_types.csv").lines)
-    return types
 
 
 def _missing(row: Mapping[str, str]) -> tuple[str, ...]:

@@ -81,24 +81,23 @@ class OfferQuery(Struct, frozen=True, kw_only=True):
         )
 
 
-def matches_instance(instance: InstanceType, query: OfferQuery, capability: float | None = None) -> bool:
-    """The part of the predicate that needs no price."""
+def matches_instance(
+    known: InstanceType | PartialType, query: OfferQuery, capability: float | None = None
+) -> bool:
+    """The part of the predicate that needs no price. Of a type that lacks facts, unknown ones are not held
+    against it, but for its GPU, where one is asked for."""
+    accelerated = known.gpu_name is not None
+    if isinstance(known, InstanceType):
+        accelerated = is_accelerated(known)
     return (
-        _is_named(instance, query, is_accelerated(instance))
-        and _has_gpu(instance, query, capability)
-        and instance.vcpus in query.vcpus
-        and instance.memory_mib in query.memory_mib
-    )
-
-
-def could_match(partial: PartialType, query: OfferQuery, capability: float | None = None) -> bool:
-    """The predicate for a type that lacks facts: unknown ones are not held against it, but for its GPU, where
-    one is asked for."""
-    return (
-        _is_named(partial, query, partial.gpu_name is not None)
-        and _has_gpu(partial, query, capability)
-        and (partial.vcpus is None or partial.vcpus in query.vcpus)
-        and (partial.memory_mib is None or partial.memory_mib in query.memory_mib)
+        query.cloud in (None, ANY_CLOUD, known.cloud)
+        and (not query.instances or known.name in query.instances)
+        and query.accelerated in (None, accelerated)
+        and (not query.gpus or any(is_gpu(known.gpu_name, name) for name in query.gpus))
+        and capability in query.compute_capability
+        and has_memory(known.gpu_memory_mib, query.min_gpu_memory_mib, query.max_gpu_memory_mib)
+        and (known.vcpus is None or known.vcpus in query.vcpus)
+        and (known.memory_mib is None or known.memory_mib in query.memory_mib)
     )
 
 
@@ -107,22 +106,6 @@ def has_memory(mib: float | None, least: float | None, most: float | None) -> bo
     if least is not None and (mib is None or mib < ECC_SHARE * least):
         return False
     return most is None or (mib is not None and mib <= most)
-
-
-def _is_named(known: InstanceType | PartialType, query: OfferQuery, accelerated: bool) -> bool:
-    if query.cloud not in (None, "any", known.cloud):
-        return False
-    if query.instances and known.name not in query.instances:
-        return False
-    return query.accelerated in (None, accelerated)
-
-
-def _has_gpu(known: InstanceType | PartialType, query: OfferQuery, capability: float | None) -> bool:
-    if query.gpus and not any(is_gpu(known.gpu_name, name) for name in query.gpus):
-        return False
-    if capability not in query.compute_capability:
-        return False
-    return has_memory(known.gpu_memory_mib, query.min_gpu_memory_mib, query.max_gpu_memory_mib)
 
 
 def is_accelerated(instance: InstanceType) -> bool:

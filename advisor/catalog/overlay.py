@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from advisor.catalog.bundle import StoredPrices, Table, is_sealed, sealed, stored_prices
+from advisor.catalog.bundle import StoredPrices, Table, is_sealed, sealed, stored_by_market
 from advisor.catalog.instances import Origin
 from advisor.catalog.live import cloud_title
 from advisor.catalog.prices import BASES_FILE, Basis, Currency, PriceTable, SourceUse
@@ -86,12 +86,15 @@ class Overlay(Struct, frozen=True, dict=True):
     def tables(self, cloud: str, dollars: Currency) -> list[PriceTable]:
         """The prices, a table a market."""
         names = self._bases(cloud)
-        bases = {name: _basis(key, dollars) for key, name in names.items()}
-        cells: dict[Market, dict[str, dict[str, tuple[float, str]]]]
-        cells = defaultdict(lambda: defaultdict(dict))
-        for (name, region, market), price in self._offered.items():
-            cells[market][name][region] = price.usd_per_hour, names[_basis_key(market, price)]
-        return [PriceTable(stored_prices(str(market), rows), bases) for market, rows in cells.items()]
+        bases = {}
+        for (_, kind, day, source, terms, keeps, low, high), name in names.items():
+            origin = Origin(plain_cell(source), day, plain_cell(terms), keeps)
+            bases[name] = Basis(kind, origin, "USD", dollars, origin.terms, low, high)
+        stored = stored_by_market(
+            (str(market), name, region, price.usd_per_hour, names[_basis_key(market, price)])
+            for (name, region, market), price in self._offered.items()
+        )
+        return [PriceTable(prices, bases) for prices in stored]
 
     def source_uses(self, cloud: str) -> Iterator[SourceUse]:
         """The sources of the prices, and how many rest on each."""
@@ -128,12 +131,6 @@ NO_OVERLAY = Overlay()
 def _basis_key(market: Market, price: Price) -> _BasisKey:
     basis = (price.kind, price.as_of, price.source, price.terms, price.max_age_days)
     return market, *basis, price.low, price.high
-
-
-def _basis(key: _BasisKey, dollars: Currency) -> Basis:
-    _, kind, day, source, terms, keeps, low, high = key
-    origin = Origin(plain_cell(source), day, plain_cell(terms), keeps)
-    return Basis(kind, origin, "USD", dollars, origin.terms, low, high)
 
 
 def _licence(cloud: str) -> str:
@@ -174,7 +171,10 @@ def overlay_in(path: Path) -> tuple[str, Overlay]:
         if not is_sealed(content, document) or document["schema"] != OVERLAY_SCHEMA:
             raise _damaged_overlay(path)
         prices = dict(_price(row.split(",")) for row in document["prices"])
-        offerings = dict(_offering(row.split(",")) for row in document["offerings"])
+        rows = (row.split(",") for row in document["offerings"])
+        offerings = {
+            (name, region): (bool(int(there)), date.fromisoformat(day)) for name, region, there, day in rows
+        }
         # Files of before there were others than AWS name no cloud.
         return document.get("cloud", "aws"), Overlay(prices, offerings)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -252,11 +252,6 @@ def _price(cells: list[str]) -> tuple[PriceKey, Price]:
     return (name, region, Market(market)), price
 
 
-def _offering(cells: list[str]) -> tuple[tuple[str, str], tuple[bool, date]]:
-    name, region, offered, day = cells
-    return (name, region), (bool(int(offered)), date.fromisoformat(day))
-
-
 def _damaged_overlay(path: Path) -> DataError:
     return DataError(
         f"the refreshed prices {path} are damaged; ask anew with `advisor catalog refresh`, or go "
@@ -296,13 +291,12 @@ class ImportedFiles:
         """The prices of the table at `path` (a line a type and basis, a column a region), by market."""
         table = self.table(path)
         market_of = {row["basis"]: row["market"] for row in self.table(BASES_FILE).records()}
-        cells: dict[str, dict[str, dict[str, tuple[float, str]]]]
-        cells = defaultdict(lambda: defaultdict(dict))
-        for name, basis, *prices in table:
-            for region, price in zip(table.header[len(PRICE_KEYS) :], prices, strict=True):
-                if price:
-                    cells[market_of[basis]][name][region] = float(price), basis
-        return [stored_prices(market, of_types) for market, of_types in cells.items()]
+        return stored_by_market(
+            (market_of[basis], name, region, float(price), basis)
+            for name, basis, *prices in table
+            for region, price in zip(table.header[len(PRICE_KEYS) :], prices, strict=True)
+            if price
+        )
 
     @cached_property
     def _texts(self) -> dict[str, str]:

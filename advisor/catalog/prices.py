@@ -223,7 +223,17 @@ class SourceUse(Struct, frozen=True, kw_only=True):
 
 def source_uses(files: Files, left: Callable[[str, StoredPrices], StoredPrices]) -> Iterator[SourceUse]:
     """Every source of a bundle; `left` takes out the prices of a cloud that count no longer."""
-    counts = _prices_by_source(files, left)
+    counts: Counter[str] = Counter()
+    if files.has(BASES_FILE):
+        source_of = {row["basis"]: row["source"] for row in files.table(BASES_FILE).records()}
+        for cloud, facts in files.manifest["clouds"].items():
+            for stored in (left(cloud, table) for path in facts["prices"] for table in files.prices(path)):
+                priced = stored.basis[stored.position > 0]
+                for basis, count in zip(stored.bases, np.bincount(priced).tolist(), strict=False):
+                    counts[source_of[basis]] += count
+    for cloud in (*files.manifest["clouds"], *files.manifest.get("disk_prices", ())):
+        table = table_if_any(files, f"catalog/{cloud}_disk_prices.csv")
+        counts.update(row["source"] for row in table.records())
     for row in files.table(SOURCES_FILE).records():
         prices = counts[row["source"]]
         yield SourceUse(
@@ -236,18 +246,3 @@ def source_uses(files: Files, left: Callable[[str, StoredPrices], StoredPrices])
             prices=prices,
             max_age_days=int(row.get("max_age_days") or MAX_AGE_DAYS) if prices else None,
         )
-
-
-def _prices_by_source(files: Files, left: Callable[[str, StoredPrices], StoredPrices]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    if files.has(BASES_FILE):
-        source_of = {row["basis"]: row["source"] for row in files.table(BASES_FILE).records()}
-        for cloud, facts in files.manifest["clouds"].items():
-            for stored in (left(cloud, table) for path in facts["prices"] for table in files.prices(path)):
-                priced = stored.basis[stored.position > 0]
-                for basis, count in zip(stored.bases, np.bincount(priced).tolist(), strict=False):
-                    counts[source_of[basis]] += count
-    for cloud in (*files.manifest["clouds"], *files.manifest.get("disk_prices", ())):
-        table = table_if_any(files, f"catalog/{cloud}_disk_prices.csv")
-        counts.update(row["source"] for row in table.records())
-    return counts

@@ -13,7 +13,7 @@ from advisor.cli.printing import print_answer, print_json, tell
 from advisor.cli.questions import output_option, typed_option
 from advisor.errors import Stopped, one_line
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.permissions import GUEST_ROLE
+from advisor.infra.aws.errors import GUEST_ROLE
 from advisor.questions.fields import Kind, Number
 from advisor.render.text import table
 from advisor.runs.cloud.exchange import logs_of_sweep
@@ -21,7 +21,7 @@ from advisor.runs.cloud.status import reap_cloud, reaped_document
 from advisor.units import format_counted
 
 if TYPE_CHECKING:
-    from advisor.infra.aws.managed import Managed
+    from advisor.infra.aws.machines import Managed
     from advisor.infra.aws.reap import Reaped
 
 
@@ -139,7 +139,7 @@ def policy(name: str, bucket: str, account: str, guest_role: str | None, partiti
     advisor cloud policy reaper > reaper.json
     aws iam create-policy --policy-name advisor-reaper --policy-document file://reaper.json
     """
-    from advisor.infra.aws.permissions import policy as document
+    from advisor.infra.aws.errors import policy as document
 
     role = guest_role or GUEST_ROLE
     print_json(document(name, account=account, bucket=bucket, guest_role=role, partition=partition), indent=2)

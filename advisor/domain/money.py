@@ -16,7 +16,7 @@ from advisor.domain.words import Market
 
 class NotOrderable(Struct, frozen=True, kw_only=True):
     """A statement, with source and date, that a type cannot be ordered; on one `market` or in one
-    `region` alone where they are named. `status` is one of `catalog.orderable.STATUSES`."""
+    `region` alone where they are named. `status` is one of `catalog.instances.STATUSES`."""
 
     cloud: str
     status: str

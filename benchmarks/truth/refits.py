@@ -16,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import Observation
-from advisor.infra.build.fitting.gpus import fit_step_times
 from advisor.infra.build.fitting.network_effects import Fit
 from advisor.infra.build.fitting.observations import MeasuredStep
+from advisor.infra.build.fitting.step_times import fit_step_times
 from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.step_times_file import bundled_step_times
 from benchmarks.bundled_model import measured_steps

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from advisor.errors import LiveError
 from advisor.infra.aws.errors import AwsFailure, Reaction, Refused, Unanswered
@@ -43,7 +43,7 @@ class Aws:
         chance: random.Random | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
-        self.clock = clock or SystemClock()
+        self.clock = clock or Clock()
         self._patience = patience
         self._make = clients
         self._chance = chance or random.Random()
@@ -143,18 +143,8 @@ class Aws:
 _NOTICED_AFTER_SECONDS = 1.0
 
 
-class Clock(Protocol):
-    """The clock that waits and dates; tests have one that takes no time."""
-
-    def now(self) -> datetime:
-        """The time, aware, UTC."""
-
-    def sleep(self, seconds: float) -> None:
-        """Let so many seconds pass."""
-
-
-class SystemClock:
-    """The machine's own."""
+class Clock:
+    """The machine's clock, which waits and dates; tests have one that takes no time."""
 
     def now(self) -> datetime:
         """The time, aware, UTC."""
@@ -165,7 +155,7 @@ class SystemClock:
         time.sleep(seconds)
 
 
-class LeavingClock:
+class LeavingClock(Clock):
     """The clock of a thread that Ctrl-C does not reach: its next wait is interrupted once `stop` is set,
     as the main thread's would be. Later waits, on the way out, are waited for."""
 

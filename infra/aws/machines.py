@@ -1,19 +1,25 @@
-"""The instances and volumes of a sweep in the cloud, read from their tags."""
+"""Things of sweeps in the cloud, read from their tags, and removed in an order that works.
+
+No file and no database is asked. Spot requests go first (a persistent one would launch again), then
+instances; once those have ended, what they held: volumes, network interfaces, security groups, keys, launch
+templates."""
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec import Struct
 
 from advisor.domain import Market
-from advisor.errors import CloudError
+from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws import tags
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.errors import Refused
+from advisor.infra.aws.errors import Refused, reaping_refusal
 from advisor.infra.aws.launch_options import LaunchedMachine, oldest_first
 
 # 'User initiated (2026-11-21 16:00:00 GMT)'
@@ -60,11 +66,6 @@ def console_output(aws: Aws, machine: LaunchedMachine) -> str:
     return str(answer.get("Output", ""))  # botocore has decoded it
 
 
-def as_ended(machine: LaunchedMachine) -> LaunchedMachine:
-    """An instance that is remembered no more."""
-    return replace(machine, state="terminated", reason="Forgotten")
-
-
 def machine_from(row: Mapping[str, Any], region: str) -> LaunchedMachine:
     """An item of `Instances`; a tag that cannot be read counts as missing."""
     own = tags.tags_from(row.get("Tags"))
@@ -85,7 +86,7 @@ def machine_from(row: Mapping[str, Any], region: str) -> LaunchedMachine:
         usd_per_hour=_number(own.get(tags.USD_PER_HOUR)),
         spent_before_usd=_number(own.get(tags.SPENT_BEFORE_USD)),
         expires_at=tags.time_from(own.get(tags.EXPIRES_AT, "")),
-        ended_at=_utc(ended.group(1)) if ended else None,
+        ended_at=datetime.strptime(ended[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) if ended else None,
         reason=row.get("StateReason", {}).get("Code", "") if state != "running" else "",
         private_ip=row.get("PrivateIpAddress", ""),
     )
@@ -105,12 +106,205 @@ def _cost(entry: LaunchedMachine, now: datetime) -> float:
     return entry.usd_per_hour * seconds / 3600
 
 
-def _utc(text: str) -> datetime:
-    return datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
-
-
 def _number(text: str | None) -> float:
     try:
         return float(text or 0)
     except ValueError:
         return 0.0
+
+
+class Managed(Struct, frozen=True):
+    """One thing with our tags. `expires_at` None: the tag is missing, or is no time of ours; such
+    a thing is listed, and never removed."""
+
+    kind: str
+    id: str
+    region: str
+    sweep_id: str
+    owner: str
+    expires_at: datetime | None
+    state: str = ""
+    detail: str = ""
+
+    def is_expired(self, now: datetime) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= now
+
+
+class ManagedKind(Struct, frozen=True, kw_only=True):
+    """One kind of resource (a row of `kinds.csv`): the operation that lists it, the key of its rows, their
+    fields, and the operation that removes it. Rows in a state of `gone` are only remembered by EC2, and cost
+    nothing."""
+
+    name: str
+    operation: str
+    rows: str
+    id_field: str
+    state_field: str
+    detail_field: str
+    removal: str
+    gone: str
+
+    @property
+    def goes_by_lists(self) -> bool:
+        """Whether EC2 takes several ids at once; what is deleted goes one by one."""
+        return not self.removal.startswith("delete_")
+
+
+KINDS = tuple(
+    ManagedKind(**row)
+    for row in csv.DictReader(
+        (files("advisor.infra.aws") / "kinds.csv").read_text(encoding="utf-8").splitlines()
+    )
+)
+
+
+def managed_of(aws: Aws, kind: ManagedKind, region: str, *, owner: str | None) -> Iterator[Managed]:
+    """The things of one kind that still exist; of one owner, where one is named. The filter is EC2's, and
+    each row is looked at again: what is removed hangs on it."""
+    filters = tags.managed_filters(owner=owner)
+    for row in aws.pages(region, kind.operation, kind.rows, Filters=filters):
+        for entry in row["Instances"] if kind.rows == "Reservations" else (row,):
+            result = _managed(kind, entry, region)
+            if result and result.state not in kind.gone.split() and owner in (None, result.owner):
+                yield result
+
+
+def enabled_regions(aws: Aws, home: str) -> list[str]:
+    """The regions that the account may use; `CloudError` where that is refused."""
+    try:
+        answer = aws.ask(home, "describe_regions")
+    except Refused as refused:
+        raise CloudError(
+            "{reason}", hint="or name the regions with --region", reason=reaping_refusal(refused)
+        ) from refused
+    return sorted(entry["RegionName"] for entry in answer["Regions"])
+
+
+def _managed(kind: ManagedKind, row: Mapping[str, Any], region: str) -> Managed | None:
+    # Network interfaces alone have another name for theirs.
+    worn = tags.tags_from(row.get("Tags") or row.get("TagSet"))
+    if worn.get(tags.MANAGED) != "true":
+        return None
+    state = row.get(kind.state_field, "")
+    return Managed(
+        kind=kind.name,
+        id=row[kind.id_field],
+        region=region,
+        sweep_id=worn.get(tags.SWEEP_ID, ""),
+        owner=worn.get(tags.OWNER, ""),
+        expires_at=tags.time_from(worn.get(tags.EXPIRES_AT, "")),
+        state=state["Name"] if isinstance(state, Mapping) else state,
+        detail=row.get(kind.detail_field, ""),
+    )
+
+
+PATIENCE = timedelta(minutes=5)  # a GPU instance takes minutes to end, and its volumes a little
+POLL_SECONDS = 5.0
+_AT_ONCE = 50
+# Held by something that may just be ending ("InvalidParameterValue": an interface in use).
+_HELD = frozenset(
+    {
+        "VolumeInUse",
+        "DependencyViolation",
+        "InvalidParameterValue",
+        "InvalidNetworkInterface.InUse",
+        "InvalidGroup.InUse",
+        "IncorrectState",
+    }
+)
+
+
+class Remaining(Struct, frozen=True):
+    """A thing that is still there, and why."""
+
+    thing: Managed
+    reason: str
+
+
+def remove_all(aws: Aws, expired: Sequence[Managed]) -> list[Remaining]:
+    """Remove these things of one region; returns those that are still there. What one of them is refused for
+    hinders no other one, and raises nothing."""
+    left: list[Remaining] = []
+    for kind in KINDS:
+        if kind.goes_by_lists:
+            left += _remove_lists(aws, kind, [managed for managed in expired if managed.kind == kind.name])
+    refused = {remaining.thing.id for remaining in left}
+    ending = [managed for managed in expired if managed.kind == "instance" and managed.id not in refused]
+    deadline = aws.clock.now() + (PATIENCE if ending else timedelta())
+    left += _wait_for(aws, ending, deadline)
+    for kind in KINDS:
+        for managed in expired:
+            if managed.kind == kind.name and not kind.goes_by_lists:
+                left += _remove_held(aws, kind, managed, deadline)
+    return left
+
+
+def _remove_lists(aws: Aws, kind: ManagedKind, things: Sequence[Managed]) -> list[Remaining]:
+    """EC2 takes these by lists, and refuses a whole list for one of it."""
+    left: list[Remaining] = []
+    for start in range(0, len(things), _AT_ONCE):
+        part = things[start : start + _AT_ONCE]
+        if _refusal(aws, kind, part) is None:
+            continue
+        for entry in part:
+            refused = _refusal(aws, kind, [entry])
+            left += [Remaining(entry, reaping_refusal(refused))] if refused else []
+    return left
+
+
+def _refusal(aws: Aws, kind: ManagedKind, things: Sequence[Managed]) -> AdvisorError | None:
+    """Send the request; why these were not removed by it. One that is gone (`InvalidVolume.NotFound`, ..) is
+    removed: somebody was faster, or the answer to our own first request got lost."""
+    wanted: dict[str, Any] = {kind.id_field: things[0].id}
+    if kind.goes_by_lists:
+        wanted = {f"{kind.id_field}s": [thing.id for thing in things]}
+    try:
+        aws.ask(things[0].region, kind.removal, **wanted)
+    except AdvisorError as error:
+        is_gone = isinstance(error, Refused) and ".NotFound" in error.code
+        return None if len(things) == 1 and is_gone else error
+    return None
+
+
+def _wait_for(aws: Aws, ending: Sequence[Managed], deadline: datetime) -> list[Remaining]:
+    """Until these instances have ended; those that have not are returned."""
+    left = {managed.id: managed for managed in ending}
+    while left:
+        states = _states(aws, list(left.values()))
+        left = {name: entry for name, entry in left.items() if states[name] != "terminated"}
+        if not left or aws.clock.now() >= deadline:
+            break
+        aws.clock.sleep(POLL_SECONDS)
+    return [
+        Remaining(entry, f"was asked to end, and is {states[name]}; the next pass looks again")
+        for name, entry in left.items()
+    ]
+
+
+def _states(aws: Aws, things: Sequence[Managed]) -> dict[str, str]:
+    """The state of each instance by id; one that EC2 has forgotten has ended."""
+    states: dict[str, str] = {}
+    for start in range(0, len(things), _AT_ONCE):
+        part = things[start : start + _AT_ONCE]
+        names = [entry.id for entry in part]
+        # A filter passes over an id that is gone; `InstanceIds` would refuse the whole list.
+        filters = [{"Name": "instance-id", "Values": names}]
+        try:
+            rows = list(aws.pages(part[0].region, "describe_instances", "Reservations", Filters=filters))
+        except AdvisorError as error:
+            states |= dict.fromkeys(names, f"in an unknown state ({error})")
+            continue
+        states |= dict.fromkeys(names, "terminated")
+        states |= {entry["InstanceId"]: entry["State"]["Name"] for row in rows for entry in row["Instances"]}
+    return states
+
+
+def _remove_held(aws: Aws, kind: ManagedKind, managed: Managed, deadline: datetime) -> list[Remaining]:
+    """Remove it; again as long as what holds it may be ending."""
+    while refused := _refusal(aws, kind, [managed]):
+        is_held = isinstance(refused, Refused) and refused.code in _HELD
+        if not is_held or aws.clock.now() >= deadline:
+            return [Remaining(managed, reaping_refusal(refused))]
+        aws.clock.sleep(POLL_SECONDS)
+    return []

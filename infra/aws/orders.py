@@ -5,7 +5,7 @@ finds it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -116,8 +116,8 @@ _LASTING = (Reaction.NEXT_ZONE, Reaction.NEXT_QUOTA, Reaction.NEXT_MARKET)
 
 
 # Lists of EC2 lag behind what was done, by seconds (EC2 API, "Eventual consistency").
-VISIBLE_WITHIN = 30.0
 POLL = 3.0
+LOOKS = 11  # for half a minute
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -173,7 +173,14 @@ def run_instances(order: Order) -> dict[str, Any]:
     }
     is_spot = option.market is Market.SPOT
     kinds = ("instance", "volume", "network-interface", *(("spot-instances-request",) if is_spot else ()))
-    request["TagSpecifications"] = tags.specifications(order_tags(order), kinds)
+    worn = {
+        **tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd),
+        tags.SLOT: order.slot,
+        tags.GENERATION: str(order.generation),
+        tags.USD_PER_HOUR: f"{order.usd_per_hour:.6f}",
+        tags.SPENT_BEFORE_USD: f"{order.spent_before_usd:.6f}",
+    }
+    request["TagSpecifications"] = tags.specifications(worn, kinds)
     if sweep.profile:
         request["IamInstanceProfile"] = {"Name": sweep.profile}
     if is_spot:
@@ -184,18 +191,6 @@ def run_instances(order: Order) -> dict[str, Any]:
         }
         request["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": options}
     return request
-
-
-def order_tags(order: Order) -> Mapping[str, str]:
-    """The tags of the instance and its volumes."""
-    sweep = order.sweep
-    return {
-        **tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd),
-        tags.SLOT: order.slot,
-        tags.GENERATION: str(order.generation),
-        tags.USD_PER_HOUR: f"{order.usd_per_hour:.6f}",
-        tags.SPENT_BEFORE_USD: f"{order.spent_before_usd:.6f}",
-    }
 
 
 def _disks(order: Order) -> list[dict[str, Any]]:
@@ -280,27 +275,23 @@ class TokenOrders:
 
     def _by_token(self, order: Order) -> LaunchedMachine | None:
         """The instance with the order's token; None where it has ended, or is long forgotten."""
-        waited = 0.0
-        while waited <= VISIBLE_WITHIN:
+        for _ in range(LOOKS):
             for entry in self.listed():
                 if entry.token == order.token:
                     self._open = None
                     return entry if entry.lives else None
             self._aws.clock.sleep(POLL)
-            waited += POLL
         self._open = None
         return None
 
     def _seen(self, machine: LaunchedMachine) -> LaunchedMachine:
         """The instance as lists have it, once they do: an answer may be that of an instance that has ended.
         Where they do not, it is taken as the answer had it: its id must not get lost."""
-        waited = 0.0
-        while waited < VISIBLE_WITHIN:
+        for _ in range(LOOKS - 1):
             try:
                 return machines.instance(self._aws, machine.region, machine.id)
             except machines.NotListed:
                 self._aws.clock.sleep(POLL)
-                waited += POLL
             except AdvisorError:
                 break
         return machine

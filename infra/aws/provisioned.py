@@ -14,12 +14,21 @@ from msgspec.structs import replace
 from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws import machines, tags
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.budget import Ended, Meter, end_instance, end_sweep, not_ended, usd_per_hour
-from advisor.infra.aws.errors import Reaction, Refused, Unanswered, reaction_to
+from advisor.infra.aws.errors import Reaction, Refused, Unanswered, explained, explained_state, reaction_to
 from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Region, Slot, Sweep, oldest_first
-from advisor.infra.aws.orders import POLL, VISIBLE_WITHIN, Fallbacks, Order, TokenOrders
-from advisor.infra.aws.permissions import explained, explained_state
-from advisor.infra.aws.reap import Outcome, Why, Work, watch
+from advisor.infra.aws.orders import LOOKS, POLL, Fallbacks, Order, TokenOrders
+from advisor.infra.aws.reap import (
+    Ended,
+    Meter,
+    Outcome,
+    Why,
+    Work,
+    end_instance,
+    end_sweep,
+    not_ended,
+    usd_per_hour,
+    watch,
+)
 from advisor.messages import Message
 
 _EXISTS = "InvalidGroup.Duplicate"
@@ -58,14 +67,12 @@ def _existing(aws: Aws, region: str, network: str, sweep: Sweep) -> str:
         {"Name": "group-name", "Values": [tags.name_of(sweep.id)]},
         {"Name": "vpc-id", "Values": [network]},
     ]
-    waited = 0.0
-    while waited <= VISIBLE_WITHIN:
+    for _ in range(LOOKS):
         result = aws.ask(region, "describe_security_groups", Filters=filters)
         for entry in result.get("SecurityGroups", ()):
             _refuse_strangers(entry, sweep)
             return str(entry["GroupId"])
         aws.clock.sleep(POLL)
-        waited += POLL
     raise Unanswered("describe_security_groups", f"{tags.name_of(sweep.id)} exists, nobody sees it")
 
 
@@ -168,10 +175,10 @@ class Provisioner:
         made_now = self._group(self._slot.regions[0])
         may_be_hidden, self._is_first = self._is_first and not made_now, False
         result = self._making.listed()
-        waited = 0.0
-        while may_be_hidden and not any(entry.lives for entry in result) and waited < VISIBLE_WITHIN:
+        for _ in range(LOOKS - 1 if may_be_hidden else 0):
+            if any(entry.lives for entry in result):
+                break
             self._aws.clock.sleep(POLL)
-            waited += POLL
             result = self._making.listed()
         after = max((entry.generation + 1 for entry in result), default=0)
         self._generation = max(self._generation, after)

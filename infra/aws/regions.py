@@ -13,10 +13,9 @@ from advisor.catalog.support import quota_code, quota_name
 from advisor.domain import InstanceType, Market
 from advisor.errors import AdvisorError
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.errors import Refused
+from advisor.infra.aws.errors import Finding, Refused, good, missing, not_checked
 from advisor.infra.aws.launch_options import Image, LaunchOption
-from advisor.infra.aws.permissions import Finding, good, missing, not_checked, without
-from advisor.infra.live.ec2 import newest_by_zone
+from advisor.infra.live.aws import newest_by_zone
 
 # Deep Learning AMI with the NVIDIA driver, Ubuntu 24.04; the newest one of each region. Not 22.04:
 # its only Python beyond 3.10 is 3.11.0rc1, with which torch 2.12 and newer cannot be imported.
@@ -163,7 +162,7 @@ def _quota(aws: Aws, region: str, code: str, needed: int) -> tuple[float | None,
         value = float(answer["Quota"]["Value"])
     except (AdvisorError, KeyError) as error:
         text = f"{code} ({quota_name(code)}) is not known: EC2 decides at the launch"
-        return None, without("quota", text, error)
+        return None, not_checked("quota", error, text)
     named = f"{code} ({quota_name(code)}) in {region} allows {value:g} vCPUs"
     if value >= needed:
         return value, good("quota", named)
@@ -195,7 +194,7 @@ def spot_caps(
             )
         )
     except AdvisorError as error:
-        return {}, [without("spot prices", f"{region} is not tried on the spot market", error)]
+        return {}, [not_checked("spot prices", error, f"{region} is not tried on the spot market")]
     caps: dict[tuple[str, str], float] = {}
     for name, zones in newest_by_zone(rows).items():
         most = wish.price_of(name, region)

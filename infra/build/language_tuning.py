@@ -19,8 +19,7 @@ from advisor.infra.build.fitting.tuning import (
     measured_rows,
     model_group,
 )
-from advisor.infra.build.language_sources.rows import read_table
-from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.infra.build.language_sources.rows import TRAINING_PATH, TrainingRow, read_table
 from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.finetuning.predictor import GPU, MODEL, PATH, FineTuningPredictor
 

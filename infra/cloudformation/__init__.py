@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from advisor.errors import unknown_name
-from advisor.infra.aws.permissions import policy_text
+from advisor.infra.aws.errors import policy_text
 
 NAMES = ("account", "schedules")
 

@@ -13,8 +13,8 @@ from advisor.catalog.live import LIVE_CLOUDS
 from advisor.catalog.support import CLOUD as AWS
 from advisor.domain import InstanceType, Market
 from advisor.errors import LiveError, UsageError
-from advisor.infra.live import aws_public, azure, gcp
-from advisor.infra.live.ec2 import on_demand, spot
+from advisor.infra.live import aws, azure, gcp
+from advisor.infra.live.aws import on_demand, spot
 from advisor.infra.live.session import NO_CREDENTIALS, NoQuote, Quote, has_credentials
 from advisor.infra.live.web import Say, WebList, checked_url
 from advisor.messages import Message
@@ -85,15 +85,15 @@ def _aws(access: Access, say: Say) -> PriceList:
     """boto3 takes addresses and credentials out of its own variables and files; without them the
     list is read that AWS publishes for everybody."""
     if access.url is not None or (access.whole and not has_credentials()):
-        index = WebList(service=aws_public.SERVICE, url=_url(AWS, access, aws_public.URL))
+        index = WebList(service=aws.SERVICE, url=_url(AWS, access, aws.URL))
         own = os.environ.get(SPOT_URL_VARIABLE)
-        address = checked_url(own, SPOT_URL_VARIABLE) if own else aws_public.SPOT_URL
-        advisor = WebList(service=aws_public.SPOT_SERVICE, url=address)
+        address = checked_url(own, SPOT_URL_VARIABLE) if own else aws.SPOT_URL
+        advisor = WebList(service=aws.SPOT_SERVICE, url=address)
         public = {Market.ON_DEMAND: "AWS price list (bulk; Linux; shared tenancy)"}
         # Who names an address for AWS's list does not want AWS to be asked.
-        if own or index.url == aws_public.URL:
+        if own or index.url == aws.URL:
             public[Market.SPOT] = "on-demand price less the saving of AWS's public spot advisor"
-        quotes_of = aws_public.AwsPrices(index, advisor, say).quotes
+        quotes_of = aws.AwsPrices(index, advisor, say).quotes
         return PriceList(cloud=AWS, quotes=quotes_of, has_account=False, sources=public)
 
     def quotes(names: Sequence[str], region: str, market: Market, today: date) -> Iterator[Quote | NoQuote]:

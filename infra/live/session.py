@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import cache
+from itertools import islice
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -132,18 +133,11 @@ class Deadline:
 def each_within(seconds: float, what: str, answers: Iterable[Answer]) -> Iterator[Answer]:
     """Every answer of a slow iterator, none of which may take longer than this."""
     source = iter(answers)
-    end: list[Answer] = []
     while True:
-        entry = Deadline(seconds).within(what, lambda: list(_first(source)))
-        if entry == end:
+        entry = Deadline(seconds).within(what, lambda: list(islice(source, 1)))
+        if not entry:
             return
         yield from entry
-
-
-def _first(source: Iterator[Answer]) -> Iterator[Answer]:
-    for entry in source:
-        yield entry
-        return
 
 
 # Seconds. A person waits: four tries of this, then the snapshot answers.

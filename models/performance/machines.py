@@ -72,7 +72,7 @@ _DEFAULT_LATENCY_SECONDS = 2e-4
 # Single-thread marks nearer than this are one CPU.
 SAME_SCORE = 0.02
 # What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
-# (infra/build/catalog/second_threads.py, docs/internals/processors.md).
+# (infra/build/catalog/sparecores.py, docs/internals/processors.md).
 USUAL_SECOND_THREAD_YIELD = 0.33
 # GB/s from host to GPU where this type of instance was not measured, by compute capability: medians
 # of what SpareCores measured with nvbandwidth on 52 GPU servers. Nobody measured Hopper, so it

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.domain import Precision, Status
-from advisor.infra.build.fitting.cpus import held_out
+from advisor.infra.build.fitting.step_times import held_out
 from advisor.models.performance.fit import errors_of
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.runs.fitting import measurements_from

@@ -5,8 +5,14 @@ import math
 
 import pytest
 
-from advisor.infra.build.language_sources.rows import ServingRow, read_serving, read_table, write_table
-from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.infra.build.language_sources.rows import (
+    TRAINING_PATH,
+    ServingRow,
+    TrainingRow,
+    read_serving,
+    read_table,
+    write_table,
+)
 from benchmarks.truth.__main__ import main
 from benchmarks.truth.language import decisions
 from benchmarks.truth.language.__main__ import AnswersOfRows, document_of, truth, tuning_truth

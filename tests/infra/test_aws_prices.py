@@ -4,11 +4,9 @@ and how wrong its like were."""
 import pytest
 
 from advisor.infra.build.catalog import wide
-from advisor.infra.build.catalog.aws.estimates import Estimates, interval
-from advisor.infra.build.catalog.aws.extracts import aws_extracts
-from advisor.infra.build.catalog.aws.families import Kind, family, generation, kinds
+from advisor.infra.build.catalog.aws.estimates import Advice, Estimates, Seen, SpotRules, interval
 from advisor.infra.build.catalog.aws.lists import PriceList, newest_prices
-from advisor.infra.build.catalog.aws.spot import Advice, Seen, SpotRules, group
+from advisor.infra.build.catalog.extract import aws_extracts
 from advisor.infra.build.catalog.wide import Basis, Cell, PriceRow, price_cell, price_files, price_row
 
 NEW = Basis("new", "list", "USD", "s")
@@ -41,23 +39,6 @@ def test_a_family_that_changed_its_price_is_not_taken_from_the_older_list():
     cells, changed = newest(new, old)
     assert cells == {("p5.48xlarge", "here"): ("55.04", "new"), ("g5.big", "there"): ("1", "old")}
     assert changed == {"p5"}
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "age"),
-    [
-        ("c8gd.large", Kind("c", "AWS", "d"), 8),
-        ("m7i-flex.large", Kind("m", "AWS", "-flex"), 7),
-        ("i7ie.large", Kind("i", "AWS", "e"), 7),
-        ("x8aedz.large", Kind("x", "AWS", "edz"), 8),
-        ("g7e.large", Kind("g", "AWS", "e"), 7),
-        ("u-6tb1.metal", None, 0),
-    ],
-)
-def test_a_name_tells_class_generation_and_line(name, kind, age):
-    """The letter of the processor's maker is no part of the line."""
-    assert kinds({name: "AWS"}).get(family(name)) == kind
-    assert generation(family(name)) == age
 
 
 def type_(vcpus="2", maker="AWS", gpu=""):
@@ -136,15 +117,6 @@ def test_an_estimate_of_spot_never_exceeds_the_on_demand_price():
     assert rules.share("gpu", 0.99) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "gpu", "expected"),
-    [("g5.xlarge", True, "gpu"), ("m7i-flex.large", False, "usual"), ("im4gn.large", False, "other")],
-)
-def test_spot_prices_behave_alike_within_a_group(name, gpu, expected):
-    """GPUs, the usual classes, and the rest."""
-    assert group(name, gpu) == expected
-
-
 def test_zero_is_how_sources_say_missing():
     """Never free."""
     assert price_cell("0", "x") == price_cell("0.000", "x") == price_cell("", "x") == ""
@@ -157,15 +129,6 @@ def test_two_prices_for_one_offer_are_refused_whatever_row_they_stand_in():
     other = price_row("a.big", "on-demand", {"r": "2"}, "estimate")
     with pytest.raises(ValueError, match=r"two prices for a\.big in r \(on-demand\)"):
         price_files("x", [entry, other])
-
-
-def test_one_row_holds_prices_on_several_bases():
-    """A list price here and an estimate there; the market tells rows apart."""
-    cells = {"here": Cell("1", "list"), "there": Cell("2", "estimate")}
-    spot = price_row("a.big", "spot", {"here": "0.5"}, "spot")
-    first, second = price_files("x", [PriceRow("a.big", "on-demand", cells), spot])
-    assert (first.path, first.offers) == ("catalog/x_prices_on-demand", 2)
-    assert (second.path, second.offers) == ("catalog/x_prices_spot", 1)
 
 
 @pytest.mark.parametrize("price", ["0", "-1", "inf", "nan"])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from advisor.catalog.instances import plain_cpu_name
 from advisor.infra.build.catalog import bundle as bundles
 from advisor.infra.build.catalog.__main__ import main
-from advisor.infra.build.catalog.second_threads import measured_servers, second_thread_yields
-from advisor.infra.build.catalog.tables import number, table
+from advisor.infra.build.catalog.sparecores import measured_servers, second_thread_yields
+from advisor.infra.build.catalog.tables import table
 
 
 @pytest.fixture(scope="module")
@@ -75,56 +75,6 @@ def test_cells_that_would_need_quotes_are_refused(cell):
 def test_one_processor_has_one_name(raw, clean):
     """Servers write the same model differently."""
     assert plain_cpu_name(raw) == clean
-
-
-def test_numbers_are_short_and_exact():
-    """No trailing zeros, no lost digits, and missing stays missing."""
-    assert [number(text) for text in ("118.750", "0.37853", "1074.68508", "")] == [
-        "118.75",
-        "0.37853",
-        "1074.68508",
-        "",
-    ]
-
-
-def rows_of(built, path):
-    header, *lines = built.files[path].decode().splitlines()
-    names = header.split(",")
-    return {line.split(",")[0]: dict(zip(names, line.split(","), strict=True)) for line in lines}
-
-
-def test_sizes_that_were_not_measured_take_their_family_and_say_so(built):
-    """g3.16xlarge has no copy rate of its own; families nobody measured have no row at all."""
-    servers = rows_of(built, "sparecores/aws_servers.csv")
-    assert servers["g4dn.xlarge"]["gpu_basis"] == "measured"
-    g3 = servers["g3.16xlarge"]
-    assert (g3["gpu_memory_mib"], g3["gpu_basis"]) == ("7680", "rate of family")
-    assert float(g3["host_to_gpu_gb_per_second"]) == pytest.approx((9.09 + 8.66) / 2)
-    kin = [row for row in servers.values() if row["cpu_basis"] == "family"]
-    assert kin
-    assert not any(row["cpu_mark"] for row in kin)
-    assert "g7.2xlarge" not in servers
-
-
-def test_a_type_with_a_known_processor_takes_the_marks_of_one_as_large(built):
-    """p5.48xlarge has the processors of m6a.48xlarge, and nobody measured it."""
-    servers = rows_of(built, "sparecores/aws_servers.csv")
-    p5, m6a = servers["p5.48xlarge"], servers["m6a.48xlarge"]
-    marks = ("cpu_model", "single_thread_score", "cpu_mark")
-    assert [p5[mark] for mark in marks] == [m6a[mark] for mark in marks]
-    assert (p5["cpu_basis"], m6a["cpu_basis"]) == ("same processor and size", "measured")
-    assert not p5["host_to_gpu_gb_per_second"]
-
-
-def test_second_threads_add_the_same_to_every_core_that_has_them(built):
-    """The median over CPUs; what one benchmark says of one CPU stands beside it."""
-    models = rows_of(built, "sparecores/cpu_models.csv")
-    assert all(0 <= float(row["second_thread_yield"]) <= 1 for row in models.values())
-    assert {row["second_thread_yield"] for row in models.values()} == {"0", "0.33"}
-    assert models["Neoverse-V2"]["second_thread_yield"] == "0"
-    cascade_lake = models["Intel Xeon Platinum 8259CL"]
-    assert float(cascade_lake["mixed_marks_yield"]) == pytest.approx(0.33, abs=0.02)
-    assert float(cascade_lake["integer_division_yield"]) == pytest.approx(0.318, abs=0.005)
 
 
 SIZES = (1, 2, 4, 8, 16)

@@ -7,6 +7,8 @@ import pytest
 from advisor.errors import DataError
 from advisor.infra.build.campaign.__main__ import main
 from advisor.infra.build.campaign.language.cells import (
+    SHAPES,
+    TINY_SHAPES,
     TRANSFORMERS,
     VLLM,
     cells,
@@ -14,10 +16,9 @@ from advisor.infra.build.campaign.language.cells import (
     missing,
     quick_grid,
     servers,
+    write_model_folder,
 )
-from advisor.infra.build.campaign.language.engines import _Endpoint
-from advisor.infra.build.campaign.language.session import language_records
-from advisor.infra.build.campaign.language.shapes import SHAPES, TINY_SHAPES, write_model_folder
+from advisor.infra.build.campaign.language.session import _Endpoint, language_records
 from tests.sweeps.measure.endpoint.openai_server import fake_endpoint
 
 GRID = full_grid(SHAPES)

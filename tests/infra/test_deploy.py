@@ -151,18 +151,6 @@ def use(service, key=None):
         assert client.post("/mcp", json=call).status_code == 200
 
 
-def test_the_panels_of_the_dashboard_stand_side_by_side():
-    taken = set()
-    for panel in DASHBOARD["panels"]:
-        path = panel["gridPos"]
-        cells = {(path["x"] + column, path["y"]) for column in range(path["w"])}
-        assert not cells & taken
-        assert max(cells)[0] < 24
-        taken |= cells
-    ids = [panel["id"] for panel in DASHBOARD["panels"]]
-    assert len(set(ids)) == len(ids)
-
-
 @pytest.mark.parametrize(
     ("question", "code"),
     [

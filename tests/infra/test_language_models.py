@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 from advisor.infra.build.language_models import table
-from advisor.infra.build.language_models.corrections import NO_CHECKPOINT, REPLACED
+from advisor.infra.build.language_models.table import NO_CHECKPOINT, REPLACED
 from advisor.infra.build.performance_sources.kernels import spread
 from advisor.infra.build.performance_sources.naming import gpu_of, named, precision_of, stack_of, table_input
 from advisor.infra.build.performance_sources.observations import COLUMNS as STEP_COLUMNS
 from advisor.infra.build.performance_sources.observations import DEFAULT_PATH, NO_LICENCE
-from advisor.models.language.configs import HEADER, TABLE, model_of_cells, table_cells
+from advisor.models.language.configs import TABLE, model_of_cells, table_cells
 from tests import rows
 
 TABLES = rows.table("built")
@@ -46,16 +46,6 @@ def test_added_models_are_built_whatever_was_fetched(built):
     lines = built({})
     assert "some/Model-7B" in lines
     assert len(lines) > 100
-
-
-def test_lines_are_sorted_and_need_no_quotes():
-    """So that each build writes the same bytes, and the reader splits at commas."""
-    text = TABLE.read_text(encoding="utf-8")
-    names = [line.partition(",")[0] for line in text.splitlines()[1:]]
-    assert names == sorted(names, key=str.casefold)
-    assert '"' not in text
-    assert all(line.count(",") == HEADER.count(",") for line in text.splitlines())
-    assert len(text) < 300_000
 
 
 def test_each_name_stands_once():

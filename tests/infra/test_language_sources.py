@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.infra.build.language_sources import batches, campaign, closed_loops, maxima, open_loops
+from advisor.infra.build.language_sources import batches, campaign, loops
 from advisor.infra.build.language_sources.naming import LeftOutError, gpu_named, link_of, precision_named
 from advisor.infra.build.language_sources.rows import ServingRow, read_serving, write_table
 from advisor.infra.build.language_sources.serving import filed_once, main, merged_repeats, serving_rows
@@ -19,25 +19,12 @@ RECORDS = json.loads((Path(__file__).parents[1] / "data/language_records.json").
 
 
 def inferencex(**changes):
-    """A record of the closed loops' table."""
-    return {**RECORDS["inferencex"], **changes}
-
-
-def argonne(**changes):
-    """A record of static batches."""
-    return {**RECORDS["argonne"], **changes}
-
-
-def small_gpu(**changes):
-    """A record of the small GPUs' table, as llmperf measured it."""
-    return {**RECORDS["small_gpu"], **changes}
+    """A row of the closed loops' table, of a record with these changes."""
+    return loops.inferencex({**RECORDS["inferencex"], **changes})
 
 
 def test_lengths_that_are_drawn_count_with_their_mean_and_nvidias_own_are_equal():
-    drawn, own = (
-        closed_loops.inferencex(inferencex(origin=origin))
-        for origin in ("inferencex_2026-04-27", "nvidia_gap")
-    )
+    drawn, own = (inferencex(origin=origin) for origin in ("inferencex_2026-04-27", "nvidia_gap"))
     assert (drawn.input_tokens, drawn.output_tokens) == (900, 900)
     assert (own.input_tokens, own.output_tokens) == (1000, 1000)
     assert ["equal-lengths" in each.flags.split() for each in (drawn, own)] == [False, True]
@@ -55,24 +42,20 @@ def test_lengths_that_are_drawn_count_with_their_mean_and_nvidias_own_are_equal(
     ],
 )
 def test_a_cache_has_the_format_that_its_figures_show(changes, cache):
-    assert closed_loops.inferencex(inferencex(**changes)).kv_precision == cache
+    assert inferencex(**changes).kv_precision == cache
 
 
 def test_more_gpus_than_a_host_has_were_misread():
     with pytest.raises(LeftOutError, match="host"):
-        closed_loops.inferencex(inferencex(tp_size="4", attention_dp_size="4"))
+        inferencex(tp_size="4", attention_dp_size="4")
 
 
 def test_the_batch_counts_where_the_concurrency_is_that_of_several_replicas():
-    record = inferencex(origin="nvidia_gap", concurrency="224", batch_size="56")
-    row = closed_loops.inferencex(record | {"attention_dp_size": ""})
+    row = inferencex(origin="nvidia_gap", concurrency="224", batch_size="56", attention_dp_size="")
     assert row.concurrency == 56
     assert (row.fit, "layout-doubtful" in row.flags) == (0, True)
-
-
-def test_each_rank_of_the_attention_has_a_batch_of_its_own():
-    record = inferencex(tp_size="1", attention_dp_size="8", batch_size="4", concurrency="32")
-    assert closed_loops.inferencex(record).concurrency == 32
+    ranks = inferencex(tp_size="1", attention_dp_size="8", batch_size="4", concurrency="32")
+    assert ranks.concurrency == 32, "each rank of the attention has a batch of its own"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +63,7 @@ def test_each_rank_of_the_attention_has_a_batch_of_its_own():
     [("20000", "5", True), ("3000", "2", True), ("3000", "20", False), ("500", "0.1", False)],
 )
 def test_requests_that_wait_for_admission_are_not_fitted(ttft, tpot, queued):
-    row = closed_loops.inferencex(inferencex(ttft_ms=ttft, tpot_ms=tpot))
+    row = inferencex(ttft_ms=ttft, tpot_ms=tpot)
     assert ("queued" in row.flags, row.fit) == (queued, 0 if queued else 1)
 
 
@@ -97,7 +80,7 @@ TRTLLM = {"backend": "trtllm", "backend_version": "1.2.0rc6.post3"}
     ],
 )
 def test_what_a_table_does_not_say_of_its_runs_is_flagged(changes, flag):
-    row = closed_loops.inferencex(inferencex(**changes))
+    row = inferencex(**changes)
     assert (flag in row.flags.split(), row.fit) == (True, 0)
 
 
@@ -107,80 +90,61 @@ def test_a_run_that_another_source_files_again_counts_once():
     assert filed_once([first, again]) == [first]
 
 
-def test_four_bits_of_gpt_oss_are_mxfp4():
+def test_names_of_cards_formats_and_links_are_those_of_the_catalogue():
     assert precision_named("fp4", "openai/gpt-oss-120b") == "mxfp4"
     assert precision_named("fp4", "Qwen/Qwen3-32B") == "nvfp4"
-
-
-def test_the_time_a_token_is_without_the_first():
-    row = closed_loops.small_gpus(small_gpu())
-    assert row.tpot_seconds == pytest.approx((101 * 0.02 - 0.1) / 100)
-
-
-def test_a_short_run_has_fewer_in_flight_than_it_has_clients():
-    row = closed_loops.small_gpus(small_gpu(concurrency="32", output_tok_s="400"))
-    assert row.concurrency == 8
-    assert row.output_tokens_per_second == 400
-
-
-def test_answers_that_were_not_streamed_have_no_first_token():
-    row = closed_loops.small_gpus(small_gpu(model="Yi-1.5-34B-Chat", tp="4"))
-    assert math.isnan(row.ttft_seconds)
-    assert math.isnan(row.tpot_seconds)
-    assert (row.output_tokens_per_second, row.flags) == (150, "not-streamed")
-
-
-def test_a_batchs_rate_counts_output_tokens_alone():
-    row = batches.argonne(argonne())
-    assert row.output_tokens_per_second == 16 * 128 / 2
-    assert row.gpu == "A100-SXM4-40GB"
-
-
-def test_llama_cpp_runs_a_batch_one_after_another_and_shares_out_layers():
-    with pytest.raises(LeftOutError, match="warming up"):
-        batches.argonne(argonne(engine="llama.cpp"))
-    row = batches.argonne(argonne(engine="llama.cpp", batch="64", n_gpu="4"))
-    assert (row.concurrency, row.output_tokens_per_second) == (1, 128 / 2)
-    assert (row.tensor_parallel, row.pipeline_parallel) == (1, 4)
-
-
-def test_a_cache_of_eight_bits_on_a_card_without_such_units_is_not_fitted():
-    record = RECORDS["argonne_formats"]
-    assert batches.argonne_formats(record).fit == 0
-    assert batches.argonne_formats(record | {"Hardware": "Nvidia H100 GPU"}).fit == 1
-
-
-def test_cards_without_a_data_sheet_are_left_out():
+    links = [("H100-PCIE-80GB", 2, "pcie"), ("H100-SXM5-80GB", 2, "nvlink"), ("H100-SXM5-80GB", 1, "none")]
+    assert [link_of(gpu, count) for gpu, count, _ in links] == [link for *_, link in links]
     with pytest.raises(LeftOutError, match="MI300X"):
         gpu_named("AMD MI300X GPU")
 
 
-def test_a_static_table_of_one_gpus_rate_is_the_groups():
-    record = RECORDS["tensorrt"]
-    assert batches.tensorrt_batches(record).output_tokens_per_second == 400
+def test_a_token_of_a_small_gpu_is_timed_without_the_first():
+    """A short run has fewer requests in flight than clients; answers that were not streamed have no first."""
+    record = RECORDS["small_gpu"]  # as llmperf measured it
+    assert loops.small_gpus(record).tpot_seconds == pytest.approx((101 * 0.02 - 0.1) / 100)
+    short = loops.small_gpus(record | {"concurrency": "32", "output_tok_s": "400"})
+    assert (short.concurrency, short.output_tokens_per_second) == (8, 400)
+    whole = loops.small_gpus(record | {"model": "Yi-1.5-34B-Chat", "tp": "4"})
+    assert math.isnan(whole.ttft_seconds)
+    assert math.isnan(whole.tpot_seconds)
+    assert (whole.output_tokens_per_second, whole.flags) == (150, "not-streamed")
+
+
+def test_a_batchs_rate_counts_the_output_tokens_of_the_whole_group():
+    """A cache of eight bits on a card without such units is not fitted."""
+    row = batches.argonne(RECORDS["argonne"])
+    assert (row.gpu, row.output_tokens_per_second) == ("A100-SXM4-40GB", 16 * 128 / 2)
+    assert batches.tensorrt_batches(RECORDS["tensorrt"]).output_tokens_per_second == 400
+    formats = RECORDS["argonne_formats"]
+    assert batches.argonne_formats(formats).fit == 0
+    assert batches.argonne_formats(formats | {"Hardware": "Nvidia H100 GPU"}).fit == 1
+
+
+def test_llama_cpp_runs_a_batch_one_after_another_and_shares_out_layers():
+    record = RECORDS["argonne"] | {"engine": "llama.cpp"}
+    with pytest.raises(LeftOutError, match="warming up"):
+        batches.argonne(record)
+    row = batches.argonne(record | {"batch": "64", "n_gpu": "4"})
+    assert (row.concurrency, row.output_tokens_per_second) == (1, 128 / 2)
+    assert (row.tensor_parallel, row.pipeline_parallel) == (1, 4)
 
 
 def test_the_two_cards_of_one_table_share_columns():
     names = {"L40S (48G)": "TRT-LLM-FP16", "A100 (80G)": ""} | dict.fromkeys(
         ("Llama-3-8B", "Llama-2-7B", "Mistral-7B", "Llama-2-13B", "Yi-34B", "Llama-2-70B"), "OOM"
     )
-    (row,) = maxima.qserve(names | {"Llama-3-8B": "1326"})
+    (row,) = loops.qserve(names | {"Llama-3-8B": "1326"})
     assert (row.gpu, row.output_tokens_per_second) == ("L40S", 1326)
-    (row,) = maxima.qserve(names | {"L40S (48G)": "", "A100 (80G)": "TRT-LLM-W4A16", "Llama-3-8B": "2370"})
+    (row,) = loops.qserve(names | {"L40S (48G)": "", "A100 (80G)": "TRT-LLM-W4A16", "Llama-3-8B": "2370"})
     assert (row.gpu, row.precision) == ("A100-SXM4-80GB", "int4-awq")
-
-
-def test_a_bridge_is_sold_apart():
-    assert link_of("H100-PCIE-80GB", 2) == "pcie"
-    assert link_of("H100-SXM5-80GB", 2) == "nvlink"
-    assert link_of("H100-SXM5-80GB", 1) == "none"
 
 
 def test_disturbed_first_tokens_are_not_taken():
     record = RECORDS["iog"]
-    assert math.isnan(open_loops.iog(record).ttft_seconds)
-    assert open_loops.iog(record | {"n_gpu": "1"}).ttft_seconds == 8.35
-    assert open_loops.iog(record).input_tokens == 2
+    assert math.isnan(loops.iog(record).ttft_seconds)
+    assert loops.iog(record | {"n_gpu": "1"}).ttft_seconds == 8.35
+    assert loops.iog(record).input_tokens == 2
 
 
 def row(**changes):
@@ -190,21 +154,15 @@ def row(**changes):
 
 
 def test_repeats_are_one_row_with_their_spread():
+    """A run that is filed twice counts once; without a version two dates are two cells."""
     rows = [row(engine_version="1", tpot_seconds=value) for value in (0.010, 0.012, 0.011)]
     (merged,) = merged_repeats(rows)
     assert merged.tpot_seconds == 0.011
     assert merged.sigma == pytest.approx(0.001 / 0.011)
-
-
-def test_a_run_that_is_filed_twice_counts_once():
-    same = [row(date=date, engine_version="1", tpot_seconds=0.01) for date in ("2026-03", "2026-04")]
-    (merged,) = merged_repeats(same)
-    assert math.isnan(merged.sigma)
-
-
-def test_without_a_version_two_dates_are_two_cells():
-    rows = [row(date=date, tpot_seconds=0.01) for date in ("2026-03", "2026-04")]
-    assert len(merged_repeats(rows)) == 2
+    dates = [row(date=date, tpot_seconds=0.01) for date in ("2026-03", "2026-04")]
+    assert len(merged_repeats(dates)) == 2
+    (once,) = merged_repeats([entry._replace(engine_version="1") for entry in dates])
+    assert math.isnan(once.sigma)
 
 
 finite = st.floats(1e-6, 1e9) | st.just(math.nan)
@@ -244,7 +202,7 @@ def test_a_file_without_a_needed_column_is_refused_by_name(tmp_path):
 
 
 def test_the_builder_reads_whichever_tables_are_there(tmp_path, capsys):
-    record = inferencex()
+    record = RECORDS["inferencex"]
     with (tmp_path / "inferencex_agg.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, record.keys())
         writer.writeheader()
@@ -285,15 +243,12 @@ def test_a_cell_is_a_row_of_its_real_lengths_on_the_catalogues_gpu(tmp_path, cap
 
 
 def test_what_is_no_measurement_of_a_gpu_is_left_out_by_reason():
-    """Failed cells, and trial runs on a CPU."""
+    """Failed cells, and trial runs on a CPU. Steps without CUDA graphs, which answers assume, are kept and
+    not fitted."""
     failed = RECORDS["campaign"] | {"status": "failed", "tpot_seconds": None}
     trial = RECORDS["campaign"] | {"environment": {"gpus": []}}
     rows, left_out = campaign.campaign_rows([json.dumps(entry) for entry in (failed, trial)])
     assert rows == []
     assert dict(left_out) == {"status failed": 1, "no GPU": 1}
-
-
-def test_steps_without_graphs_are_kept_and_not_fitted():
-    """Answers assume CUDA graphs; the difference is worth knowing."""
     (row,), _ = campaign.campaign_rows([json.dumps(RECORDS["campaign"] | {"graphs": False})])
     assert (row.fit, row.flags) == (0, "eager")

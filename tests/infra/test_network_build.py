@@ -12,9 +12,8 @@ from advisor.domain import Task  # noqa: E402
 from advisor.infra.build.networks import memory  # noqa: E402
 from advisor.infra.build.networks.__main__ import build  # noqa: E402
 from advisor.infra.build.networks.own import Plain  # noqa: E402
-from advisor.infra.build.networks.table import family_of  # noqa: E402
+from advisor.infra.build.networks.table import capture_all, family_of, result_path  # noqa: E402
 from advisor.infra.build.networks.variants import Variant, image_variant  # noqa: E402
-from advisor.infra.build.networks.work import capture_all, result_path  # noqa: E402
 from advisor.models.bundled import FOLDER  # noqa: E402
 from advisor.models.network_columns import MEMORY_COLUMNS  # noqa: E402
 from advisor.models.performance.memory.table import BUNDLED, MemoryTable  # noqa: E402
@@ -92,15 +91,6 @@ def test_one_network_is_brought_up_to_date_without_the_others(tmp_path: Path) ->
     build(changed, arguments_of(tmp_path, only="*/one@*", work=fresh))
     table = NetworkTable(tmp_path / "table")
     assert (table.find("one").parameters, table.find("two").parameters) == (80, 40)
-
-
-def test_alike_steps_are_kept_once(tmp_path: Path) -> None:
-    """Networks that differ by name alone share their rows."""
-    build([small("one"), small("two")], arguments_of(tmp_path))
-    table = NetworkTable(tmp_path / "table")
-    assert len(table._operations) == sum(
-        len(table.find("one").operations(task)) for task in (Task.INFERENCE, Task.TRAINING)
-    )
 
 
 @pytest.mark.parametrize(

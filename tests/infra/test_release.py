@@ -17,7 +17,7 @@ import hcl2
 import pytest
 import yaml
 
-from advisor.infra.aws.guest.user_data import ROOT as INSTANCE_ROOT
+from advisor.infra.aws.guest.software import ROOT as INSTANCE_ROOT
 from tests.infra.aws.guest.sandbox import sandbox
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,14 +112,10 @@ def test_what_rents_runs_without_root_and_the_templates_commands_are_the_entry_p
     core = STEPS[: [rest for _, rest in STEPS].index("core AS full")]
     assert [rest for name, rest in core if name == "USER"] == ["advisor"]
     assert of("ENTRYPOINT") == ['["advisor"]']
+    assert {".git", ".venv"} <= set((ROOT / ".dockerignore").read_text().split())
     tasks = yaml.safe_load((ROOT / "infra/cloudformation/schedules.yaml").read_text())
     (reaper,) = tasks["Resources"]["ReaperTask"]["Properties"]["ContainerDefinitions"]
     assert reaper["Command"] == ["cloud", "reap"]
-
-
-def test_nothing_of_a_users_own_is_copied():
-    ignored = (ROOT / ".dockerignore").read_text().split()
-    assert {".git", ".venv"} <= set(ignored)
 
 
 IMAGE = ROOT / "infra" / "image"

@@ -24,7 +24,7 @@ from advisor.domain import Candidate, Market, Offer, Recommendation
 from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
 from advisor.engine import Preparations, recommend
 from advisor.errors import LiveError
-from advisor.infra.live.ec2 import vcpu_quota
+from advisor.infra.live.aws import vcpu_quota
 from advisor.infra.live.lists import PriceList, price_list
 from advisor.infra.live.session import Deadline
 from advisor.questions.network import NetworkQuestion

@@ -1,5 +1,5 @@
-"""`advisor catalog refresh`: what a cloud tells today, laid over the snapshot, or what a tracker of rental
-prices tells, taken as `advisor catalog import` takes a file; all or nothing."""
+"""`advisor catalog refresh`: what a cloud tells today, judged and laid over the snapshot, or what a tracker
+of rental prices tells, taken as `advisor catalog import` takes a file; all or nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.domain.money import MAX_AGE_DAYS, is_old
 from advisor.errors import LiveError, UsageError
-from advisor.infra.live.ec2 import Facts, facts, offered
+from advisor.infra.live.aws import Facts, facts, offered
 from advisor.infra.live.lists import PriceList
 from advisor.infra.live.session import Deadline, NoQuote, Quote, each_within
 from advisor.infra.live.web import Say, checked_url, download
@@ -278,8 +278,7 @@ def _prices(question: PriceQuestion, market: Market, say: Say) -> Iterable[Price
 def imported_from(
     url: str, folder: Path, today: date, say: Say, *, accept_implausible: bool = False
 ) -> Imported:
-    """The file at an address, kept in `folder` as an import of its host's name, or as refreshed
-    prices.
+    """The file at an address, kept in `folder` as an import of its host's name, or as refreshed prices.
 
     `today` is the date of prices that tell none. `LiveError` where it cannot be fetched, and
     `UsageError` where it is no price list that is known: then nothing has changed.

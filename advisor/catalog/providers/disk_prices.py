@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.disk_prices import LISTED_COLUMNS
+from advisor.catalog.disk_orders import LISTED_COLUMNS
 from advisor.catalog.prices import SOURCES_FILE
 from advisor.catalog.providers.rows import (
     Contents,

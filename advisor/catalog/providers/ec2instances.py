@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from advisor.catalog.believed import contradiction
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.overlay import Overlay, PriceKey
-from advisor.catalog.providers.objects import Row
-from advisor.catalog.providers.rows import UNKNOWN_TYPE, Contents, PriceFile
+from advisor.catalog.providers.rows import UNKNOWN_TYPE, Contents, PriceFile, Row
 from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.domain.machines import is_positive
 from advisor.errors import UsageError

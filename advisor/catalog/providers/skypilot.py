@@ -34,17 +34,11 @@ from advisor.catalog.providers.rows import (
     plain_text,
 )
 from advisor.catalog.providers.tables import NO_CARD, why_no_card
-from advisor.domain import LIST, OBSERVED, Gpu, InstanceType, Market, Price
+from advisor.domain import LIST, OBSERVED, InstanceType, Market, Price
 from advisor.errors import UsageError
 
 NEEDED = (
-    "InstanceType",
-    "AcceleratorName",
-    "AcceleratorCount",
-    "vCPUs",
-    "MemoryGiB",
-    "Price",
-    "SpotPrice",
+    *("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice"),
     "Region",
 )
 # The cloud whose list prices machines and GPUs apart, under whatever name it is imported.
@@ -67,7 +61,12 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     rows = _one_a_region(_rows(file, as_of, known, contents), contents)
     if is_known:
         return replace(contents, overlays={file.name: _of_known_types(rows, known, catalog.gpus, contents)})
-    whole = [row for row in rows if not _is_no_card(row, catalog.gpus, contents)]
+    whole = []
+    for row in rows:
+        if why := why_no_card(row.facts, catalog.gpus):
+            contents.leave_out(NO_CARD, f"line {row.line}, {row.instance_type}: {why}")
+        else:
+            whole.append(row)
     return replace(contents, rows=whole)
 
 
@@ -128,13 +127,6 @@ def _of_known_types(
             usd_per_hour=row.price, kind=row.kind, as_of=row.as_of, source=row.source
         )
     return overlay
-
-
-def _is_no_card(row: PriceRow, sheets: Mapping[str, Gpu], contents: Contents) -> bool:
-    why = why_no_card(row.facts, sheets)
-    if why:
-        contents.leave_out(NO_CARD, f"line {row.line}, {row.instance_type}: {why}")
-    return bool(why)
 
 
 def _cards(lines: Iterable[Mapping[str, str]]) -> Mapping[str, list[Mapping[str, str]]]:
@@ -230,17 +222,13 @@ def _facts(line: int, cells: Mapping[str, str], read_as: Counter[str]) -> dict[s
             facts["gpu_count"] = int(count)
         memory = _GPU_MEMORY.search(cells.get("GpuInfo", ""))
         if memory:
-            facts["gpu_memory_gib"] = gib = _gpu_gib(line, memory.group(1))
-            read_as["GPU memory below 1 GiB, in a field of MiB, as GiB"] += gib == float(memory[1])
+            mib = number(line, "SizeInMiB", memory[1], float)
+            # No GPU has less than 1 GiB: so little is a number of GiB in a field called MiB.
+            facts["gpu_memory_gib"] = mib if mib < 1024 else mib / 1024
+            read_as["GPU memory below 1 GiB, in a field of MiB, as GiB"] += mib < 1024
     else:
         facts["gpu_count"] = 0
     return facts
-
-
-def _gpu_gib(line: int, mib: str) -> float:
-    """No GPU has less than 1 GiB: so little is a number of GiB in a field called MiB."""
-    memory = number(line, "SizeInMiB", mib, float)
-    return memory if memory < 1024 else memory / 1024
 
 
 def _one_a_region(rows: Iterable[PriceRow], contents: Contents) -> list[PriceRow]:

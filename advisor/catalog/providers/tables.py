@@ -24,7 +24,9 @@ Ids = Mapping[tuple[str, str, str], str]
 
 def build_tables(rows: Sequence[PriceRow], sheets: Sheets) -> Tables:
     """Manifest and table texts; refuses two prices or two sets of facts for one thing."""
-    ids = _origin_ids(rows)
+    ids: dict[tuple[str, str, str], str] = {}
+    for row in rows:
+        ids.setdefault(_origin(row), f"s{len(ids) + 1}")
     tables = {
         SOURCES_FILE: csv_text(
             SOURCE_COLUMNS, [(i, as_of, "the user's", text, terms) for (as_of, text, terms), i in ids.items()]
@@ -92,13 +94,6 @@ def _lacks_facts(row: PriceRow) -> bool:
 
 def _same_size(gib: float | None, nominal: float) -> bool:
     return gib is None or WHOLE_SHARE * nominal <= gib <= nominal / ECC_SHARE
-
-
-def _origin_ids(rows: Iterable[PriceRow]) -> dict[tuple[str, str, str], str]:
-    ids: dict[tuple[str, str, str], str] = {}
-    for row in rows:
-        ids.setdefault(_origin(row), f"s{len(ids) + 1}")
-    return ids
 
 
 def _origin(row: PriceRow) -> tuple[str, str, str]:

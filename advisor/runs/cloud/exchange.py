@@ -18,14 +18,13 @@ from msgspec import Struct
 from advisor.domain import Measurement
 from advisor.errors import AdvisorError, CloudError, DataError, one_line
 from advisor.infra.aws.asking import Aws, Clock
-from advisor.infra.aws.budget import BILLING_MINUTE
 from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.guest.job import BEFORE_EXPIRY, STATES_FOLDER
 from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.launch_options import LEAST, LaunchedMachine, checked_sweep_id
-from advisor.infra.aws.machines import console_output, instances_of
-from advisor.infra.aws.managed import enabled_regions
+from advisor.infra.aws.machines import console_output, enabled_regions, instances_of
 from advisor.infra.aws.preflight import bucket as looked_at
+from advisor.infra.aws.reap import BILLING_MINUTE
 from advisor.infra.aws.tags import time_from, time_text
 from advisor.sweeps.formats import read_line, to_jsonl
 from advisor.sweeps.measurement_store import MeasurementStore

@@ -23,9 +23,9 @@ from advisor.catalog import load_catalog
 from advisor.domain import Market
 from advisor.errors import AdvisorError, CloudError, UsageError
 from advisor.infra.aws.asking import Aws, LeavingClock
-from advisor.infra.aws.budget import NotEndedError
+from advisor.infra.aws.errors import refuse_missing
 from advisor.infra.aws.launch_options import LaunchedMachine
-from advisor.infra.aws.permissions import refuse_missing
+from advisor.infra.aws.reap import NotEndedError
 from advisor.runs.cloud.plan import (
     CloudOptions,
     CloudPlan,

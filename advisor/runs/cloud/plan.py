@@ -13,15 +13,14 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import LIST, OBSERVED, ON_ANY_GPU, ON_CPU, Accelerator, DiskChoice, InstanceType, Market
 from advisor.errors import LiveError, UsageError
-from advisor.infra.aws.accounts import guest_reads
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.budget import refuse_too_small, usd_per_hour
+from advisor.infra.aws.errors import Finding
 from advisor.infra.aws.guest.job import SWEEP_RUN
 from advisor.infra.aws.launch_options import LaunchOption, Sweep, Volume, checked_sweep_id, sweep_id_of
-from advisor.infra.aws.permissions import Finding
-from advisor.infra.aws.preflight import Preflight, allowed, bucket, look
+from advisor.infra.aws.preflight import Preflight, allowed, bucket, guest_reads, look
+from advisor.infra.aws.reap import refuse_too_small, usd_per_hour
 from advisor.infra.aws.regions import InstanceRequirements, PriceOf
-from advisor.infra.live.ec2 import on_demand
+from advisor.infra.live.aws import on_demand
 from advisor.infra.live.session import Deadline, Quote
 from advisor.runs.cloud.exchange import Starts
 

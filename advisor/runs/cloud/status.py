@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.errors import unknown_name
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.budget import lasts, usd_per_hour
 from advisor.infra.aws.launch_options import LaunchOption
-from advisor.infra.aws.managed import Managed
-from advisor.infra.aws.reap import Reaped, reap
+from advisor.infra.aws.machines import Managed
+from advisor.infra.aws.reap import Reaped, lasts, reap, usd_per_hour
 from advisor.records import asdict
 
 if TYPE_CHECKING:  # a launch keeps measurements, whose store loads SQLAlchemy

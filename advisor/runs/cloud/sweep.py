@@ -11,14 +11,12 @@ from msgspec import Struct
 from advisor.domain import Measurement
 from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.errors import Refused
+from advisor.infra.aws.errors import Refused, explained, refuse_missing
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.metadata import ResultBucket
-from advisor.infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_software
-from advisor.infra.aws.guest.user_data import user_data
+from advisor.infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_software, user_data
 from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot, UserData
 from advisor.infra.aws.orders import Fallbacks
-from advisor.infra.aws.permissions import explained, refuse_missing
 from advisor.infra.aws.provisioned import Provisioned, provision
 from advisor.infra.aws.reap import Outcome, Why
 from advisor.messages import Message

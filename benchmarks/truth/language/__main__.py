@@ -22,8 +22,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.infra.build.fitting.tuning import Measured, gpu_group, left_out, measured_rows, model_group
-from advisor.infra.build.language_sources.rows import SERVING_PATH, ServingRow, read_serving, read_table
-from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.infra.build.language_sources.rows import (
+    SERVING_PATH,
+    TRAINING_PATH,
+    ServingRow,
+    TrainingRow,
+    read_serving,
+    read_table,
+)
 from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.finetuning.predictor import GPU, MODEL, bundled_finetuning_predictor
 from advisor.models.language.finetuning.tuning import Run

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from advisor.domain.words import LlmEngine, LlmPrecision
 from advisor.errors import AdvisorError
-from advisor.infra.build.fitting.serving import fit_serving
-from advisor.infra.build.fitting.serving_rows import rows_of, version_of
+from advisor.infra.build.fitting.serving import fit_serving, rows_of, version_of
 from advisor.infra.build.language_sources.rows import ServingRow
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu_facts

@@ -149,7 +149,13 @@ class Metadata:
         """The notice of about two minutes that comes before a spot instance is taken back. Whatever the
         service answers is one, also what cannot be read."""
         text = self.get("meta-data/spot/instance-action")
-        return None if text is None else _notice(text)
+        if text is None:
+            return None
+        try:
+            facts = json.loads(text)
+            return SpotNotice(str(facts["action"]), datetime.fromisoformat(facts["time"]))
+        except (ValueError, KeyError, TypeError):
+            return SpotNotice("terminate", None)
 
     def _answer(self, path: str) -> str:
         if not self._token:
@@ -162,11 +168,3 @@ class Metadata:
         with self._open(request, timeout=TIMEOUT_SECONDS) as answer:
             body: bytes = answer.read()
         return body.decode()
-
-
-def _notice(text: str) -> SpotNotice:
-    try:
-        facts = json.loads(text)
-        return SpotNotice(str(facts["action"]), datetime.fromisoformat(facts["time"]))
-    except (ValueError, KeyError, TypeError):
-        return SpotNotice("terminate", None)

@@ -1,4 +1,5 @@
-"""The advisor itself, as an archive that an instance installs: what is here is what runs there."""
+"""The start script of an instance (parameters, then `user_data.sh` as it is), and the advisor as an archive
+that it installs: what is here is what runs there."""
 
 from __future__ import annotations
 
@@ -6,17 +7,21 @@ import gzip
 import hashlib
 import io
 import re
+import shlex
 import sys
 import tarfile
 import tomllib
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from importlib import metadata
+from importlib.resources import files
 from pathlib import Path
 
 from msgspec import Struct
 
 from advisor.errors import DataError
 from advisor.extras import PACKAGE, core_and
+from advisor.infra.aws.guest.job import STATES_FOLDER, Job
 
 PACKAGES = ("advisor", "advisor/infra", "advisor/models", "advisor/sweeps")
 EXTRAS = ("sweep", "zoo", "formats", "postgres")
@@ -53,7 +58,10 @@ def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) ->
     ):
         for path in _files(root):
             _add(archive, str(path.relative_to(root)), path.read_bytes())
-        tried = _tried_together(root)
+        # The repository's file of exact versions, none of them of this machine's own builds; an installed
+        # package comes without it.
+        path = root / "constraints.txt"
+        tried = _LOCAL_BUILD.sub(rb"\1", path.read_bytes()) if path.is_file() else b""
         wanted = requirements(root, frozenset(extras), pinned=not tried)
         _add(archive, "constraints.txt", tried)
         _add(archive, "requirements.txt", wanted.encode())
@@ -87,13 +95,6 @@ def _wanted(root: Path, extras: frozenset[str]) -> list[str]:
         ) from None
 
 
-def _tried_together(root: Path) -> bytes:
-    """The repository's file of exact versions, none of them of this machine's own builds; an
-    installed package comes without it."""
-    path = root / "constraints.txt"
-    return _LOCAL_BUILD.sub(rb"\1", path.read_bytes()) if path.is_file() else b""
-
-
 def _pinned(text: str) -> str:
     match = _NAME.match(text)
     if match is None:
@@ -119,6 +120,60 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode = len(content), 0o644
     archive.addfile(entry, io.BytesIO(content))
+
+
+ROOT = "/opt/advisor"
+PER_BOOT = "/var/lib/cloud/scripts/per-boot"  # cloud-init runs these at every start
+BOOT_LOG = "/var/log/cloud-init-output.log"  # what cloud-init keeps of this script
+MOST_BYTES = 16 * 1024  # EC2's limit, before it is encoded
+
+
+def user_data(
+    job: Job,
+    software: Software,
+    *,
+    expires_at: datetime,
+    now: datetime,
+    root: str = ROOT,
+    per_boot: str = PER_BOOT,
+    boot_log: str = BOOT_LOG,
+) -> str:
+    """The script for `UserData` (boto3 encodes it itself). `now` bounds the life of an instance whose clock
+    is wrong; the same `now` gives the same script, as the client token of a launch needs. `DataError` when
+    the time is over already, or the script too long."""
+    lifetime = int((expires_at - now).total_seconds())
+    if lifetime < 60:
+        raise DataError(
+            "sweep {sweep_id} expires within a minute", hint="nothing can be measured", sweep_id=job.sweep_id
+        )
+    parameters = {
+        "sweep_id": job.sweep_id,
+        "region": job.region,
+        "expires_at_seconds": str(int(expires_at.timestamp())),
+        "lifetime_seconds": str(lifetime),
+        "bucket": job.bucket,
+        "software_key": software.key,
+        "software_sha256": software.sha256,
+        "job_url": job.url,
+        "root": root,
+        "per_boot": per_boot,
+        "boot_log": boot_log,
+        "states_folder": f"{job.prefix}/{STATES_FOLDER}".rstrip("/"),
+        "boot_log_program": _text("boot_log.py"),
+    }
+    lines = [f"{name}={shlex.quote(value)}" for name, value in parameters.items()]
+    script = "\n".join(["#!/bin/bash", *lines, _text("user_data.sh")])
+    if len(script.encode()) > MOST_BYTES:
+        raise DataError(
+            "the start script has more than {most_bytes} bytes",
+            hint="shorten the names",
+            most_bytes=MOST_BYTES,
+        )
+    return script
+
+
+def _text(name: str) -> str:
+    return (files("advisor.infra.aws.guest") / name).read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":  # for an image (infra/image)

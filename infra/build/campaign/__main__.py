@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from advisor.errors import AdvisorError
-from advisor.infra.build.campaign.language.command import add_options, run_language
+from advisor.infra.build.campaign.language.session import add_options, run_language
 from advisor.infra.build.campaign.protocol import GPU_HOUR, NETWORKS, NETWORKS_OF_A_CPU, ON_CPU_PLAN, SHORT
 from advisor.infra.build.campaign.session import GpuHour
 

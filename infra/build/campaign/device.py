@@ -19,10 +19,14 @@ from advisor.errors import MeasuringError
 from advisor.infra.build.campaign.marks import marks
 from advisor.infra.build.networks.diffusion import diffusion_variants
 from advisor.infra.build.networks.encoders import transformers_variants
-from advisor.infra.build.networks.libraries import build_library_network
 from advisor.infra.build.networks.own import own_variants
 from advisor.infra.build.networks.seeing import torchvision_variants
-from advisor.infra.build.networks.variants import ImageClassifier, Variant, image_variant
+from advisor.infra.build.networks.variants import (
+    ImageClassifier,
+    Variant,
+    build_library_network,
+    image_variant,
+)
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.gpu import GpuSampler
 from advisor.sweeps.measure.network import steps_on

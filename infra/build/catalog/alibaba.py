@@ -7,11 +7,18 @@ from collections.abc import Mapping
 from functools import cache
 
 from advisor.catalog.instances import NETWORK_COLUMNS, NETWORKS_FILE
-from advisor.infra.build.catalog import disks
+from advisor.infra.build.catalog import tables
 from advisor.infra.build.catalog.hosts import cloud_part, host, no_gpu, sheet_gib
-from advisor.infra.build.catalog.provenance import LIST_DAYS, SPOT_DAYS, Source
 from advisor.infra.build.catalog.tables import OutputTable, number, read_source, table
-from advisor.infra.build.catalog.wide import Basis, CloudPart, price_row, wide_prices
+from advisor.infra.build.catalog.wide import (
+    LIST_DAYS,
+    SPOT_DAYS,
+    Basis,
+    CloudPart,
+    Source,
+    price_row,
+    wide_prices,
+)
 
 Row = Mapping[str, str]
 HOURS_PER_MONTH = 730
@@ -88,7 +95,7 @@ def build() -> CloudPart:
     return cloud_part(
         *("alibaba", SOURCE, types, rows, (LIST, SPOT)),
         apart=[_gpu_type(row) for row in read_source("sparecores/alibaba_gpu_types.csv")],
-        more=[*disks.disk_tables("alibaba", _disk_rules(), _disk_prices()), _networks()],
+        more=[*tables.disk_tables("alibaba", _disk_rules(), _disk_prices()), _networks()],
         sources=(SPOT_SOURCE, GPU_TYPES, DISK_RULES, DISK_PRICES, NETWORKS),
     )
 
@@ -181,9 +188,9 @@ def _disk_rules() -> list[dict[str, str]]:
     """Alibaba states rates in MB/s of 10**6 bytes."""
     rules = []
     for row in read_source("catalog/alibaba_disk_rules.csv"):
-        own = {name: row[name] for name in disks.RULE_COLUMNS if name in row}
+        own = {name: row[name] for name in tables.RULE_COLUMNS if name in row}
         for name in ("base", "per_gib", "cap"):
             own[f"mib_s_{name}"] = number(str(float(row[f"mb_s_{name}"]) * _MB_IN_MIB))
         own["typical_read_latency_ms"] = row["typical_latency_ms"]
-        rules.append(dict.fromkeys(disks.RULE_COLUMNS, "") | own)
+        rules.append(dict.fromkeys(tables.RULE_COLUMNS, "") | own)
     return rules

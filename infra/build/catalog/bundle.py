@@ -9,13 +9,39 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.catalog.bundle import MANIFEST, SCHEMA, sealed
-from advisor.catalog.instances import NEEDED_FACTS, TYPE_COLUMNS
+from advisor.catalog.instances import NEEDED_FACTS, ORDERABLE_COLUMNS, ORDERABLE_FILE, STATUSES, TYPE_COLUMNS
 from advisor.infra.build.catalog import alibaba, aws, azure, gcp, gpus, neo, sparecores
+from advisor.infra.build.catalog.aws.sources import OFFERINGS
 from advisor.infra.build.catalog.aws.types import read_types
-from advisor.infra.build.catalog.orderable import build_orderable
-from advisor.infra.build.catalog.provenance import Source, sources_table
 from advisor.infra.build.catalog.tables import OutputTable, read_source, sha256, table
-from advisor.infra.build.catalog.wide import CloudPart, PriceFile, basis_table, price_files
+from advisor.infra.build.catalog.wide import (
+    CloudPart,
+    PriceFile,
+    Source,
+    basis_table,
+    price_files,
+    sources_table,
+)
+
+_TYPES_FILE = "catalog/aws_instance_types.csv"
+
+
+def build_orderable(parts: Iterable[CloudPart]) -> OutputTable:
+    """What sources tell, and each type of AWS that no region offers by its list."""
+    told = read_source(ORDERABLE_FILE)
+    rows = [[row[column] for column in ORDERABLE_COLUMNS] for row in told]
+    starts = tuple(row["types"].rstrip("*") for row in told if row["cloud"] == "aws")
+    (types,) = (one for part in parts for one in part.tables if one.path == _TYPES_FILE)
+    current = types.header.index("current")
+    rows += [
+        ["aws", row[0], "", "", "unlisted", OFFERINGS.as_of, OFFERINGS.origin]
+        for row in types.rows
+        if row[current] == "0" and not row[0].startswith(starts)
+    ]
+    if unknown := {row[4] for row in rows} - STATUSES.keys():
+        raise ValueError(f"{ORDERABLE_FILE}: no such status: {unknown}")
+    return table(ORDERABLE_FILE, ORDERABLE_COLUMNS, rows)
+
 
 PROVIDERS = (aws, gcp, azure, alibaba)
 

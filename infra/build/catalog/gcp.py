@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.catalog.assumed import LOCAL_READ_IOPS_PER_GB
-from advisor.infra.build.catalog import disks
+from advisor.infra.build.catalog import tables
 from advisor.infra.build.catalog.hosts import cloud_part, gpu, host, no_gpu
-from advisor.infra.build.catalog.provenance import LIST_DAYS, SPOT_DAYS, Source
 from advisor.infra.build.catalog.tables import number, read_source, table
-from advisor.infra.build.catalog.wide import Basis, CloudPart, PriceRow, price_row, wide_prices
+from advisor.infra.build.catalog.wide import (
+    LIST_DAYS,
+    SPOT_DAYS,
+    Basis,
+    CloudPart,
+    PriceRow,
+    Source,
+    price_row,
+    wide_prices,
+)
 
 Row = Mapping[str, str]
 HOURS_PER_MONTH = 730
@@ -96,7 +104,7 @@ def build() -> CloudPart:
     return cloud_part(
         *("gcp", SOURCE, [*types, *_with_gpus(types)], [*rows, *_prices_with_gpus(rows)], bases),
         more=[
-            *disks.disk_tables("gcp", read_source("catalog/gcp_disk_rules.csv"), _disk_prices()),
+            *tables.disk_tables("gcp", read_source("catalog/gcp_disk_rules.csv"), _disk_prices()),
             table(LIMITS_FILE, LIMIT_HEADER, _limits()),
         ],
         sources=(SPOT_SOURCE, DISK_RULES, DISK_PRICES, ATTACHED, ATTACHED_SPOT_SOURCE),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from advisor.infra.build.catalog.provenance import Source
 from advisor.infra.build.catalog.tables import OutputTable, number, read_source, table
+from advisor.infra.build.catalog.wide import Source
 
 GPUS_FILE = "catalog/gpus.csv"
 SOURCE = Source(

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from advisor.catalog.instances import TYPE_COLUMNS
-from advisor.infra.build.catalog.provenance import Source
 from advisor.infra.build.catalog.tables import OutputTable, number, read_source, table
-from advisor.infra.build.catalog.wide import Basis, CloudPart, PriceRow, region_sets
+from advisor.infra.build.catalog.wide import Basis, CloudPart, PriceRow, Source, region_sets
 
 Row = Mapping[str, str]
 # A GPU that no file at hand names.

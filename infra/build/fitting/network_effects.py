@@ -69,8 +69,7 @@ def network_blocks(cells: Sequence[Cell]) -> list[Block]:
 
 
 class NetworkNoise:
-    """Scatter of rows about what their networks' effects explain; `weights` (n,) say how much each
-    counts."""
+    """Scatter of rows about what their networks' effects explain; `weights` (n,) say how much each counts."""
 
     def __init__(self, cells: Sequence[Cell], sigma: Floats) -> None:
         self.blocks = network_blocks(cells)

@@ -52,11 +52,10 @@ _LIGHT_KINDS = {"ln": "norm", "softmax": "softmax"}
 
 
 class MeasuredStep(NamedTuple):
-    """A measured step as a fit takes it: seconds with their relative standard error about a good
-    model.
+    """A measured step as a fit takes it: seconds with their relative standard error about a good model.
 
-    `source` is who published it, `family` the network's class, `is_pytorch` whether it may pass
-    for a rate of PyTorch.
+    `source` is who published it, `family` the network's class, `is_pytorch` whether it may pass for a rate of
+    PyTorch.
     """
 
     cell: Cell

@@ -1,5 +1,5 @@
 """Fits what is believed of tuning rates on measured rows, with bounds from rows whose model or GPU was
-left out. A row is any record that has the columns of `language_sources/training_rows.py`."""
+left out. A row is any record that has the columns of `TrainingRow`."""
 
 from __future__ import annotations
 

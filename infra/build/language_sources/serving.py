@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.infra.build.language_sources import batches, closed_loops, maxima, open_loops
+from advisor.infra.build.language_sources import batches, loops
 from advisor.infra.build.language_sources.naming import LeftOutError, link_of
 from advisor.infra.build.language_sources.rows import SERVING_PATH, ServingRow, write_table
 
@@ -25,8 +25,8 @@ Reader = Callable[[Mapping[str, str]], ServingRow | Iterable[ServingRow]]
 
 # Every table that rows are taken from, and its reader.
 SOURCES: Mapping[str, Reader] = {
-    "inferencex_agg.csv": closed_loops.inferencex,
-    "small_gpu_serving.csv": closed_loops.small_gpus,
+    "inferencex_agg.csv": loops.inferencex,
+    "small_gpu_serving.csv": loops.small_gpus,
     "anl_llm_inference_bench.csv": batches.argonne,
     "anl_quant_a100_h100.csv": batches.argonne_formats,
     "anl_tp_pp.csv": batches.argonne_pipelines,
@@ -34,10 +34,10 @@ SOURCES: Mapping[str, Reader] = {
     "lmdeploy_a100_static.csv": batches.lmdeploy,
     "trtllm_static_batch_v09.csv": batches.tensorrt_batches,
     "trtllm_first_token_v09.csv": batches.tensorrt_first_tokens,
-    "trtllm_max_throughput.csv": maxima.tensorrt_maximum,
-    "qserve_quant_throughput.csv": maxima.qserve,
-    "trtllm_open_loop.csv": open_loops.tensorrt_open,
-    "iog_vllm_open_loop.csv": open_loops.iog,
+    "trtllm_max_throughput.csv": loops.tensorrt_maximum,
+    "qserve_quant_throughput.csv": loops.qserve,
+    "trtllm_open_loop.csv": loops.tensorrt_open,
+    "iog_vllm_open_loop.csv": loops.iog,
 }
 _MEASURED = ("ttft_seconds", "tpot_seconds", "output_tokens_per_second", "requests_per_second")
 

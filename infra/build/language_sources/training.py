@@ -1,9 +1,8 @@
 """Makes training.csv.gz: `python -m advisor.infra.build.language_sources.training --data DIR`, in the
 repository.
 
-DIR holds the public tables named in SOURCES.md. Needed only when a source is added: the compact
-rows are committed. Models with recurrent or sparse layers, 4-bit training and runs that drop tokens
-are left out.
+DIR holds the public tables named in SOURCES.md. Needed only when a source is added: the compact rows are
+committed. Models with recurrent or sparse layers, 4-bit training and runs that drop tokens are left out.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.infra.build.language_sources.naming import gpu_named
-from advisor.infra.build.language_sources.rows import write_table
-from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.infra.build.language_sources.rows import TRAINING_PATH, TrainingRow, write_table
 
 _APACHE, _BSD = "Apache-2.0", "BSD-3-Clause"
 

@@ -18,9 +18,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from advisor.infra.build.networks.table import write_table
+from advisor.infra.build.networks.table import capture_all, result_path, write_table
 from advisor.infra.build.networks.variants import Variant, timm_variants, unique
-from advisor.infra.build.networks.work import capture_all, result_path
 from advisor.models.performance.network_table import FOLDER
 
 _WORK = Path.home() / ".cache" / "instance-sizing-advisor" / "networks"
@@ -30,9 +29,9 @@ def all_variants() -> list[Variant]:
     """Every variant of the table, in its order: a network's usual input first."""
     from advisor.infra.build.networks.diffusion import diffusion_variants
     from advisor.infra.build.networks.encoders import transformers_variants
-    from advisor.infra.build.networks.libraries import timm_aliases
     from advisor.infra.build.networks.own import own_variants
     from advisor.infra.build.networks.seeing import torchvision_variants
+    from advisor.infra.build.networks.variants import timm_aliases
     from advisor.models.zoo.torchvision_operators import import_torchvision
 
     import_torchvision()  # before any other library does

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.infra.build.fitting.files import seal
+from advisor.infra.build.networks.table import TooLongError, failure, result_path, within, write_result
 from advisor.infra.build.networks.variants import Variant
-from advisor.infra.build.networks.work import TooLongError, failure, result_path, within, write_result
 from advisor.models.bundled import FOLDER
 from advisor.models.performance.memory.table import BATCHES, BUNDLED, DTYPE, FACTS, PRECISIONS
 from advisor.models.zoo.kernels import PRIME_BATCH

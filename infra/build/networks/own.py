@@ -124,10 +124,18 @@ def _yolo() -> list[Variant]:
 
 
 def _others() -> list[Variant]:
-    from advisor.infra.build.networks import shapes_of_articles as articles
-    from advisor.infra.build.networks import shapes_of_others as others
+    from advisor.infra.build.networks import shapes
 
-    def variant(name: str, shape: str, subject: Plain, sample: str, data: str, *aliases: str) -> Variant:
+    def variant(
+        name: str,
+        shape: str,
+        make: Callable[[], Any],
+        *sizes: tuple[int, ...],
+        numbers: tuple[int, ...] = (),
+        kind: tuple[str, str] = ("sequence", "tokens"),
+        aliases: tuple[str, ...] = (),
+    ) -> Variant:
+        subject, (sample, data) = Plain(make, sizes, numbers), kind
         return Variant(
             library="advisor",
             name=name,
@@ -138,83 +146,46 @@ def _others() -> list[Variant]:
             subject=lambda: subject,
         )
 
-    variants = [
-        variant("unet", f"3x{side}x{side}", Plain(others.UNet, ((3, side, side),)), "image", "image", "u-net")
-        for side in (512, 256)
-    ]
-    variants.append(
+    image, row, both = ("image", "image"), ("sample", "tensor"), (0, 1)
+    volume, scene = (1, 128, 128, 128), ("image", "tensor")
+    cifar, style = shapes.resnet18_cifar, shapes.StyleGan2
+    return [
+        *(
+            variant("unet", f"3x{n}x{n}", shapes.UNet, (3, n, n), kind=image, aliases=("u-net",))
+            for n in (512, 256)
+        ),
         variant(
             "unet3d",
             "1x128x128x128",
-            Plain(others.UNet3d, ((1, 128, 128, 128),)),
-            "sample",
-            "tensor",
-            "3d-unet",
-            "u-net-3d",
-            "nnunet",
-        )
-    )
-    variants.append(
-        variant(
-            "dlrm",
-            "13+26",
-            Plain(others.Dlrm, ((13,), (26,)), numbers=(1,)),
-            "sample",
-            "tensor",
-            "dlrm-mlperf",
-        )
-    )
-    variants.append(
-        variant("ncf", "2", Plain(others.Ncf, ((), ()), numbers=(0, 1)), "sample", "tensor", "neumf")
-    )
-    variants += [
-        variant("gnmt", f"seq:{n}", Plain(others.Gnmt, ((n,), (n,)), numbers=(0, 1)), "sequence", "tokens")
-        for n in (50, 25)
+            shapes.UNet3d,
+            volume,
+            kind=row,
+            aliases=("3d-unet", "u-net-3d", "nnunet"),
+        ),
+        variant("dlrm", "13+26", shapes.Dlrm, (13,), (26,), numbers=(1,), kind=row, aliases=("dlrm-mlperf",)),
+        variant("ncf", "2", shapes.Ncf, (), (), numbers=both, kind=row, aliases=("neumf",)),
+        *(variant("gnmt", f"seq:{n}", shapes.Gnmt, (n,), (n,), numbers=both) for n in (50, 25)),
+        variant("deepspeech2", "161x800", shapes.DeepSpeech2, (1, 161, 800), kind=("sequence", "tensor")),
+        variant("resnet18_cifar", "3x32x32", cifar, (3, 32, 32), kind=image, aliases=("resnet18-cifar10",)),
+        *(
+            variant(
+                "pix2pixhd", f"36x{n}x{2 * n}", shapes.Pix2PixHd, (36, n, 2 * n), (3, n, 2 * n), kind=scene
+            )
+            for n in (512, 1024)
+        ),
+        *(
+            variant(
+                "stylegan2", f"3x{n}x{n}", partial(style, n), (3, n, n), kind=image, aliases=("stylegan",)
+            )
+            for n in (256, 512, 1024)
+        ),
+        *(
+            variant(name, f"seq:{n}", make, (n,), (n,), numbers=both, aliases=(alias,))
+            for name, make, alias in (
+                ("convs2s", shapes.ConvS2s, "fconv"),
+                ("unsupmt", shapes.UnsupervisedMt, "xlm-unsupmt"),
+            )
+            for n in (50, 25)
+        ),
+        *(variant("mt-dnn", f"seq:{n}", shapes.MtDnn, (n,), numbers=(0,)) for n in (128, 384)),
     ]
-    variants.append(
-        variant("deepspeech2", "161x800", Plain(others.DeepSpeech2, ((1, 161, 800),)), "sequence", "tensor")
-    )
-    variants.append(
-        variant(
-            "resnet18_cifar",
-            "3x32x32",
-            Plain(others.resnet18_cifar, ((3, 32, 32),)),
-            "image",
-            "image",
-            "resnet18-cifar10",
-        )
-    )
-    variants += [
-        variant(
-            "pix2pixhd",
-            f"36x{side}x{2 * side}",
-            Plain(articles.Pix2PixHd, ((36, side, 2 * side), (3, side, 2 * side))),
-            "image",
-            "tensor",
-        )
-        for side in (512, 1024)
-    ]
-    variants += [
-        variant(
-            "stylegan2",
-            f"3x{side}x{side}",
-            Plain(partial(articles.StyleGan2, side), ((3, side, side),)),
-            "image",
-            "image",
-            "stylegan",
-        )
-        for side in (256, 512, 1024)
-    ]
-    variants += [
-        variant(name, f"seq:{n}", Plain(make, ((n,), (n,)), numbers=(0, 1)), "sequence", "tokens", *aliases)
-        for name, make, *aliases in (
-            ("convs2s", articles.ConvS2s, "fconv"),
-            ("unsupmt", articles.UnsupervisedMt, "xlm-unsupmt"),
-        )
-        for n in (50, 25)
-    ]
-    variants += [
-        variant("mt-dnn", f"seq:{n}", Plain(articles.MtDnn, ((n,),), numbers=(0,)), "sequence", "tokens")
-        for n in (128, 384)
-    ]
-    return variants

@@ -193,7 +193,7 @@ def _regions(levels: list[Any], boxes: int, bins: int) -> Any:
 
 def torchvision_variants() -> list[Variant]:
     """All that torchvision lists, without its quantised networks."""
-    from advisor.infra.build.networks.libraries import library_names
+    from advisor.infra.build.networks.variants import library_names
     from advisor.models.zoo.torchvision_operators import import_torchvision
 
     models = import_torchvision().models

@@ -1,16 +1,122 @@
-"""What the table has: networks of libraries at the inputs that people use."""
+"""What the table has: networks of libraries, by their own names, at the inputs that people use."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from operator import call
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.extras import install_hint
+from advisor.models.zoo.building import build_on_meta, build_torchvision, quiet, without_initial_values
+from advisor.models.zoo.torchvision_operators import import_torchvision
+
 if TYPE_CHECKING:
+    import torch
+
     from advisor.models.zoo.step_facts import Subject
+
+
+LIBRARIES = ("torchvision", "timm")
+# A network whose branches are folded into one convolution after training (RepVGG and its kin).
+FOLDED = "+folded"
+_CLASSES = 1000
+
+
+def build_library_network(library: str, name: str, side: int, *, on_meta: bool = True) -> torch.nn.Module:
+    """The network on the meta device, or with values, for square images of `side` pixels and 1000 classes.
+
+    `library` is one of `LIBRARIES`; names of timm may carry a tag of weights (`name.tag`) and
+    end in `+folded`. Raises `UsageError` for a name that the library does not know, and for a
+    size that the network cannot take; `MeasuringError` where the library is not installed.
+    """
+    build = build_on_meta if on_meta else call
+    with without_initial_values() if on_meta else nullcontext(), quiet():
+        if library == "torchvision":
+            return _torchvision(name, side, build)
+        return _timm(name, side, build)
+
+
+def library_names(library: str) -> tuple[str, ...]:
+    """Classifiers that the library knows, sorted; of timm without tags and old aliases."""
+    if library == "torchvision":
+        # Its classifiers only: others load weights of their backbones, from the internet.
+        models = import_torchvision().models
+        return tuple(sorted(models.list_models(module=models)))
+    return tuple(sorted(_import_timm().list_models()))
+
+
+def timm_sizes(name: str) -> tuple[int, ...]:
+    """Sides of the images that timm's weights of this network are made for."""
+    result = _import_timm().models.get_arch_pretrained_cfgs(name).values()
+    shapes = [shape for entry in result for shape in (entry.input_size, entry.test_input_size)]
+    return tuple(sorted({shape[-1] for shape in shapes if shape}))
+
+
+def timm_default_side(name: str) -> int:
+    """Side of the images that timm's default weights of this network are made for."""
+    configured = _import_timm().models.get_pretrained_cfg(name)
+    return int(configured.input_size[-1]) if configured and configured.input_size else 224
+
+
+def timm_aliases() -> dict[str, str]:
+    """Names that timm had before, and the network that each is now."""
+    _import_timm()
+    from timm.models import _registry
+
+    old = _registry.get_deprecated_models()
+    return {name: str(now).partition(".")[0] for name, now in sorted(old.items()) if now}
+
+
+def _torchvision(name: str, side: int, build: Callable[[Callable[[], Any]], Any]) -> torch.nn.Module:
+    existing = library_names("torchvision")
+    if name not in existing:
+        raise unknown_name("network of torchvision", name, existing)
+    module: torch.nn.Module = build(lambda: build_torchvision(name, side))
+    return module
+
+
+def _timm(name: str, side: int, build: Callable[[Callable[[], Any]], Any]) -> torch.nn.Module:
+    timm = _import_timm()
+    plain = name.removesuffix(FOLDED).partition(".")[0]
+    if not timm.is_model(plain):
+        raise unknown_name("network of timm", plain, timm.list_models())
+    try:
+        module: torch.nn.Module = build(lambda: _at_size(timm, plain, side))
+    except Exception as error:
+        raise UsageError(
+            "timm cannot build {plain} for {side} pixels ({error})", plain=plain, side=side, error=error
+        ) from error
+    if name.endswith(FOLDED):
+        module = timm.utils.reparameterize_model(module)
+    return module
+
+
+def _at_size(timm: Any, name: str, side: int) -> Any:
+    """Networks with position tables need the size; the others do not take it."""
+    usual = timm_default_side(name)
+    if side != usual:
+        try:
+            return timm.create_model(name, num_classes=_CLASSES, img_size=side)
+        except TypeError:
+            pass
+    return timm.create_model(name, num_classes=_CLASSES)
+
+
+def _import_timm() -> Any:
+    import_torchvision()
+    try:
+        import timm
+        import timm.utils
+    except ImportError as error:
+        raise MeasuringError("timm is not installed", hint=install_hint("zoo")) from error
+    return timm
+
 
 # Sides that plain vision transformers are fine-tuned at.
 _VIT_SIDES = (224, 384)
@@ -49,8 +155,6 @@ class ImageClassifier(Struct, frozen=True):
 
     def build(self) -> Any:
         """See `Subject`."""
-        from advisor.infra.build.networks.libraries import build_library_network
-
         return build_library_network(self.library, self.name, self.side)
 
     def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
@@ -93,7 +197,7 @@ def timm_variants(aliases: Mapping[str, str]) -> list[Variant]:
 
     `aliases` are names that timm had before, with today's.
     """
-    from advisor.infra.build.networks.libraries import library_names, timm_default_side, timm_sizes
+    from advisor.infra.build.networks.variants import library_names, timm_default_side, timm_sizes
 
     before: dict[str, list[str]] = defaultdict(list)
     for old, now in aliases.items():

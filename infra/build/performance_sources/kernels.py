@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from advisor.infra.build.performance_sources.files import find_source
-from advisor.infra.build.performance_sources.naming import gpu_of
+from advisor.infra.build.performance_sources.naming import find_source, gpu_of
 
 HERE = Path(__file__).parent
 COLUMNS = (

@@ -10,6 +10,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
+
+def find_source(directory: Path, name: str) -> Path:
+    """The file of that name below the folder; `FileNotFoundError` says where it is from."""
+    result = sorted(directory.rglob(name))
+    if not result:
+        raise FileNotFoundError(f"{name} is not below {directory}; SOURCES.md says where it is from")
+    return result[0]
+
+
 NAMES_PATH = Path(__file__).with_name("network_names.csv")
 
 

@@ -1,9 +1,8 @@
 """Makes scaling.csv: how much slower a step is when several GPUs of a host take it together.
 
-`python -m advisor.infra.build.performance_sources.scaling DIR`, run in the repository's root. DIR holds
-the
-sources' own files (SOURCES.md). Every row is a run on several GPUs beside the run of the same
-network, precision, software and batch size *a GPU* on one GPU of the same machine.
+`python -m advisor.infra.build.performance_sources.scaling DIR`, run in the repository's root. DIR holds the
+sources' own files (SOURCES.md). Every row is a run on several GPUs beside the run of the same network,
+precision, software and batch size *a GPU* on one GPU of the same machine.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from advisor.infra.build.performance_sources.files import find_source
-from advisor.infra.build.performance_sources.naming import LAMBDA_NETWORKS, TASKS
+from advisor.infra.build.performance_sources.naming import LAMBDA_NETWORKS, TASKS, find_source
 
 DEFAULT_PATH = Path(__file__).with_name("scaling.csv")
 COLUMNS = ("source", "system", "gpu", "network", "task", "precision", "batch_size", "gpus")

@@ -13,12 +13,12 @@ from typing import Any
 
 import pandas as pd
 
-from advisor.infra.build.performance_sources.files import find_source
 from advisor.infra.build.performance_sources.naming import (
     MLPERF_BATCH,
     MXNET_GPUS,
     TASKS,
     TORCH7_GPUS,
+    find_source,
     gpu_of,
     named,
 )

@@ -12,8 +12,14 @@ from pathlib import Path
 import pandas as pd
 from msgspec import Struct
 
-from advisor.infra.build.performance_sources.files import find_source
-from advisor.infra.build.performance_sources.naming import batch_of, gpu_of, named, precision_of, stack_of
+from advisor.infra.build.performance_sources.naming import (
+    batch_of,
+    find_source,
+    gpu_of,
+    named,
+    precision_of,
+    stack_of,
+)
 
 _APACHE = "Apache-2.0"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from advisor.infra.build.performance_sources.files import find_source
+from advisor.infra.build.performance_sources.naming import find_source
 
 DEFAULT_PATH = Path(__file__).with_name("stalls.csv")
 COLUMNS = (

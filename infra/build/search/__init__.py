@@ -4,7 +4,6 @@ Knows configurations and costs, no networks: see `docs/internals/search.md`.
 """
 
 from advisor.infra.build.search.engine import Problem, Proposal, propose
-from advisor.infra.build.search.replay import Replay, Step, replay
-from advisor.infra.build.search.tables import Run, Table
+from advisor.infra.build.search.tables import Replay, Run, Step, Table, replay
 
 __all__ = ["Problem", "Proposal", "Replay", "Run", "Step", "Table", "propose", "replay"]

@@ -176,14 +176,6 @@ def test_small_steps_lead_no_further_from_the_snapshot_than_a_large_one(tmp_path
         step(0.01)
 
 
-def test_machines_of_ones_own_have_no_price_to_be_held_to(tmp_path):
-    """A cloud that nobody knows sells what it likes at any price."""
-    line = "g4dn.xlarge,T4,1.0,4.0,16.0,50.0,,home"
-    result, catalog = take(tmp_path, f"{HEADER}\n{line}\n", "mine")
-    assert (result.offers, result.left_out) == ({"mine": 1}, {})
-    assert catalog.price("g4dn.xlarge", "home", cloud="mine").usd_per_hour == 50.0
-
-
 def test_the_command_counts_shows_an_example_and_takes_them_when_asked(tmp_path, capsys):
     """A price of a tenth."""
     file = tmp_path / "vms.csv"
@@ -320,9 +312,3 @@ def test_other_clouds_and_disks_stay_as_they_are() -> None:
     assert catalog.offers(query) == BUNDLED.offers(query)
     assert catalog.disks.types == BUNDLED.disks.types
     assert catalog.as_of == BUNDLED.as_of
-
-
-@pytest.mark.parametrize("usd", [0.0, -1.0, float("nan"), float("inf")])
-def test_what_is_no_price_cannot_be_laid_over_anything(usd: float) -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        price(Market.SPOT, usd, 0, "")

@@ -22,42 +22,6 @@ def all_of(catalog, **query):
     return catalog.offers(OfferQuery(**query))
 
 
-def test_aws_prices_are_listed_wherever_a_list_has_them(catalog):
-    """T4 and L4 in all regions; an estimate has the date of the oldest list it stands on."""
-    for offer in all_of(catalog, cloud="aws", gpus=("T4", "L4"), market=Market.ON_DEMAND):
-        assert offer.price.kind == "list"
-    estimated = catalog.price("c8i.large", "eu-west-1", Market.ON_DEMAND)
-    assert (estimated.kind, estimated.as_of.year) == ("estimated", 2025)
-
-
-@pytest.mark.parametrize(
-    ("name", "region", "usd", "year"),
-    [
-        ("a2-highgpu-1g", "asia-northeast1", 4.049590926, 2026),
-        ("g4dn.xlarge", "us-east-1", 0.526, 2026),
-        ("g6.xlarge", "us-east-1", 0.8048, 2026),
-        ("p4d.24xlarge", "us-east-1", 21.957642, 2026),
-        ("p5.48xlarge", "us-east-1", 55.04, 2026),  # after the cut of June 2025
-        ("p5.48xlarge", "eu-north-1", 58.8928, 2026),
-        ("c7i.metal-24xl", "us-east-1", 4.284, 2026),  # 4.7124 is for a machine to oneself
-        ("m7g.large", "ap-south-1", 0.0583, 2026),  # 29 % below us-east-1, where Intel costs as much
-    ],
-)
-def test_the_newest_list_counts(catalog, name, region, usd, year):
-    """Each price with the date of its list."""
-    price = catalog.price(name, region)
-    assert price.usd_per_hour == pytest.approx(usd, rel=1e-3)
-    assert (price.kind, price.as_of.year) == ("list", year)
-
-
-def test_an_estimate_that_is_another_types_price_is_as_old_as_its_list(catalog):
-    """Bare metal costs what the type with as many vCPUs is listed at."""
-    metal, twin = (catalog.price(f"c8ib.{size}", "us-east-1") for size in ("metal-48xl", "48xlarge"))
-    assert (metal.kind, twin.kind) == ("estimated", "list")
-    assert metal.usd_per_hour == pytest.approx(twin.usd_per_hour, rel=1e-4)
-    assert metal.as_of == twin.as_of
-
-
 def test_spot_prices_of_aws_are_observed_else_estimated(catalog):
     """An estimate tells how often instances were taken back."""
     spot = all_of(catalog, cloud="aws", market=Market.SPOT)
@@ -69,16 +33,6 @@ def test_spot_prices_of_aws_are_observed_else_estimated(catalog):
     assert {offer.price.kind for offer in gcp} == {"observed"}
 
 
-def test_a_longer_commitment_costs_less_and_a_convertible_one_more(catalog):
-    """g4dn.xlarge in us-east-1, nothing paid in advance."""
-    usd = {market: catalog.price("g4dn.xlarge", "us-east-1", market).usd_per_hour for market in Market}
-    listed = usd[Market.ON_DEMAND]
-    assert listed > usd[Market.COMMITMENT_1Y_CONVERTIBLE] > usd[Market.COMMITMENT_1Y]
-    assert usd[Market.COMMITMENT_1Y] > usd[Market.COMMITMENT_3Y_CONVERTIBLE]
-    assert usd[Market.COMMITMENT_3Y_CONVERTIBLE] > usd[Market.COMMITMENT_3Y]
-    assert catalog.price("p5.48xlarge", "us-east-1", Market.COMMITMENT_3Y) is None
-
-
 def test_a_price_of_zero_in_alibabas_list_is_missing(catalog):
     """238 of its rows have 0 on demand."""
     assert catalog.is_offered("ecs.gn5-c4g1.xlarge", "us-east-1")
@@ -86,31 +40,6 @@ def test_a_price_of_zero_in_alibabas_list_is_missing(catalog):
     assert min(offer.price.usd_per_hour for offer in result) > 0
     missing = catalog.unpriced(OfferQuery(cloud="alibaba", market=Market.ON_DEMAND))
     assert {offer.reason for offer in missing} == {"no_price"}
-
-
-@pytest.mark.parametrize(
-    ("name", "facts"),
-    [
-        ("ecs.gn5-c4g1.xlarge", (4, 2, 30720, "P100-PCIE-16GB", 1)),
-        ("ecs.gn6v-c8g1.16xlarge", (64, 32, 262144, "V100-SXM2-16GB", 8)),
-        ("ecs.g8y.large", (2, 2, 8192, None, 0)),  # Arm, though the price list says amd64
-        ("a2-highgpu-8g", (96, 48, 696320, "A100-SXM4-40GB", 8)),
-        ("g2-standard-8", (8, 4, 32768, "L4", 1)),
-        ("t2d-standard-8", (8, 8, 32768, None, 0)),
-        ("n1-standard-1", (1, 1, 3840, None, 0)),
-    ],
-)
-def test_facts_of_types(catalog, name, facts):
-    """vCPUs, cores, RAM and GPUs."""
-    instance = catalog.instance(name)
-    has = (
-        instance.vcpus,
-        instance.physical_cores,
-        instance.memory_mib,
-        instance.gpu_name,
-        instance.gpu_count,
-    )
-    assert has == facts
 
 
 def test_types_without_facts_are_never_offers(catalog):
@@ -211,19 +140,6 @@ def test_resources_are_the_instances_own(catalog):
     assert got.cpu.model == "Intel Xeon Platinum 8259CL"
     assert resources_of(catalog, offer.instance, disk) == got
     assert resources_of(catalog, catalog.instance("m5.large"), disk).gpu is None
-
-
-def test_two_cards_under_one_ec2_name_are_told_apart(catalog):
-    """EC2 calls both A100 and both V100; their memory says which."""
-    names = ("p4d.24xlarge", "p4de.24xlarge", "p3.2xlarge", "p3dn.24xlarge")
-    assert [catalog.instance(name).gpu_name for name in names] == [
-        "A100-SXM4-40GB",
-        "A100-SXM4-80GB",
-        "V100-SXM2-16GB",
-        "V100-SXM2-32GB",
-    ]
-    offers = catalog.offers(OfferQuery(cloud="aws", region=EAST, gpus=("A100",)))
-    assert {offer.instance.name for offer in offers} == {"p4d.24xlarge", "p4de.24xlarge"}
 
 
 CATALOG = load_catalog()

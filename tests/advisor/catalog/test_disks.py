@@ -96,12 +96,19 @@ def test_disks_are_parsed(text, parsed):
         ("gp3:-5GiB", "not a size"),
         ("st1:100GiB", "125GiB to 16384GiB"),
         ("", "unknown disk type"),
+        ("gp3:1.5GiB", "whole GiB: 1 or 2"),
+        ("gp3:500GiB:6000.5iops", "whole IOPS: 6000 or 6001"),
+        ("gp3:500GiB:250.5MiB/s", "whole MiB/s: 250 or 251"),
+        ("gp3:500GiB:6000iops:7000iops", "is no disk"),
+        ("gp3:90000iops", "3000 to 80000 IOPS"),
+        ("instance_store:100GiB:9000iops", "nothing of it can be provisioned"),
+        ("gp2:1000iops", "cannot be provisioned"),
     ],
 )
-def test_wrong_disks_are_refused(text, words):
-    """Near names, units and ranges are told."""
+def test_orders_that_nobody_sells_are_refused(text, words):
+    """Near names, units and ranges are told, with and without a size."""
     with pytest.raises(UsageError, match=words):
-        DISKS.parse(text)
+        DISKS.parse_choice(text)
 
 
 @given(st.text(max_size=20))

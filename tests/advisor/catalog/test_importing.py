@@ -16,7 +16,6 @@ from advisor.catalog.overlay import import_names
 from advisor.catalog.providers import own_offers, skypilot
 from advisor.catalog.providers.own_offers import FACTS, NEEDED, OPTIONAL
 from advisor.catalog.providers.rows import PriceFile
-from advisor.catalog.providers.tables import card_name
 from advisor.domain import Market
 from advisor.errors import UsageError
 from tests.advisor.catalog.builders import order
@@ -212,22 +211,6 @@ def test_a_skypilot_catalogue_without_a_date_a_column_or_a_good_line_is_refused(
     head = SKYPILOT.partition("\n")[0]
     with pytest.raises(UsageError, match=r"no offers.*1: vCPUs is nothing that can be true"):
         take(tmp_path, f"{head}\nc9,,,x,4.0,,0.1,,east,east-a,\n", "sky", as_of=date(2026, 7, 1))
-
-
-@pytest.mark.parametrize(
-    ("name", "memory", "sheet"),
-    [
-        ("T4", None, "T4"),
-        ("t4", 15.0, "T4"),
-        ("A100-80GB", None, "A100-PCIE-80GB"),
-        ("A100-SXM4-80GB", None, "A100-SXM4-80GB"),
-        ("V100", 32, "V100-PCIE-32GB"),
-        ("NVIDIA GeForce RTX 4090", None, "RTX 4090"),
-        ("Frobnicator", 12, "Frobnicator"),
-    ],
-)
-def test_a_cards_name_means_a_data_sheet_and_the_slower_where_it_could_be_two(name, memory, sheet):
-    assert card_name(name, memory, load_catalog().gpus) == sheet
 
 
 HEADER = "cloud,region,disk_type,price_per_gib_month,currency,as_of"

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from advisor.catalog import load_catalog
 from advisor.catalog.importing import import_file
 from advisor.catalog.overlay import import_names, overlay_clouds
-from advisor.catalog.providers.gpu_hour_types import SECOND_PRICE
-from advisor.catalog.providers.gpu_hours import PRICES, hours_in
-from advisor.catalog.providers.objects import rows_with
-from advisor.catalog.providers.rows import PriceFile
+from advisor.catalog.providers.gpu_hours import PRICES, SECOND_PRICE, hours_in
+from advisor.catalog.providers.rows import PriceFile, rows_with
 from advisor.domain import Market
 from advisor.errors import UsageError
 from tests.advisor.catalog.builders import order

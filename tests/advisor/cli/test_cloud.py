@@ -75,12 +75,12 @@ def test_what_has_no_readable_time_is_told_and_kept(cloud, document):
 
 
 def test_what_could_not_be_removed_is_an_error_that_a_schedule_sees(cloud, document, monkeypatch):
-    from advisor.infra.aws import managed
+    from advisor.infra.aws import machines
     from advisor.infra.aws.errors import Refused
 
     a_volume("us-east-1", worn(LONG_AGO))
     refused = Refused("DeleteVolume", "UnauthorizedOperation", "not you")
-    monkeypatch.setattr(managed, "_refusal", lambda *_: refused)
+    monkeypatch.setattr(machines, "_refusal", lambda *_: refused)
     answer = document("reap", *HERE, code=1)
     assert "advisor cloud policy reaper" in answer["remaining"][0]["reason"]
     assert "still there: volume" in cloud("reap", *HERE, code=1)

@@ -42,7 +42,7 @@ def account(monkeypatch, tmp_path) -> Iterator[Bed]:
     with prepared(monkeypatch) as bed, serving(bed) as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         monkeypatch.setenv("ADVISOR_BUCKET", "results")
-        monkeypatch.setattr("advisor.infra.aws.asking.SystemClock", lambda: bed.clock)
+        monkeypatch.setattr("advisor.infra.aws.asking.Clock", lambda: bed.clock)
         boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="results")
         bed.faulty.asked.clear()
         yield bed

@@ -19,13 +19,13 @@ import pytest
 from advisor.answers.reporting.saved import first_fault
 from advisor.catalog import load_catalog
 from advisor.domain import Task
-from advisor.infra.aws.asking import SystemClock
+from advisor.infra.aws.asking import Clock
 from advisor.infra.aws.guest.metadata import Metadata
 from advisor.runs.cloud.agent import Guest, run_job
 from advisor.store.measurements import open_store
 from tests.advisor.cli.test_sweep_cloud import account, after_launch, sent
 from tests.infra.aws.bed import Bed, worn
-from tests.infra.aws.guest.imds import serving
+from tests.infra.aws.guest.sandbox import serving
 from tests.sweeps.builders import measurement, resources, trial
 from tests.sweeps.measure.endpoint.tiny_model import program, save_tiny_llama
 
@@ -45,7 +45,7 @@ def guest_that_works(bed: Bed, folder: Path, **changes: Any) -> list[tuple[str, 
     jobs: list[tuple[str, ...]] = []
 
     def work(machine: Any) -> None:
-        aws = bed.aws().by(SystemClock())
+        aws = bed.aws().by(Clock())
         job = f"sweeps/{worn(machine)['advisor:sweep-id']}/{machine.instance_type}/job.json"
         with serving() as service:
             service.told["meta-data/instance-id"] = machine.id

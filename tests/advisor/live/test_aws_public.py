@@ -12,7 +12,7 @@ import pytest
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.bundle import DATA_FOLDER
 from advisor.domain import Market
-from advisor.infra.live import aws_public, web
+from advisor.infra.live import aws, web
 from tests.infra.live.aws_bulk import ADVISOR, FILE, INDEX, Bulk, advice, serving
 
 COMMAND = ("catalog", "refresh", "-o", "json")
@@ -86,7 +86,7 @@ def test_a_list_that_is_not_whole_changes_nothing(bulk, ask, monkeypatch, fault)
     elif fault == "endless line":
         bulk.more = endless()
     elif fault == "too much":
-        monkeypatch.setattr(aws_public, "MOST_MIB", 0.01)
+        monkeypatch.setattr(aws, "MOST_MIB", 0.01)
     else:
         bulk.prices = {}
     code, out, err = ask(*COMMAND)
@@ -165,13 +165,6 @@ def test_without_sound_advice_on_demand_is_still_refreshed(advised, ask, broken)
     spot = [price for price in json.loads(out)["prices"] if price["market"] == "spot"]
     assert {price["told"] for price in spot} == {None}
     assert ask(*COMMAND, "--market", "spot")[0] == 1
-
-
-def test_a_band_that_nobody_knows_is_none(advised, ask) -> None:
-    for band in (9, -1, "x", None, [], {}):
-        advised.advice = advice({"g4dn.xlarge": {"s": 60, "r": band}})
-        assert ask(*COMMAND)[0] == 0
-        assert shown(ask, "g4dn.xlarge", "--market", "spot").get("terms", "") == ""
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])

@@ -10,15 +10,14 @@ import boto3
 import pytest
 
 from advisor.errors import AdvisorError, DataError
-from advisor.infra.aws.asking import Aws, SystemClock
+from advisor.infra.aws.asking import Aws, Clock
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.metadata import Metadata, ResultBucket
 from advisor.runs.cloud.agent import Guest, command_of, own_data, run_job
 from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, guest_states, object_of
 from advisor.store.measurements import open_store
-from tests.infra.aws.clients import moto_account
-from tests.infra.aws.guest.imds import serving
-from tests.infra.aws.reaping import aws
+from tests.infra.aws.guest.sandbox import serving
+from tests.infra.aws.reaping import aws, moto_account
 from tests.sweeps.builders import measurement, resources, trial
 
 BUCKET, REGION = "advisor-test", "us-east-1"
@@ -67,7 +66,7 @@ def bucket(monkeypatch):
 
 
 def real_time(faults=None):
-    return aws(faults and {REGION: faults}, SystemClock())
+    return aws(faults and {REGION: faults}, Clock())
 
 
 def result_bucket(faults=None):
@@ -160,7 +159,7 @@ def test_before_the_expiry_what_was_measured_is_sent(bucket, service, tmp_path):
     """Its time is nearly over once something was measured, however busy the machine is."""
     database = f"sqlite:///{tmp_path / 'one' / 'measurements.sqlite'}"
 
-    class FastOnceMeasured(SystemClock):
+    class FastOnceMeasured(Clock):
         def now(self):
             return super().now() + (LATER if has_rows(database) else timedelta())
 

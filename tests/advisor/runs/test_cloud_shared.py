@@ -14,8 +14,8 @@ from advisor.domain import Market
 from advisor.domain.gpu_names import identified, is_card
 from advisor.errors import UsageError
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.budget import NotEndedError
 from advisor.infra.aws.launch_options import LaunchedMachine
+from advisor.infra.aws.reap import NotEndedError
 from advisor.runs.cloud import fleet as cloud_fleet
 from advisor.runs.cloud.plan import accelerator_of
 from advisor.runs.cloud.sweep import SharedRows

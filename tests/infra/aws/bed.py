@@ -24,10 +24,9 @@ from werkzeug.test import EnvironBuilder
 
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.software import packed_software
-from tests.infra.aws.clocks import FakeClock
 from tests.infra.aws.ec2_ways import ACCOUNT, Ec2Ways
 from tests.infra.aws.faults import Crashed, FaultyAws, Lost
-from tests.infra.aws.lifecycles import Endings
+from tests.infra.aws.lifecycles import Endings, FakeClock
 from tests.infra.aws.wire import Environ, call
 
 REGIONS = ("us-east-1", "us-east-2")

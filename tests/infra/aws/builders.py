@@ -12,7 +12,7 @@ from advisor.infra.aws.preflight import Preflight, look
 from advisor.infra.aws.reap import Outcome, Why
 from advisor.infra.aws.regions import InstanceRequirements
 from tests.infra.aws.bed import Bed
-from tests.infra.aws.clocks import FakeClock
+from tests.infra.aws.lifecycles import FakeClock
 
 PRICES = {"g4dn.xlarge": 0.526, "g4dn.2xlarge": 0.752, "g4dn.4xlarge": 1.204}
 BOTH = (Market.SPOT, Market.ON_DEMAND)

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tests.infra.aws.clocks import FakeClock
-from tests.infra.aws.lifecycles import SpotRequests
+from tests.infra.aws.lifecycles import FakeClock, SpotRequests
 from tests.infra.aws.wire import Answer, Request, ec2_answer, json_answer, refusal, spot_prices
 
 ACCOUNT = "123456789012"

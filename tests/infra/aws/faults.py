@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from tests.infra.aws.clocks import FakeClock
 from tests.infra.aws.ec2_ways import Ec2Ways
+from tests.infra.aws.lifecycles import FakeClock
 from tests.infra.aws.wire import Answer, App, Environ, Request, call, read_request, refusal
 
 # What may happen to a request, beside being refused with a code of EC2's.

@@ -9,7 +9,7 @@ from typing import Any
 
 import botocore.client
 
-from advisor.infra.aws.permissions import allowed_actions_of
+from advisor.infra.aws.errors import allowed_actions_of
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 OURS = {"aws:ResourceTag/advisor:managed": "true"}

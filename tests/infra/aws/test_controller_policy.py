@@ -7,7 +7,7 @@ import boto3
 import pytest
 
 from advisor.cli.main import run
-from advisor.infra.aws.permissions import policy
+from advisor.infra.aws.errors import policy
 from tests.advisor.cli.test_sweep_cloud import GRID, guest_that_measures
 from tests.infra.aws.bed import prepared, serving
 from tests.infra.aws.iam import ACCOUNT, REGION, Ask, actions, allowed_actions, allows, asks, recorded_calls
@@ -28,7 +28,7 @@ def calls(tmp_path_factory):
         with prepared(patch) as bed, serving(bed) as url:
             patch.setenv("AWS_ENDPOINT_URL", url)
             patch.setenv("ADVISOR_BUCKET", "results")
-            patch.setattr("advisor.infra.aws.asking.SystemClock", lambda: bed.clock)
+            patch.setattr("advisor.infra.aws.asking.Clock", lambda: bed.clock)
             boto3.client("s3", region_name=REGION).create_bucket(Bucket="results")
             iam = boto3.client("iam", region_name=REGION)
             iam.create_instance_profile(InstanceProfileName="advisor-guest")

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import Market
 from advisor.errors import UsageError
-from advisor.infra.aws.budget import BILLING_MINUTE, Meter, lasts, refuse_too_small, usd_per_hour
 from advisor.infra.aws.errors import error_codes, kind_of, reaction_to
 from advisor.infra.aws.launch_options import LEAST, LaunchOption
+from advisor.infra.aws.reap import BILLING_MINUTE, Meter, lasts, refuse_too_small, usd_per_hour
 from advisor.infra.aws.regions import unfit
 from tests.infra.aws.builders import a_sweep
-from tests.infra.aws.clocks import START
+from tests.infra.aws.lifecycles import START
 from tests.rows import table
 
 TABLES = table("aws_errors")
@@ -36,53 +36,32 @@ def test_relatives_are_known_and_what_nobody_knows_stops(code, kind, reaction) -
 PLAIN = {"ImageId": "ami-1", "Architecture": "x86_64", "PlatformDetails": "Linux/UNIX"}
 
 
-def refusal(row: dict[str, object], name: str = "g4dn.xlarge", *, named: bool = False) -> str:
-    result = unfit(PLAIN | row, (load_catalog().instance(name, "aws"),), named=named)
-    return result.text if result else ""
-
-
-def test_a_plain_image_serves() -> None:
-    assert refusal({}) == ""
-    assert unfit({"ImageId": "ami-1"}, (load_catalog().instance("g5.xlarge", "aws"),), named=True) is None
+WINDOWS, RED_HAT = {"PlatformDetails": "Windows"}, {"PlatformDetails": "Red Hat Enterprise Linux"}
+MARKETPLACE = {"ProductCodes": [{"ProductCodeId": "x", "ProductCodeType": "marketplace"}]}
+OLD_PYTHON, PAID = "older Python than 3.11", "which no budget counts"
+UBUNTU = "ubuntu/images/hvm-ssd/ubuntu-{}-amd64-server-20260101"
 
 
 @pytest.mark.parametrize(
-    ("title", "text"),
+    ("row", "name", "named", "text"),
     [
-        ("ubuntu/images/hvm-ssd/ubuntu-trusty-14.04-amd64-server-20170727", "older Python than 3.11"),
-        ("ubuntu/images/hvm-ssd/ubuntu-jammy-22.04-amd64-server-20260101", "older Python than 3.11"),
-        ("ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20260101", ""),
-        ("Deep Learning OSS Nvidia Driver AMI GPU PyTorch 2.7 (Ubuntu 22.04) 20260101", ""),
-        ("al2023-ami-2023.5.20260101.0-kernel-6.1-x86_64", ""),
+        ({}, "g4dn.xlarge", False, ""),
+        ({"Name": UBUNTU.format("trusty-14.04")}, "g4dn.xlarge", True, OLD_PYTHON),
+        ({"Name": UBUNTU.format("jammy-22.04")}, "g4dn.xlarge", True, OLD_PYTHON),
+        ({"Name": UBUNTU.format("noble-24.04")}, "g4dn.xlarge", True, ""),
+        ({"Name": "Deep Learning OSS Nvidia Driver AMI (Ubuntu 22.04) 2026"}, "g4dn.xlarge", True, ""),
+        ({"Name": "al2023-ami-2023.5.20260101.0-kernel-6.1-x86_64"}, "g4dn.xlarge", True, ""),
+        *[(row, "g4dn.xlarge", True, PAID) for row in (WINDOWS, RED_HAT, MARKETPLACE)],
+        ({}, "g5g.xlarge", False, "g5g.xlarge is arm64"),
+        ({"Architecture": "arm64"}, "g5g.xlarge", False, ""),
+        # The open driver knows no GPU before Turing; one's own image may have another.
+        *[({}, name, False, "does not know the") for name in ("p3.2xlarge", "g3.4xlarge")],
+        ({}, "p3.2xlarge", True, ""),
     ],
 )
-def test_an_image_with_too_old_a_python_is_refused_before_anything_is_paid(title: str, text: str) -> None:
-    assert text in refusal({"Name": title}, named=True)
-    assert bool(refusal({"Name": title}, named=True)) is bool(text)
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"PlatformDetails": "Windows"},
-        {"PlatformDetails": "Red Hat Enterprise Linux"},
-        {"ProductCodes": [{"ProductCodeId": "x", "ProductCodeType": "marketplace"}]},
-    ],
-)
-def test_an_image_that_costs_by_itself_would_pass_the_budget(row: dict[str, object]) -> None:
-    assert "which no budget counts" in refusal(row, named=True)
-
-
-def test_an_image_for_another_cpu_is_told() -> None:
-    assert "g5g.xlarge is arm64" in refusal({}, "g5g.xlarge")
-    assert refusal({"Architecture": "arm64"}, "g5g.xlarge") == ""
-
-
-@pytest.mark.parametrize("name", ["p3.2xlarge", "g3.4xlarge"])
-def test_the_open_driver_knows_no_gpu_before_turing(name: str) -> None:
-    """The instance would find no GPU, after minutes that are paid; one's own image may have it."""
-    assert "does not know the" in refusal({}, name)
-    assert refusal({}, name, named=True) == ""
+def test_an_image_that_does_not_serve_is_refused_before_anything_is_paid(row, name, named, text) -> None:
+    wrong = unfit(PLAIN | row, (load_catalog().instance(name, "aws"),), named=named)
+    assert text in wrong.text if wrong and text else (wrong is None) == (text == "")
 
 
 # A budget is never passed by more than one billing minute.
@@ -122,10 +101,7 @@ def test_a_budget_that_pays_too_little_says_how_much_would_do() -> None:
         refuse_too_small(0.1, 0.0, 1.2, "g4dn.4xlarge")
     refuse_too_small(0.21, 0.0, 1.2, "g4dn.4xlarge")
     assert lasts(0.21, 1.2, 6) >= LEAST
-
-
-def test_no_budget_buys_more_than_the_hours_allowed() -> None:
-    assert lasts(1e12, 0.5, 6) == timedelta(hours=6)
+    assert lasts(1e12, 0.5, 6) == timedelta(hours=6), "no budget buys more than the hours allowed"
 
 
 def test_a_burstable_type_costs_its_surplus_credits_too() -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,19 +11,18 @@ import pytest
 
 import advisor.infra.aws
 from advisor.errors import UsageError
+from advisor.infra.aws.errors import NAMES, allowed_actions_of, policy, policy_text
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.metadata import Metadata, ResultBucket
 from advisor.infra.aws.guest.volumes import volume_ids
-from advisor.infra.aws.managed import KINDS
-from advisor.infra.aws.permissions import NAMES, policy, policy_text
+from advisor.infra.aws.machines import KINDS
 from advisor.infra.aws.reap import reap
 from advisor.runs.cloud.agent import Guest, run_job
 from advisor.runs.cloud.exchange import Sender
 from tests.infra.aws.builders import is_clean
-from tests.infra.aws.clients import moto_account
-from tests.infra.aws.guest.imds import serving
+from tests.infra.aws.guest.sandbox import serving
 from tests.infra.aws.iam import action_of, actions, allowed_actions, recorded_calls
-from tests.infra.aws.reaping import MAKERS, NOW, REGIONS, aws
+from tests.infra.aws.reaping import MAKERS, NOW, REGIONS, aws, moto_account
 from tests.sweeps.builders import measurement
 
 BUCKET = "advisor-test"
@@ -46,32 +46,19 @@ def test_a_policy_is_one_that_iam_takes(name, account):
     names = [entry["Sid"] for entry in document["Statement"]]
     assert len(set(names)) == len(names)
     assert all(entry.isalnum() for entry in names)
-    boto3.client("iam").create_policy(PolicyName=name, PolicyDocument=json.dumps(document))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_action_is_a_pattern_and_none_stands_twice(name):
-    document = policy(name, bucket=BUCKET)
-    listed = [
-        action
-        for entry in document["Statement"]
-        for action in ([entry["Action"]] if isinstance(entry["Action"], str) else entry["Action"])
-    ]
-    assert not any("*" in entry for entry in listed)
+    listed = Counter(action for entry in document["Statement"] for action in allowed_actions_of(entry))
+    assert not any("*" in action for action in listed)
+    twice = {action for action, count in listed.items() if count > 1}
+    assert twice <= {"ec2:RunInstances", "ec2:CreateTags", "ec2:CreateSecurityGroup"}
     assert len(policy_text(name)) < 10_240 / 1.2  # IAM's limit of a role's own policies
-    once_each = [entry for entry in set(listed) if listed.count(entry) > 1]
-    assert set(once_each) <= {"ec2:RunInstances", "ec2:CreateTags", "ec2:CreateSecurityGroup"}
+    boto3.client("iam").create_policy(PolicyName=name, PolicyDocument=json.dumps(document))
 
 
 @pytest.mark.parametrize("name", ["controller", "reaper"])
 def test_what_changes_or_ends_things_is_held_to_our_tags(name):
-    changing = {
-        allowed_action
-        for allowed_action in allowed_actions(policy(name, bucket=BUCKET))
-        if allowed_action.startswith(("ec2:Delete", "ec2:Terminate", "ec2:Cancel"))
-    }
+    ends = ("ec2:Delete", "ec2:Terminate", "ec2:Cancel")
     for entry in policy(name, bucket=BUCKET)["Statement"]:
-        if changing & set(entry["Action"] if isinstance(entry["Action"], list) else [entry["Action"]]):
+        if any(action.startswith(ends) for action in allowed_actions_of(entry)):
             held = entry["Condition"]["StringEquals"]
             assert held == {"aws:ResourceTag/advisor:managed": "true"}
 
@@ -140,12 +127,7 @@ def test_the_controller_may_do_exactly_what_its_code_asks(account):
     request |= {action_of("ec2", _camel(kind.removal)) for kind in KINDS}
     allowed = allowed_actions(policy("controller", bucket=BUCKET))
     assert request == allowed - IMPLIED - OF_PRICES
-
-
-def test_the_controller_may_do_all_that_ends_a_sweep():
-    """Its `finally` removes as the reaper does."""
-    reaper = allowed_actions(policy("reaper"))
-    assert reaper <= allowed_actions(policy("controller", bucket=BUCKET))
+    assert allowed_actions(policy("reaper")) <= allowed, "its `finally` removes as the reaper does"
 
 
 @pytest.mark.parametrize(("name", "words"), [("guest", "--bucket"), ("reeper", "reaper")])

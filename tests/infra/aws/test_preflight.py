@@ -7,9 +7,8 @@ import pytest
 
 from advisor.domain import Market
 from advisor.errors import CloudError
-from advisor.infra.aws.accounts import guest_reads, principal_of, reading_policy
-from advisor.infra.aws.permissions import Finding, refuse_missing
-from advisor.infra.aws.preflight import allowed, bucket, leads_out
+from advisor.infra.aws.errors import Finding, refuse_missing
+from advisor.infra.aws.preflight import allowed, bucket, guest_reads, leads_out, principal_of, reading_policy
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import a_sweep, looked
 from tests.infra.aws.iam import Ask, allows
@@ -55,10 +54,7 @@ def test_spot_comes_before_on_demand_and_the_cheapest_zone_first(bed: Bed) -> No
     assert options[: len(spot)] == tuple(spot)
     assert [entry.usd_per_hour for entry in spot] == sorted(entry.usd_per_hour for entry in spot)
     assert all(option.usd_per_hour <= 0.526 for option in options)
-
-
-def test_a_spot_request_never_names_more_than_the_price_on_demand(bed: Bed) -> None:
-    bed.ways.spot_usd = 0.5
+    bed.ways.spot_usd = 0.5  # a request never names more than the price on demand
     assert {option.usd_per_hour for option in looked(bed).options} == {0.526}
 
 
@@ -73,14 +69,12 @@ def test_a_denied_permission_is_told_with_its_statement(bed: Bed, operation: str
     assert made(bed) == []
 
 
-def test_a_right_for_what_carries_our_tag_is_enough(bed: Bed) -> None:
-    """Our own policy is one of that kind: a dry run on what does not exist is refused by it."""
+def test_where_nobody_tells_whether_an_instance_may_be_ended_none_is_launched(bed: Bed) -> None:
+    """A right for what carries our tag is enough, as our own policy has it: a dry run on what does not
+    exist is refused by that one."""
     bed.ways.held = HELD
     assert missing(bed) == {}
-
-
-def test_where_nobody_tells_whether_an_instance_may_be_ended_none_is_launched(bed: Bed) -> None:
-    bed.ways.held, bed.ways.denied = HELD, {"SimulatePrincipalPolicy"}
+    bed.ways.denied = {"SimulatePrincipalPolicy"}
     assert '"iam:SimulatePrincipalPolicy"' in missing(bed)["permission"].mend
 
 
@@ -217,23 +211,19 @@ def test_what_counts_as_a_way_out(routes: Any, plain: bool, prebuilt: bool) -> N
     assert (leads_out(table, False), leads_out(table, True)) == (plain, prebuilt)
 
 
-def test_a_type_that_the_region_has_not_is_told(bed: Bed) -> None:
+def test_what_a_region_does_not_have_is_told_and_of_a_further_region_only_left_out(bed: Bed) -> None:
     result = looked(bed, "p2.xlarge", image=bed.ways.image)
     (entry,) = [finding for finding in result.findings if not finding.ok]
     assert entry.check == "offering"
     assert result.options == ()
-
-
-def test_a_further_region_that_lacks_something_is_only_left_out(bed: Bed) -> None:
-    result = looked(bed, "g4dn.xlarge", regions=("us-east-1", "us-nowhere-1"))
-    assert [finding for finding in result.findings if finding.stops and not finding.ok] == []
-    assert {option.region for option in result.options} == {"us-east-1"}
-
-
-def test_an_offer_without_a_known_price_is_not_launched(bed: Bed) -> None:
-    result = looked(bed, price_of=lambda *_: None)
-    assert result.options == ()
-    assert "catalog refresh" in next(finding.mend for finding in result.findings if finding.check == "offer")
+    unpriced = looked(bed, price_of=lambda *_: None)
+    assert unpriced.options == ()
+    assert "catalog refresh" in next(
+        finding.mend for finding in unpriced.findings if finding.check == "offer"
+    )
+    further = looked(bed, "g4dn.xlarge", regions=("us-east-1", "us-nowhere-1"))
+    assert [finding for finding in further.findings if finding.stops and not finding.ok] == []
+    assert {option.region for option in further.options} == {"us-east-1"}
 
 
 def test_all_that_is_missing_is_told_in_one_line(bed: Bed) -> None:

@@ -6,23 +6,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from moto.s3.models import s3_backends
 
 from advisor.errors import AdvisorError
 from advisor.infra.aws import tags
 from advisor.infra.aws.errors import AwsFailure, error_codes
-from advisor.infra.aws.guest.job import STATES_FOLDER
-from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.orders import Fallbacks
 from advisor.infra.aws.preflight import Preflight
 from advisor.infra.aws.provisioned import provision
-from advisor.infra.aws.reap import Outcome, reap
-from advisor.runs.cloud.exchange import Starts, logs_of_sweep
-from advisor.runs.cloud.sweep import BucketWork
+from advisor.infra.aws.reap import reap
 from tests.infra.aws import faults
-from tests.infra.aws.bed import REGIONS, Bed, end, launched_at, worn
+from tests.infra.aws.bed import REGIONS, Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot, looked
-from tests.infra.aws.ec2_ways import ACCOUNT
 from tests.infra.aws.faults import Crashed
 from tests.infra.aws.wire import Request
 
@@ -83,7 +77,6 @@ class Launch:
         self.fault_rate = chance.choice([0.0, 0.05, 0.15, 0.3])
         self.expired_after = chance.choice([None, None, None, chance.uniform(0, 90)])
         self.timers_work = chance.random() < 0.6
-        self.boots = FailedBoots(bed, self.sweep_id, seed)
         self.faults: Counter[str] = Counter()
         self.fates: list[str] = []
         self.wrong: list[str] = []
@@ -170,7 +163,7 @@ class Launch:
                 self.bed.aws(self.seed + number),
                 slot,
                 Fallbacks(self.found.options),
-                self.boots.work(minutes, self.seed + number),
+                Minutes(self.bed.clock, minutes),
                 queue=timedelta(minutes=4),
             )
         except Crashed:
@@ -212,8 +205,6 @@ class Launch:
         reap(self.bed.aws(), now=self.bed.clock.now(), regions=REGIONS, at_once=1)
         if left := self.bed.left():
             self.wrong.append(f"left by the reaper: {left}")
-        if unread := self.boots.unread():
-            self.wrong.append(f"the start failed, and nothing of it is read: {unread}")
         if self.minutes_over > 1 + 1e-6:
             self.wrong.append(f"{self.minutes_over:.2f} minutes over the budget")
 
@@ -226,7 +217,6 @@ class Launch:
             moment = tags.time_from(worn(instance)[tags.EXPIRES_AT])
             assert moment is not None
             self.bed.power_off_at(instance, moment, "Client.InstanceInitiatedShutdown")
-        self.boots.plan(instance)
         if self.chance.random() < 0.3:
             moment = self.bed.clock.now() + timedelta(minutes=self.chance.uniform(0, 60))
             self.bed.power_off_at(instance, moment, self._noted(self.chance.choice(STATE_CODES)))
@@ -255,73 +245,3 @@ def _cost(instance: Any) -> float:
     until = datetime.strptime(ended, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
     seconds = max(60.0, (until - launched_at(instance)).total_seconds())
     return float(worn(instance)[tags.USD_PER_HOUR]) * seconds / 3600
-
-
-# Instances whose start fails by chance, what each leaves, and what of it a user can read.
-_BUCKET, _REGION = "results", "us-east-1"
-_SHARE, _NO_WAY_TO_S3_SHARE = 0.3, 0.2
-_REASON = "the start of {id} failed: no space left on device"
-
-
-class FailedBoots:
-    """Of the instances of one sweep. Drawn from a seed of their own: what else happens to a launch
-    is the same without them."""
-
-    def __init__(self, bed: Bed, sweep_id: str, seed: int) -> None:
-        self._bed, self._sweep_id = bed, sweep_id
-        self._chance = random.Random(f"boots of {seed}")
-        self.with_log: list[str] = []
-        self.without_way: list[str] = []
-        bed.ways.console = "the console of a start that failed"
-        _s3().create_bucket(_BUCKET, _REGION)
-
-    def work(self, minutes: float, seed: int) -> Minutes:
-        """What a controller does for its instances: it keeps what those leave that say nothing."""
-        aws = self._bed.aws(seed).less_patient(8.0)
-        mailbox = ResultBucket(aws, _REGION, _BUCKET, f"sweeps/{self._sweep_id}/g4dn.xlarge")
-        starts = Starts(aws, _REGION, _BUCKET)
-        return _Keeping(self._bed, minutes, BucketWork(aws, mailbox, starts, lambda _: None))
-
-    def plan(self, instance: Any) -> None:
-        """By chance, have its start fail within minutes; then it sends its log, if it can, and powers off."""
-        if self._chance.random() >= _SHARE:
-            return
-        has_way = self._chance.random() >= _NO_WAY_TO_S3_SHARE
-        moment = self._bed.clock.now() + timedelta(minutes=self._chance.uniform(0.5, 5.0))
-
-        def fail() -> None:
-            if instance.state != "running":
-                return
-            (self.with_log if has_way else self.without_way).append(instance.id)
-            if has_way:
-                key = f"sweeps/{self._sweep_id}/g4dn.xlarge/{STATES_FOLDER}{instance.id}.boot.log"
-                _s3().put_object(_BUCKET, key, _REASON.format(id=instance.id).encode())
-            end(instance, "Client.InstanceInitiatedShutdown")
-
-        self._bed.clock.at(moment, fail)
-
-    def unread(self) -> list[str]:
-        """Instances of which `advisor cloud log` shows nothing."""
-        instances = self.with_log + self.without_way
-        if not instances:
-            return []
-        try:
-            logs = logs_of_sweep(self._bed.aws(), _BUCKET, self._sweep_id)
-        except AdvisorError:
-            return instances
-        return [
-            instance for instance in instances if not any(instance in log.key and log.text for log in logs)
-        ]
-
-
-class _Keeping(Minutes):
-    def __init__(self, bed: Bed, minutes: float, work: BucketWork) -> None:
-        super().__init__(bed.clock, minutes)
-        self._work = work
-
-    def on_end(self, outcome: Outcome) -> None:
-        self._work.on_end(outcome)
-
-
-def _s3() -> Any:
-    return s3_backends[ACCOUNT]["aws"]

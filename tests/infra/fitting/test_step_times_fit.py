@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import Task
 from advisor.errors import DataError
-from advisor.infra.build.fitting.gpus import Residual, fit_step_times, quantiles_of
 from advisor.infra.build.fitting.network_effects import fitted, network_blocks, posterior_of
 from advisor.infra.build.fitting.observations import (
     OBSERVATIONS,
@@ -32,6 +31,7 @@ from advisor.infra.build.fitting.stalls import (
     joined_log_rates,
     stalled_runs,
 )
+from advisor.infra.build.fitting.step_times import Residual, fit_step_times, quantiles_of
 from advisor.infra.build.performance_sources.observations import COLUMNS
 from advisor.models.bayes import Parameters
 from advisor.models.performance import load_model, paced_gpu

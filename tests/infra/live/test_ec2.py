@@ -8,7 +8,7 @@ from moto import mock_aws
 from advisor.catalog import load_catalog
 from advisor.domain import Market
 from advisor.errors import LiveError
-from advisor.infra.live.ec2 import Facts, facts, newest_by_zone, offered, on_demand, spot, vcpu_quota
+from advisor.infra.live.aws import Facts, facts, newest_by_zone, offered, on_demand, spot, vcpu_quota
 from advisor.infra.live.session import NoQuote, Quote
 from tests.infra.live.recorded import Recorded, product
 

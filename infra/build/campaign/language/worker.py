@@ -1,9 +1,8 @@
 """Steps of plain transformers with random weights, in a process of its own.
 
-`python -m advisor.infra.build.campaign.language.worker`: the first line in is the job, each further one
-a cell;
-a line out for each. Needs torch and transformers. A cell is one batch: the pass over its prompts
-gives the first tokens, and each step after it is timed by itself.
+`python -m advisor.infra.build.campaign.language.worker`: the first line in is the job, each further one a
+cell; a line out for each. Needs torch and transformers. A cell is one batch: the pass over its prompts gives
+the first tokens, and each step after it is timed by itself.
 """
 
 from __future__ import annotations

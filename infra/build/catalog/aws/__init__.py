@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from advisor.infra.build.catalog.aws import sources
-from advisor.infra.build.catalog.aws.disks import build_disks
 from advisor.infra.build.catalog.aws.prices import build_prices, listed_prices
-from advisor.infra.build.catalog.aws.types import build_types, offered_regions, read_types
+from advisor.infra.build.catalog.aws.types import build_disks, build_types, offered_regions, read_types
 from advisor.infra.build.catalog.wide import CloudPart
 
 

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.infra.build.catalog.aws import sources, spot
+from advisor.infra.build.catalog.aws import estimates, sources
 from advisor.infra.build.catalog.aws.estimates import Estimates, interval
-from advisor.infra.build.catalog.aws.families import family
 from advisor.infra.build.catalog.aws.lists import (
     Cells,
     Newest,
     commitment_lists,
     dedicated_prices,
     dollars,
+    family,
     newest_prices,
     on_demand_lists,
 )
@@ -38,8 +38,7 @@ def build_prices(types: Types, offered: Offered, listed: Newest) -> Prices:
     """`types`: source rows by name; `offered`: every known type with its regions, none for a
     retired one; `listed`: the on-demand lists."""
     kept = offered_prices(listed.cells, offered)
-    estimates = Estimates(dollars(kept), types)
-    on_demand, ways = _with_estimates(kept, estimates, offered)
+    on_demand, ways = _with_estimates(kept, Estimates(dollars(kept), types), offered)
     observed = observed_spot(on_demand, listed.changed)
     rules = spot_rules(types, kept, observed)
     spots, spot_bases = _spot(types, on_demand, observed, rules)
@@ -51,11 +50,11 @@ def build_prices(types: Types, offered: Offered, listed: Newest) -> Prices:
     return Prices(rows, [*sources.LIST_BASES, *ways, *spot_bases], unknown)
 
 
-def spot_rules(types: Types, listed: Cells, observed: Cells) -> spot.SpotRules:
+def spot_rules(types: Types, listed: Cells, observed: Cells) -> estimates.SpotRules:
     """What observed prices say about the advisor's, for types whose on-demand price is listed."""
-    seen = spot.observations(dollars(observed), dollars(listed))
-    groups = {one.name: spot.group(one.name, bool(types[one.name]["gpu_name"])) for one in seen}
-    return spot.SpotRules(seen, groups)
+    seen = estimates.observations(dollars(observed), dollars(listed))
+    groups = {one.name: estimates.group(one.name, bool(types[one.name]["gpu_name"])) for one in seen}
+    return estimates.SpotRules(seen, groups)
 
 
 def listed_prices() -> Newest:
@@ -72,22 +71,22 @@ def offered_prices(listed: Cells, offered: Offered) -> Cells:
     }
 
 
-def _with_estimates(listed: Cells, estimates: Estimates, offered: Offered) -> tuple[Cells, list[Basis]]:
+def _with_estimates(listed: Cells, kin: Estimates, offered: Offered) -> tuple[Cells, list[Basis]]:
     """The listed prices with estimates beside them, and the bases of the estimates."""
     wrong: dict[str, list[float]] = {}
-    for way, ratio in estimates.left_out():
+    for way, ratio in kin.left_out():
         wrong.setdefault(way, []).append(ratio)
     bases = {
         way: Basis(f"from-{way}", "estimated", "USD", sources.ESTIMATED.id, *interval(ratios))
         for way, ratios in sorted(wrong.items())
     }
     used: dict[str, Basis] = {}
-    unlike = estimates.unlike(dedicated_prices())
+    unlike = kin.unlike(dedicated_prices())
     cells = {name: dict(listed.get(name, {})) for name in offered if name not in unlike}
     cells |= {name: dict(listed[name]) for name in unlike & listed.keys()}
     for name, own in cells.items():
         for region in sorted(set(offered[name]) - own.keys() if name not in unlike else ()):
-            found = estimates.estimate(name, region)
+            found = kin.estimate(name, region)
             if found:
                 basis = bases[found.way]
                 if found.twin:
@@ -122,14 +121,14 @@ def observed_spot(on_demand: Cells, changed: Iterable[str]) -> Cells:
 
 
 def _spot(
-    types: Types, on_demand: Cells, observed: Cells, rules: spot.SpotRules
+    types: Types, on_demand: Cells, observed: Cells, rules: estimates.SpotRules
 ) -> tuple[Cells, list[Basis]]:
     """Spot prices, each with the band of interruptions, and their bases."""
     bases: dict[str, Basis] = {}
-    advised = spot.advice()
+    advised = estimates.advice()
     found: Cells = {}
     for name, cells in on_demand.items():
-        group = spot.group(name, bool(types[name]["gpu_name"]))
+        group = estimates.group(name, bool(types[name]["gpu_name"]))
         for region, listed in cells.items():
             told = advised.get(name, {}).get(region)
             seen = observed.get(name, {}).get(region)
@@ -145,13 +144,13 @@ def _spot(
     return found, [bases[key] for key in sorted(bases)]
 
 
-def _observed_basis(told: spot.Advice | None) -> Basis:
+def _observed_basis(told: estimates.Advice | None) -> Basis:
     band = "" if told is None else str(told.band)
     terms = sources.INTERRUPTIONS[told.band] if told else ""
     return Basis(f"spot-seen{band}", "observed", "USD", sources.SPOT_OBSERVED.id, terms=terms)
 
 
-def _estimated_basis(group: str, told: spot.Advice, rules: spot.SpotRules) -> Basis:
+def _estimated_basis(group: str, told: estimates.Advice, rules: estimates.SpotRules) -> Basis:
     low, high = rules.interval(group)
     return Basis(
         f"spot-{group}{told.band}",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.infra.build.catalog.provenance import AWS_DISK_DAYS, AWS_LIST_DAYS, LIST_DAYS, Source
-from advisor.infra.build.catalog.wide import Basis
+from advisor.infra.build.catalog.wide import AWS_DISK_DAYS, AWS_LIST_DAYS, LIST_DAYS, Basis, Source
 
 _AWS_DOCS = "awsdocs/amazon-ec2-user-guide@d2899614"
 _EC2_SHOP = "yeo/ec2.shop@74c9fd8a"

@@ -1,4 +1,4 @@
-"""AWS instance types and the regions that offer them."""
+"""AWS instance types, the regions that offer them, and EBS."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ from advisor.catalog.instances import (
     NETWORKS_FILE,
     TYPE_COLUMNS,
 )
-from advisor.infra.build.catalog.aws.families import family
-from advisor.infra.build.catalog.aws.lists import Cells
+from advisor.infra.build.catalog.aws import sources
+from advisor.infra.build.catalog.aws.lists import Cells, family
 from advisor.infra.build.catalog.aws.sources import moto
 from advisor.infra.build.catalog.gpus import sheet_names
-from advisor.infra.build.catalog.provenance import Source
-from advisor.infra.build.catalog.tables import OutputTable, flag, number, read_source, table
-from advisor.infra.build.catalog.wide import region_sets
+from advisor.infra.build.catalog.tables import (
+    SHARED_RULES_FILE,
+    OutputTable,
+    disk_tables,
+    flag,
+    number,
+    read_source,
+    table,
+)
+from advisor.infra.build.catalog.wide import Source, region_sets
 
 TYPES_FILE = "catalog/aws_instance_types.csv"
 REGION_SETS_FILE = "catalog/aws_region_sets.csv"
@@ -131,3 +138,35 @@ def offered_regions(listed: Cells) -> dict[str, tuple[str, ...]]:
         )
         for row in read_types()
     }
+
+
+_MIB_IN_GIB = 1024
+# Where the tiers of IOPS begin, and the columns that price them.
+_TIERS = {
+    0: "usd_per_iops_month_tier1",
+    32000: "usd_per_iops_month_above_32000",
+    64000: "usd_per_iops_month_above_64000",
+}
+
+
+def build_disks() -> list[OutputTable]:
+    """The rules of EBS's volume types, and what they cost by region."""
+    rules = read_source("sparecores/ebs_volume_rules.csv")
+    types = frozenset(rule["type"] for rule in rules)
+    rows = read_source("catalog/aws_ebs_prices.csv")
+    prices = [_price_row(row) for row in rows if row["volume_type"] in types]
+    return disk_tables("aws", rules, prices, SHARED_RULES_FILE)
+
+
+def _price_row(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Throughput is listed by the GiB/s; '0:0.065|32000:0.0455' are IOPS with their tiers."""
+    tiers = [f"{start}:{number(row[column])}" for start, column in _TIERS.items() if row[column]]
+    per_gib_s = float(row["usd_per_gibps_month"] or 0)
+    return (
+        row["region"],
+        row["volume_type"],
+        number(row["usd_per_gib_month"]),
+        "|".join(tiers) or "0:0",
+        number(str(per_gib_s / _MIB_IN_GIB)),
+        sources.DISK_PRICES.id,
+    )

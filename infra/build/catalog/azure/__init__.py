@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from advisor.infra.build.catalog.azure import sizes, sources
+from advisor.infra.build.catalog.azure import prices, sizes
 from advisor.infra.build.catalog.azure.disks import build_disks
-from advisor.infra.build.catalog.azure.prices import build_prices
 from advisor.infra.build.catalog.hosts import cloud_part
 from advisor.infra.build.catalog.wide import CloudPart
 
 
 def build() -> CloudPart:
     """Everything of Azure."""
-    prices = build_prices()
-    named = dict.fromkeys(row.instance_type for row in prices)
+    priced = prices.build_prices()
+    named = dict.fromkeys(row.instance_type for row in priced)
     told = sizes.told_gpu_sizes()
     return cloud_part(
-        *("azure", sources.PRICES),
+        *("azure", prices.PRICES),
         [sizes.cpu_size(size) for size in named if not sizes.is_gpu_size(size)],
-        *(prices, sources.BASES),
+        *(priced, prices.BASES),
         apart=[sizes.gpu_size(size, told.get(size)) for size in named if sizes.is_gpu_size(size)],
-        more=build_disks(named, prices),
-        sources=sources.SOURCES,
+        more=build_disks(named, priced),
+        sources=prices.SOURCES,
     )

@@ -10,10 +10,16 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from advisor.infra.build.catalog.azure import sources
+from advisor.infra.build.catalog.azure.prices import DISK_PRICES, ESTIMATED_DISKS
 from advisor.infra.build.catalog.azure.sizes import limited_to_standard
-from advisor.infra.build.catalog.disks import RULE_COLUMNS, disk_tables
-from advisor.infra.build.catalog.tables import OutputTable, number, read_source, table
+from advisor.infra.build.catalog.tables import (
+    RULE_COLUMNS,
+    OutputTable,
+    disk_tables,
+    number,
+    read_source,
+    table,
+)
 from advisor.infra.build.catalog.wide import PriceRow
 
 HOURS_PER_MONTH = 730
@@ -35,9 +41,9 @@ _Parts = tuple[float, float, float, tuple[tuple[float, float], ...]]
 def build_disks(sizes: Iterable[str], prices: Iterable[PriceRow]) -> list[OutputTable]:
     """Rules, sizes and prices of the disks, and which of them not every size takes."""
     listed = listed_prices()
-    rows = [_row(key, parts, "list", 1, 1, sources.DISK_PRICES.id) for key, parts in listed.items()]
+    rows = [_row(key, parts, "list", 1, 1, DISK_PRICES.id) for key, parts in listed.items()]
     rows += [
-        _row(key, parts, "estimated", ESTIMATE_LOW, ESTIMATE_HIGH, sources.ESTIMATED_DISKS.id)
+        _row(key, parts, "estimated", ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATED_DISKS.id)
         for key, parts in estimated_prices(listed, region_ratios(prices)).items()
         if key not in listed
     ]

@@ -13,7 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from advisor.catalog.assumed import LOCAL_READ_IOPS_PER_GB, NETWORK_LIMIT, SERIES, SERIES_CORES
-from advisor.infra.build.catalog.azure import sources
+from advisor.infra.build.catalog.azure.prices import GPU_SIZES, SIZES
 from advisor.infra.build.catalog.hosts import UNNAMED, gpu_families, sheet_gib
 from advisor.infra.build.catalog.tables import number, read_source
 
@@ -66,7 +66,7 @@ def parsed(size: str) -> SizeName | None:
 def cpu_size(size: str) -> dict[str, str]:
     """Columns of a size of CPUs alone."""
     name = parsed(size)
-    row = {"instance_type": size, "gpu_count": "0", "current": "1", "source": sources.SIZES.id}
+    row = {"instance_type": size, "gpu_count": "0", "current": "1", "source": SIZES.id}
     if name is None:
         return row
     known = _series().get(name.series)
@@ -95,7 +95,7 @@ def gpu_size(size: str, told: Row | None) -> dict[str, str]:
         "gpu_vendor": "AMD" if named in _AMD else "NVIDIA",
         "gpu_name": named,
         "current": "1",
-        "source": sources.GPU_SIZES.id,
+        "source": GPU_SIZES.id,
     }
     known = _series().get(name.series) if name else None
     assumed = []

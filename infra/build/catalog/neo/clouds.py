@@ -1,4 +1,4 @@
-"""Neo-clouds in the bundle: types with the facts that are known, and prices."""
+"""Neo-clouds in the bundle: types with the facts that are known, disks, prices, and what is assumed."""
 
 from __future__ import annotations
 
@@ -7,42 +7,93 @@ from functools import cache
 
 from msgspec.structs import replace
 
+from advisor.catalog.disk_orders import LISTED_COLUMNS
 from advisor.infra.build.catalog.hosts import cloud_part, no_gpu, sheet_gib
-from advisor.infra.build.catalog.neo import sources
-from advisor.infra.build.catalog.neo.disks import assumed_facts, build_disks
+from advisor.infra.build.catalog.neo import prices
 from advisor.infra.build.catalog.neo.prices import on_demand
-from advisor.infra.build.catalog.provenance import Source
-from advisor.infra.build.catalog.tables import number, read_source
-from advisor.infra.build.catalog.wide import Basis, CloudPart, PriceRow, price_row
+from advisor.infra.build.catalog.tables import (
+    PRICES_FILE,
+    RULE_COLUMNS,
+    RULES_FILE,
+    OutputTable,
+    number,
+    read_source,
+    table,
+)
+from advisor.infra.build.catalog.wide import Basis, CloudPart, PriceRow, Source, price_row
+
+ASSUMED_FILE = "catalog/assumed_facts.csv"
+ASSUMED_HEADER = ("cloud", "fact", "value", "low", "high", "why")
+# Clouds with a network disk of a known rule or price; all others have an assumed one.
+_OWN_TYPES = {"nebius": "network-ssd", "oci": "balanced"}
+_NEBIUS_USD_PER_GIB_MONTH = "0.071"
+
+
+def build_disks(cloud: str, regions: Iterable[str]) -> list[OutputTable]:
+    """The one network disk of a cloud, and its price in each region."""
+    kind = _OWN_TYPES.get(cloud, "volume")
+    rules = [row for row in read_source("catalog/neo_disk_rules.csv") if row["type"] == kind]
+    cells = [[row[column] for column in RULE_COLUMNS] for row in rules]
+    price, header = _price(cloud, kind), (*LISTED_COLUMNS, "kind", "low", "high")
+    return [
+        table(RULES_FILE.format(cloud), RULE_COLUMNS, cells),
+        table(PRICES_FILE.format(cloud), header, [(region, kind, *price) for region in regions]),
+    ]
+
+
+def build_assumed() -> OutputTable:
+    """Every assumed fact of every cloud; `ValueError` where the value is out of its own range."""
+    rows = read_source(ASSUMED_FILE)
+    for row in rows:
+        if not 0 < float(row["low"]) <= float(row["value"]) <= float(row["high"]):
+            raise ValueError(f"{row['cloud']}: {row['fact']} is out of its range")
+    return table(ASSUMED_FILE, ASSUMED_HEADER, [[row[c] for c in ASSUMED_HEADER] for row in rows])
+
+
+def assumed_facts(cloud: str) -> dict[str, dict[str, str]]:
+    """The rows of one cloud by the name of the fact."""
+    rows = read_source(ASSUMED_FILE)
+    return {row["fact"]: row for row in rows if cloud in row["cloud"].split()}
+
+
+def _price(cloud: str, kind: str) -> tuple[str, ...]:
+    """Columns of a price from USD a GiB-month on."""
+    if cloud == "nebius":
+        return (_NEBIUS_USD_PER_GIB_MONTH, "0:0", "0", prices.NEBIUS_DISKS.id, "list", "1", "1")
+    row = assumed_facts(cloud)[f"{kind}.usd_per_gib_month"]
+    value = float(row["value"])
+    low, high = (number(f"{float(row[side]) / value:.6g}") for side in ("low", "high"))
+    return (number(row["value"]), "0:0", "0", prices.ASSUMED.id, "estimated", low, high)
+
 
 Row = Mapping[str, str]
 # Where the types of each come from.
 CLOUDS = {
-    "lambda": sources.LAMBDA,
-    "runpod": sources.OFFERINGS,
-    "nebius": sources.SHAPES,
-    "verda": sources.SHAPES,
-    "hyperstack": sources.SHAPES,
-    "jarvislabs": sources.SHAPES,
-    "oci": sources.OCI,
-    "digitalocean": sources.OFFERINGS,
-    "vultr": sources.OFFERINGS,
-    "ovh": sources.OVH,
-    "scaleway": sources.SHAPES,
-    "civo": sources.CIVO,
-    "paperspace": sources.PAPERSPACE,
-    "leafcloud": sources.EUROS,
-    "infomaniak": sources.EUROS,
-    "vast": sources.VAST,
+    "lambda": prices.LAMBDA,
+    "runpod": prices.OFFERINGS,
+    "nebius": prices.SHAPES,
+    "verda": prices.SHAPES,
+    "hyperstack": prices.SHAPES,
+    "jarvislabs": prices.SHAPES,
+    "oci": prices.OCI,
+    "digitalocean": prices.OFFERINGS,
+    "vultr": prices.OFFERINGS,
+    "ovh": prices.OVH,
+    "scaleway": prices.SHAPES,
+    "civo": prices.CIVO,
+    "paperspace": prices.PAPERSPACE,
+    "leafcloud": prices.EUROS,
+    "infomaniak": prices.EUROS,
+    "vast": prices.VAST,
 }
 _PRICE_SOURCES = {
     one.id: one
     for one in (
-        *(sources.LAMBDA, sources.HOURS, sources.OFFERINGS, sources.OCI, sources.CIVO),
-        *(sources.PAPERSPACE, sources.EUROS, sources.OVH_EUROS, sources.VAST),
+        *(prices.LAMBDA, prices.HOURS, prices.OFFERINGS, prices.OCI, prices.CIVO),
+        *(prices.PAPERSPACE, prices.EUROS, prices.OVH_EUROS, prices.VAST),
     )
 }
-_DISK_SOURCES = {"oci": (sources.OCI_DISKS,), "nebius": (sources.NEBIUS_DISKS,)}
+_DISK_SOURCES = {"oci": (prices.OCI_DISKS,), "nebius": (prices.NEBIUS_DISKS,)}
 # Grace has no second threads.
 _ARM_CARDS = ("GH200", "GB200", "GB300")
 # Two tiers of one list: hosts of RunPod's own, and those of other people.
@@ -57,7 +108,7 @@ def build() -> list[CloudPart]:
 def _cloud(cloud: str, source: Source) -> CloudPart:
     types: dict[str, Row] = {}
     left_out = []
-    prices: list[PriceRow] = []
+    priced: list[PriceRow] = []
     bases: dict[str, Basis] = {}
     for row in _rows(cloud):
         card = _cards().get((cloud, row["card"]), {})
@@ -66,17 +117,17 @@ def _cloud(cloud: str, source: Source) -> CloudPart:
             left_out.append(row["instance_type"])
             continue
         types[row["instance_type"]] = _type(row, card.get("sheet", ""))
-        prices += _price_rows(row, told.price, told.basis)
+        priced += _price_rows(row, told.price, told.basis)
         bases[told.basis.id] = told.basis
-    regions = sorted({region for row in prices for region in row.cells})
+    regions = sorted({region for row in priced for region in row.cells})
     lists = {basis.source: _PRICE_SOURCES[basis.source] for basis in bases.values()}
     part = cloud_part(
-        *(cloud, source, types.values(), prices, bases.values()),
+        *(cloud, source, types.values(), priced, bases.values()),
         more=build_disks(cloud, regions),
-        sources=(*lists.values(), *_DISK_SOURCES.get(cloud, ()), sources.ASSUMED),
+        sources=(*lists.values(), *_DISK_SOURCES.get(cloud, ()), prices.ASSUMED),
     )
     note = f"{cloud}: left out, no dated price or no data sheet: {', '.join(left_out) or 'none'}"
-    if source is sources.OVH:
+    if source is prices.OVH:
         part = _with_types_apart(part)
     return replace(part, as_of=max(one.as_of for one in lists.values()), notes=(note,))
 

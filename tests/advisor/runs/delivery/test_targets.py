@@ -20,7 +20,7 @@ from advisor.runs.delivery.sending import (
 )
 from advisor.runs.delivery.targets import checked_words, parse_target, target_label
 from tests.advisor.runs.delivery.servers import hook, parcel, postbox, sent
-from tests.infra.aws.clients import moto_server
+from tests.infra.aws.reaping import moto_server
 
 BUCKET = "team-reports"
 

@@ -8,12 +8,11 @@ import boto3
 import pytest
 
 from advisor.errors import DataError
-from advisor.infra.aws.asking import SystemClock
+from advisor.infra.aws.asking import Clock
 from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.guest.volumes import HUB_TOKEN, engine_environment, installed_engine
-from tests.infra.aws.clients import moto_account
-from tests.infra.aws.reaping import aws
+from tests.infra.aws.reaping import aws, moto_account
 
 BUCKET = "advisor-test"
 
@@ -61,11 +60,8 @@ def test_many_names_come_in_pages(bucket, monkeypatch):
 def test_two_writers_at_one_moment_are_told_apart_by_asking_again(bucket):
     faults = {"put_object": ["ConditionalRequestConflict", "SlowDown"]}
     assert result_bucket(bucket, faults).put_once("a/1", b"x")
-
-
-def test_a_missing_right_is_told(bucket):
     with pytest.raises(Refused, match="AccessDenied"):
-        result_bucket(bucket, {"put_object": "AccessDenied"}).put_once("a/1", b"x")
+        result_bucket(bucket, {"put_object": "AccessDenied"}).put_once("a/2", b"x")
 
 
 # An engine in an environment of its own, and the token for gated models.
@@ -96,11 +92,11 @@ def test_an_engine_has_an_environment_of_its_own(tmp_path):
 def test_gated_models_are_loaded_with_the_accounts_token_where_it_has_one(monkeypatch):
     """And its programs come before those of the instance."""
     with moto_account(monkeypatch):
-        without = engine_environment(Path("/engine/bin"), aws(None, SystemClock()), REGION)
+        without = engine_environment(Path("/engine/bin"), aws(None, Clock()), REGION)
         boto3.client("ssm", region_name=REGION).put_parameter(
             Name=HUB_TOKEN, Value="hf_x", Type="SecureString"
         )
-        result = engine_environment(Path("/engine/bin"), aws(None, SystemClock()), REGION)
+        result = engine_environment(Path("/engine/bin"), aws(None, Clock()), REGION)
     assert without["PATH"].startswith("/engine/bin:")
     assert "HF_TOKEN" not in without
     assert result["HF_TOKEN"] == "hf_x"

@@ -9,26 +9,26 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from advisor.errors import LiveError
-from advisor.infra.aws.asking import SystemClock
+from advisor.infra.aws.asking import Clock
 from advisor.infra.aws.guest import job
 from advisor.infra.aws.guest.job import EXPIRY, SPOT, Child, Watch, watching
 from advisor.infra.aws.guest.metadata import ADDRESS_VARIABLE, Metadata
-from tests.infra.aws.guest.imds import Service, serving
+from tests.infra.aws.guest.sandbox import Service, serving
 from tests.processes import gone
 
 
-def test_it_takes_one_token_for_many_questions(service):
+def test_it_takes_one_token_for_many_questions_and_another_when_that_is_over(service, monkeypatch):
+    """A moment of trouble is passed over, and a proxy never asked."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    service.broken = 2
     metadata = Metadata(service.address)
     assert metadata.instance_id() == "i-0123456789abcdef0"
     assert metadata.region() == "us-east-1"
     assert service.tokens == 1
-
-
-def test_it_takes_another_token_when_one_is_over():
-    with serving(Service(uses=1)) as service:
-        metadata = Metadata(service.address)
+    with serving(Service(uses=1)) as short:
+        metadata = Metadata(short.address)
         assert [metadata.region() for _ in range(3)] == ["us-east-1"] * 3
-        assert service.tokens == 3
+        assert short.tokens == 3
 
 
 def test_no_notice_is_none_and_a_notice_says_when(service):
@@ -46,22 +46,12 @@ def test_a_notice_that_cannot_be_read_is_one(service, text):
     assert Metadata(service.address).spot_notice().at is None
 
 
-def test_a_moment_of_trouble_is_passed_over(service):
-    service.broken = 2
-    assert Metadata(service.address).region() == "us-east-1"
-
-
 def test_where_there_is_no_such_service_the_line_says_so(monkeypatch):
     with serving() as service:
         gone = service.address
     monkeypatch.setenv(ADDRESS_VARIABLE, gone)
     with pytest.raises(LiveError, match="is this EC2"):
         Metadata().region()
-
-
-def test_a_proxy_is_never_asked(service, monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    assert Metadata(service.address).region() == "us-east-1"
 
 
 # A real child process, watched with a real metadata service.
@@ -83,7 +73,7 @@ def started(tmp_path, program):
 
 def watch_of(service, child, lasts=LATER):
     expires_at = datetime.now(UTC) + lasts
-    return Watch(Metadata(service.address), expires_at, SystemClock(), child.leave)
+    return Watch(Metadata(service.address), expires_at, Clock(), child.leave)
 
 
 def ended(child):

@@ -16,8 +16,7 @@ from advisor.infra.aws.guest.volumes import (
     run_command,
     volume_ids,
 )
-from tests.infra.aws.clients import moto_account
-from tests.infra.aws.reaping import an_instance, aws
+from tests.infra.aws.reaping import an_instance, aws, moto_account
 
 IDS = {"/dev/sdf": "vol-0aa", "/dev/sdg": "vol-0bb"}
 
@@ -78,33 +77,23 @@ def test_a_device_is_known_by_its_serial_number_and_not_by_its_order(system):
     assert device_of(system, "vol-0aa", "/dev/sdf") == system / "dev/nvme2n1"
     assert device_of(system, "vol-0bb", "/dev/sdg") == system / "dev/nvme1n1"
     assert device_of(system, "vol-0cc", "/dev/sdh") is None
-
-
-def test_on_xen_the_device_has_the_name_of_the_launch(system):
-    (system / "dev/xvdh").touch()
+    (system / "dev/xvdh").touch()  # on Xen it has the name of the launch
     assert device_of(system, "vol-0cc", "/dev/sdh") == system / "dev/xvdh"
 
 
-def test_blank_volumes_are_formatted_and_mounted(system):
+def test_blank_volumes_are_formatted_and_mounted_once(system):
+    """Our own file system is mounted as it is."""
     run = Programs()
     places = mounted(system, run)
     assert places == {"gp3": system / "mnt/gp3", "st1": system / "mnt/st1"}
     assert run.asked.count("mkfs.ext4") == 2
     assert run.mounted == {str(spot) for spot in places.values()}
-
-
-def test_a_second_time_finds_them_mounted(system):
-    run = Programs()
-    first = mounted(system, run)
     run.asked.clear()
-    assert mounted(system, run) == first
+    assert mounted(system, run) == places
     assert set(run.asked) == {"mountpoint"}
-
-
-def test_our_own_file_system_is_mounted_as_it_is(system):
-    run = Programs({"nvme2n1": "TYPE=ext4\n"})
-    mounted(system, run, {"/dev/sdf": "gp3"})
-    assert "mkfs.ext4" not in run.asked
+    ours = Programs({"nvme2n1": "TYPE=ext4\n"})
+    mounted(system, ours, {"/dev/sdf": "gp3"})
+    assert "mkfs.ext4" not in ours.asked
 
 
 @pytest.mark.parametrize("held", ["TYPE=xfs\n", "PTTYPE=gpt\n"])
@@ -152,30 +141,20 @@ def a_machine(root, *models):
 
 
 def test_the_first_disk_of_its_own_is_mounted_and_no_volume(tmp_path):
-    system = a_machine(
-        tmp_path,
-        "Amazon Elastic Block Store",
-        "Amazon EC2 NVMe Instance Storage",
-        "Amazon EC2 NVMe Instance Storage",
-    )
+    """Or what the image has mounted already; an instance without one says so."""
+    volume, own = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
+    system = a_machine(tmp_path, volume, own, own)
     programs = Programs()
     path = mount_local_disk(run=programs, mounts=tmp_path / "mnt", system=system)
     assert path == tmp_path / "mnt/instance_store"
     assert programs.mounted == {str(path)}
     assert "mkfs.ext4" in programs.asked
-
-
-def test_what_the_image_has_mounted_already_is_taken(tmp_path):
     made = tmp_path / "opt/dlami/nvme"
-    programs = Programs(mounted=[str(made)])
-    assert mount_local_disk(run=programs, mounts=tmp_path / "mnt", system=tmp_path) == made
-    assert programs.asked == ["mountpoint"]
-
-
-def test_an_instance_without_one_says_so(tmp_path):
-    system = a_machine(tmp_path, "Amazon Elastic Block Store")
+    taken = Programs(mounted=[str(made)])
+    assert mount_local_disk(run=taken, mounts=tmp_path / "mnt", system=tmp_path) == made
+    assert taken.asked == ["mountpoint"]
     with pytest.raises(MeasuringError, match="no NVMe disk of its own"):
-        mount_local_disk(run=Programs(), mounts=tmp_path / "mnt", system=system)
+        mount_local_disk(run=Programs(), system=a_machine(tmp_path / "other", volume))
 
 
 @pytest.mark.root

@@ -21,9 +21,8 @@ from advisor.infra.aws.guest.software import packed_software
 from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states
 from advisor.store.measurements import open_store
 from advisor.sweeps.datasets.making import write_samples
-from tests.infra.aws.clients import moto_server
-from tests.infra.aws.guest.imds import Service, serving
-from tests.infra.aws.guest.sandbox import Sandbox, sandbox
+from tests.infra.aws.guest.sandbox import Sandbox, Service, sandbox, serving
+from tests.infra.aws.reaping import moto_server
 
 pytestmark = pytest.mark.slow
 BUCKET, REGION = "advisor-test", "us-east-1"

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from advisor.infra.build.fitting.files import write_serving
-from advisor.infra.build.fitting.serving import fit_serving
-from advisor.infra.build.fitting.serving_rows import rows_of
+from advisor.infra.build.fitting.serving import fit_serving, rows_of
 from advisor.infra.build.language_sources.rows import read_serving
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import bundled_gpu_facts

@@ -1,6 +1,6 @@
-"""Fits step times on measured rows: parameters, effects, likeness, and how far both are off.
+"""Fits step times of GPUs and CPUs on measured rows: parameters, effects, likeness, and how far off they are.
 
-What is held out is whole: every network's class in turn, every GPU in turn, and both at once;
+What is held out of GPUs is whole: every network's class in turn, every GPU in turn, and both at once;
 residuals in units of the predicted deviation then say how wide intervals must be.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,10 @@ from msgspec.structs import replace
 from advisor.domain import Task
 from advisor.infra.build.fitting.network_effects import Fit, fitted, learnt
 from advisor.infra.build.fitting.observations import MeasuredStep, columns, question_conditions
-from advisor.models.bayes import Floats
+from advisor.models.bayes import Floats, Rows
+from advisor.models.bayes import held_out as held_out_values
+from advisor.models.performance.cpu_step_times import CELL, NETWORK, CpuStepTimes
+from advisor.models.performance.cpu_step_times import ROW_SIGMA as CPU_ROW_SIGMA
 from advisor.models.performance.kinship import Kinship, kinship_of
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
@@ -276,3 +279,52 @@ def predicted(times: StepTimes, rows: Sequence[MeasuredStep]) -> Estimates:
         mean[members], variance[members] = result.mean, result.variance + doubt
         launching[members] = result.launching
     return Estimates(mean, variance, launching)
+
+
+class HeldOut(NamedTuple):
+    """Log seconds of rows that were held out, observed over predicted, and their predicted
+    standard deviations, each (n,)."""
+
+    residuals: Floats
+    deviations: Floats
+
+
+def fit_cpu_step_times(rows: Sequence[MeasuredStep], reference_score: float) -> CpuStepTimes:
+    """Fit on all rows, and calibrate on what a fit without them tells of each."""
+    quantiles = {
+        name: tuple(np.round(np.sort(held.residuals / held.deviations), 3).tolist())
+        for name, held in held_out(rows).items()
+    }
+    return CpuStepTimes(
+        posterior=_posterior(rows),
+        quantiles=quantiles,
+        networks=frozenset(f"{r.cell.network}/{r.cell.step.conditions.task}" for r in rows),
+        reference_score=reference_score,
+    )
+
+
+def held_out(rows: Sequence[MeasuredStep]) -> Mapping[str, HeldOut]:
+    """Each row under the fit without its family of networks, and without its batch size of its network."""
+    sizes = sorted({row.cell.step.batch_size for row in rows})
+
+    def of_batch(row: MeasuredStep) -> str:
+        # One batch size of each network at a time, another one for its neighbours in the list.
+        at = sum(map(ord, row.cell.network)) + sizes.index(row.cell.step.batch_size)
+        return str(at % len(sizes))
+
+    return {NETWORK: _held_out(rows, lambda row: row.family), CELL: _held_out(rows, of_batch)}
+
+
+def _held_out(rows: Sequence[MeasuredStep], group_of: Callable[[MeasuredStep], str]) -> HeldOut:
+    def told_without(out: Rows) -> Floats:
+        posterior = _posterior([row for row, gone in zip(rows, out, strict=True) if not gone])
+        cells, observed, _ = columns([row for row, gone in zip(rows, out, strict=True) if gone])
+        result = posterior.predict(cells)
+        return np.column_stack([observed - result.mean, np.sqrt(result.variance + CPU_ROW_SIGMA**2)])
+
+    return HeldOut(*held_out_values([group_of(row) for row in rows], told_without).T)
+
+
+def _posterior(rows: Sequence[MeasuredStep]) -> Posterior:
+    cells, observed, sigma = columns(rows)
+    return learnt(fitted(cells, observed, sigma), cells, observed, sigma)[0]

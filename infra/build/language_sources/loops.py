@@ -1,9 +1,10 @@
-"""Closed loops: as many requests in flight, always, as the table says."""
+"""Tables of servers under load: closed loops (as many requests in flight, always, as the table says), open
+ones (they arrive at random, whatever is still in flight), and the most that was reached."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from advisor.infra.build.language_sources.naming import (
     LeftOutError,
@@ -199,3 +200,123 @@ def _ree2raz(record: Mapping[str, str]) -> ServingRow:
         fit=0 if doubts else 1,
         flags=" ".join([*doubts, "input-assumed"]),
     )
+
+
+# Requests a second up to which first tokens on several RTX 4090 take longer than above.
+_SLOW_FIRST_REQUESTS = 4.0
+
+
+def tensorrt_open(record: Mapping[str, str]) -> ServingRow:
+    """TensorRT-LLM 0.14; milliseconds are whole ones, rates of one digit or two."""
+    return ServingRow(
+        source="tensorrt-llm-0.14",
+        licence=_APACHE,
+        model=model_named(record["model"]),
+        gpu=gpu_named(record["gpu"]),
+        engine="trtllm",
+        engine_version=record["trtllm_version"],
+        date="2024-11",
+        precision=precision_named(record["precision"]),
+        kind="open",
+        input_tokens=float(record["isl"]),
+        output_tokens=float(record["osl"]),
+        tensor_parallel=int(record["tp"]),
+        requests_per_second_offered=float(record["qps_offered"]),
+        requests=float(record["n_requests"]),
+        ttft_seconds=float(record["mean_ttft_ms"]) / 1e3,
+        tpot_seconds=float(record["mean_itl_ms"]) / 1e3,
+        output_tokens_per_second=float(record["output_tok_s"]),
+        requests_per_second=float(record["req_s"]),
+    )
+
+
+def iog(record: Mapping[str, str]) -> ServingRow:
+    """vLLM 0.8.5, two hundred conversations of ShareGPT; several cards reach each other by PCIe.
+    On several RTX 4090 the slowest arrivals have the longest first tokens, by seconds: that is no
+    prompt's time, so it is not taken."""
+    requests = float(record["completed"])
+    cards = int(record["n_gpu"])
+    offered = float(record["qps_offered"])
+    slow_first = "4090" in record["gpu"] and cards > 1 and offered <= _SLOW_FIRST_REQUESTS
+    return ServingRow(
+        source="iog",
+        licence=_APACHE,
+        model=model_named(record["model"]),
+        gpu=gpu_named(record["gpu"]),
+        engine="vllm",
+        engine_version=record["engine"].partition(" ")[2],
+        date="2025-05",
+        precision="bf16",
+        kind="open",
+        input_tokens=float(record["total_input_tokens"]) / requests,
+        output_tokens=float(record["total_output_tokens"]) / requests,
+        tensor_parallel=cards,
+        requests_per_second_offered=offered,
+        requests=requests,
+        ttft_seconds=math.nan if slow_first else float(record["mean_ttft_ms"]) / 1e3,
+        tpot_seconds=float(record["mean_tpot_ms"]) / 1e3,
+        output_tokens_per_second=float(record["output_throughput"]),
+        requests_per_second=float(record["request_throughput"]),
+        flags="first-token-disturbed" if slow_first else "",
+    )
+
+
+_TENSORRT_DATES = {"0.17": "2025-02", "1.0": "2025-09"}
+# QServe's comparison, by the caption: 1,024 tokens in, 512 out.
+_QSERVE_TOKENS = (1024.0, 512.0)
+_QSERVE_FORMATS = {"TRT-LLM-FP16": "fp16", "TRT-LLM-W4A16": "int4-awq"}
+_QSERVE_MODELS = {
+    "Llama-3-8B": "meta-llama/Meta-Llama-3-8B",
+    "Llama-2-7B": "meta-llama/Llama-2-7b-hf",
+    "Mistral-7B": "mistralai/Mistral-7B-v0.1",
+    "Llama-2-13B": "meta-llama/Llama-2-13b-hf",
+    "Yi-34B": "01-ai/Yi-1.5-34B",
+    "Llama-2-70B": "meta-llama/Llama-2-70b-hf",
+}
+
+
+def tensorrt_maximum(record: Mapping[str, str]) -> ServingRow:
+    """The tables of TensorRT-LLM 0.17 and 1.0: output tokens a second of the whole group."""
+    precision = precision_named(record["precision"])
+    version = record["trtllm_version"]
+    return ServingRow(
+        source=f"tensorrt-llm-{version}",
+        licence=_APACHE,
+        model=model_named(record["model"]),
+        gpu=gpu_named(record["gpu"]),
+        engine="trtllm",
+        engine_version=version,
+        date=_TENSORRT_DATES.get(version, ""),
+        precision=precision,
+        kv_precision="bf16" if precision in ("fp16", "bf16") else "fp8",
+        kind="maximum",
+        input_tokens=float(record["isl"]),
+        output_tokens=float(record["osl"]),
+        tensor_parallel=int(record["tp"]),
+        pipeline_parallel=int(record["pp"]),
+        output_tokens_per_second=float(record["output_tok_s"]),
+    )
+
+
+def qserve(record: Mapping[str, str]) -> Iterator[ServingRow]:
+    """QServe's measurements of TensorRT-LLM: a row of formats, a column a model. The heads of the
+    two cards' tables share columns: the device stands in the first, or in the last."""
+    device = "A100-SXM4-80GB" if record["A100 (80G)"] else "L40S"
+    name = record["A100 (80G)"] or record["L40S (48G)"]
+    if name not in _QSERVE_FORMATS:
+        raise LeftOutError("formats of four bits with integer activations, and ratios")
+    for column, model in _QSERVE_MODELS.items():
+        if record[column].replace(".", "").isdigit():
+            yield ServingRow(
+                source="qserve",
+                licence=_APACHE,
+                model=model,
+                gpu=device,
+                engine="trtllm",
+                date="2024-05",
+                precision=_QSERVE_FORMATS[name],
+                kind="maximum",
+                input_tokens=_QSERVE_TOKENS[0],
+                output_tokens=_QSERVE_TOKENS[1],
+                output_tokens_per_second=float(record[column]),
+            )

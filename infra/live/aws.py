@@ -1,0 +1,361 @@
+"""Prices of AWS: with an account on demand and on spot, what types have and where, how many may run; without
+one its on-demand prices as it publishes them for everybody, in one file a region, and its advice on spot.
+
+With an account `pricing:GetProducts`, `ec2:DescribeSpotPriceHistory`, `ec2:DescribeInstanceTypes`,
+`ec2:DescribeInstanceTypeOfferings` and `servicequotas:GetServiceQuota` are asked.
+
+Form of the public list: AWS's documentation, "Reading the price list" of the bulk API: `region_index.json`
+names the file of each region; as CSV it begins with five lines about the list, then column names, then a row
+a price. A file has hundreds of MB, of which a few thousand rows count: it is read as it arrives, and nothing
+else of it is kept. The advice is one JSON of some MB: by region, system and type how many percent one saves,
+and how often instances are taken back; it has no day."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import cached_property, partial
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.catalog.support import quota_code
+from advisor.domain import Market
+from advisor.errors import LiveError
+from advisor.infra.live.session import (
+    NoQuote,
+    Quote,
+    as_live_errors,
+    client,
+    in_portions,
+    one_price,
+    price_from,
+    required,
+    unreadable,
+)
+from advisor.infra.live.web import Say, WebList, streamed
+
+# The API is served in a few regions only; this one knows the prices of all.
+_SERVED_IN = "us-east-1"
+# What "an hour of this type" means among a type's many products: Linux, nothing pre-installed,
+# on shared hosts, used (not a reservation's own), in the region itself, not in a city's zone of it.
+PLAIN = {
+    "operatingSystem": "Linux",
+    "tenancy": "Shared",
+    "preInstalledSw": "NA",
+    "capacitystatus": "Used",
+    "locationType": "AWS Region",
+}
+
+
+def on_demand(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQuote]:
+    """One quote, or the reason why there is none, for each type. Raises `LiveError` where the service cannot
+    be asked at all."""
+    pricing = client("pricing", _SERVED_IN)
+    for name in names:
+        wanted = {**PLAIN, "instanceType": name, "regionCode": region}
+        filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()]
+        with as_live_errors("pricing"):
+            pages = pricing.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters)
+            products = [text for page in pages for text in required(page, "PriceList", "pricing")]
+        try:
+            prices = {price for text in products for price in _prices(json.loads(text), wanted)}
+        except (ValueError, TypeError, AttributeError, KeyError):
+            yield NoQuote(instance_type=name, why="the price list answered what cannot be read")
+        else:  # exactly one must remain: two of them mean that we asked for the wrong thing
+            yield one_price(name, prices, (region, Market.ON_DEMAND), today)
+
+
+def _prices(product: Mapping[str, Any], wanted: Mapping[str, str]) -> Iterator[float]:
+    """Prices of a product, where it is what was asked for: an answer may be of another question."""
+    attributes = product["product"]["attributes"]
+    answer = {**wanted, **attributes, "instanceType": attributes["instanceType"]}
+    if any(answer[field] != value for field, value in wanted.items()):
+        return
+    for term in product["terms"].get("OnDemand", {}).values():
+        for dimension in term["priceDimensions"].values():
+            usd = price_from(dimension["pricePerUnit"].get("USD", ""))
+            if dimension["unit"] == "Hrs" and usd is not None:
+                yield usd
+
+
+_SPOT = "spot prices"
+
+
+def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQuote]:
+    """The cheapest zone's present price of each type, or why there is none. Raises `LiveError` where the
+    service cannot be asked at all."""
+    now = datetime.now(UTC)
+    operation = "describe_spot_price_history", "SpotPriceHistory", _SPOT
+    wanted = {"ProductDescriptions": ["Linux/UNIX"], "StartTime": now, "EndTime": now}
+    rows = _rows(region, names, operation, lambda portion: {"InstanceTypes": portion, **wanted})
+    newest = newest_by_zone(list(rows))
+    for name in names:
+        yield _spot_quote(name, region, newest.get(name, {}), today)
+
+
+def _spot_quote(
+    name: str, region: str, zones: Mapping[str, set[float | None]], today: date
+) -> Quote | NoQuote:
+    """The cheapest zone; a zone with two prices at one time makes all of them doubtful."""
+    if not zones:
+        return NoQuote(instance_type=name, why=f"no spot price in {region}")
+    doubtful = sorted(zone for zone, answer in zones.items() if len(answer) > 1)
+    if doubtful:
+        return NoQuote(instance_type=name, why=f"{doubtful[0]} has several spot prices at once")
+    existing = [(usd, zone) for zone, answer in zones.items() for usd in answer if usd is not None]
+    if not existing:
+        return NoQuote(instance_type=name, why="what it costs on the spot market is no price")
+    usd, zone = min(existing)
+    market = Market.SPOT
+    return Quote(instance_type=name, region=region, market=market, usd_per_hour=usd, as_of=today, zone=zone)
+
+
+def newest_by_zone(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, set[float | None]]]:
+    """The last price of each type and zone; the service may list older ones too."""
+    newest: dict[str, dict[str, tuple[str, set[float | None]]]] = {}
+    for row in rows:
+        fields = ("InstanceType", "AvailabilityZone", "SpotPrice", "Timestamp")
+        name, zone, price, when = (str(required(row, field, _SPOT)) for field in fields)
+        zones = newest.setdefault(name, {})
+        last, answer = zones.get(zone, ("", set()))
+        if when > last:
+            zones[zone] = when, {price_from(price)}
+        elif when == last:
+            answer.add(price_from(price))
+    return {name: {zone: answer for zone, (_, answer) in zones.items()} for name, zones in newest.items()}
+
+
+_TYPES = "instance types"
+
+
+class Facts(Struct, frozen=True):
+    """Facts of a type that the catalogue has too; `gpu_count` counts shares of a GPU."""
+
+    vcpus: int
+    memory_mib: int
+    gpu_count: int
+
+
+def facts(names: Sequence[str], region: str) -> dict[str, Facts]:
+    """The facts of those types that the region knows."""
+    operation = "describe_instance_types", "InstanceTypes", _TYPES
+    answer = {}
+    for row in _rows(region, names, operation, _filters):
+        try:
+            gpus = row.get("GpuInfo", {}).get("Gpus", ())
+            # A share of a GPU has Count 0 and LogicalGpuCount 1.
+            count = sum(max(gpu["Count"], gpu.get("LogicalGpuCount", 0)) for gpu in gpus)
+            vcpus, memory = row["VCpuInfo"]["DefaultVCpus"], row["MemoryInfo"]["SizeInMiB"]
+            answer[row["InstanceType"]] = Facts(int(vcpus), int(memory), count)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise unreadable(f"AWS {_TYPES}") from error
+    return {name: answer[name] for name in names if name in answer}
+
+
+_OFFERINGS = "instance type offerings"
+
+
+def offered(names: Sequence[str], region: str) -> frozenset[str]:
+    """Those of the types that the region has."""
+    operation = "describe_instance_type_offerings", "InstanceTypeOfferings", _OFFERINGS
+    rows = _rows(region, names, operation, lambda named: {"LocationType": "region", **_filters(named)})
+    return frozenset(names) & {required(row, "InstanceType", _OFFERINGS) for row in rows}
+
+
+def _filters(names: Sequence[str]) -> dict[str, Any]:
+    return {"Filters": [{"Name": "instance-type", "Values": names}]}
+
+
+def _rows(
+    region: str,
+    names: Sequence[str],
+    operation: tuple[str, str, str],
+    request: Callable[[list[str]], dict[str, Any]],
+) -> Iterator[Any]:
+    method, field, what = operation
+    ec2 = client("ec2", region)
+    for portion in in_portions(names):
+        with as_live_errors(what):
+            pages = ec2.get_paginator(method).paginate(**request(portion))
+            rows = [row for page in pages for row in required(page, field, what)]
+        yield from rows
+
+
+def vcpu_quota(instance_type: str, region: str, market: Market) -> float | None:
+    """vCPUs the account may run at once of the type's kind; None where no code is known."""
+    code = quota_code(instance_type, market)
+    if code is None:
+        return None
+    quotas = client("service-quotas", region)
+    with as_live_errors("quotas"):
+        answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=code)
+    value = required(required(answer, "Quota", "quotas"), "Value", "quotas")
+    if not math.isfinite(value) or value < 0:
+        raise LiveError(
+            "AWS reports a quota of {value} vCPUs for {code_name}, which is none", value=value, code_name=code
+        )
+    return float(value)
+
+
+SERVICE = "AWS's public price list"
+URL = "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/current/region_index.json"
+SPOT_SERVICE = "AWS's public spot advisor"
+SPOT_URL = "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json"
+_BANDS = dict(enumerate(("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")))
+# us-east-1 had some 300 MB in 2025; the largest file and the longest line that are read.
+MOST_MIB = 2048
+MOST_LINE_BYTES = 2**16
+_LINES_BEFORE = 5
+# A column of the file for each attribute that the Price List API filters by.
+_COLUMNS = {
+    "operatingSystem": "Operating System",
+    "tenancy": "Tenancy",
+    "preInstalledSw": "Pre Installed S/W",
+    "capacitystatus": "CapacityStatus",
+    "locationType": "Location Type",
+}
+_ROW = {
+    "TermType": "OnDemand",
+    "Unit": "Hrs",
+    "Currency": "USD",
+    **{column: PLAIN[name] for name, column in _COLUMNS.items()},
+}
+# Capacity blocks stand there too; lists of before 2024 do not have the column.
+_MARKET_COLUMN = "MarketOption"
+_EVERY_MIB = 50
+
+
+class AwsPrices:
+    """The list of a region, read once for all that is asked of it, and the advice once."""
+
+    def __init__(self, index: WebList, advisor: WebList, say: Say = lambda _line: None) -> None:
+        self._index = index
+        self._advisor = advisor
+        self._say = say
+        self._told: dict[str, dict[str, set[float]]] = {}
+
+    def quotes(
+        self, names: Sequence[str], region: str, market: Market, today: date
+    ) -> Iterator[Quote | NoQuote]:
+        """The price of each type under Linux, or why there is none; a spot price is the on-demand one less
+        the saving that the advisor tells. Raises `LiveError` where the list cannot be read whole."""
+        if region not in self._told:
+            self._told[region] = self._read(region)
+        prices = self._told[region]
+        for name in names:
+            quote = one_price(name, prices.get(name, ()), (region, Market.ON_DEMAND), today)
+            if market is Market.SPOT and isinstance(quote, Quote):
+                quote = self._as_spot(quote)
+            yield quote
+
+    def _as_spot(self, quote: Quote) -> Quote | NoQuote:
+        """The spot price after a saving on the on-demand price; a saving of nothing, or of everything,
+        gives none."""
+        name, advice = quote.instance_type, self._advice
+        if isinstance(advice, LiveError):
+            return NoQuote(instance_type=name, why=str(advice))
+        try:
+            advice_of_type = advice[quote.region]["Linux"][name]
+            saving, band = price_from(advice_of_type["s"]), advice_of_type.get("r")
+        except (KeyError, TypeError, AttributeError):
+            saving = None
+        if saving is None or saving >= 100:
+            why = f"{SPOT_SERVICE} tells no saving in {quote.region}"
+            return NoQuote(instance_type=name, why=why)
+        return replace(
+            quote,
+            market=Market.SPOT,
+            usd_per_hour=quote.usd_per_hour * (1 - saving / 100),
+            estimated=True,
+            terms=f"{_BANDS[band]} interrupted within a month"
+            if isinstance(band, int) and band in _BANDS
+            else "",
+        )
+
+    @cached_property
+    def _advice(self) -> dict[str, Any] | LiveError:
+        """By region; or why there is none, which leaves the on-demand prices as they are."""
+        self._say(f"{SPOT_SERVICE}: reading {self._advisor.url}")
+        try:
+            (page,) = self._advisor.pages({}, lambda _page: None)
+            return dict(page["spot_advisor"])
+        except (KeyError, TypeError, ValueError):
+            failed = unreadable(SPOT_SERVICE)
+        except LiveError as error:
+            failed = error
+        self._say(f"{failed}: no spot price is refreshed")
+        return failed
+
+    def _read(self, region: str) -> dict[str, set[float]]:
+        (index,) = self._index.pages({}, lambda _page: None)
+        try:
+            link = str(index["regions"][region]["currentVersionUrl"])
+        except (KeyError, TypeError):
+            raise unreadable(f"{SERVICE} of {region}") from None
+        # Only the path counts: whoever answers for AWS tells the whole list.
+        address = urljoin(self._index.url, urlsplit(link).path.removesuffix(".json") + ".csv")
+        source = WebList(service=SERVICE, url=address)
+        self._say(f"{SERVICE} of {region}: reading {address}")
+        return streamed(source, partial(self._prices, region), MOST_MIB)
+
+    def _prices(self, region: str, pieces: Iterable[bytes]) -> dict[str, set[float]]:
+        """By type what an hour costs, of the rows that count."""
+        prices: dict[str, set[float]] = {}
+        try:
+            rows = csv.reader(_lines(self._counted(pieces)))
+            about = [next(rows) for _ in range(_LINES_BEFORE)]
+            header = next(rows)
+            name, usd = header.index("Instance Type"), header.index("PricePerUnit")
+            counts = _counting(header, region)
+            for row in rows:
+                price = price_from(row[usd]) if counts(row) else None
+                if price is not None:
+                    prices.setdefault(row[name], set()).add(price)
+        except (StopIteration, ValueError, IndexError, csv.Error):
+            raise unreadable(SERVICE) from None
+        if about[0][:1] != ["FormatVersion"] or not prices:
+            raise unreadable(f"{SERVICE} of {region}")
+        return prices
+
+    def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        size, mebibytes = 0, 0
+        for piece in pieces:
+            size += len(piece)
+            if size >= (mebibytes + _EVERY_MIB) * 2**20:
+                mebibytes = size // 2**20
+                self._say(f"{SERVICE}: {mebibytes} MiB read")
+            yield piece
+
+
+def _counting(header: Sequence[str], region: str) -> Callable[[Sequence[str]], bool]:
+    """Whether a row is the on-demand price of an hour of Linux in the region itself."""
+    wanted = [(header.index(column), value) for column, value in _ROW.items()]
+    wanted.append((header.index("Region Code"), region))
+    market = header.index(_MARKET_COLUMN) if _MARKET_COLUMN in header else None
+
+    def counts(row: Sequence[str]) -> bool:
+        if any(row[column] != value for column, value in wanted):
+            return False
+        return market is None or row[market] in ("", "OnDemand")
+
+    return counts
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    """Lines of a text that arrives in pieces; `ValueError` for one that does not end, and for an
+    end that is cut off."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        if len(rest) > MOST_LINE_BYTES:
+            raise ValueError("a line does not end")
+        for line in whole:
+            yield line.decode() + "\n"
+    if rest:
+        raise ValueError("the last line is cut off")
