@@ -131,7 +131,7 @@ class ScoredModel:
                 raise RefusalError("network unknown")
             if reason := reason_against(row.source, facts.name):
                 raise RefusalError(reason)
-            return Answer(*peak_of(row.source, facts, self.workload(row), self.confidence))
+            return Answer(*peak_of(row.source, facts, self.workload(row), self.confidence, row.counts))
         except RefusalError as refusal:
             return f"memory: {refusal}"
         except AdvisorError as error:

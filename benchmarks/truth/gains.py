@@ -23,7 +23,7 @@ from benchmarks.truth.rows import Row
 
 SCHEMA = "advisor.truth-gains/1"
 # All that rows say of how a step was made.
-_FIELDS = set(Row.__struct_fields__) - {"seconds", "memory_mib", "conditions"}
+_FIELDS = set(Row.__struct_fields__) - {"seconds", "memory_mib", "conditions", "counts"}
 # By name, which field changes from what to what.
 CHANGES = (
     ("compile", "stack", "eager", "compile"),

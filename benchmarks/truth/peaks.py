@@ -99,6 +99,12 @@ def measured_mib(source: str, filed: float) -> float:
     return filed * meaning_of(source).unit
 
 
+def counts_in(notes: str) -> str:
+    """What a row's own notes say that its peak counts; '' where they do not."""
+    words = {"nvidia-smi|nvml": Counts.DRIVER, "reserved": Counts.RESERVED, "allocated": Counts.ALLOCATED}
+    return next((counts for word, counts in words.items() if re.search(word, notes.lower())), "")
+
+
 def reason_against(source: str, network: str) -> str | None:
     """Why a source's peak of a network is nothing to compare with; None where it is."""
     without = meaning_of(source).without
@@ -106,9 +112,9 @@ def reason_against(source: str, network: str) -> str | None:
 
 
 def peak_of(
-    source: str, facts: NetworkFacts, workload: Workload, confidence: float
+    source: str, facts: NetworkFacts, workload: Workload, confidence: float, counts: str = ""
 ) -> tuple[float, float, float]:
-    """MiB of a workload's peak under a source's protocol, as its source counts them: lower
+    """MiB of a workload's peak under a source's protocol, as the row or else its source counts them: lower
     bound, median, upper bound."""
     meaning, protocol = meaning_of(source), dict(workload.conditions)
     conditions = Conditions(
@@ -127,7 +133,7 @@ def peak_of(
         mib = _pipeline_mib(peak, conditions, saved)
     else:
         searched = re.search(meaning.searches, facts.name) is not None
-        mib = saved + _counted(peak, meaning.counts, _SEARCHED if searched else _WORKSPACE)
+        mib = saved + _counted(peak, Counts(counts or meaning.counts), _SEARCHED if searched else _WORKSPACE)
     share = mib / peak.median_mib
     return share * peak.lower_mib, mib, share * peak.upper_mib
 

@@ -5,12 +5,11 @@ import pytest
 from advisor.errors import UsageError
 from advisor.models.performance.memory.steps import profile_from
 from advisor.models.performance.memory.table import BATCHES, FACTS
-from advisor.models.zoo.building import make_fake
 from advisor.models.zoo.kernels import PRIME_BATCH
 from advisor.models.zoo.live_memory import FACT_BATCHES, CachingAllocator
 from advisor.models.zoo.opening import open_network
 from advisor.models.zoo.own import load_own
-from advisor.models.zoo.tracing import RUNS, STEPS, network_memory, step_facts
+from advisor.models.zoo.tracing import RUNS, STEPS, make_fake, network_memory, step_facts
 
 pytestmark = pytest.mark.slow  # loads torch
 MIB = 2**20
