@@ -228,6 +228,24 @@ def test_the_rows_of_every_cpu_are_fitted(fitted_on_all, rows):
     assert " on 3 CPUs" in fitted_on_all.model.trained_on
 
 
+def held_out_errors(rows):
+    """The median error of held-out trials, by CPU."""
+    frame = trial_frame(rows, bundled_networks(), reference_cpu)
+    residuals = ThroughputModel().fit(frame, frame["rate"]).residuals_
+    names = np.array([row.environment["cpu_model"] for row in rows])
+    errors = np.abs(np.expm1(residuals))
+    return {str(name): float(np.median(errors[names == name])) for name in np.unique(names)}
+
+
+@pytest.mark.slow
+def test_each_cpu_is_told_nearly_as_well_as_by_a_fit_of_its_own(rows):
+    """Simulated rows with 3 % of noise; 1.2 times the error of the fit on one CPU is allowed."""
+    together = held_out_errors(rows)
+    for cpu in CPU_KINDS:
+        alone = held_out_errors([row for row in rows if row.environment["cpu_model"] == cpu])[cpu]
+        assert together[cpu] < 1.2 * alone
+
+
 def test_a_machine_with_a_measured_cpu_is_predicted_by_what_was_measured_on_it(fitted_on_all, rows):
     """Its mark alone would be off by the fifth that the CPU strays from it."""
     for name in ("Intel Xeon Platinum 8259CL", "AMD EPYC 7R32"):
