@@ -111,7 +111,7 @@ def recommend(
     max_e2e_s: float | str | None = None,
     max_context: int | None = None,
     max_ready_s: float | None = None,
-    max_count: int = 1,
+    max_count: int = 8,
     explain: bool = False,
     disk: str | None = None,
     cloud: str = 'aws',

@@ -61,6 +61,7 @@ from advisor.questions.spec import (
     RUN,
     START_MINUTES,
     TARGET,
+    USUAL_COUNT,
     WORKLOAD,
     SpecQuestion,
     start_hours,
@@ -71,8 +72,6 @@ from advisor.units import size_text
 # No GPU holds more samples; what comes near the end of floats overflows on the way.
 LARGEST_BATCH = 10**9
 MOST_NODES = 64
-# Of inference and preprocessing, which split: more are asked for.
-USUAL_COUNT = 8
 # More than any machine has; a model's curve says nothing out there.
 MOST_VCPUS = 1024
 # A precision or memory format that each GPU decides.
@@ -245,7 +244,7 @@ class NetworkQuestion(SpecQuestion):
         name="max_count",
         default=None,
         value=None,
-        usual=f"{USUAL_COUNT} for inference and preprocessing; training has --max-nodes",
+        usual=f"{USUAL_COUNT}; training has --max-nodes",
         in_document=False,
     )
     max_count: int = 1

@@ -27,8 +27,8 @@ from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.questions.fields import wrong
 from advisor.questions.language import LanguageQuestion, ServingQuestion, TuningQuestion, network_hint
-from advisor.questions.network import USUAL_COUNT, USUAL_STEPS, NetworkQuestion
-from advisor.questions.spec import USUAL_CONFIDENCE, USUAL_RESULTS, SpecQuestion
+from advisor.questions.network import USUAL_STEPS, NetworkQuestion
+from advisor.questions.spec import USUAL_CONFIDENCE, USUAL_COUNT, USUAL_RESULTS, SpecQuestion
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
 from advisor.questions.values import GpuFilter, ProfilePath, dataset_for, stored_as
 

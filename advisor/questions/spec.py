@@ -111,10 +111,12 @@ START_MINUTES: Any = ask(
     section=RUN,
     default=None,
 )
+# Of what splits: more are asked for.
+USUAL_COUNT = 8
 MAX_COUNT: Any = _hardware(
-    "Most identical instances that share the work of a language model, each with its own disk.",
+    "Most identical instances that share the work, each with its own disk.",
     Number(whole=True, most=MOST_COUNT),
-    default=1,
+    default=USUAL_COUNT,
 )
 
 # Attributes of the fields of a place, and of those of a recommendation.

@@ -42,20 +42,34 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
 
 
 def level_message(answer: Judged[Any, Any]) -> Message | None:
-    """Which spec costs less at the median, or how many cost the same, within the doubt; None where the chosen
-    one alone does."""
+    """Which spec costs less at the median, and why it is not chosen, or how many cost the same within the
+    doubt; None where the chosen one costs least."""
     if answer.chosen is None:
         return None
     cheapest = min(answer.ranked, key=lambda spec: ranked_cost(spec, answer)[0])
     usd, per = ranked_cost(cheapest, answer)
     if answer.price_call is None and usd < _LESS * ranked_cost(answer.chosen, answer)[0]:
-        return Message(
-            "{name} would cost {usd:usd}{per}, which is the same within the error; this one has the lower "
-            "price per hour",
-            name=spec_name(cheapest.spec, answer.request),
-            usd=usd,
-            per=PER[per],
-        )
+        about: dict[str, Any] = {
+            "name": spec_name(cheapest.spec, answer.request),
+            "usd": usd,
+            "per": PER[per],
+        }
+        # Where nothing is aimed at, nothing can be missed.
+        if answer.chosen.probability is None or answer.level > 1:
+            return Message(
+                "{name} would cost {usd:usd}{per}, which is the same within the error; this one has the "
+                "lower price per hour",
+                **about,
+            )
+        # A trial of a cheaper spec says what this would.
+        tried = any(call.kind is CloseCallKind.CHEAPER_MAY_REACH for call in answer.close_calls)
+        if cheapest.probability is not None and not tried:
+            return Message(
+                "{name} would cost {usd:usd}{per} but is only {percent:.0f} % sure: it costs more once a "
+                "miss counts",
+                percent=100 * modest(cheapest.probability),
+                **about,
+            )
     if answer.level < 2:
         return None
     return Message(

@@ -9,7 +9,8 @@ from typing import Any
 
 from advisor.domain import LIST, Stage
 from advisor.messages import Message
-from advisor.questions.network import AUTO, USUAL_COUNT
+from advisor.questions.network import AUTO
+from advisor.questions.spec import USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.borderline import modest
 from advisor.render.facts import covers_clouds, place_name, spec_name, type_name

@@ -44,6 +44,7 @@ LINES = 12
 _NEEDED, _WARNS = 5, 4
 # What is assumed and a reader may want to change: the fields of the request, some of them with a text.
 _ASSUMED = ("dataset", "stack", "protocol", "input_tokens", "output_tokens", "engine", "method", "sequence")
+_OF_A_SPEC = ("cloud", "instance_type", "count", "market")
 _TIMES = (
     ("ttft", "TTFT", "max_ttft_ms"),
     ("tpot", "TPOT", "max_tpot_ms"),
@@ -94,7 +95,7 @@ def brief_blocks(
     yield _NEEDED, Facts([*facts, *binding_facts(spec, t)])
     yield from sure_leaves(document, t)
     titles = (t("brief.take"), "")
-    for title, other in zip(titles, _other_kinds(spec, document["alternatives"]), strict=False):
+    for title, other in zip(titles, _other_kinds(document), strict=False):
         yield (_NEEDED if title else 1), Facts([(title, _other(other, document, t))])
     yield 3, Facts([(t("brief.assumed"), _assumed(request, t, spell))])
     # The risk counts what lies outside of what was measured.
@@ -197,12 +198,16 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
             yield Command(call["trial"]["command"])
 
 
-def _other_kinds(spec: Record, others: Sequence[Record]) -> Sequence[Record]:
-    """The first of the others with another GPU, cloud or market each; else the first ones."""
+def _other_kinds(document: Record) -> Sequence[Record]:
+    """The first of the alternatives with another GPU, cloud or market each, else the first ones; without the
+    safe spec, which stands above, where there are others."""
+    chosen, others = document["recommendation"], document["alternatives"]
+    safe = (document["decision"] or {}).get("safe") or {}
     first: dict[Any, Record] = {}
-    for each in (spec, *others):
+    for each in (chosen, *others):
         first.setdefault((each["gpu"] and each["gpu"]["name"], each["cloud"], each["market"]), each)
-    return list(first.values())[1:] or others
+    new = [each for each in others if any(each[name] != safe.get(name) for name in _OF_A_SPEC)]
+    return [each for each in list(first.values())[1:] if each in new] or new or others
 
 
 def _other(spec: Record, document: Record, t: Texts) -> str:
