@@ -134,7 +134,7 @@ _FORMATS: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]] = {
 @click.argument("old", type=click.Path())
 @click.argument("new", type=click.Path())
 @output_in(*_FORMATS)
-@click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
+@click.option("--out", type=click.Path(), metavar="FILE", help="File to write.  [default: stdout, as -]")
 @click.option(
     "--exit-code",
     is_flag=True,
@@ -226,7 +226,7 @@ class ReportGroup(SectionedCommand, click.Group):
     "format_name",
     help="[default: by the end of --out, else md]",
 )
-@click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
+@click.option("--out", type=click.Path(), metavar="FILE", help="File to write.  [default: stdout, as -]")
 @typed_option(
     Choice("language", LANGUAGES), "--language", default=LANGUAGES[0], help="Language of the report's text."
 )

@@ -241,11 +241,7 @@ class NetworkQuestion(SpecQuestion):
         usual="with a target and no --epochs: twice a pass at the target",
     )
     most_instances: int | None = MAX_COUNT._replace(
-        name="max_count",
-        default=None,
-        value=None,
-        usual=f"{USUAL_COUNT}; training has --max-nodes",
-        in_document=False,
+        name="max_count", default=None, value=None, usual=str(USUAL_COUNT), in_document=False
     )
     max_count: int = 1
     max_nodes: int = _hardware(

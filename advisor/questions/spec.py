@@ -114,7 +114,7 @@ START_MINUTES: Any = ask(
 # Of what splits: more are asked for.
 USUAL_COUNT = 8
 MAX_COUNT: Any = _hardware(
-    "Most identical instances that share the work, each with its own disk.",
+    "Most identical instances that share the work, each with its own disk; training has --max-nodes.",
     Number(whole=True, most=MOST_COUNT),
     default=USUAL_COUNT,
 )

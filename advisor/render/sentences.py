@@ -96,7 +96,7 @@ def headline(document: Record, t: Texts) -> str:
         region=place_name(spec, clouds=covers_clouds(document)),
         market=t.known("market." + spec["market"], spec["market"]),
     )
-    return pick if chosen else t("answer.none", nearest=pick)
+    return t("answer.rent", pick=pick) if chosen else t("answer.none", nearest=pick)
 
 
 def lower_sentence(confidence: float, t: Texts) -> str:

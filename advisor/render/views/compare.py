@@ -156,10 +156,14 @@ def instances_text(
 def notes_lines(answers: Sequence[AnyPrediction]) -> list[str]:
     """The location of each instance and the source of its price, and the assumptions and warnings of all
     of them; an instance that several networks are compared on is named once."""
-    prices = dict.fromkeys(text for answer in answers if (text := _price_text(answer)))
+    priced: dict[str, dict[str, None]] = {}
+    for answer in answers:
+        if text := _price_text(answer):
+            priced.setdefault(text, {})[answer.instance.name] = None
+    prices = [f"{', '.join(names)} {text}" for text, names in priced.items()]
     assumed, warned = (_by_instance(answers, name) for name in ("assumptions", "warnings"))
     return [
-        *wrapped("Prices", list(prices), len(prices)),
+        *wrapped("Prices", prices, len(prices)),
         *wrapped("Assumed", assumed, 5),
         *wrapped("Warning", warned, 3),
     ]
@@ -182,12 +186,12 @@ def _by_instance(answers: Sequence[AnyPrediction], name: str) -> list[Text]:
 
 
 def _price_text(answer: AnyPrediction) -> str | None:
-    """'g5.xlarge of aws in us-east-1, observed of 2024-09-28 ($0.22 to $2.74/h), estimated disk';
-    None without a price."""
-    price, instance = answer.price, answer.instance
+    """'of aws in us-east-1, observed of 2024-09-28 ($0.22 to $2.74/h), estimated disk'; None without a
+    price."""
+    price = answer.price
     if price is None:
         return None
-    text = f"{instance.name} of {instance.cloud} in {answer.region}, {price.kind} of {price.as_of}"
+    text = f"of {answer.instance.cloud} in {answer.region}, {price.kind} of {price.as_of}"
     if price.low < price.high:
         text += f" ({format_usd(price.low_usd_per_hour)} to {format_usd(price.high_usd_per_hour)}/h)"
     of_disk = answer.disk if isinstance(answer, InstancePrediction) else answer.candidate.spec.disk

@@ -176,10 +176,10 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     # A run that ends costs what the facts below say, not a month.
     ends = answer["recommendation"].get("run") is not None
     month = [] if ends else [t("answer.month", usd=format_usd(facts["spec"]["usd_per_month"]))]
-    said = [headline(answer, t), *month, lower_sentence(facts["confidence"], t)]
-    yield Paragraph(t.joined(said), "answer")
+    yield Paragraph(t.joined([headline(answer, t), *month]), "answer")
     leaves = brief_leaves(answer, t)
     yield from leaves[: 1 if room.brief else 2]
+    yield Paragraph(lower_sentence(facts["confidence"], t), "note")
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
     price = list(price_call_leaves(answer, t))

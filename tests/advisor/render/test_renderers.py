@@ -127,7 +127,7 @@ def test_a_markdown_table_says_how_sure_its_price_is():
     """Above it the answer and what the price rests on, below it warnings and assumptions."""
     call = {"sentences": ["Old price; cheapest listed: x_1."]}
     lines = recommendation_markdown(document() | {"price_call": call}).splitlines()
-    assert lines[0] == r"**g4dn.xlarge + gp3:158GiB at \$0.543/h in us-east-1 (on-demand).**"
+    assert lines[0] == r"**Rent g4dn.xlarge + gp3:158GiB at \$0.543/h in us-east-1 (on-demand).**"
     assert r"Old price; cheapest listed: x\_1." in lines
     assert "- Warning: the instance price is 124 days old (2026-07-20)" in lines
     assert "- Assumed: imagenet" in lines

@@ -42,7 +42,7 @@ def test_many_workloads_are_told_shortly_enough_to_be_pasted():
     text = report_markdown(document, "en")
     assert len(text) <= MOST_CHARACTERS
     assert "HTML, CSV and XLSX" in text
-    assert text.count("**g4dn.2xlarge + local disk") == 12
+    assert text.count("**Rent g4dn.2xlarge + local disk") == 12
 
 
 @pytest.mark.parametrize("name", HOSTILE)
