@@ -57,8 +57,8 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
         # Where nothing is aimed at, nothing can be missed.
         if answer.chosen.probability is None or answer.level > 1:
             return Message(
-                "{name} would cost {usd:usd}{per}, which is the same within the error; this one has the "
-                "lower price per hour",
+                "{name} would cost {usd:usd}{per}: the difference is within the error, so the lower price "
+                "per hour decides",
                 **about,
             )
         # A trial of a cheaper spec says what this would.
@@ -90,20 +90,21 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
     may_miss = (call for call in answer.close_calls if call.kind is CloseCallKind.CHOSEN_MAY_MISS)
     trial = next(may_miss, None)
     if trial is not None:
-        about |= {"minutes": trial.trial_minutes, "trial": trial.trial_usd}
+        each = Message(" on one of them") if chosen.spec.count > 1 else ""
+        about |= {"minutes": trial.trial_minutes, "each": each, "trial": trial.trial_usd}
     if safe is None and trial is None:
         return Message("{percent:.0f} % sure; no spec is safe", **about)
     if safe is None:
         return Message(
-            "{percent:.0f} % sure; a trial of {minutes:g} minutes ({trial:usd}) settles it; no spec is safe "
-            "without one",
+            "{percent:.0f} % sure; a trial of {minutes:g} minutes{each} ({trial:usd}) settles it; no spec is "
+            "safe without one",
             **about,
         )
     about |= {"safe": spec_name(safe.spec, request), "usd": safe.spec.total_usd_per_hour}
     if trial is None:
         return Message("{percent:.0f} % sure; safe instead: {safe} at {usd:usd}/h", **about)
     return Message(
-        "{percent:.0f} % sure; a trial of {minutes:g} minutes ({trial:usd}) settles it; safe without a "
+        "{percent:.0f} % sure; a trial of {minutes:g} minutes{each} ({trial:usd}) settles it; safe without a "
         "trial: {safe} at {usd:usd}/h",
         **about,
     )

@@ -142,6 +142,11 @@ def _about(
     if candidate.placement.replicas > 1:
         last = FIRST_PORT + candidate.placement.replicas - 1
         lines.append(f"Replicas listen on ports {FIRST_PORT} to {last}: spread requests over them.")
+    if candidate.spec.count > 1:
+        lines.append(
+            f"The rate is that of {candidate.spec.count} instances: start each so, and spread requests over "
+            "all of them; a load balancer is not included."
+        )
     return tuple(lines)
 
 

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import Task
+from advisor.domain import Market, Task
 from advisor.domain.decision import Judged
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, translated
@@ -40,8 +40,8 @@ from advisor.units import format_hours, format_rate, format_usd
 
 Record = Mapping[str, Any]
 LINES = 12
-# How much a block is needed that is never spared, and one that warns.
-_NEEDED, _WARNS = 5, 4
+# How much a block is needed that is never spared, another spec to take, and one that warns.
+_NEEDED, _TAKE, _WARNS = 6, 5, 4
 # What is assumed and a reader may want to change: the fields of the request, some of them with a text.
 _ASSUMED = ("dataset", "stack", "protocol", "input_tokens", "output_tokens", "engine", "method", "sequence")
 _OF_A_SPEC = ("cloud", "instance_type", "count", "market")
@@ -73,11 +73,11 @@ def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list
     far to trust it, and trials below them. They tell warnings elsewhere."""
     facts, others = dict[str, str](), list[Leaf]()
     section = {"answer": answer_facts(document), "recommendation": document}
-    for rank, block in brief_blocks(asked_sentence(section, t), document, t, spell):
+    for _, block in brief_blocks(asked_sentence(section, t), document, t, spell):
         for name, text in block.pairs if isinstance(block, Facts) else ():
             title = name[:1].upper() + name[1:] or next(reversed(facts))
             facts[title] = t.listed([facts[title], text]) if title in facts else text
-        others += [block] if isinstance(block, Paragraph) and rank != _WARNS else []
+        others += [block] if isinstance(block, Paragraph) and block.kind == "note" else []
     return [Facts(list(facts.items())), *others, *trial_leaves(document, t)]
 
 
@@ -96,12 +96,14 @@ def brief_blocks(
     yield from sure_leaves(document, t)
     titles = (t("brief.take"), "")
     for title, other in zip(titles, _other_kinds(document), strict=False):
-        yield (_NEEDED if title else 1), Facts([(title, _other(other, document, t))])
+        yield (_TAKE if title else 1), Facts([(title, _other(other, document, t))])
     yield 3, Facts([(t("brief.assumed"), _assumed(request, t, spell))])
     # The risk counts what lies outside of what was measured.
     beside = [translated(text, t) for text in document["warnings"] if text not in spec["extrapolation"]]
     if beside:
-        yield _WARNS, Paragraph(" ".join(wrapped("Warning", beside, 2)))
+        # Spot may be taken back in the midst of the work.
+        rank = _NEEDED if spec["market"] == Market.SPOT else _WARNS
+        yield rank, Paragraph(" ".join(wrapped("Warning", beside, 2)))
     yield _NEEDED, Paragraph(basis_sentence(spec, t), "note")
 
 

@@ -23,6 +23,7 @@ from advisor.render.blocks import (
     plain,
     translated,
 )
+from advisor.render.borderline import modest
 from advisor.render.charts import totals_picture
 from advisor.render.document import is_language
 from advisor.render.facts import covers_clouds, spec_name
@@ -36,9 +37,11 @@ from advisor.render.sentences import (
     disk_name,
     headline,
     lower_sentence,
+    month_usd,
     price_call_leaves,
     rate_columns,
     relax_sentence,
+    run_usd,
     sample_name,
     totals_sentence,
     unit_name,
@@ -122,6 +125,11 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
         level = of_spec("risk")(section)
         return "" if level is None else t("totals.risk", risk=t(f"risk.{level}"), number=level)
 
+    def sure(section: Record) -> float | None:
+        chance = (section["recommendation"]["decision"] or {}).get("probability")
+        return None if chance is None else modest(chance)
+
+    runs = any(run_usd(section) is not None for section in sections)
     units = {of_spec("unit")(section) for section in sections} - {None}
     of_unit = ("unit", lambda section: unit_name(section, t) if _answered(section) else None)
     columns = [
@@ -134,19 +142,28 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
         rate_columns(t, next(iter(confidences)) if len(confidences) == 1 else None)[0]._replace(
             of=of_spec("lower")
         ),
-        *columns_of(t, *([of_unit] if len(units) > 1 else []), ("risk", risk, Look.NAME)),
+        *columns_of(
+            t, *([of_unit] if len(units) > 1 else []), ("sure", sure, Look.SHARE), ("risk", risk, Look.NAME)
+        ),
         Column(t("table.per_hour"), of_spec("usd_per_hour"), Look.USD),
-        Column(t("table.per_month"), of_spec("usd_per_month"), Look.USD),
+        Column(
+            t("table.per_month"),
+            lambda section: of_spec("usd_per_month")(section) if run_usd(section) is None else None,
+            Look.USD,
+        ),
+        *([Column(t("table.per_run"), run_usd, Look.USD)] if runs else []),
     ]
     total: list[str] = []
     if totals["usd_per_hour"] is not None:
-        sums = [format_usd(totals[name]) for name in ("usd_per_hour", "usd_per_month")]
+        sums = [format_usd(usd) for usd in (totals["usd_per_hour"], month_usd(document))]
+        sums += [""] if runs else []
         total = [t("totals.all"), *[""] * (len(columns) - 1 - len(sums)), *sums]
     bounds = [lower_sentence(confidence, t) for confidence in sorted(confidences)]
-    blocks: list[Any] = [Paragraph(t.joined([totals_sentence(totals, t), *bounds]), "answer")]
+    blocks: list[Any] = [Paragraph(t.joined([totals_sentence(document, t), *bounds]), "answer")]
     blocks += [Paragraph(t(room.brief), "note")] if room.brief else []
     blocks.append(Table(columns, sections, total=total))
-    chart = totals_picture([section for section in sections if _answered(section)], t)
+    kept = [section for section in sections if _answered(section) and run_usd(section) is None]
+    chart = totals_picture(kept, t)
     blocks += [Part(t("totals.chart"), [chart])] if chart else []
     return Section(t("totals.title"), "", blocks)
 
@@ -219,19 +236,29 @@ def _costs(section: Record, t: Texts) -> Part:
         market = t.known("market." + choice["market"], choice["market"])
         return f"{market} ({translated(choice['terms'], t)})" if choice["terms"] else market
 
+    run, chosen = run_usd(section), section["answer"]["spec"]["usd_per_hour"]
+    per = (
+        ("per_month", "usd_per_month", Look.USD)
+        if run is None
+        else ("per_run", lambda choice: run * choice["usd_per_hour"] / chosen, Look.USD)
+    )
+    # Nobody commits for a year to one run.
+    choices = [
+        choice for choice in costs["choices"] if run is None or not choice["market"].startswith("commitment")
+    ]
     columns = columns_of(
         t,
         ("paying", paying),
         ("per_hour", "usd_per_hour", Look.USD),
-        ("per_month", "usd_per_month", Look.USD),
+        per,
         (f"per_million_{counted}", "usd_per_million_samples", Look.USD),
         ("saving", lambda choice: (choice["saving_percent"] or 0) / 100 or None, Look.SHARE),
         ("kind", lambda choice: t.known("kind." + choice["kind"], choice["kind"])),
         ("as_of", "as_of", Look.DAY),
     )
     million, hours = t(f"million.{counted}"), plain(costs["hours_per_month"])
-    note = t("costs.note", hours=hours, million=million)
-    table = Table(columns, costs["choices"], lambda choice: bool(choice["asked"]))
+    note = t("costs.note" if run is None else "costs.run_note", hours=hours, million=million)
+    table = Table(columns, choices, lambda choice: bool(choice["asked"]))
     return Part(t("costs.title"), [table, Paragraph(note, "note")])
 
 

@@ -56,6 +56,8 @@ def _blocks(asked: str, document: Record, t: Texts, room: Room) -> Iterator[Bloc
     spec = document["recommendation"] if ranks else document
     if spec is None:
         yield Paragraph(headline(document, t))
+        if nearest := document["nearest"]:
+            yield Facts([*facts_of(nearest, document["request"], t), *binding_facts(nearest, t)])
     elif spec["predicted"]:
         note = [("note", spec["note"])] if spec.get("note") else []
         facts = facts_of(spec, document["request"], t)

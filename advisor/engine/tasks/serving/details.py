@@ -135,7 +135,12 @@ def steps_of(
         rates=_times(chosen.rates, factor),
         most=_times(chosen.most, factor),
     )
-    return (*steps, ServingStep(kind=StepKind.REPLICA, option=f"--max-count {more}", gives=gives))
+    words = [f"--max-count {more}"]
+    for name in ("users", "target_requests_per_second", "target_output_tokens_per_second"):
+        load = getattr(request, name)
+        if load is not None:
+            words.insert(0, f"{request.declared[name].option} {load * factor:.6g}")
+    return (*steps, ServingStep(kind=StepKind.REPLICA, option=" ".join(words), gives=gives))
 
 
 def _changes(

@@ -8,6 +8,7 @@ import html5lib
 import pytest
 
 from advisor.render.blocks import lower_rate, plain
+from advisor.render.borderline import modest
 from advisor.render.formats import report_html
 from advisor.render.i18n.catalogue import LANGUAGES, report_texts
 from advisor.units import format_mib, format_rate, format_usd
@@ -80,7 +81,8 @@ def _as_printed(number):
     """Every way in which the product prints a number."""
     whole = f"{number:,.10g}"
     texts = {write(number) for write in (format_usd, format_rate, format_mib, lower_rate, plain)}
-    return texts | {whole, f"{whole} days", f"{number:.0f}\u00a0%"}
+    chance = f"{100 * modest(number):.0f}\u00a0%"
+    return texts | {whole, f"{whole} days", f"{number:.0f}\u00a0%", chance}
 
 
 def test_every_cell_with_a_number_has_one_of_the_document(document):
