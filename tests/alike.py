@@ -29,15 +29,25 @@ def alike(one, other):
 
 
 def alike_text(one, other):
-    """Whether two texts are the same, token by token: those that are numbers to 1e-6."""
+    """Whether two texts are the same, token by token: numbers to 1e-6, or but for the last of three digits."""
     if one == other:
         return True
     ours, theirs = _NUMBER.split(one), _NUMBER.split(other)
     return (
         len(ours) == len(theirs)
         and ours[::2] == theirs[::2]
-        and all(map(_close, map(float, ours[1::2]), map(float, theirs[1::2])))
+        and all(map(_close_as_printed, ours[1::2], theirs[1::2]))
     )
+
+
+def _close_as_printed(one, other):
+    """Three printed digits may round to either side: 94.75 is 94.7 on one CPU and 94.8 on another."""
+    if _close(float(one), float(other)):
+        return True
+    decimals = len(one.partition(".")[2])
+    digits = len(one.replace(".", "").lstrip("0"))
+    same_form = "e" not in (one + other).lower() and decimals == len(other.partition(".")[2])
+    return same_form and digits >= 3 and abs(float(one) - float(other)) < 1.5 * 10**-decimals
 
 
 def _close(one, other):

@@ -362,6 +362,7 @@ _MACROS = {
     "@annually": "0 0 1 1 *",
 }
 _FIELDS = 5
+_ZONE = re.compile(r"[\w+/-]+", re.ASCII)
 _EVERY = re.compile(r"@every\s+([0-9]{1,3})\s*(m|min|h)", re.IGNORECASE)
 _TAKEN = {
     "minute": "0 to 59",
@@ -428,11 +429,11 @@ def zone_of(name: str) -> tzinfo:
     """The time zone of that name; UTC on every machine. `UsageError` names the nearest zone."""
     if name == "UTC":
         return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        names = available_timezones()
-    if names:
+    # `ZoneInfo` opens what it is given as a file of its folder.
+    if _ZONE.fullmatch(name):
+        with suppress(ZoneInfoNotFoundError, ValueError, OSError):
+            return ZoneInfo(name)
+    if names := available_timezones():
         raise unknown_name("time zone", name, names, field="timezone")
     raise UsageError(
         "time zone '{name}': this machine has none but UTC",
