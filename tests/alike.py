@@ -29,7 +29,7 @@ def alike(one, other):
 
 
 def alike_text(one, other):
-    """Whether two texts are the same, token by token: numbers to 1e-6, or but for the last of three digits."""
+    """Whether two texts are the same, token by token: numbers to 1e-6, or to the last of three digits."""
     if one == other:
         return True
     ours, theirs = _NUMBER.split(one), _NUMBER.split(other)
