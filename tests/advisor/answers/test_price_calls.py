@@ -69,8 +69,9 @@ def standing(response):
 
 
 def check(response):
-    # One sentence, which may take two lines.
-    answer, first = response.result, " ".join(response.text().splitlines()[:2]).partition(". ")[0]
+    # One sentence, which may take two lines, and break at a hyphen.
+    lines = " ".join(response.text().splitlines()[:2]).replace("- ", "-")
+    answer, first = response.result, lines.partition(". ")[0]
     rests = standing(response)
     call, chosen = answer.price_call, answer.chosen
     if rests == "list":
