@@ -139,8 +139,8 @@ class Curves(NamedTuple):
 
 
 def curves(subject: Subject) -> Curves:
-    """What is varied: vCPUs up to four times, RAM from what it takes to four times, the disk
-    orders that are worth a look on this type, and batch sizes."""
+    """The rates with up to four times the vCPUs, with RAM from what is needed to four times that, with each
+    disk order worth a look on this type, and with other batch sizes."""
     vcpus, memory, disks = _vcpus(subject), _memory(subject), _disks(subject)
     places = [*vcpus, *memory, *disks]
     reached = points_at(subject.context, subject.request, subject.candidate.workload, places)
@@ -299,7 +299,7 @@ def sensitivity(
 
 
 def _has(subject: Subject) -> dict[str, tuple[float | None, str]]:
-    """Of one instance; None where nothing limits it."""
+    """What one instance has of each varied resource, and its unit; None where nothing limits it."""
     instance, rate = subject.instance, subject.candidate.spec.disk.rate
     return {
         "vcpus": (instance.vcpus, "vcpus"),

@@ -311,7 +311,7 @@ def memory(catalog: Catalog, question: MemoryGeneration | MemoryFinetuning) -> A
 def _anchors(
     catalog: Catalog, question: ServingQuestion, model: LanguageModel, request: ServingQuestion
 ) -> list[ServingAnchor]:
-    """What the question's files measured."""
+    """The measured endpoints in the files that the question names."""
     from advisor.sweeps.measure.endpoint.anchors import read_serving_anchor  # few have measured
 
     known, cards = bundled_language_models(), Cards(catalog)

@@ -108,7 +108,7 @@ def _facts(reference: str, task: Task) -> NetworkFacts:
 
 
 def _input(network: Runnable) -> dict[str, Any]:
-    """What a batch of it is made of, as `facts_of_own` takes it."""
+    """The shape, kind and size of the network's input: arguments of `facts_of_own`."""
     from advisor.models.zoo.kernels import tensors_in
 
     first = next(tensors_in(network.synthetic_batch(_FEWEST_ROWS)[0]), None)

@@ -298,8 +298,8 @@ def disk_prices_with(
 
 
 class PriceParts(NamedTuple):
-    """Where the tiers begin, and dollars a GiB, a MiB/s, an IOPS of each tier, and each of the
-    `sizes` (GiB) where the type is sold in no others."""
+    """A disk type's price: the amounts at which its tiers begin; the dollars of a GiB, a MiB/s and an IOPS of
+    each tier; and the dollars of each of `sizes` (GiB) where the type is sold in no others."""
 
     tiers: tuple[float, ...]
     usd: tuple[float, ...]
@@ -362,8 +362,8 @@ class RegionsByPrice:
                 self._listed[row, columns] = (region, kind) in listed
 
     def no_dearer_than(self, region: str, others: Iterable[str]) -> list[str]:
-        """Of the other regions those where every disk is sold in `region` too, for no more; no
-        estimate beats a listed price."""
+        """The other regions where no disk costs less than in `region`, nor is one sold that it lacks; an
+        estimated price never counts as less than a listed one."""
         own = self._row.get(region, -1)
         beaten = (self._usd[own] <= self._usd) & (self._listed[own] | ~self._listed)
         whole = beaten.all(axis=1).tolist()

@@ -176,8 +176,8 @@ class DiskCatalog:
         return {region: self._price(choice, region) for region in regions}
 
     def no_dearer_than(self, region: str, others: Iterable[str]) -> list[str]:
-        """Of the other regions those where every disk is sold in `region` too, for no more; no
-        estimate beats a listed price."""
+        """The other regions where no disk costs less than in `region`, nor is one sold that it lacks; an
+        estimated price never counts as less than a listed one."""
         return self._regions_by_price.no_dearer_than(region, others)
 
     @cached_property

@@ -345,7 +345,7 @@ def _document(ask: Ask) -> dict[str, Any]:
 
 
 def _asks(ask: Ask) -> bool:
-    """Whether a question is asked, beside what a plan or saved answers may be told with."""
+    """Whether the options ask a question, and do not only say how to report a plan or saved answers."""
     shared = _SHARED if ask.plan_file or ask.saved else ()
     return any(field not in shared for field in ask.given)
 

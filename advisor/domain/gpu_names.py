@@ -213,7 +213,7 @@ def identified(
 
 
 def is_card(requested: str, present: Accelerator, sheets: Mapping[str, Gpu]) -> bool:
-    """Whether the whole card that `cuda:<requested>` means is present.
+    """Whether the GPU present is the card, and all of it, that `cuda:<requested>` names.
 
     Of several forms the usual one is meant ('H100' is the H100-SXM5-80GB), and any other with as
     many multiprocessors and as much memory ('A100' is the PCIe card of 40 GB, too).

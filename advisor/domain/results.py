@@ -25,7 +25,7 @@ from advisor.records import asdict
 class Span(Struct, frozen=True, kw_only=True):
     """A quantity with its interval: lower <= median <= upper.
 
-    `upper` of a time or a cost is what is surely kept; infinite where nothing is sure.
+    `upper` of a time or a cost holds at the confidence of the prediction; infinite where no bound is known.
     """
 
     lower: float

@@ -130,6 +130,12 @@ def bottleneck_facts(recommendation: Mapping[str, Any]) -> Document | None:
     return {"stage": spec["bottleneck"], "stages": stages}
 
 
+def decision_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How the spec was chosen and how sure that is; empty where nothing answers, and in documents of earlier
+    versions."""
+    return document.get("decision") or {}
+
+
 def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
     """All workloads together; null where nothing is recommended, never 0. `runs` are those that
     end: a month of their machines is more than they cost."""

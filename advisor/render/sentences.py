@@ -13,7 +13,7 @@ from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.borderline import modest
-from advisor.render.facts import ANSWERED, covers_clouds, place_name, spec_name, type_name
+from advisor.render.facts import ANSWERED, covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences
@@ -182,7 +182,7 @@ def borderline_calls(document: Record) -> list[Record]:
 def calls_of_chosen(document: Record) -> list[Record]:
     """The trial of the chosen spec, where its misses count by their cost; none in documents of earlier
     versions."""
-    weighed = (document.get("decision") or {}).get("rule") == "expected-cost"
+    weighed = decision_of(document).get("rule") == "expected-cost"
     return [call for call in document["close_calls"] if weighed and call["kind"] == _OF_CHOSEN]
 
 

@@ -99,7 +99,7 @@ def _terms(quote: Quote, before: Price | None) -> str:
 
 
 class Offerings(Struct, frozen=True):
-    """Whether each type is offered, where that is sure; what differs from what was known."""
+    """The types that a region says it offers or not, and warnings of answers that are not believed."""
 
     offered: dict[str, bool]
     warnings: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ def ask_offerings(
 def without_vanished(
     is_offered: dict[str, bool], region: str, known: Catalog, cloud: str, *, accept_implausible: bool
 ) -> Offerings:
-    """Whether each type is offered, without those that vanished in bulk; and a warning of these."""
+    """What a region offers, but for types that vanished by the half: of these a warning."""
     vanished = [name for name in is_offered if not is_offered[name] and known.is_offered(name, region, cloud)]
     if len(vanished) < FEWEST_DOUBTED or 2 * len(vanished) <= len(is_offered) or accept_implausible:
         return Offerings(is_offered)

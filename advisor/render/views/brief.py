@@ -17,7 +17,7 @@ from advisor.domain.decision import Judged
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, translated
 from advisor.render.borderline import modest
-from advisor.render.facts import answer_facts, covers_clouds, place_name, spec_name, type_name
+from advisor.render.facts import answer_facts, covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.markdown import md_text, rendered
 from advisor.render.phrases import ENGINES, seconds_text
@@ -179,7 +179,7 @@ def binding_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
 def sure_leaves(document: Record, t: Texts) -> Iterator[tuple[int, Leaf]]:
     """How sure the answer is, the trial that settles it, and what is safe without; else a cheaper spec that
     may do."""
-    sentences = [translated(sentence, t) for sentence in (document["decision"] or {}).get("sentences", ())]
+    sentences = [translated(sentence, t) for sentence in decision_of(document).get("sentences", ())]
     if sentences:
         yield _NEEDED, Facts([(t("brief.sure"), t.listed(sentences))])
     others = borderline_calls(document)
@@ -204,7 +204,7 @@ def _other_kinds(document: Record) -> Sequence[Record]:
     """The first of the alternatives with another GPU, cloud or market each, else the first ones; without the
     safe spec, which stands above, where there are others."""
     chosen, others = document["recommendation"], document["alternatives"]
-    safe = (document["decision"] or {}).get("safe") or {}
+    safe = decision_of(document).get("safe") or {}
     first: dict[Any, Record] = {}
     for each in (chosen, *others):
         first.setdefault((each["gpu"] and each["gpu"]["name"], each["cloud"], each["market"]), each)
@@ -312,7 +312,7 @@ def _tables(document: Record) -> str:
         short = f"{_SHORT_NETWORK} {_SHORT_RUN}" if has_run else _SHORT_NETWORK
     rank, *others = short.split()
     several = ("count",) if any(row["count"] > 1 for row in rows) else ()
-    columns = (rank, *several, *others, *_telling(rows, document["request"]))
+    columns = (rank, *several, *others, *_unusual_columns(rows, document["request"]))
     ranked, front = records_markdown(rows, columns), document.get("pareto", ())
     if len(front) < 2:
         return ranked
@@ -322,13 +322,13 @@ def _tables(document: Record) -> str:
     return f"{ranked}\nPareto front of price and rate:\n\n{front_table}"
 
 
-def _telling(rows: Sequence[Record], request: Record) -> list[str]:
-    """Columns on where ranked specs stand and how they are paid, of what does not go without saying."""
-    telling = {
+def _unusual_columns(rows: Sequence[Record], request: Record) -> list[str]:
+    """The columns on place and payment of ranked specs in which not all of them are as usual."""
+    unusual = {
         "cloud": request["cloud"] == "any",
         "region": len({row["region"] for row in rows}) > 1,
         "market": request["market"] == "any",
         "price_kind": any(row["price_kind"] != "list" for row in rows),
         "disk_price_kind": any(row.get("disk_price_kind") not in (None, "list") for row in rows),
     }
-    return [name for name, is_told in telling.items() if is_told]
+    return [name for name, is_unusual in unusual.items() if is_unusual]

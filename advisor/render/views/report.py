@@ -3,7 +3,7 @@ notebooks show of it, and the service's page of an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -26,7 +26,7 @@ from advisor.render.blocks import (
 from advisor.render.borderline import modest
 from advisor.render.charts import totals_picture
 from advisor.render.document import is_language
-from advisor.render.facts import covers_clouds, spec_name
+from advisor.render.facts import covers_clouds, decision_of, spec_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.sentences import (
     asked_sentence,
@@ -102,9 +102,32 @@ def short_parts(section: Record, language: str = "en") -> Iterator[Leaf | Part]:
 
 
 def _totals(document: Record, t: Texts, room: Room) -> Section:
+    """All workloads on a page: what they cost together, a line for each, and a bar for what is kept."""
     sections, totals = document["workloads"], document["totals"]
+    confidences = sorted({section["answer"]["confidence"] for section in sections})
+    columns = _totals_columns(sections, confidences, t)
+    total: list[str] = []
+    if totals["usd_per_hour"] is not None:
+        sums = [format_usd(usd) for usd in (totals["usd_per_hour"], month_usd(document))]
+        sums += [""] if _has_runs(sections) else []
+        total = [t("totals.all"), *[""] * (len(columns) - 1 - len(sums)), *sums]
+    bounds = [lower_sentence(confidence, t) for confidence in confidences]
+    blocks: list[Any] = [Paragraph(t.joined([totals_sentence(document, t), *bounds]), "answer")]
+    blocks += [Paragraph(t(room.brief), "note")] if room.brief else []
+    blocks.append(Table(columns, sections, total=total))
+    kept = [section for section in sections if _answered(section) and run_usd(section) is None]
+    chart = totals_picture(kept, t)
+    blocks += [Part(t("totals.chart"), [chart])] if chart else []
+    return Section(t("totals.title"), "", blocks)
+
+
+def _has_runs(sections: Sequence[Record]) -> bool:
+    return any(run_usd(section) is not None for section in sections)
+
+
+def _totals_columns(sections: Sequence[Record], confidences: Sequence[float], t: Texts) -> list[Column]:
+    """The columns of the table of all workloads: what was asked, the pick, how sure it is, its cost."""
     anchors = {id(section): f"#w{number}" for number, section in enumerate(sections, 1)}
-    confidences = {section["answer"]["confidence"] for section in sections}
 
     def of_spec(name: str) -> Callable[[Record], Any]:
         return lambda section: (_answered(section) or {}).get(name)
@@ -126,46 +149,32 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
         return "" if level is None else t("totals.risk", risk=t(f"risk.{level}"), number=level)
 
     def sure(section: Record) -> float | None:
-        chance = (section["recommendation"]["decision"] or {}).get("probability")
+        chance = decision_of(section["recommendation"]).get("probability")
         return None if chance is None else modest(chance)
 
-    runs = any(run_usd(section) is not None for section in sections)
+    def per_month(section: Record) -> float | None:
+        usd: float | None = of_spec("usd_per_month")(section) if run_usd(section) is None else None
+        return usd
+
     units = {of_spec("unit")(section) for section in sections} - {None}
     of_unit = ("unit", lambda section: unit_name(section, t) if _answered(section) else None)
-    columns = [
+    lower = rate_columns(t, confidences[0] if len(confidences) == 1 else None)[0]
+    return [
         Column(
             t("totals.workload"),
             lambda section: section["name"][:80],
             link=lambda section: anchors[id(section)],
         ),
         *columns_of(t, ("instance", total_name, Look.LONG), ("target", target, Look.RATE)),
-        rate_columns(t, next(iter(confidences)) if len(confidences) == 1 else None)[0]._replace(
-            of=of_spec("lower")
-        ),
+        lower._replace(of=of_spec("lower")),
         *columns_of(
             t, *([of_unit] if len(units) > 1 else []), ("sure", sure, Look.SHARE), ("risk", risk, Look.NAME)
         ),
+        # Empty where there is no cost, not unknown.
         Column(t("table.per_hour"), of_spec("usd_per_hour"), Look.USD),
-        Column(
-            t("table.per_month"),
-            lambda section: of_spec("usd_per_month")(section) if run_usd(section) is None else None,
-            Look.USD,
-        ),
-        *([Column(t("table.per_run"), run_usd, Look.USD)] if runs else []),
+        Column(t("table.per_month"), per_month, Look.USD),
+        *([Column(t("table.per_run"), run_usd, Look.USD)] if _has_runs(sections) else []),
     ]
-    total: list[str] = []
-    if totals["usd_per_hour"] is not None:
-        sums = [format_usd(usd) for usd in (totals["usd_per_hour"], month_usd(document))]
-        sums += [""] if runs else []
-        total = [t("totals.all"), *[""] * (len(columns) - 1 - len(sums)), *sums]
-    bounds = [lower_sentence(confidence, t) for confidence in sorted(confidences)]
-    blocks: list[Any] = [Paragraph(t.joined([totals_sentence(document, t), *bounds]), "answer")]
-    blocks += [Paragraph(t(room.brief), "note")] if room.brief else []
-    blocks.append(Table(columns, sections, total=total))
-    kept = [section for section in sections if _answered(section) and run_usd(section) is None]
-    chart = totals_picture(kept, t)
-    blocks += [Part(t("totals.chart"), [chart])] if chart else []
-    return Section(t("totals.title"), "", blocks)
 
 
 def _answered(section: Record) -> Record | None:

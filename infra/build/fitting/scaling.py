@@ -105,11 +105,11 @@ def held_out_residuals(rows: Sequence[ScalingRow], key: Callable[[ScalingRow], s
     """log(observed efficiency / predicted), each row predicted without all rows of its key."""
     efficiency, gpus = np.array([(row.efficiency, row.gpus) for row in rows], dtype=float).T
 
-    def told_without(out: Rows) -> Floats:
+    def residuals_without(out: Rows) -> Floats:
         others = [row for row, gone in zip(rows, out, strict=True) if not gone] or list(rows)
         return np.asarray(np.log(efficiency[out]) + fit_exponent(others) * np.log(gpus[out]))
 
-    return held_out([key(row) for row in rows], told_without)
+    return held_out([key(row) for row in rows], residuals_without)
 
 
 def scaling_document(model: ScalingModel) -> dict[str, object]:

@@ -316,13 +316,13 @@ def held_out(rows: Sequence[MeasuredStep]) -> Mapping[str, HeldOut]:
 
 
 def _held_out(rows: Sequence[MeasuredStep], group_of: Callable[[MeasuredStep], str]) -> HeldOut:
-    def told_without(out: Rows) -> Floats:
+    def residuals_without(out: Rows) -> Floats:
         posterior = _posterior([row for row, gone in zip(rows, out, strict=True) if not gone])
         cells, observed, _ = columns([row for row, gone in zip(rows, out, strict=True) if gone])
         result = posterior.predict(cells)
         return np.column_stack([observed - result.mean, np.sqrt(result.variance + CPU_ROW_SIGMA**2)])
 
-    return HeldOut(*held_out_values([group_of(row) for row in rows], told_without).T)
+    return HeldOut(*held_out_values([group_of(row) for row in rows], residuals_without).T)
 
 
 def _posterior(rows: Sequence[MeasuredStep]) -> Posterior:

@@ -135,12 +135,16 @@ def steps_of(
         rates=_times(chosen.rates, factor),
         most=_times(chosen.most, factor),
     )
-    words = [f"--max-count {more}"]
-    for name in ("users", "target_requests_per_second", "target_output_tokens_per_second"):
-        load = getattr(request, name)
-        if load is not None:
-            words.insert(0, f"{request.declared[name].option} {load * factor:.6g}")
-    return (*steps, ServingStep(kind=StepKind.REPLICA, option=" ".join(words), gives=gives))
+    loads = ("users", "target_requests_per_second", "target_output_tokens_per_second")
+    words = [
+        f"{request.declared[name].option} {load * factor:.6g}"
+        for name in loads
+        if (load := getattr(request, name)) is not None
+    ]
+    return (
+        *steps,
+        ServingStep(kind=StepKind.REPLICA, option=" ".join([*words, f"--max-count {more}"]), gives=gives),
+    )
 
 
 def _changes(
