@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from advisor.catalog import load_catalog
 from advisor.domain import Measurement
 from advisor.models.performance import save_model
 from advisor.models.performance.networks import bundled_networks
@@ -22,7 +21,6 @@ from advisor.runs.fitting import measurements_from, reference_cpu
 from advisor.sweeps.formats import measurement_to_dict
 
 if TYPE_CHECKING:
-    from advisor.infra.build.fitting.observations import MeasuredStep
     from advisor.models.performance.fit import FitResult
     from advisor.models.performance.step_times import StepTimes
 
@@ -61,25 +59,17 @@ def rebuild_step_times() -> StepTimes:
 
     Takes some minutes: what intervals stand on is refitted without what they are scored on.
     """
-    from advisor.infra.build.fitting.step_times import fit_step_times
+    from advisor.infra.build.fitting.observations import kernel_frame, observation_frame
+    from advisor.infra.build.fitting.step_times import StepTimeRegressor
 
-    observations, kernels = measured_steps()
-    return fit_step_times(observations, kernels)
-
-
-def measured_steps() -> tuple[list[MeasuredStep], list[MeasuredStep]]:
-    """All measured steps that may be fitted, and single kernels."""
-    from advisor.infra.build.fitting.observations import read_kernels, read_observations
-    from advisor.models.performance.network_table import network_table
-
-    sheets = load_catalog().gpus
-    observations, unknown = read_observations(PUBLISHED_FOLDER, sheets, network_table())
-    lost = sum(unknown.networks.values()), sum(unknown.gpus.values())
+    rows = observation_frame(PUBLISHED_FOLDER)
+    model = StepTimeRegressor(kernels=kernel_frame(PUBLISHED_FOLDER)).fit(rows, rows["step_seconds"])
+    unknown = model.unknown_
     sys.stderr.write(
-        f"{len(observations)} measured steps; not used: {lost[0]} of {len(unknown.networks)} "
-        f"networks and {lost[1]} of {len(unknown.gpus)} GPUs that no table has\n"
+        f"not used: {sum(unknown.networks.values())} rows of {len(unknown.networks)} networks and "
+        f"{sum(unknown.gpus.values())} of {len(unknown.gpus)} GPUs that no table has\n"
     )
-    return observations, read_kernels(PUBLISHED_FOLDER, sheets)
+    return model.step_times_
 
 
 def bundle_scaling() -> None:

@@ -6,21 +6,24 @@ it; `kernels.csv.gz` has single kernels, which tell what a GPU's units really re
 
 from __future__ import annotations
 
-import csv
-import gzip
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
+from advisor.catalog import load_catalog
 from advisor.domain import Gpu, Task
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import DataError, UsageError
+from advisor.infra.build.performance_sources.kernels import KERNEL_COLUMNS
+from advisor.models.bayes import Floats
 from advisor.models.network_columns import KINDS
-from advisor.models.performance.network_table import OPERATION, Network, NetworkTable
+from advisor.models.performance.frames import STEP_COLUMNS, checked_frame, published_frame
+from advisor.models.performance.network_table import OPERATION, Network, NetworkTable, network_table
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step
 
@@ -51,6 +54,14 @@ _KERNEL_KINDS = {"linear": "linear", "bmm": "attention_math", "conv_3x3": "conv_
 _LIGHT_KINDS = {"ln": "norm", "softmax": "softmax"}
 
 
+# What tells a step from another, beside what was measured of it.
+FITTED_COLUMNS = {
+    name: column
+    for name, column in STEP_COLUMNS.items()
+    if name not in ("step_seconds", "peak_memory_mib", "licence")
+}
+
+
 class MeasuredStep(NamedTuple):
     """A measured step as a fit takes it: seconds with their relative standard error about a good model.
 
@@ -73,45 +84,55 @@ class Unknown(NamedTuple):
     networks: Mapping[str, int]
 
 
-def read_observations(
-    folder: Path, sheets: Mapping[str, Gpu], networks: NetworkTable
-) -> tuple[list[MeasuredStep], Unknown]:
-    """All rows that may be fitted, one GPU each. `DataError` where the tables cannot be read."""
+def observation_frame(folder: Path) -> pd.DataFrame:
+    """All published steps; `DataError` where their table cannot be read."""
     try:
-        records = list(_records(folder / OBSERVATIONS))
+        return published_frame(folder / OBSERVATIONS)
     except (OSError, ValueError) as error:
         raise DataError(
             "measured steps cannot be read ({error})",
             hint="they are part of a checkout, in infra/build/performance_sources",
             error=error,
         ) from error
-    reader = RowReader(sheets, networks)
-    rows = [row for record in records if _may_be_fitted(record) and (row := reader.row(record))]
+
+
+def measured_steps(
+    frame: pd.DataFrame, *, only_fitted: bool = True
+) -> tuple[list[MeasuredStep | None], Unknown]:
+    """The rows of a frame as the posterior learns from them: None of a GPU or network that no table has and,
+    with `only_fitted`, of what may not be fitted."""
+    reader = RowReader(load_catalog().gpus, network_table())
+    rows = [
+        reader.row(record) if may_be_fitted(record) or not only_fitted else None
+        for record in frame.to_dict("records")
+    ]
     return rows, Unknown(reader.unknown_gpus, reader.unknown_networks)
 
 
-def _records(path: Path) -> Iterator[dict[str, str]]:
-    with gzip.open(path, "rt", newline="") as file:
-        yield from csv.DictReader(file)
+def kernel_frame(folder: Path, share: float = 0.25) -> pd.DataFrame:
+    """Every few of the single kernels, which is enough for marks."""
+    kernels = checked_frame(pd.read_csv(folder / KERNELS), KERNEL_COLUMNS)
+    return kernels[kernels["seconds"] >= _SHORTEST_KERNEL].iloc[:: round(1 / share)]
 
 
-def _may_be_fitted(record: Mapping[str, str]) -> bool:
+def may_be_fitted(record: Mapping[str, Any]) -> bool:
+    """Whether a row is a step that the predictor may learn from, of one GPU or of a script on several."""
     return (
-        record["fit"] == "1"
-        and bool(record["step_seconds"])
-        and (record["gpu_count"] == "1" or ranks_of(record) > 1)
+        record["fit"] == 1
+        and record["step_seconds"] > 0
+        and (record["gpu_count"] == 1 or ranks_of(record) > 1)
         and record["precision"] in ("fp32", "amp", "bf16", "fp16")
         and record["source"] not in LEFT_OUT
         and not is_of_a_single_token(record["source"], record["network"], record["task"])
     )
 
 
-def is_script(record: Mapping[str, str]) -> bool:
+def is_script(record: Mapping[str, Any]) -> bool:
     """Whether a row is a whole training script's."""
     return record.get("task") == Task.TRAINING and record["source"].startswith(SCRIPTS)
 
 
-def ranks_of(record: Mapping[str, str]) -> int:
+def ranks_of(record: Mapping[str, Any]) -> int:
     """GPUs of one host that trained together in a row that tells of one GPU; 1 for all but scripts."""
     count = float(record.get("gpu_count") or 1)
     return int(count) if is_script(record) and count <= _MOST_RANKS else 1
@@ -147,7 +168,7 @@ class RowReader:
         self._sheets, self._networks = DataSheets(sheets), networks
         self._cached: dict[tuple[str, str], Network | None] = {}
 
-    def row(self, record: Mapping[str, str]) -> MeasuredStep | None:
+    def row(self, record: Mapping[str, Any]) -> MeasuredStep | None:
         """The observation of a record, None where its GPU or network is unknown."""
         gpu = self._sheets.named(record["gpu"])
         network = self.network(record["network"], record["input"])
@@ -162,14 +183,14 @@ class RowReader:
             network.operations(Task(record["task"])),
             network.parameters,
             network.input_bytes,
-            float(record["batch_size"]),
+            record["batch_size"],
             how,
         )
         source = record["source"]
-        answer = float(record["sigma"]) if record["sigma"] else 0.0
+        answer = 0.0 if math.isnan(record["sigma"]) else record["sigma"]
         return MeasuredStep(
             Cell(effect_key(network), step),
-            float(record["step_seconds"]),
+            record["step_seconds"],
             math.hypot(answer, _SCRIPT_SIGMA if how.script else _SIGMA.get(source, _USUAL_SIGMA)),
             source,
             network.family,
@@ -196,7 +217,7 @@ def effect_key(network: Network) -> str:
     return network.name
 
 
-def conditions_of(record: Mapping[str, str], gpu: Gpu) -> Conditions:
+def conditions_of(record: Mapping[str, Any], gpu: Gpu) -> Conditions:
     """How a row's step ran."""
     return Conditions(
         gpu=gpu,
@@ -209,7 +230,7 @@ def conditions_of(record: Mapping[str, str], gpu: Gpu) -> Conditions:
     )
 
 
-def measured_conditions(record: Mapping[str, str]) -> dict[str, Any]:
+def measured_conditions(record: Mapping[str, Any]) -> dict[str, Any]:
     """What a row's step did and how it was timed, beside its settings: its protocol."""
     stack, source, variant = record["stack"], record["source"], record.get("variant", "")
     version = torch_version(record.get("framework", "")) or _VERSIONS.get(source)
@@ -243,29 +264,23 @@ def era_of(version: float | None) -> str:
     return "1.old" if version < _OLDEST else "1.late"
 
 
-def read_kernels(folder: Path, sheets: Mapping[str, Gpu], share: float = 0.25) -> list[MeasuredStep]:
-    """Single kernels as steps of one operation; every few of them, which is enough for marks."""
-    every = round(1 / share)
-    long = (r for r in _records(folder / KERNELS) if float(r["seconds"]) >= _SHORTEST_KERNEL)
-    cards = DataSheets(sheets)
-    return [
-        _kernel(record, gpu)
-        for place, record in enumerate(long)
-        if place % every == 0 and (gpu := cards.named(record["gpu"]))
-    ]
+def kernel_steps(frame: pd.DataFrame) -> list[MeasuredStep | None]:
+    """Single kernels as steps of one operation, None on a GPU that has no data sheet."""
+    cards, records = DataSheets(load_catalog().gpus), checked_frame(frame, KERNEL_COLUMNS).to_dict("records")
+    return [_kernel(record, gpu) if (gpu := cards.named(record["gpu"])) else None for record in records]
 
 
-def _kernel(record: Mapping[str, str], gpu: Gpu) -> MeasuredStep:
+def _kernel(record: Mapping[str, Any], gpu: Gpu) -> MeasuredStep:
     name = record["kind"]
     light = _LIGHT_KINDS.get(name.partition("_")[2], "elementwise")
     kind = _KERNEL_KINDS.get(name, light)
     row = np.zeros(1, OPERATION)
     row["kind"], row["count"] = KINDS.index(kind), 1
-    row["flops"] = float(record["flops"]) if name in _KERNEL_KINDS else 0.0
-    row["sample_elements"] = float(record["elements"])
+    row["flops"] = record["flops"] if name in _KERNEL_KINDS else 0.0
+    row["sample_elements"] = record["elements"]
     row["amp_sample_width"] = row["amp_fixed_width"] = 64
     for size in ("reduction", "width"):
-        row[size] = min(65535, int(float(record[size] or 0)))
+        row[size] = min(65535, int(np.nan_to_num(record[size])))
     how = Conditions(
         gpu=gpu,
         task=Task.INFERENCE,
@@ -275,7 +290,7 @@ def _kernel(record: Mapping[str, str], gpu: Gpu) -> MeasuredStep:
         host="kernels",
     )
     cell = Cell(f"kernel/{name}", Step(row, 0.0, 0.0, 1.0, how))
-    return MeasuredStep(cell, float(record["seconds"]), _KERNEL_SIGMA, record["source"], "", False)
+    return MeasuredStep(cell, record["seconds"], _KERNEL_SIGMA, record["source"], "", False)
 
 
 def question_conditions(how: Conditions) -> Conditions:
@@ -283,7 +298,7 @@ def question_conditions(how: Conditions) -> Conditions:
     return how._replace(source="", host="", stack="compile" if how.stack == "compile" else "eager")
 
 
-def columns(observations: Sequence[MeasuredStep]) -> tuple[list[Cell], Any, Any]:
+def columns(observations: Sequence[MeasuredStep]) -> tuple[list[Cell], Floats, Floats]:
     """Cells, log seconds and their standard deviations."""
     return (
         [row.cell for row in observations],

@@ -6,21 +6,39 @@ residuals in units of the predicted deviation then say how wide intervals must b
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from msgspec.structs import replace
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+)
 
 from advisor.domain import Task
 from advisor.infra.build.fitting.network_effects import Fit, fitted, learnt
-from advisor.infra.build.fitting.observations import MeasuredStep, columns, question_conditions
+from advisor.infra.build.fitting.observations import (
+    FITTED_COLUMNS,
+    MeasuredStep,
+    Unknown,
+    columns,
+    kernel_steps,
+    measured_steps,
+    question_conditions,
+)
 from advisor.models.bayes import Floats, Rows
 from advisor.models.bayes import held_out as held_out_values
 from advisor.models.performance.cpu_step_times import CELL, NETWORK, CpuStepTimes
 from advisor.models.performance.cpu_step_times import ROW_SIGMA as CPU_ROW_SIGMA
+from advisor.models.performance.frames import checked_frame
 from advisor.models.performance.kinship import Kinship, kinship_of
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
@@ -48,20 +66,80 @@ _MOST_QUANTILES = 200
 _MOST_OF_A_GROUP = 20
 
 
-def fit_step_times(
-    observations: Sequence[MeasuredStep],
-    kernels: Sequence[MeasuredStep],
-    *,
-    calibrate: bool = True,
-    start: Fit | None = None,
-    with_sources: bool = False,
-) -> StepTimes:
-    """Fit on all rows; with `calibrate`, again and again without what is held out; `with_sources` it
-    answers questions that name who measured."""
-    whole, fit = _step_times(observations, kernels, start, with_sources=with_sources)
-    if not calibrate:
-        return whole
-    return replace(whole, quantiles=quantiles_of(held_out_residuals(observations, kernels, fit)))
+class StepTimeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Seconds of one step of each GPU's batch.
+
+    `X` is a frame with `FITTED_COLUMNS` (`frames.published_frame` reads one, `observed_frame` makes one of a
+    user's own steps), `y` seconds. What may not be fitted teaches nothing, and `unknown_` counts names
+    that no table has. `kernels` is a frame of single kernels, from `start` the search sets out.
+    With `calibrate`, intervals stand on fits without what is held out; `with_sources` answers may name who
+    measured. `step_times_` is what ships, its numbers evaluated by NumPy alone.
+    """
+
+    def __init__(
+        self,
+        *,
+        kernels: pd.DataFrame | None = None,
+        calibrate: bool = True,
+        with_sources: bool = False,
+        start: Fit | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.calibrate = calibrate
+        self.with_sources = with_sources
+        self.start = start
+
+    @classmethod
+    def of(cls, times: StepTimes) -> Self:
+        """The estimator that once gave these step times."""
+        made = cls()
+        made.step_times_ = times
+        return made
+
+    def fit(self, X: pd.DataFrame, y: Any, sample_weight: Any = None) -> Self:
+        """Fit parameters, effects and likeness on all rows."""
+        seconds = check_array(y, ensure_2d=False, dtype=float, ensure_all_finite="allow-nan")
+        check_consistent_length(X, seconds)
+        weights = _check_sample_weight(sample_weight, seconds, dtype=float)
+        cells, self.unknown_ = self._cells(X, seconds, fitted=True)
+        rows = [
+            row._replace(sigma=row.sigma / math.sqrt(weight))
+            for row, weight in zip(cells, weights.tolist(), strict=True)
+            if row is not None and weight > 0
+        ]
+        kernels = [] if self.kernels is None else [step for step in kernel_steps(self.kernels) if step]
+        self.step_times_, fit = _step_times(rows, kernels, self.start, with_sources=self.with_sources)
+        if self.calibrate:
+            quantiles = quantiles_of(held_out_residuals(rows, kernels, fit))
+            self.step_times_ = replace(self.step_times_, quantiles=quantiles)
+        return self
+
+    def predict(self, X: pd.DataFrame, return_std: bool = False) -> Any:
+        """Median seconds (n,), nan of an unknown name; with `return_std` their standard deviations too."""
+        check_is_fitted(self, "step_times_")
+        cells, _ = self._cells(X, np.ones(len(X)), fitted=False)
+        known = np.array([cell is not None for cell in cells])
+        seconds, deviations = np.full((2, len(cells)), np.nan)
+        if known.any():
+            told = predicted(self.step_times_, [cell for cell in cells if cell is not None])
+            seconds[known] = np.exp(told.mean)
+            deviations[known] = seconds[known] * np.sqrt(told.variance + ROW_SIGMA**2)
+        return (seconds, deviations) if return_std else seconds
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.target_tags.positive_only = True, True
+        tags.no_validation = True
+        return tags
+
+    def _cells(
+        self, X: pd.DataFrame, seconds: Floats, *, fitted: bool
+    ) -> tuple[list[MeasuredStep | None], Unknown]:
+        """The rows as steps, None where there is none."""
+        checked = checked_frame(X, FITTED_COLUMNS)
+        self.feature_names_in_ = np.array(checked.columns, dtype=object)
+        self.n_features_in_ = len(checked.columns)
+        return measured_steps(checked.assign(step_seconds=seconds), only_fitted=fitted)
 
 
 def _step_times(

@@ -9,28 +9,30 @@ from __future__ import annotations
 import argparse
 import gzip
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from advisor.infra.build.performance_sources.naming import find_source, gpu_of
+from advisor.models.performance.frames import Column
 
 HERE = Path(__file__).parent
-COLUMNS = (
-    "source",
-    "kind",
-    "gpu",
-    "precision",
-    "flops",
-    "elements",
-    "reduction",
-    "width",
-    "rows",
-    "seconds",
-    "licence",
-)
+KERNEL_COLUMNS: Mapping[str, Column] = {
+    "source": Column("str"),
+    "kind": Column("str", meaning="linear, bmm, conv_3x3, or an element-wise one by name"),
+    "gpu": Column("str", meaning="as the source says it"),
+    "precision": Column("str"),
+    "flops": Column("float64"),
+    "elements": Column("float64", meaning="numbers that are read and written"),
+    "reduction": Column("float64", meaning="numbers of each sum"),
+    "width": Column("float64", meaning="numbers of each row of the result"),
+    "rows": Column("float64"),
+    "seconds": Column("float64", "s"),
+    "licence": Column("str"),
+}
+COLUMNS = tuple(KERNEL_COLUMNS)
 _NEUSIGHT_SHAPES = 120
 _GEMM_SHAPES = 150
 _GEMM_GPUS = {

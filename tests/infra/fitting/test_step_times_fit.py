@@ -6,21 +6,21 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from msgspec.structs import replace
+from sklearn.base import clone
 
-from advisor.catalog import load_catalog
-from advisor.domain import Task
 from advisor.errors import DataError
 from advisor.infra.build.fitting.network_effects import fitted, network_blocks, posterior_of
 from advisor.infra.build.fitting.observations import (
     OBSERVATIONS,
-    MeasuredStep,
     columns,
     conditions_of,
     era_of,
+    measured_steps,
+    observation_frame,
     question_conditions,
-    read_observations,
     torch_version,
 )
 from advisor.infra.build.fitting.stalls import (
@@ -31,15 +31,12 @@ from advisor.infra.build.fitting.stalls import (
     joined_log_rates,
     stalled_runs,
 )
-from advisor.infra.build.fitting.step_times import Residual, fit_step_times, quantiles_of
+from advisor.infra.build.fitting.step_times import Residual, StepTimeRegressor, quantiles_of
 from advisor.infra.build.performance_sources.observations import COLUMNS
 from advisor.models.bayes import Parameters
 from advisor.models.performance import load_model, paced_gpu
-from advisor.models.performance.network_table import network_table
-from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.frames import STEP_COLUMNS, checked_frame
 from advisor.models.performance.pipeline import PIPELINE_PRIORS, exponents
-from advisor.models.performance.posterior import Cell
-from advisor.models.performance.step_parameters import Conditions, Step
 from advisor.models.performance.step_time import steps_of
 
 GPUS = ("T4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "L4")
@@ -50,28 +47,32 @@ PLANTED = {"T4": -0.25, "L4": 0.2}
 
 
 @pytest.fixture(scope="module")
-def rows():
+def frame():
     """200 steps as the form has them, with two cards slower and faster than their sheets."""
-    table, rng = bundled_networks(), np.random.default_rng(0)
-    cells, families = [], []
+    rng = np.random.default_rng(0)
     hows = [("inference", "amp"), ("training", "amp"), ("training", "fp32"), ("inference", "fp32")]
-    for gpu, network, (task, precision), batch in product(GPUS, NETWORKS, hows, (64.0, 256.0)):
-        facts, how = table[network], Conditions(paced_gpu(gpu), task, precision)
-        step = Step(facts.kernels[Task(task)], facts.parameters, facts.input_bytes, batch, how)
-        cells.append(Cell(network, step))
-        families.append(facts.family)
+    usual = {"stack": "eager", "tf32": "conv", "gpu_count": 1, "sigma": NOISE, "fit": 1, "source": "someone"}
+    cells = [
+        {"gpu": gpu, "network": network, "task": task, "precision": precision, "batch_size": batch, **usual}
+        for gpu, network, (task, precision), batch in product(GPUS, NETWORKS, hows, (64.0, 256.0))
+    ]
+    frame = checked_frame(pd.DataFrame(cells, columns=list(STEP_COLUMNS)), STEP_COLUMNS)
     parameters = Parameters()
-    steps = steps_of([cell.step for cell in cells], parameters)
+    steps = steps_of([row.cell.step for row in measured_steps(frame, only_fitted=False)[0]], parameters)
     theta = np.array([prior.mean for prior in parameters.priors])
     for name, path in parameters.place.items():
         gpu = name.partition("/")[2].rpartition("/")[0]
         if name.startswith("gpu/") and name.rpartition("/")[2] in ("simt", "tensor", "memory"):
             theta[path] = PLANTED.get(gpu, 0.0)
-    seconds = np.exp(steps.log_seconds(theta) + NOISE * rng.standard_normal(len(cells)))
-    return [
-        MeasuredStep(cell, float(value), NOISE, "someone", family, True)
-        for cell, value, family in zip(cells, seconds, families, strict=True)
-    ]
+        if name.startswith(("source/", "host/")):
+            theta[path] = 0.0
+    logs = steps.log_seconds(theta) + NOISE * rng.standard_normal(len(cells))
+    return frame.assign(step_seconds=np.exp(logs))
+
+
+@pytest.fixture(scope="module")
+def rows(frame):
+    return measured_steps(frame)[0]
 
 
 @pytest.fixture(scope="module")
@@ -140,15 +141,32 @@ def test_what_was_held_out_weighs_alike_however_many_rows_it_has():
     assert np.mean(np.array(values) == 2.0) == pytest.approx(0.5, abs=0.02)
 
 
-def test_fitted_step_times_know_what_they_were_taught(rows):
-    times = fit_step_times(rows, [], calibrate=False)
+def test_fitted_step_times_know_what_they_were_taught(frame):
+    model = StepTimeRegressor(calibrate=False).fit(frame, frame["step_seconds"])
+    times = model.step_times_
     assert times.quantiles == {}
     assert "resnet50/training" in times.networks
     assert any(gpu.startswith("T4/") for gpu in times.gpus)
     assert not any(gpu.startswith("H100/") for gpu in times.gpus)
     assert {"7.5", "8.9"} <= times.capabilities
-    predicted = times.posterior.predict([row.cell for row in rows]).mean
-    assert np.median(np.abs(predicted - np.log([row.seconds for row in rows]))) < 2 * NOISE
+    assert model.score(frame, frame["step_seconds"]) > 0.98
+
+
+def test_a_row_without_weight_teaches_nothing(frame):
+    first = frame.index < 50
+    wrong = frame["step_seconds"] * np.where(first, 3.0, 1.0)
+    model = StepTimeRegressor(calibrate=False).fit(frame, wrong, sample_weight=(~first).astype(float))
+    rest = clone(model).fit(frame[~first], frame["step_seconds"][~first])
+    assert model.predict(frame) == pytest.approx(rest.predict(frame), rel=1e-9)
+
+
+def test_an_unknown_name_has_no_time_and_is_counted(frame):
+    strange = pd.concat([frame[:40], frame[40:42].assign(gpu=["No Such Card", "T4"], network="no_such_net")])
+    model = StepTimeRegressor(calibrate=False).fit(strange, strange["step_seconds"])
+    assert dict(model.unknown_.gpus) == {"No Such Card": 1}
+    told, deviations = model.predict(strange, return_std=True)
+    assert np.isfinite(told).tolist() == [True] * 40 + [False] * 2
+    assert (deviations[:40] > 0).all()
 
 
 # Rows of measured steps are read as they were run; what nobody knows is counted by name.
@@ -184,7 +202,8 @@ def read(tmp_path, *changes):
         writer = csv.DictWriter(file, ROW)
         writer.writeheader()
         writer.writerows({**ROW, **change} for change in changes)
-    return read_observations(tmp_path, load_catalog().gpus, network_table())
+    rows, unknown = measured_steps(observation_frame(tmp_path))
+    return [row for row in rows if row], unknown
 
 
 def test_unknown_names_are_counted_and_left_out(tmp_path):
@@ -256,10 +275,10 @@ def test_rows_are_asked_as_measured_without_a_source_or_a_host(tmp_path):
 
 def test_a_checkout_without_its_table_says_where_it_belongs(tmp_path):
     with pytest.raises(DataError, match="part of a checkout"):
-        read_observations(tmp_path, load_catalog().gpus, network_table())
+        observation_frame(tmp_path)
     (tmp_path / OBSERVATIONS).write_bytes(b"no gzip")
     with pytest.raises(DataError, match="cannot be read"):
-        read_observations(tmp_path, load_catalog().gpus, network_table())
+        observation_frame(tmp_path)
 
 
 # How a real GPU joins its host is what public runs on real data tell.

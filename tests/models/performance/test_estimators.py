@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 from advisor.domain import Precision, Task
 from advisor.errors import DataError
+from advisor.infra.build.fitting.step_times import StepTimeRegressor
 from advisor.models.performance import load_model
 from advisor.models.performance.frames import STEP_COLUMNS, observed_frame, published_frame
 from advisor.models.performance.memory.peak import bundled_peak_model, gpu_peak
@@ -21,10 +22,13 @@ from advisor.models.performance.memory.table import bundled_profile
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.persistence import from_document, to_document
 from advisor.models.performance.physical_form import joined_rates
+from advisor.models.performance.step_times_file import bundled_step_times
 from advisor.models.performance.throughput import ThroughputModel, trial_frame, trials_of
 from advisor.models.performance.usable import sort_out
 from advisor.runs.fitting import reference_cpu, shipped_rows
 from benchmarks.bundled_model import PUBLISHED_FOLDER
+from benchmarks.truth.asking import ScoredModel
+from benchmarks.truth.rows import Row, rows_of
 from tests.models.performance.synthetic import measure, trials, true_parameters
 
 # Of scikit-learn's checks those that bring no array of their own: a trial is a row of named columns.
@@ -53,11 +57,12 @@ def test_memory_is_all_that_scikit_learn_asks_of_a_regressor():
     check_estimator(MemoryRegressor())
 
 
-def test_throughput_is_what_scikit_learn_asks_of_an_estimator():
-    checks = {check.func.__name__: check for _, check in estimator_checks_generator(ThroughputModel())}
+@pytest.mark.parametrize("estimator", [ThroughputModel(), StepTimeRegressor()], ids=str)
+def test_what_takes_frames_is_what_scikit_learn_asks_of_an_estimator(estimator):
+    checks = {check.func.__name__: check for _, check in estimator_checks_generator(estimator)}
     assert set(checks) >= WITHOUT_ARRAYS
     for name in WITHOUT_ARRAYS:
-        checks[name](ThroughputModel())
+        checks[name](clone(estimator))
 
 
 def test_a_sweep_is_told_in_a_pipeline_by_configurations_it_has_not_seen(sweep):
@@ -98,6 +103,21 @@ def test_what_ships_of_throughput_says_by_numpy_what_the_estimator_says(sweep):
     document["pipeline"]["parameters"] = dict(fitted.pipeline_.parameters)
     read = from_document(json.loads(json.dumps(document)), bundled_networks()).pipeline
     assert joined_rates(trials_of(frame), read)[0] == pytest.approx(fitted.predict(frame), rel=1e-9)
+
+
+def test_what_ships_of_step_times_says_by_numpy_what_the_estimator_says():
+    some = published_frame(PUBLISHED_FOLDER / "observations.csv.gz").iloc[::400]
+    asked = ScoredModel()
+    cells, places = [], []
+    for place, row in enumerate(rows_of(some.astype(object).to_dict("records"))):
+        if isinstance(row, Row) and row.seconds and asked.facts(row):
+            cells.append((*asked.cell(row), asked.facts(row)))
+            places.append(place)
+    assert len(cells) > 20
+    times = bundled_step_times()
+    by_numpy = [float(np.exp(times.estimates([cell], facts).mean[0])) for *cell, facts in cells]
+    told = StepTimeRegressor.of(times).predict(some.drop(columns="step_seconds"))
+    assert told[places] == pytest.approx(by_numpy, rel=1e-9)
 
 
 @pytest.mark.parametrize("task", [Task.TRAINING, Task.INFERENCE])
