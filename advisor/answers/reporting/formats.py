@@ -79,6 +79,8 @@ _ANSWERS: Mapping[str, Format] = {
         ("ray", "yaml", _YAML, "what starts it as a Ray cluster"),
         ("awscli", "sh", _PLAIN, "what starts it with the AWS CLI"),
         ("compose", "yaml", _YAML, "what serves a language model with Docker Compose"),
+        ("kubernetes", "yaml", _YAML, "what serves it on Kubernetes: a Deployment and a Service"),
+        ("kserve", "yaml", _YAML, "what serves it as an InferenceService of KServe"),
     )
 }
 _REPORTS = {

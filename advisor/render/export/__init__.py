@@ -23,14 +23,17 @@ _CLOUDS: Mapping[str, tuple[str, ...]] = {
 }
 # Runs on the machine itself, whatever its cloud.
 COMPOSE = "compose"
+# On nodes of a cluster, which label their type.
+ON_CLUSTERS = ("kubernetes", "kserve")
+OF_SERVERS = (COMPOSE, *ON_CLUSTERS)
 FORMATS = tuple(_CLOUDS)
-EVERY_FORMAT = (*FORMATS, COMPOSE)
+EVERY_FORMAT = (*FORMATS, *OF_SERVERS)
 
 
 def export(candidate: Candidate, format: str) -> str:
     """The file or command for a network, ending in a newline; `UsageError` where the tool has no
     such cloud, or starts what serves a language model."""
-    if format == COMPOSE:
+    if format in OF_SERVERS:
         raise UsageError(
             "{format} starts what serves a language model",
             format=format,

@@ -72,9 +72,9 @@ def placement_group_command(start: Start) -> str:
     )
 
 
-def is_spot(start: Start) -> bool:
+def is_spot(spec: Spec) -> bool:
     """Whether the offer can be taken away."""
-    return start.spec.offer.market is Market.SPOT
+    return spec.offer.market is Market.SPOT
 
 
 def aws_image_parameter(start: Start) -> str:

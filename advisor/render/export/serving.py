@@ -1,11 +1,12 @@
-"""Commands that start vLLM on a recommended spec: a server for each replica, alone on its GPUs.
+"""What starts vLLM on a recommended spec: a server for each replica, alone on its GPUs.
 
-The flags are vLLM's own (docs.vllm.ai, `vllm serve`). Replicas listen on ports of their own, from
-8000 on; what spreads requests over them is the user's.
+The flags are vLLM's own (docs.vllm.ai, `vllm serve`). On a cluster a Service spreads requests over the
+replicas; elsewhere they listen on ports of their own, from 8000 on, and the user spreads them.
 """
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,16 @@ from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language import ServingQuestion
-from advisor.render.export import COMPOSE, export_start
-from advisor.render.export.parts import Start, header
+from advisor.render.export import COMPOSE, ON_CLUSTERS, export_start
+from advisor.render.export.parts import Start, header, is_spot
 from advisor.render.language_document import placement_block
 from advisor.render.phrases import engine_text
-from advisor.render.text import lower_name
+from advisor.render.text import disk_text, lower_name
 from advisor.render.views.specs import placement_message
 from advisor.units import floor_rate
 
-FORMATS = ("skypilot", "dstack", "terraform", COMPOSE)
+KUBERNETES, KSERVE = ON_CLUSTERS
+FORMATS = ("skypilot", "dstack", "terraform", COMPOSE, *ON_CLUSTERS)
 FIRST_PORT = 8000
 # Several streams read the weights at the disk's rate; the usual loader has one.
 _LOADER = "runai_streamer"
@@ -92,8 +94,11 @@ def export_serving(
         )
     if format == COMPOSE:
         return _compose(candidate, request, config)
+    if format in ON_CLUSTERS:
+        return _on_cluster(candidate, request, format)
     lines = (_docker_lines if format == "terraform" else _shell_lines)(candidate, request)
-    return export_start(Start(candidate.spec, _about(candidate, request), tuple(lines)), format)
+    about = (*_about(candidate, request), *_spread(candidate))
+    return export_start(Start(candidate.spec, about, tuple(lines)), format)
 
 
 def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
@@ -139,6 +144,12 @@ def _about(
         lines.append(f"vLLM reads {_CONFIG}: call {config.name} so in its folder.")
     longest = _longest_tokens(candidate, request)
     lines.append(f"Requests of more than {longest:,} tokens, in and out, are refused.")
+    return tuple(lines)
+
+
+def _spread(candidate: GenerationCandidate) -> tuple[str, ...]:
+    """What is left to the user where nothing spreads requests."""
+    lines = []
     if candidate.placement.replicas > 1:
         last = FIRST_PORT + candidate.placement.replicas - 1
         lines.append(f"Replicas listen on ports {FIRST_PORT} to {last}: spread requests over them.")
@@ -222,4 +233,82 @@ def _compose(candidate: GenerationCandidate, request: ServingQuestion, config: P
             "restart": "unless-stopped",
         }
     text: str = yaml.safe_dump({"services": services, "volumes": {"models": {}}}, sort_keys=False, width=1000)
-    return header(Start(candidate.spec, _about(candidate, request, config), ("up",))) + text
+    about = (*_about(candidate, request, config), *_spread(candidate))
+    return header(Start(candidate.spec, about, ("up",))) + text
+
+
+_NAME, _PORT = "advised", 8000
+# Downloading the weights is not counted in the time until an engine serves.
+_PROBE_SECONDS, _DOWNLOAD_SECONDS = 10, 3600
+
+
+def _on_cluster(candidate: GenerationCandidate, request: ServingQuestion, format: str) -> str:
+    """A Deployment and its Service (Kubernetes' apps/v1 and v1), or KServe's InferenceService: a pod for
+    each replica of all instances. A new pod finds no GPU free before an old one ends: `Recreate`."""
+    import yaml
+
+    spec, pods, labels = candidate.spec, candidate.placement.replicas * candidate.spec.count, {"app": _NAME}
+    about, pod, strategy = {"name": _NAME, "labels": labels}, _pod(candidate, request, format), {"type": "Recreate"}
+    if format == KSERVE:
+        # As a Deployment, without Knative, by the name that older versions know, too.
+        notes = {"serving.kserve.io/deploymentMode": "RawDeployment"}
+        predictor = {"minReplicas": pods, "maxReplicas": pods, "deploymentStrategy": strategy, **pod}
+        documents: list[dict[str, Any]] = [
+            {
+                "apiVersion": "serving.kserve.io/v1beta1",
+                "kind": "InferenceService",
+                "metadata": {**about, "annotations": notes},
+                "spec": {"predictor": predictor},
+            }
+        ]
+    else:
+        template = {"metadata": {"labels": dict(labels)}, "spec": pod}
+        deployment = {"replicas": pods, "strategy": strategy, "selector": {"matchLabels": dict(labels)}}
+        service = {"selector": dict(labels), "ports": [{"port": 80, "targetPort": _PORT}]}
+        documents = [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": about,
+                "spec": {**deployment, "template": template},
+            },
+            {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": service},
+        ]
+    lines = (
+        *_about(candidate, request),
+        f"Nodes: {spec.count} x {spec.offer.instance.name}{', spot' if is_spot(spec) else ''}, each with "
+        f"{disk_text(spec.disk)} for the weights.",
+        "A gated model takes: kubectl create secret generic huggingface --from-literal=token=...",
+    )
+    text: str = yaml.safe_dump_all(documents, sort_keys=False, width=1000)
+    return header(Start(spec, lines, ("apply",))) + text
+
+
+def _pod(candidate: GenerationCandidate, request: ServingQuestion, format: str) -> dict[str, Any]:
+    """The pod of one replica, on a node of the instance type and on GPUs of its own, ready once vLLM says
+    so."""
+    patience = _DOWNLOAD_SECONDS + candidate.ready.upper_seconds
+    answers = {"path": "/health", "port": _PORT}
+    token = {"secretKeyRef": {"name": "huggingface", "key": "token", "optional": True}}
+    container = {
+        "name": "kserve-container" if format == KSERVE else "vllm",  # KServe looks for that name
+        "image": _image(candidate),
+        "args": ["--model", *serve_words(candidate, request)],
+        "ports": [{"containerPort": _PORT, "protocol": "TCP"}],
+        "env": [{"name": "HF_TOKEN", "valueFrom": token}],
+        "resources": {"limits": {"nvidia.com/gpu": candidate.placement.tensor_parallel}},
+        "startupProbe": {
+            "httpGet": answers,
+            "periodSeconds": _PROBE_SECONDS,
+            "failureThreshold": math.ceil(patience / _PROBE_SECONDS),
+        },
+        "readinessProbe": {"httpGet": dict(answers), "periodSeconds": _PROBE_SECONDS},
+        "volumeMounts": [{"name": "models", "mountPath": _HUB}, {"name": "shm", "mountPath": "/dev/shm"}],
+    }
+    return {
+        "nodeSelector": {"node.kubernetes.io/instance-type": candidate.spec.offer.instance.name},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        "containers": [container],
+        # NCCL of several GPUs needs more than the usual 64 MiB of shared memory.
+        "volumes": [{"name": "models", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}],
+    }

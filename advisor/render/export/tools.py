@@ -34,7 +34,7 @@ def skypilot_task(start: Start) -> str:
     resources: dict[str, Any] = {
         "infra": f"{offer.instance.cloud}/{offer.region}",
         "instance_type": offer.instance.name,
-        "use_spot": is_spot(start),
+        "use_spot": is_spot(start.spec),
     }
     remark = ""
     if disk.price is not None:
@@ -77,7 +77,7 @@ def dstack_task(start: Start) -> str:
         "backends": [offer.instance.cloud],
         "regions": [offer.region],
         "instance_types": [machine.name],
-        "spot_policy": "spot" if is_spot(start) else "on-demand",
+        "spot_policy": "spot" if is_spot(start.spec) else "on-demand",
         # Without these words it wants x86, 2 vCPUs and 8 GB, and finds no smaller type.
         "resources": {
             "cpu": f"{'arm:' if machine.cpu.architecture == 'arm64' else ''}{machine.vcpus}..",
@@ -118,7 +118,7 @@ def terraform(start: Start) -> str:
         lines = "".join(f"{line}\n" for line in start.run).replace("${", "$${")
         user_data = f"\n  user_data = <<-EOT\n#!/bin/bash\n{lines}EOT\n"
     counted = f"  count         = {count}\n" if count > 1 else ""
-    market = '\n  instance_market_options {\n    market_type = "spot"\n  }\n' if is_spot(start) else ""
+    market = '\n  instance_market_options {\n    market_type = "spot"\n  }\n' if is_spot(start.spec) else ""
     return (
         header(start)
         + f"""
@@ -202,7 +202,7 @@ def _node(start: Start) -> dict[str, Any]:
     volume = aws_volume(start)
     if volume:
         node["BlockDeviceMappings"] = [{"DeviceName": DATA_DEVICE, "Ebs": volume}]
-    if is_spot(start):
+    if is_spot(start.spec):
         node["InstanceMarketOptions"] = {"MarketType": "spot"}
     if start.network:
         node["Placement"] = {"GroupName": PLACEMENT_GROUP}
@@ -223,7 +223,7 @@ def aws_command(start: Start) -> str:
     if volume:
         mapping = [{"DeviceName": DATA_DEVICE, "Ebs": volume}]
         options.append(("--block-device-mappings", json.dumps(mapping)))
-    if is_spot(start):
+    if is_spot(start.spec):
         options.append(("--instance-market-options", json.dumps({"MarketType": "spot"})))
     if start.network:
         options.append(("--placement", f"GroupName={PLACEMENT_GROUP}"))

@@ -19,8 +19,8 @@ from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Recommend
 from advisor.render.blocks import Paragraph, Part, Table, lower_rate, translated
 from advisor.render.charts import front_picture
-from advisor.render.export import COMPOSE
 from advisor.render.export import FORMATS as EXPORTS
+from advisor.render.export import OF_SERVERS
 from advisor.render.export.serving import FORMATS as SERVING_EXPORTS
 from advisor.render.facts import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
@@ -297,7 +297,7 @@ def _front(document: Record, frame: Frame) -> Iterator[dict[str, Any]]:
 
 def _export_links(frame: Frame) -> list[dict[str, str]]:
     serves = dict(frame.words).get("task") == LanguageTask.GENERATION
-    spared = _NOT_OF_LANGUAGE if serves else (COMPOSE,)
+    spared = _NOT_OF_LANGUAGE if serves else OF_SERVERS
     return [
         {
             "name": name.removeprefix("report-"),

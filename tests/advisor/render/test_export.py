@@ -14,6 +14,8 @@ import boto3
 import botocore.session
 import botocore.validate
 import hcl2
+import jsonschema
+import kubernetes_validate
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -22,9 +24,10 @@ from moto import mock_aws
 from msgspec.structs import replace
 
 from advisor.domain import Candidate, Cpu, DiskChoice, Market, NodeNetwork, Task
+from advisor.domain.language import ServingPlacement
 from advisor.errors import UsageError
 from advisor.render.export import FORMATS, export
-from advisor.render.export.serving import export_serving
+from advisor.render.export.serving import export_serving, serve_words
 from tests.advisor.render.language_answers import generation_candidate, generation_recommendation
 from tests.alike import assert_golden_text
 from tests.builders import candidate
@@ -191,3 +194,36 @@ def test_docker_compose_takes_the_file():
     assert compose.from_yaml(text).service_names() == ["replica-0", "replica-1"]
     with pytest.raises(ValueError, match="device_idz"):
         compose.from_yaml(text.replace("device_ids", "device_idz"))
+
+
+KSERVE = json.loads((Path(__file__).parents[2] / "data/kserve_inferenceservice.json").read_text())
+
+
+@settings(deadline=None)  # the first example reads Kubernetes' schemas
+@given(width=st.sampled_from([1, 2, 4, 8]), replicas=st.integers(1, 8), count=st.integers(1, 8))
+def test_a_cluster_takes_the_files(width, replicas, count):
+    """By Kubernetes' own schemas, and KServe's: the same pod, as often as there are replicas in all, and a
+    Service that finds it."""
+    base = generation_candidate(placement=ServingPlacement(tensor_parallel=width, replicas=replicas))
+    candidate = replace(base, spec=replace(base.spec, count=count))
+    request = generation_recommendation().request
+    deployment, service = yaml.safe_load_all(export_serving(candidate, request, "kubernetes"))
+    (served,) = yaml.safe_load_all(export_serving(candidate, request, "kserve"))
+    predictor = served["spec"]["predictor"]
+    own = KSERVE["properties"]["spec"]["properties"]["predictor"]["properties"]
+    pod = {name: value for name, value in predictor.items() if name not in own}
+    jsonschema.validate(served, KSERVE)
+    pods = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "served"}, "spec": pod}
+    for document in (deployment, service, pods):
+        kubernetes_validate.validate(document, "1.33", strict=True)
+    template = deployment["spec"]["template"]
+    assert predictor["minReplicas"] == deployment["spec"]["replicas"] == replicas * count
+    assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
+    (container,), (other,) = template["spec"]["containers"], pod["containers"]
+    assert container == other | {"name": "vllm"}
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == width
+    assert container["args"] == ["--model", *serve_words(candidate, request)]
+    assert pod["nodeSelector"] == {"node.kubernetes.io/instance-type": "g6e.12xlarge"}
+    with pytest.raises(kubernetes_validate.ValidationError, match="startupProbes"):
+        wrong = pods | {"spec": pod | {"containers": [other | {"startupProbes": {}}]}}
+        kubernetes_validate.validate(wrong, "1.33", strict=True)

@@ -6,15 +6,15 @@ from click.testing import CliRunner
 from advisor.answers.reporting.formats import FORMATS
 from advisor.cli.recommend import recommend as command
 from advisor.cli.report import report as report_command
-from advisor.render.export import COMPOSE
-from advisor.render.export import FORMATS as EXPORTS
+from advisor.render.export import EVERY_FORMAT as EXPORTS
+from advisor.render.export import OF_SERVERS
 
 QUESTION = {"task": "inference", "model": "googlenet", "target_throughput": 500}
 FLAGS = ["--task=inference", "--model=googlenet", "--target-throughput=500"]
 SERVING = {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 8, "allow_extrapolation": True}
 SERVING_FLAGS = ["--task=generation", f"--model={SERVING['model']}", "--users=8", "--allow-extrapolation"]
-OF_NETWORKS = [name for name, form in FORMATS.items() if not form.report and name != COMPOSE]
-OF_SERVING = ("json", "csv", "md", "compose", "skypilot", "terraform")
+OF_NETWORKS = [name for name, form in FORMATS.items() if not form.report and name not in OF_SERVERS]
+OF_SERVING = ("json", "csv", "md", *OF_SERVERS, "skypilot", "terraform")
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ OF_SERVING = ("json", "csv", "md", "compose", "skypilot", "terraform")
 )
 def test_each_format_is_what_the_command_prints(service, form, question, flags, name):
     answer = service.post(f"/v1/reports/{form}", json=question)
-    flag = f"--export={form}" if form in (*EXPORTS, COMPOSE) else f"--output={form}"
+    flag = f"--export={form}" if form in EXPORTS else f"--output={form}"
     assert answer.text == CliRunner().invoke(command, [*flags, flag]).stdout
     kind = FORMATS[form]
     assert answer.headers["content-type"] == kind.media_type
