@@ -4,6 +4,7 @@ why nothing can."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,13 +13,16 @@ from advisor.catalog import Catalog, OfferQuery, Rejection, check, is_accelerate
 from advisor.catalog.disk_orders import LOCAL
 from advisor.catalog.support import most_startable, quota_shortfall
 from advisor.domain import (
+    FREE,
     Candidate,
     Disk,
     Gpu,
     InstanceType,
+    Market,
     MemoryFormat,
     Offer,
     Precision,
+    Price,
     Rejected,
     Resources,
     Stack,
@@ -72,6 +76,30 @@ def judged_offer(
         return rejected_offer(offer, verdict.reason, verdict.detail)
     too_many = quota_shortfall(offer, request.vcpu_quota)
     return rejected_offer(offer, "quota", too_many) if too_many else verdict.notes
+
+
+def offer_named(
+    request: SpecRequest, catalog: Catalog, name: str, today: date | None, *, needs_gpu: bool
+) -> tuple[Offer, Price | None, tuple[Message, ...] | Rejected]:
+    """A type in the region that is asked for, or in its cheapest, with what the user must mind or
+    why it cannot run; with a price of 0 where none is known, and then None."""
+    instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
+    region = request.region if instance.cloud == request.cloud else None
+    query = OfferQuery(cloud=instance.cloud, region=region, market=request.market, instances=(name,))
+    known, _ = catalog.cheapest(query, 1)
+    if known:
+        offer, price = known[0], known[0].price
+    else:
+        price = None
+        free = Price(usd_per_hour=0.0, kind=FREE, as_of=today or date.min, source="")
+        where = region or next(iter(catalog.regions_of(name, instance.cloud)), "")
+        market = request.market or Market.ON_DEMAND
+        closed = catalog.closed(instance, market, where)
+        offer = Offer(instance=instance, region=where, market=market, price=free, closed=closed)
+    notes = judged_offer(request, catalog, offer, needs_gpu=needs_gpu)
+    if isinstance(notes, Rejected) and notes.reason == "not_offered":
+        return offer, price, (notes.detail,)
+    return offer, price, notes
 
 
 def rejected_offer(offer: Offer, reason: str, detail: Message | str) -> Rejected:

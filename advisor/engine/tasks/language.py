@@ -14,10 +14,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.catalog import Catalog, OfferQuery
+from advisor.catalog import Catalog
 from advisor.catalog.gpus import gpu_link
 from advisor.catalog.support import UNLIMITED_NOTE
-from advisor.domain import FREE, HOURS_PER_MONTH, Gpu, Market, Offer, Price, Rejected
+from advisor.domain import HOURS_PER_MONTH, Gpu, Offer, Rejected
 from advisor.domain.language import (
     FineTuningCandidate,
     FineTuningRecommendation,
@@ -28,7 +28,7 @@ from advisor.domain.language import (
 )
 from advisor.domain.money import aged, aged_spec
 from advisor.engine.assumptions import market_warnings, price_warnings
-from advisor.engine.candidates import judged_offer, offers_in, place_query, rejected_offer
+from advisor.engine.candidates import judged_offer, offer_named, offers_in, place_query, rejected_offer
 from advisor.engine.columns import Columns, P
 from advisor.engine.task import Task
 from advisor.errors import CANNOT_RUN, UsageError
@@ -146,7 +146,7 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         request = replace(
             request, allow_extrapolation=True, required_confidence=request.confidence, **self.of_one_instance
         )
-        offer, price, notes = _offer_named(request, self.catalog, name, today)
+        offer, price, notes = offer_named(request, self.catalog, name, today, needs_gpu=True)
         options = self.options_on(request, [(offer, notes)])
         table = self.predict(request, options)
         if table is None:
@@ -253,27 +253,3 @@ def language_warnings(
     if gpus > used_gpus:
         warnings.append(Message("{idle} of its {gpus} GPUs stay idle", idle=gpus - used_gpus, gpus=gpus))
     return tuple(warnings)
-
-
-def _offer_named(
-    request: ServingQuestion | TuningQuestion, catalog: Catalog, name: str, today: date
-) -> tuple[Offer, Price | None, tuple[Message, ...] | Rejected]:
-    """A type in the region that is asked for, or in its cheapest, with what the user must mind or
-    why it cannot be had; with a price of 0 where none is known, and then None."""
-    instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
-    region = request.region if instance.cloud == request.cloud else None
-    query = OfferQuery(cloud=instance.cloud, region=region, market=request.market, instances=(name,))
-    known, _ = catalog.cheapest(query, 1)
-    if known:
-        offer, price = known[0], known[0].price
-    else:
-        price = None
-        free = Price(usd_per_hour=0.0, kind=FREE, as_of=today, source="")
-        where = region or next(iter(catalog.regions_of(name, instance.cloud)), "")
-        market = request.market or Market.ON_DEMAND
-        closed = catalog.closed(instance, market, where)
-        offer = Offer(instance=instance, region=where, market=market, price=free, closed=closed)
-    notes = judged_offer(request, catalog, offer, needs_gpu=True)
-    if isinstance(notes, Rejected) and notes.reason == "not_offered":
-        return offer, price, (notes.detail,)
-    return offer, price, notes

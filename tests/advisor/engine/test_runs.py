@@ -2,18 +2,18 @@
 to the latency."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from advisor.catalog import resources_of
+from advisor.catalog.load import WhatIfCatalog, with_host
 from advisor.domain import CacheState, DiskChoice, Span, Stage, Task, Workload
 from advisor.domain.results import P99_OVER_P50
-from advisor.engine.single import first_epoch_of, predict_instance, run_of
+from advisor.engine.single import predict_instance
 from advisor.engine.table import batch_latency
 from advisor.models.performance import load_model
 from tests import builders
-from tests.builders import network_question
-from tests.models.performance.test_prediction import machine
 
 from .asking import CATALOG, SMALL, answered, hourly, question
 from .plain_model import PlainModel
@@ -31,14 +31,16 @@ def ask(**changes):
     return answered(replace(QUESTION, **changes))
 
 
-def run_on(resources, task=Task.TRAINING, **length):
-    """The real model's time of a run, with the predictions for a cold and the usual cache."""
-    workload = Workload(network="resnet50", task=task, batch_size=32, dataset=SMALL)
-    request = network_question(network="resnet50", task=task, dataset=SMALL, **length)
-    pair = (workload, resources)
-    (usual,), (cold,) = MODEL.predict([pair]), MODEL.predict([pair], cache=CacheState.COLD)
-    time = run_of(request, usual, first_epoch_of(request, MODEL, *pair))
-    return time, usual, cold
+def run_on(vcpus=8, gib=500.0, memory_mib=32768, task=Task.TRAINING, **length):
+    """The real model's prediction of a run on a g4dn.2xlarge with such a host and an st1 disk, and that of
+    its first pass over the data."""
+    catalog = WhatIfCatalog(CATALOG, with_host(CATALOG.instance("g4dn.2xlarge"), vcpus, memory_mib))
+    disk = DiskChoice(type="st1", size_gib=gib)
+    request = question(task=task, dataset=SMALL, network="resnet50", batch_size=32, disk=disk, **length)
+    usual = predict_instance(request, catalog, MODEL, "g4dn.2xlarge")
+    has = resources_of(catalog, usual.instance, usual.disk)
+    (cold,) = MODEL.predict([(usual.workload, has)], cache=CacheState.COLD)
+    return usual.run, usual.prediction, cold
 
 
 @given(spans, spans, st.floats(1e-3, 1e3))
@@ -47,18 +49,20 @@ def test_adding_and_scaling_keep_the_order_of_the_bounds(first_span, other, fact
         assert span.lower <= span.median <= span.upper
 
 
-@given(st.integers(1, 32), st.floats(5, 500), st.integers(1, 10**9))
-def test_time_times_rate_gives_the_samples_at_each_bound(vcpus, read, samples):
+@settings(max_examples=20)
+@given(st.integers(1, 32), st.floats(125, 16000), st.integers(1, 10**9))
+def test_time_times_rate_gives_the_samples_at_each_bound(vcpus, gib, samples):
     """The longest time goes with the lowest rate; what is read once has one rate alone."""
-    time, usual, _ = run_on(machine(vcpus=vcpus, read=read), Task.INFERENCE, samples=samples)
+    time, usual, _ = run_on(vcpus, gib, task=Task.INFERENCE, samples=samples, start_minutes=0.0)
     assert time.first_epoch is None
     for hours, rate in zip(("lower", "median", "upper"), ("upper", "median", "lower"), strict=True):
         assert getattr(time.hours, hours) * 3600 * getattr(usual, rate) == pytest.approx(samples)
 
 
-@given(st.floats(5, 500), st.floats(0.1, 100))
-def test_only_the_first_epoch_of_a_training_waits_for_the_disk(read, epochs):
-    time, warm, cold = run_on(machine(vcpus=16, read=read), epochs=epochs)
+@settings(max_examples=20)
+@given(st.floats(125, 16000), st.floats(0.1, 100))
+def test_only_the_first_epoch_of_a_training_waits_for_the_disk(gib, epochs):
+    time, warm, cold = run_on(16, gib, epochs=epochs, start_minutes=0.0)
     first = min(epochs, 1) * SMALL.samples
     later = epochs * SMALL.samples - first
     likely = first / cold.median + later / warm.median
@@ -68,11 +72,12 @@ def test_only_the_first_epoch_of_a_training_waits_for_the_disk(read, epochs):
     assert time.hours.lower <= time.hours.median <= time.hours.upper
 
 
+@settings(max_examples=20)
 @given(st.floats(1, 4), st.floats(1, 4), st.integers(1, 64))
 def test_more_of_a_resource_never_takes_longer(faster, roomier, vcpus):
-    base = run_on(machine(vcpus=vcpus, read=60.0), epochs=3)[0].hours
-    better = machine(vcpus=vcpus, read=60.0 * faster, memory_mib=32768 * roomier)
-    assert run_on(better, epochs=3)[0].hours.median <= base.median * (1 + 1e-9)
+    base = run_on(vcpus, epochs=3)[0].hours
+    better = run_on(vcpus, 500.0 * faster, 32768 * roomier, epochs=3)[0].hours
+    assert better.median <= base.median * (1 + 1e-9)
 
 
 def test_a_slow_disk_matters_to_a_run_of_one_epoch_and_not_to_a_long_one():
