@@ -26,7 +26,7 @@ from advisor.render.text import disk_text, lower_name
 from advisor.render.views.specs import placement_message
 from advisor.units import floor_rate
 
-KUBERNETES, KSERVE = ON_CLUSTERS
+_, KSERVE = ON_CLUSTERS
 FORMATS = ("skypilot", "dstack", "terraform", COMPOSE, *ON_CLUSTERS)
 FIRST_PORT = 8000
 # Several streams read the weights at the disk's rate; the usual loader has one.
@@ -237,43 +237,32 @@ def _compose(candidate: GenerationCandidate, request: ServingQuestion, config: P
     return header(Start(candidate.spec, about, ("up",))) + text
 
 
-_NAME, _PORT = "advised", 8000
 # Downloading the weights is not counted in the time until an engine serves.
-_PROBE_SECONDS, _DOWNLOAD_SECONDS = 10, 3600
+_DOWNLOAD_SECONDS = 3600
+_TEMPLATE = Path(__file__).parents[1] / "templates/cluster.yaml"
 
 
 def _on_cluster(candidate: GenerationCandidate, request: ServingQuestion, format: str) -> str:
     """A Deployment and its Service (Kubernetes' apps/v1 and v1), or KServe's InferenceService: a pod for
-    each replica of all instances. A new pod finds no GPU free before an old one ends: `Recreate`."""
+    each replica of all instances, on nodes of the instance type."""
     import yaml
 
-    spec, pods, labels = candidate.spec, candidate.placement.replicas * candidate.spec.count, {"app": _NAME}
-    about, pod, strategy = {"name": _NAME, "labels": labels}, _pod(candidate, request, format), {"type": "Recreate"}
+    spec, pods = candidate.spec, candidate.placement.replicas * candidate.spec.count
+    template = yaml.safe_load(_TEMPLATE.read_text(encoding="utf-8"))
+    pod, documents = template["pod"], template[format]
+    (container,) = pod["containers"]
+    container["image"], container["args"] = _image(candidate), ["--model", *serve_words(candidate, request)]
+    container["resources"] = {"limits": {"nvidia.com/gpu": candidate.placement.tensor_parallel}}
+    start = container["startupProbe"]
+    patience = _DOWNLOAD_SECONDS + candidate.ready.upper_seconds
+    start["failureThreshold"] = math.ceil(patience / start["periodSeconds"])
+    pod["nodeSelector"] = {"node.kubernetes.io/instance-type": spec.offer.instance.name}
+    served = documents[0]["spec"]
     if format == KSERVE:
-        # As a Deployment, without Knative, by the name that older versions know, too.
-        notes = {"serving.kserve.io/deploymentMode": "RawDeployment"}
-        predictor = {"minReplicas": pods, "maxReplicas": pods, "deploymentStrategy": strategy, **pod}
-        documents: list[dict[str, Any]] = [
-            {
-                "apiVersion": "serving.kserve.io/v1beta1",
-                "kind": "InferenceService",
-                "metadata": {**about, "annotations": notes},
-                "spec": {"predictor": predictor},
-            }
-        ]
+        container["name"] = "kserve-container"  # KServe looks for that name
+        served["predictor"] |= {"minReplicas": pods, "maxReplicas": pods, **pod}
     else:
-        template = {"metadata": {"labels": dict(labels)}, "spec": pod}
-        deployment = {"replicas": pods, "strategy": strategy, "selector": {"matchLabels": dict(labels)}}
-        service = {"selector": dict(labels), "ports": [{"port": 80, "targetPort": _PORT}]}
-        documents = [
-            {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": about,
-                "spec": {**deployment, "template": template},
-            },
-            {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": service},
-        ]
+        served["replicas"], served["template"]["spec"] = pods, pod
     lines = (
         *_about(candidate, request),
         f"Nodes: {spec.count} x {spec.offer.instance.name}{', spot' if is_spot(spec) else ''}, each with "
@@ -282,33 +271,3 @@ def _on_cluster(candidate: GenerationCandidate, request: ServingQuestion, format
     )
     text: str = yaml.safe_dump_all(documents, sort_keys=False, width=1000)
     return header(Start(spec, lines, ("apply",))) + text
-
-
-def _pod(candidate: GenerationCandidate, request: ServingQuestion, format: str) -> dict[str, Any]:
-    """The pod of one replica, on a node of the instance type and on GPUs of its own, ready once vLLM says
-    so."""
-    patience = _DOWNLOAD_SECONDS + candidate.ready.upper_seconds
-    answers = {"path": "/health", "port": _PORT}
-    token = {"secretKeyRef": {"name": "huggingface", "key": "token", "optional": True}}
-    container = {
-        "name": "kserve-container" if format == KSERVE else "vllm",  # KServe looks for that name
-        "image": _image(candidate),
-        "args": ["--model", *serve_words(candidate, request)],
-        "ports": [{"containerPort": _PORT, "protocol": "TCP"}],
-        "env": [{"name": "HF_TOKEN", "valueFrom": token}],
-        "resources": {"limits": {"nvidia.com/gpu": candidate.placement.tensor_parallel}},
-        "startupProbe": {
-            "httpGet": answers,
-            "periodSeconds": _PROBE_SECONDS,
-            "failureThreshold": math.ceil(patience / _PROBE_SECONDS),
-        },
-        "readinessProbe": {"httpGet": dict(answers), "periodSeconds": _PROBE_SECONDS},
-        "volumeMounts": [{"name": "models", "mountPath": _HUB}, {"name": "shm", "mountPath": "/dev/shm"}],
-    }
-    return {
-        "nodeSelector": {"node.kubernetes.io/instance-type": candidate.spec.offer.instance.name},
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
-        "containers": [container],
-        # NCCL of several GPUs needs more than the usual 64 MiB of shared memory.
-        "volumes": [{"name": "models", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}],
-    }

@@ -224,6 +224,6 @@ def test_a_cluster_takes_the_files(width, replicas, count):
     assert container["resources"]["limits"]["nvidia.com/gpu"] == width
     assert container["args"] == ["--model", *serve_words(candidate, request)]
     assert pod["nodeSelector"] == {"node.kubernetes.io/instance-type": "g6e.12xlarge"}
+    wrong = pods | {"spec": pod | {"containers": [other | {"startupProbes": {}}]}}
     with pytest.raises(kubernetes_validate.ValidationError, match="startupProbes"):
-        wrong = pods | {"spec": pod | {"containers": [other | {"startupProbes": {}}]}}
         kubernetes_validate.validate(wrong, "1.33", strict=True)
