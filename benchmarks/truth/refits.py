@@ -93,7 +93,7 @@ class _Taught(NamedTuple):
 @cache
 def _taught() -> _Taught:
     rows, kernels = observation_frame(PUBLISHED_FOLDER), kernel_frame(PUBLISHED_FOLDER)
-    steps, alone = measured_steps(rows), kernel_steps(kernels)
+    (steps, _), alone = measured_steps(rows), kernel_steps(kernels)
     taught, known = ([step is not None for step in several] for several in (steps, alone))
     keys, kernel_keys = ([groups_of_fit(step) for step in several if step] for several in (steps, alone))
     stacks = rows["stack"][taught]
