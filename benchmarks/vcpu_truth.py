@@ -11,20 +11,17 @@ servers with one thread a core had no part in it, so both try it.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+import pandas as pd
 from msgspec.structs import replace
 from numpy.typing import ArrayLike
 
 from advisor.catalog import load_catalog
 from advisor.catalog.bundle import DATA_FOLDER
-from advisor.catalog.catalog import Catalog
 from advisor.catalog.instances import plain_cpu_name
 from advisor.domain import DiskRate, InstanceType, Resources, Task, Workload
 from advisor.errors import AdvisorError
@@ -41,46 +38,15 @@ REFERENCE_CPU = "AMD EPYC 9R14"
 # Guests of 2006 to 2008 and fractions of a GPU's server: their vCPUs are shares of a core.
 _SHARED_CORES = ("t1.", "m1.", "m2.", "c1.", "g6f.", "gr6f.")
 # One thread of a newer core keeps its divider busy: there integer division tells no yield.
-_SLOW_DIVIDER = ("Xeon E5-", "Xeon Platinum 8175M", "Xeon Platinum 8259CL", "Xeon Platinum 8275CL")
+_SLOW_DIVIDER = "Xeon E5-|Xeon Platinum 8175M|Xeon Platinum 8259CL|Xeon Platinum 8275CL"
 _FEW_CORES, _BIG_CORES, _SMALL_CORES = 2, 8, 16
 _WORKLOAD = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=64)
-
 YieldOf = Callable[[str], float]
-# Predicted and true.
-Point = tuple[float, float]
-
-
-class MeasuredServer(Struct, frozen=True):
-    """PassMark's marks of an instance type: one thread's, and that of all its threads."""
-
-    instance: InstanceType
-    cpu: str
-    single: float
-    mark: float
-
-    @property
-    def cores(self) -> float:
-        """Whole ones."""
-        return self.instance.physical_cores
-
-    @property
-    def threaded(self) -> bool:
-        """Whether its cores have two threads."""
-        return self.instance.vcpus > self.cores
-
-
-class ThreadCurve(Struct, frozen=True):
-    """Integer divisions per second by number of threads, one thread a core first."""
-
-    instance: InstanceType
-    cpu: str
-    rates: Mapping[int, float]
 
 
 def document() -> dict[str, Any]:
     """All figures as JSON has them."""
-    catalog = load_catalog()
-    servers, curves = measured_servers(catalog), thread_curves(catalog)
+    servers, curves = measured_servers(), thread_curves()
     ours, baselines = score_instances(servers)
     return {
         "schema": SCHEMA,
@@ -98,34 +64,44 @@ def document() -> dict[str, Any]:
     }
 
 
-def measured_servers(catalog: Catalog) -> list[MeasuredServer]:
-    """Every server with both marks that the catalogue knows."""
-    servers = (
-        MeasuredServer(instance, cpu, float(row["passmark_singlethread"]), float(row["passmark_cpu_mark"]))
-        for instance, cpu, row in _known_rows(catalog, "sparecores/aws_cpu_scores.csv")
-    )
-    return [server for server in servers if min(server.single, server.mark) > 0]
-
-
-def thread_curves(catalog: Catalog) -> list[ThreadCurve]:
-    """Curves of the servers with GPUs, from one thread to all."""
-    found = []
-    for instance, cpu, row in _known_rows(catalog, "sparecores/aws_gpu_servers.csv"):
-        points = (point.split(":") for point in row["stressng_curve"].split("|") if point)
-        rates = {int(threads): float(rate) for threads, rate in points}
-        if 1 in rates and len(rates) > 1:
-            found.append(ThreadCurve(instance, cpu, rates))
-    return found
-
-
-def _known_rows(catalog: Catalog, source: str) -> Iterator[tuple[InstanceType, str, Mapping[str, str]]]:
+def _known_rows(source: str) -> pd.DataFrame:
+    """Rows of servers that the catalogue knows, with their `instance`, its cores, and the name of the CPU."""
+    catalog, rows = load_catalog(), []
     for row in read_source(source):
         try:
             instance = catalog.instance(row["server"])
         except AdvisorError:
             continue
-        if not row["server"].startswith(_SHARED_CORES):
-            yield instance, plain_cpu_name(row["cpu_model"]), row
+        rows.append(
+            {
+                **row,
+                "instance": instance,
+                "cpu": plain_cpu_name(row["cpu_model"]),
+                "architecture": instance.cpu.architecture,
+                "cores": instance.physical_cores,
+                "threads": instance.vcpus,
+            }
+        )
+    frame = pd.DataFrame(rows)
+    return frame[~frame.server.str.startswith(_SHARED_CORES)].reset_index(drop=True)
+
+
+def measured_servers() -> pd.DataFrame:
+    """PassMark's marks, of one thread (`single`) and of all (`mark`), of every server that has both."""
+    frame = _known_rows("sparecores/aws_cpu_scores.csv")
+    frame["single"], frame["mark"] = (
+        frame.passmark_singlethread.astype(float),
+        frame.passmark_cpu_mark.astype(float),
+    )
+    return frame[(frame.single > 0) & (frame.mark > 0)].reset_index(drop=True)
+
+
+def thread_curves() -> pd.DataFrame:
+    """Of servers with GPUs the `rates` of integer division by number of threads, one thread a core first."""
+    frame = _known_rows("sparecores/aws_gpu_servers.csv")
+    points = [[point.split(":") for point in text.split("|") if point] for text in frame.stressng_curve]
+    frame["rates"] = [{int(threads): float(rate) for threads, rate in curve} for curve in points]
+    return frame[[1 in rates and len(rates) > 1 for rates in frame.rates]].reset_index(drop=True)
 
 
 def _host_rates(resources: Sequence[Resources]) -> Floats:
@@ -153,17 +129,20 @@ def _threads(
     return Resources(vcpus=threads, physical_cores=cores, memory_mib=1024.0, disk=disk, cpu=known)
 
 
-def _rates_of(servers: Sequence[MeasuredServer], yield_of: YieldOf) -> Floats:
+def _rates_of(servers: pd.DataFrame, yield_of: YieldOf) -> Floats:
     """Of whole instances, with the marks measured on them."""
     return _host_rates(
-        [_threads(each.instance, each.instance.vcpus, yield_of(each.cpu), each.single) for each in servers]
+        [
+            _threads(each.instance, each.threads, yield_of(each.cpu), each.single)
+            for each in servers.itertuples()
+        ]
     )
 
 
-def _bundled_yields(column: str) -> dict[str, float]:
+def _bundled_yields(column: str) -> Mapping[str, float]:
     """A column of the bundled figures by CPU; those that have none are left out."""
-    with (DATA_FOLDER / "sparecores" / "cpu_models.csv").open(encoding="utf-8", newline="") as lines:
-        return {row["cpu_model"]: float(row[column]) for row in csv.DictReader(lines) if row[column]}
+    models = pd.read_csv(DATA_FOLDER / "sparecores" / "cpu_models.csv", index_col="cpu_model")
+    return dict(models[column].dropna())
 
 
 def _usual(cpu: str) -> float:
@@ -181,112 +160,96 @@ def figures(name: str, predicted: ArrayLike, true: ArrayLike) -> dict[str, Any]:
     return {"name": name, "n": len(logs), "mape_percent": mean, "median_percent": median, "p90_percent": p90}
 
 
-def score_instances(servers: Sequence[MeasuredServer]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def score_instances(servers: pd.DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Ours by size and architecture, and baselines on the x86 instances of up to 16 cores."""
-    scored = [server for server in servers if server.cpu != REFERENCE_CPU]
-    x86 = [server for server in scored if server.instance.cpu.architecture == "x86_64"]
-    arm = [server for server in scored if server.instance.cpu.architecture != "x86_64"]
-    small, small_arm = ([one for one in several if one.cores <= _SMALL_CORES] for several in (x86, arm))
-    division = _bundled_yields("integer_division_yield")
+    scored = servers[servers.cpu != REFERENCE_CPU]
+    is_x86, is_small = scored.architecture == "x86_64", scored.cores <= _SMALL_CORES
+    small, division = scored[is_x86 & is_small], _bundled_yields("integer_division_yield")
 
-    def errors(name: str, several: Sequence[MeasuredServer], yield_of: YieldOf = _usual) -> dict[str, Any]:
-        marks = [server.mark for server in several]
-        return figures(name, predicted_marks(servers, several, yield_of), marks)
+    def errors(name: str, some: pd.DataFrame, yield_of: YieldOf = _usual) -> dict[str, Any]:
+        return figures(name, predicted_marks(servers, some, yield_of), some.mark)
 
-    per_vcpu = np.median([server.mark / server.instance.vcpus for server in _reference(servers)])
+    reference = _reference(servers)
+    per_vcpu = (reference.mark / reference.threads).median()
     ours = [
         errors("x86, up to 16 cores", small),
-        errors("x86, all sizes", x86),
-        errors("Arm, up to 16 cores", small_arm),
+        errors("x86, all sizes", scored[is_x86]),
+        errors("Arm, up to 16 cores", scored[~is_x86 & is_small]),
     ]
     baselines = [
         errors("yield of integer division", small, lambda cpu: division.get(cpu, 0.0)),
         errors("no yield", small, lambda _: 0.0),
-        figures(
-            "a vCPU is a vCPU",
-            [per_vcpu * server.instance.vcpus for server in small],
-            [server.mark for server in small],
-        ),
+        figures("a vCPU is a vCPU", per_vcpu * small.threads, small.mark),
     ]
     return ours, baselines
 
 
-def predicted_marks(
-    servers: Sequence[MeasuredServer], scored: Sequence[MeasuredServer], yield_of: YieldOf
-) -> Floats:
+def predicted_marks(servers: pd.DataFrame, scored: pd.DataFrame, yield_of: YieldOf) -> Floats:
     """Marks (n,) of the scored servers from the reference's alone."""
     known = _reference(servers)
-    scale = float(np.median(np.array([server.mark for server in known]) / _rates_of(known, yield_of)))
+    scale = float(np.median(known.mark.to_numpy() / _rates_of(known, yield_of)))
     predicted: Floats = scale * _rates_of(scored, yield_of)
     return predicted
 
 
-def _reference(servers: Sequence[MeasuredServer]) -> list[MeasuredServer]:
-    return [server for server in servers if server.cpu == REFERENCE_CPU and server.cores <= _FEW_CORES]
+def _reference(servers: pd.DataFrame) -> pd.DataFrame:
+    return servers[(servers.cpu == REFERENCE_CPU) & (servers.cores <= _FEW_CORES)]
 
 
-def score_curves(curves: Sequence[ThreadCurve]) -> list[dict[str, Any]]:
+def score_curves(curves: pd.DataFrame) -> list[dict[str, Any]]:
     """Errors over second threads, and from one thread, where the divider leaves room."""
-    threads: list[Point] = []
-    small: list[Point] = []
-    for curve in curves:
-        first, second = _curve_points(curve)
-        if any(name in curve.cpu for name in _SLOW_DIVIDER):
-            threads += second
-            small += [*first, *second] if curve.instance.physical_cores <= _BIG_CORES else []
+    slow = curves[curves.cpu.str.contains(_SLOW_DIVIDER)]
+    points = pd.concat([_curve_points(curve) for curve in slow.itertuples()])
+    second = points[points.base == points.cores]
+    small = points[points.cores <= _BIG_CORES]
     return [
-        figures("second threads from all cores, slow dividers", *zip(*threads, strict=True)),
-        figures("from one thread, up to 8 cores, slow dividers", *zip(*small, strict=True)),
+        figures("second threads from all cores, slow dividers", second.predicted, second.true),
+        figures("from one thread, up to 8 cores, slow dividers", small.predicted, small.true),
     ]
 
 
-def _curve_points(curve: ThreadCurve) -> tuple[list[Point], list[Point]]:
-    """One thread a core from the first, and second threads from all cores."""
-    cores, usual = int(curve.instance.physical_cores), _usual(curve.cpu)
-    counts = sorted({cores, *curve.rates})
+def _curve_points(curve: Any) -> pd.DataFrame:
+    """Rates with one thread a core from the first, and with second threads from all cores."""
+    cores, usual, rates = int(curve.cores), _usual(curve.cpu), curve.rates
+    counts = sorted({cores, *rates})
     told = dict(zip(counts, _host_rates([_threads(curve.instance, n, usual) for n in counts]), strict=True))
-    first, second = (
+    return pd.DataFrame(
         [
-            (curve.rates[base] * told[count] / told[base], curve.rates[count])
-            for count in sorted(curve.rates)
-            if base in curve.rates and base < count <= most
-        ]
-        for base, most in ((1, cores), (cores, max(counts)))
+            (cores, base, rates[base] * told[count] / told[base], rates[count])
+            for base, most in ((1, cores), (cores, max(counts)))
+            for count in sorted(rates)
+            if base in rates and base < count <= most
+        ],
+        columns=["cores", "base", "predicted", "true"],
     )
-    return first, second
 
 
-def score_switched_off(servers: Sequence[MeasuredServer]) -> list[dict[str, Any]]:
+def score_switched_off(servers: pd.DataFrame) -> list[dict[str, Any]]:
     """The mark with second threads from that without, same CPU and cores; by kind of yield."""
+    threaded = servers[servers.threads > servers.cores]
+    # Big ones with two threads a core, whose cores are surely their own.
+    one = servers[(servers.threads <= servers.cores) & (servers.cores > _BIG_CORES)]
+    both = one.merge(threaded, on=["cpu", "cores"], suffixes=("", "_on"))
+    off = both.groupby("server", sort=False).first()
+    ratios = (both.mark_on / both.single_on).groupby(both.server, sort=False).median()
+    true = (ratios / (off.mark / off.single)).to_numpy()
+    on = off.assign(instance=off.instance_on, threads=off.threads_on)
     yields: dict[str, YieldOf] = {"usual yield": _usual, "no yield": lambda _: 0.0}
-    points: dict[str, list[Point]] = {name: [] for name in yields}
-    for off in servers:
-        # Big ones with two threads a core, whose cores are surely their own.
-        on = [each for each in servers if each.threaded and (each.cpu, each.cores) == (off.cpu, off.cores)]
-        if off.threaded or not on or off.cores <= _BIG_CORES:
-            continue
-        true = float(np.median([each.mark / each.single for each in on])) / (off.mark / off.single)
-        for name, yield_of in yields.items():
-            rates = _rates_of([off, replace(on[0], single=off.single)], yield_of)
-            points[name].append((float(rates[1] / rates[0]), true))
-    return [figures(name, *zip(*found, strict=True)) for name, found in points.items()]
+    return [figures(name, _rates_of(on, of) / _rates_of(off, of), true) for name, of in yields.items()]
 
 
-def _cpu_speed(servers: Sequence[MeasuredServer]) -> dict[str, float]:
+def _cpu_speed(servers: pd.DataFrame) -> dict[str, float]:
     """Log standard deviation of a CPU's speed, whole cores only. Two CPUs stray, the measured one and the
     asked one: times sqrt(2)."""
-    ratios: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for server in servers:
-        if not server.threaded and server.cores <= _FEW_CORES:
-            log = float(np.log(server.mark / server.single / server.cores))
-            ratios[server.instance.cpu.architecture][server.cpu].append(log)
-    medians = {name: [float(np.median(logs)) for logs in cpus.values()] for name, cpus in ratios.items()}
+    whole = servers[(servers.threads <= servers.cores) & (servers.cores <= _FEW_CORES)]
+    logs = np.log(whole.mark / whole.single / whole.cores)
+    levels = logs.groupby([whole.architecture, whole.cpu]).median().groupby("architecture")
     found: dict[str, float] = {}
-    for architecture, levels in sorted(medians.items()):
-        found[f"{architecture}_cpus"] = len(levels)
-        found[f"{architecture}_log_sigma"] = round(float(np.std(levels, ddof=1) * 2**0.5), 3)
-    means = [np.mean(levels) for _, levels in sorted(medians.items())]
-    return found | {"between_architectures_log_shift": round(float(means[0] - means[-1]), 3)}
+    for architecture, of_cpus in levels:
+        found[f"{architecture}_cpus"] = len(of_cpus)
+        found[f"{architecture}_log_sigma"] = round(float(of_cpus.std() * 2**0.5), 3)
+    means = levels.mean()
+    return found | {"between_architectures_log_shift": round(float(means.iloc[0] - means.iloc[-1]), 3)}
 
 
 def _second_threads() -> dict[str, float]:
@@ -298,7 +261,7 @@ def _second_threads() -> dict[str, float]:
     }
 
 
-def _per_doubling(servers: Sequence[MeasuredServer], curves: Sequence[ThreadCurve]) -> dict[str, float]:
+def _per_doubling(servers: pd.DataFrame, curves: pd.DataFrame) -> dict[str, float]:
     """Root mean square of log error over doublings beyond two cores, both benchmarks alike."""
     slopes = _mark_slopes(servers), _division_slopes(curves)
     both = [float(np.sqrt(np.mean(np.square(part)))) for part in slopes]
@@ -309,29 +272,26 @@ def _per_doubling(servers: Sequence[MeasuredServer], curves: Sequence[ThreadCurv
     }
 
 
-def _mark_slopes(servers: Sequence[MeasuredServer]) -> list[float]:
+def _mark_slopes(servers: pd.DataFrame) -> list[float]:
     """Per CPU against its own smallest size, so that its speed has no part in it."""
     slopes = []
-    for cpu in sorted({server.cpu for server in servers} - {REFERENCE_CPU}):
-        group = [server for server in servers if server.cpu == cpu]
-        marks = np.array([server.mark for server in group])
-        errors = np.log(predicted_marks(servers, group, _usual) / marks)
-        cores = np.array([server.cores for server in group])
-        base = float(np.median(errors[cores == cores.min()]))
-        doublings = np.log2(cores / cores.min())
+    for _, group in servers[servers.cpu != REFERENCE_CPU].groupby("cpu"):
+        errors = np.log(predicted_marks(servers, group, _usual) / group.mark)
+        doublings = np.log2(group.cores / group.cores.min())
+        errors -= errors[doublings == 0].median()
         far = doublings >= 1
         if far.any():
-            slopes.append(float(np.sqrt(np.mean(((errors - base)[far] / doublings[far]) ** 2))))
+            slopes.append(float(np.sqrt(((errors / doublings)[far] ** 2).mean())))
     return slopes
 
 
-def _division_slopes(curves: Sequence[ThreadCurve]) -> list[float]:
+def _division_slopes(curves: pd.DataFrame) -> list[float]:
     slopes = []
-    for curve in curves:
-        cores = int(curve.instance.physical_cores)
-        if cores > _FEW_CORES and {cores, _FEW_CORES} <= set(curve.rates):
+    for curve in curves.itertuples():
+        cores, rates = int(curve.cores), curve.rates
+        if cores > _FEW_CORES and {cores, _FEW_CORES} <= set(rates):
             few, every = _host_rates([_threads(curve.instance, n, 0.33) for n in (_FEW_CORES, cores)])
-            true = curve.rates[cores] / curve.rates[_FEW_CORES]
+            true = rates[cores] / rates[_FEW_CORES]
             slopes.append(float(np.log(every / few / true) / np.log2(cores / _FEW_CORES)))
     return slopes
 

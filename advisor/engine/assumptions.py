@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from msgspec import Struct
-
 from advisor.catalog.assumed import (
     LOCAL_READ_IOPS,
     NETWORK_LIMIT,
@@ -34,7 +32,6 @@ from advisor.domain import (
     Prediction,
     Price,
     Protocol,
-    Span,
     Spec,
     Stack,
     Stage,
@@ -69,32 +66,14 @@ _MEMORY_FORMATS = {
 }
 
 
-class Assumed(Struct, frozen=True):
-    """The subject of an answer's assumptions; `first_epoch` is in hours, None where nothing trains."""
-
-    workload: Workload
-    prediction: Prediction
-    instance: InstanceType
-    first_epoch: Span | None = None
-    disk: Disk | None = None
-
-
-def chosen_assumptions(request: NetworkQuestion, chosen: Candidate | None) -> tuple[Message, ...]:
-    """The assumptions behind the chosen, or nearest, spec; None where nothing runs."""
-    if chosen is None:
-        return assumptions(request)
-    spec = chosen.spec
-    about = Assumed(chosen.workload, chosen.prediction, spec.offer.instance, chosen.first_epoch, spec.disk)
-    return assumptions(request, about, count=spec.count)
-
-
 def assumptions(
-    request: NetworkQuestion, chosen: Assumed | None = None, *, count: int = 1, ranked: bool = True
+    request: NetworkQuestion, chosen: Candidate | None, *, ranked: bool = True
 ) -> tuple[Message, ...]:
-    """Everything the answer takes for granted, one short clause each; `chosen` is what runs, on
-    `count` instances, `ranked` whether it was chosen among instances."""
+    """Everything the answer takes for granted, one short clause each; `chosen` is what runs (None: nothing
+    does), `ranked` whether it was chosen among instances."""
     messages = script_assumption(request, chosen.prediction if chosen else None)
-    messages += assumed_facts(request, chosen.instance, chosen.disk) if chosen and chosen.disk else []
+    if chosen is not None:
+        messages += assumed_facts(request, chosen.spec.offer.instance, chosen.spec.disk)
     messages += _of_data(request, chosen.workload if chosen else None)
     messages += _of_run(request)
     if chosen is not None and (hours := chosen.first_epoch) is not None:
@@ -117,7 +96,7 @@ def assumptions(
     messages.append(Message("sustained disk rates, never burst"))
     if request.stack is Stack.COMPILE and request.task is not Task.PREPROCESSING:
         messages.append(Message("compiling, minutes at the start, not counted in rates"))
-    messages += _of_several(request, chosen, count)
+    messages += _of_several(request, chosen)
     if request.max_nodes > 1:
         messages.append(Message("more than one node only of types whose network's rate is known"))
     return (*messages, *other_names(request))
@@ -165,11 +144,11 @@ def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Me
         yield Message("encoding an image's text and decoding it are not counted")
 
 
-def _of_several(request: NetworkQuestion, chosen: Assumed | None, count: int) -> list[Message]:
+def _of_several(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:
     """Assumptions about several instances that share the work, or train together."""
-    if count == 1 or chosen is None:
+    if chosen is None or (count := chosen.spec.count) == 1:
         return []
-    network = chosen.instance.network
+    network = chosen.spec.offer.instance.network
     if request.task is not Task.TRAINING or network is None:
         return [
             Message(
@@ -292,10 +271,10 @@ def script_assumption(request: NetworkQuestion, prediction: Prediction | None) -
     return [Message("a typical training script; {rate:rate}/s on one GPU is a bare step", rate=rate)]
 
 
-def _of_what_computes(request: NetworkQuestion, chosen: Assumed | None) -> list[Message]:
+def _of_what_computes(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:
     if request.task is Task.PREPROCESSING:
         return []
-    if chosen is not None and computes_on_cpu(chosen.instance, chosen.workload):
+    if chosen is not None and computes_on_cpu(chosen.spec.offer.instance, chosen.workload):
         messages = [Message("one process computes and decodes on the same cores")]
     else:
         messages = [Message("a process for each GPU, with a batch of its own")]

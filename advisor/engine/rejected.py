@@ -5,7 +5,7 @@ are made when asked for."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
 from typing import Any, NamedTuple, overload
@@ -72,10 +72,6 @@ class SlowCpus(Struct, frozen=True):
         """Those of them that cost no more."""
         within = self.cpus.usd[self.places] <= usd_per_hour
         return SlowCpus(self.cpus, self.places[within], self.wanted, self.instances)
-
-    def rejected(self) -> Iterator[Rejected]:
-        """One record each."""
-        return map(self.record, self.places.tolist())
 
     def record(self, index: int) -> Rejected:
         """A type as rejected, by its index."""
@@ -232,6 +228,11 @@ class Rejections(LazyRejected):
 
     def nearest(self, price: float | None, most: int) -> list[Rejected]:
         """The `most` nearest to a price, as `nearest_first` orders them, and no other record."""
+        entries = self._entries(lambda slow: slow.near(price, most))
+        return [entry.record() for entry in nearest_first(entries, price)[:most]]
+
+    def _entries(self, places: Callable[[SlowCpus], Integers]) -> list[_Entry]:
+        """Rejected types in order, of those that are too slow the ones at some `places`."""
         entries = [_Entry(each.usd_per_hour, each.instance_type, each.reason, each) for each in self._listed]
         if missed := self._missed:
             usd, names, kinds = missed.table.usd, missed.table.names, missed.table.kind
@@ -242,10 +243,9 @@ class Rejections(LazyRejected):
             types = slow.cpus.types
             entries += [
                 _Entry(types[index].usd_per_hour, types[index].name, TOO_SLOW, slow, index)
-                for index in slow.near(price, most)
+                for index in places(slow).tolist()
             ]
-        entries.sort(key=_by_price)
-        return [entry.record() for entry in nearest_first(entries, price)[:most]]
+        return sorted(entries, key=_by_price)
 
     def nearly_fast_gpus(self, usd_per_hour: float) -> tuple[str, ...]:
         """GPUs of types below a price that miss the target by a factor that a setting may bring."""
@@ -280,16 +280,10 @@ class Rejections(LazyRejected):
 
     @cached_property
     def _all(self) -> tuple[Rejected, ...]:
-        every = [*self._listed]
-        if missed := self._missed:
-            every += [turned_down(missed.request, missed.table, row, reason) for row, reason in missed.rows]
-        for slow in self._slow:
-            every += slow.rejected()
-        every.sort(key=_by_price)
-        return tuple(every)
+        return tuple(entry.record() for entry in self._entries(lambda slow: slow.places))
 
 
-def _by_price(rejected: Rejected | _Entry) -> tuple[float, str]:
+def _by_price(rejected: _Entry) -> tuple[float, str]:
     """The cheapest first; those without a price last."""
     usd = rejected.usd_per_hour
     return inf if usd is None else usd, rejected.instance_type

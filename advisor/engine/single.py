@@ -22,7 +22,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.domain.money import aged
-from advisor.engine.assumptions import Assumed, assumptions, burst_warnings, idle_gpus, price_warnings
+from advisor.engine.assumptions import assumptions, burst_warnings, idle_gpus, price_warnings
 from advisor.engine.candidates import (
     Runnable,
     batches_of,
@@ -78,7 +78,6 @@ def predict_instance(
     workload, prediction = chosen.workload, chosen.prediction
     disk = catalog.disks_of(instance.cloud).with_burst(instance, chosen.spec.disk)
     warned = price_warnings(price, disk, today) if today else []
-    about = Assumed(workload, prediction, instance, chosen.first_epoch, disk)
     return InstancePrediction(
         instance=instance,
         disk=replace(disk, price=aged(disk.price, today)) if today and disk.price else disk,
@@ -93,7 +92,7 @@ def predict_instance(
         good_batch_size=by_batch[_first_good(table.lower[on_disk])].workload.batch_size,
         run=chosen.run,
         first_epoch=chosen.first_epoch,
-        assumptions=assumptions(request, about, ranked=False),
+        assumptions=assumptions(request, chosen, ranked=False),
         warnings=(*warned, *burst_warnings(disk, prediction), *idle_gpus(instance, workload, prediction)),
         region=offer.region if price else None,
     )

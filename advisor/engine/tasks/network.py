@@ -18,7 +18,7 @@ from advisor.catalog import is_accelerated
 from advisor.domain import Candidate, Change, DiskChoice, Recommendation, Rejected, Relaxation
 from advisor.domain import Task as Work
 from advisor.engine import decide
-from advisor.engine.assumptions import chosen_assumptions, warnings
+from advisor.engine.assumptions import assumptions, warnings
 from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.columns import Booleans, Floats, Integers
 from advisor.engine.constraints import ENDLESS, Amount, Choice, Constraint, Effort, of_place
@@ -201,7 +201,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
     def assumptions(
         self, request: NetworkQuestion, options: NetworkOptions, chosen: Candidate | None
     ) -> Sequence[Message]:
-        return chosen_assumptions(request, chosen)
+        return assumptions(request, chosen)
 
     def details(
         self,
