@@ -17,7 +17,7 @@ from advisor.catalog.load import load_catalog
 from advisor.catalog.match import ANY_CLOUD
 from advisor.catalog.overlay import imported_files, keep_overlay, store_import
 from advisor.catalog.providers import provider_of
-from advisor.catalog.providers.rows import Contents, PriceFile, is_to_come, plain_name
+from advisor.catalog.providers.rows import Contents, Line, PriceFile, is_to_come
 from advisor.catalog.providers.tables import build_tables
 from advisor.errors import UsageError
 
@@ -46,7 +46,7 @@ def import_file(
     `as_of` is when a file that tells no date was fetched; `accept_implausible` takes prices that are far from
     the known ones. `UsageError` with line and reason: then nothing has changed.
     """
-    name = plain_name(0, "name", (name or path.stem).lower().replace(" ", "_"))
+    name = Line(0, {"name": (name or path.stem).lower().replace(" ", "_")}).name("name")
     if as_of is not None and is_to_come(as_of):
         raise UsageError(
             f"{as_of} is in the future; say when the file was fetched: --as-of 2026-11-20", field="as_of"

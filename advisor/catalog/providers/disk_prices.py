@@ -8,22 +8,11 @@ rules are known and whose price is not can be priced so: no price of another ori
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.disk_orders import LISTED_COLUMNS
 from advisor.catalog.prices import SOURCES_FILE
-from advisor.catalog.providers.rows import (
-    Contents,
-    PriceFile,
-    bad,
-    day,
-    lines_of,
-    number,
-    plain_name,
-    plain_text,
-    require_first,
-)
+from advisor.catalog.providers.rows import Contents, Line, PriceFile, lines_of, require_first
 from advisor.catalog.providers.tables import SOURCE_COLUMNS, csv_text
 from advisor.domain import ESTIMATED, LIST, OBSERVED
 from advisor.messages import Message
@@ -49,26 +38,21 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     origins: dict[tuple[str, str], str] = {}
     rows: dict[str, list[tuple[str, ...]]] = defaultdict(list)
     days = []
-    for line, cells in lines_of(file, NEEDED, OPTIONAL, _EMPTY):
-        currency, kind = cells["currency"].upper(), cells.get("kind") or LIST
-        if currency not in CURRENCIES:
-            raise bad(line, f"has '{cells['currency']}' as currency; known: {', '.join(CURRENCIES)}")
-        if kind not in KINDS:
-            raise bad(line, f"has '{kind}' as kind; known: {', '.join(KINDS)}")
-        if not cells["price_per_gib_month"]:
-            raise bad(line, "has no price_per_gib_month")
-        cloud = plain_name(line, "cloud", cells["cloud"]).lower()
-        region = plain_name(line, "region", cells["region"])
-        disk_type = plain_name(line, "disk_type", cells["disk_type"])
+    for line in lines_of(file, NEEDED, OPTIONAL, _EMPTY):
+        currency, kind = line.word("currency", CURRENCIES), line.word("kind", KINDS, LIST)
+        if not line.text("price_per_gib_month"):
+            raise line.bad("has no price_per_gib_month")
+        cloud, region, disk_type = line.name("cloud").lower(), line.name("region"), line.name("disk_type")
         _require_unpriced(line, cloud, region, disk_type, catalog)
-        require_first(seen, (cloud, region, disk_type), line, f"is a second price of {disk_type} in {region}")
+        what = f"is a second price of {disk_type} in {region}"
+        require_first(seen, (cloud, region, disk_type), line.number, what)
         if other := others.get((cloud, region, disk_type)):
-            raise bad(line, f"has a price of {disk_type} that import '{other}' tells too")
-        days.append(day(line, cells["as_of"]))
-        source = plain_text(line, "source", cells.get("source", "")) or "as the user told"
-        per_gib = number(line, "price_per_gib_month", cells["price_per_gib_month"], float)
-        per_iops = f"0:{_apart(line, cells, 'price_per_iops_month'):.10g}"
-        per_mib_s = f"{_apart(line, cells, 'price_per_mib_s_month'):.10g}"
+            raise line.bad(f"has a price of {disk_type} that import '{other}' tells too")
+        days.append(line.day("as_of"))
+        source = line.words("source") or "as the user told"
+        per_gib = line.amount("price_per_gib_month")
+        per_iops = f"0:{_apart(line, 'price_per_iops_month'):.10g}"
+        per_mib_s = f"{_apart(line, 'price_per_mib_s_month'):.10g}"
         origin = origins.setdefault((days[-1].isoformat(), source), f"d{len(origins) + 1}")
         rows[cloud].append(
             (region, disk_type, f"{per_gib:.10g}", per_iops, per_mib_s, origin, currency, kind)
@@ -90,18 +74,17 @@ def _other_imports(file: PriceFile) -> dict[tuple[str, str, str], str]:
     }
 
 
-def _require_unpriced(line: int, cloud: str, region: str, disk_type: str, catalog: Catalog) -> None:
+def _require_unpriced(line: Line, cloud: str, region: str, disk_type: str, catalog: Catalog) -> None:
     clouds = [name for name in catalog.disk_clouds if catalog.disks_of(name).network_types]
     if cloud not in clouds:
-        raise bad(line, f"is of {cloud}; disks are known of: {', '.join(clouds)}")
+        raise line.bad(f"is of {cloud}; disks are known of: {', '.join(clouds)}")
     known = catalog.disks_of(cloud)
     if disk_type not in known.network_types:
         types = ", ".join(known.network_types)
-        raise bad(line, f"has {disk_type}, no disk of {cloud}; it has: {types}")
+        raise line.bad(f"has {disk_type}, no disk of {cloud}; it has: {types}")
     if known.has_price(disk_type, region):
-        raise bad(line, f"has a price of {disk_type} in {region}: it is known already")
+        raise line.bad(f"has a price of {disk_type} in {region}: it is known already")
 
 
-def _apart(line: int, cells: Mapping[str, str], column: str) -> float:
-    text = cells.get(column, "")
-    return number(line, column, text, float) if text.strip("0.") else 0.0
+def _apart(line: Line, column: str) -> float:
+    return line.amount(column) if line.text(column).strip("0.") else 0.0

@@ -11,16 +11,7 @@ from collections import Counter
 from advisor.catalog.assumed import COLUMNS, FILE, OF_TYPES, RATES
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.prices import SOURCES_FILE
-from advisor.catalog.providers.rows import (
-    Contents,
-    PriceFile,
-    bad,
-    lines_of,
-    number,
-    plain_name,
-    plain_text,
-    require_first,
-)
+from advisor.catalog.providers.rows import Contents, PriceFile, lines_of, require_first
 from advisor.catalog.providers.tables import SOURCE_COLUMNS, csv_text
 from advisor.messages import Message
 
@@ -38,24 +29,19 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     disk_types = {cloud: catalog.disks_of(cloud).network_types for cloud in catalog.disk_clouds}
     seen: dict[tuple[str, ...], int] = {}
     rows: list[tuple[str, ...]] = []
-    for line, cells in lines_of(file, NEEDED, OPTIONAL, _EMPTY):
-        cloud, fact = (
-            plain_name(line, "cloud", cells["cloud"]).lower(),
-            plain_name(line, "fact", cells["fact"]),
-        )
+    for line in lines_of(file, NEEDED, OPTIONAL, _EMPTY):
+        cloud, fact = line.name("cloud").lower(), line.name("fact")
         if cloud not in disk_types:
-            raise bad(line, f"is of {cloud}; known: {', '.join(disk_types)}")
+            raise line.bad(f"is of {cloud}; known: {', '.join(disk_types)}")
         known = (*OF_TYPES, *(f"{disk}.{kind}" for disk in disk_types[cloud] for kind in RATES))
         if fact not in known:
-            raise bad(line, f"tells {fact} of {cloud}; known: {', '.join(known)}")
-        require_first(seen, (cloud, fact), line, f"tells {fact} a second time")
-        value = number(line, "value", cells["value"], float)
-        low, high = (
-            number(line, side, cells[side], float) if cells.get(side) else value for side in ("low", "high")
-        )
+            raise line.bad(f"tells {fact} of {cloud}; known: {', '.join(known)}")
+        require_first(seen, (cloud, fact), line.number, f"tells {fact} a second time")
+        value = line.amount("value")
+        low, high = (line.amount(side) if line.text(side) else value for side in ("low", "high"))
         if not low <= value <= high:
-            raise bad(line, f"has a value of {value:g}, not between {low:g} and {high:g}")
-        why = plain_text(line, "why", cells.get("why", "")) or "imported by the user"
+            raise line.bad(f"has a value of {value:g}, not between {low:g} and {high:g}")
+        why = line.words("why") or "imported by the user"
         rows.append((cloud, fact, *(f"{figure:.10g}" for figure in (value, low, high)), why))
     tables = {FILE: csv_text(COLUMNS, rows), SOURCES_FILE: csv_text(SOURCE_COLUMNS, [])}
     return Contents(tables=({"clouds": {}, "fact_counts": Counter(cloud for cloud, *_ in rows)}, tables))

@@ -7,21 +7,8 @@ ranked. Columns that are not known are refused: a misspelt one would be lost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.providers.rows import (
-    Contents,
-    PriceFile,
-    PriceRow,
-    bad,
-    day,
-    lines_of,
-    number,
-    plain_name,
-    plain_text,
-    word,
-)
+from advisor.catalog.providers.rows import Contents, Line, PriceFile, PriceRow, bad, lines_of
 from advisor.catalog.providers.tables import why_no_card
 from advisor.domain import FREE, PRICE_KINDS, Market
 from advisor.messages import Message
@@ -53,69 +40,62 @@ def reads(file: PriceFile) -> bool:
 def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     """Every line; rows without a `cloud` belong to the file's name. `UsageError` for a bad one, and for a
     GPU that cannot be."""
-    rows = [_row(line, cells, file.name) for line, cells in lines_of(file, NEEDED, OPTIONAL, _EMPTY)]
+    rows = [_row(line, file.name) for line in lines_of(file, NEEDED, OPTIONAL, _EMPTY)]
     for row in rows:
         if why := why_no_card(row.facts, catalog.gpus):
             raise bad(row.line, f"has a gpu_memory_gib that cannot be: {why}")
     return Contents(rows=rows)
 
 
-def _row(line: int, cells: Mapping[str, str], name: str) -> PriceRow:
-    kind = word(line, "kind", cells["kind"], PRICE_KINDS)
+def _row(line: Line, name: str) -> PriceRow:
+    kind = line.word("kind", PRICE_KINDS)
     return PriceRow(
-        line=line,
-        cloud=plain_name(line, "cloud", cells.get("cloud") or name).lower(),
-        instance_type=plain_name(line, "instance_type", cells["instance_type"]),
-        region=plain_name(line, "region", cells["region"]),
-        market=Market(word(line, "market", cells["market"], tuple(Market))),
-        price=_price(line, cells["price_per_hour"], kind),
-        currency=word(line, "currency", cells["currency"].upper(), CURRENCIES),
+        line=line.number,
+        cloud=line.name("cloud", name).lower(),
+        instance_type=line.name("instance_type"),
+        region=line.name("region"),
+        market=Market(line.word("market", tuple(Market))),
+        price=_price(line, kind),
+        currency=line.word("currency", CURRENCIES),
         kind=kind,
-        as_of=day(line, cells["as_of"]),
-        source=plain_text(line, "source", cells.get("source", "")),
-        terms=plain_text(line, "terms", cells.get("terms", "")),
-        facts=_facts(line, cells),
+        as_of=line.day("as_of"),
+        source=line.words("source"),
+        terms=line.words("terms"),
+        facts=_facts(line),
     )
 
 
-def _price(line: int, text: str, kind: str) -> float | None:
+def _price(line: Line, kind: str) -> float | None:
     """0 is a price of what is free, and says so; anything else that costs 0 is a mistake."""
+    text = line.text("price_per_hour")
     if not text:
         if kind == FREE:
-            raise bad(line, "is free and has no price_per_hour; write 0")
+            raise line.bad("is free and has no price_per_hour; write 0")
         return None
     if kind == FREE:
         if text.strip("0.") or not text.strip("."):
-            raise bad(line, f"is free and costs '{text}'; write 0, or another kind")
+            raise line.bad(f"is free and costs '{text}'; write 0, or another kind")
         return 0.0
     if not text.strip("0."):
-        raise bad(line, "costs 0 and its kind is not 'free'; leave an unknown price empty")
-    return number(line, "price_per_hour", text, float)
+        raise line.bad("costs 0 and its kind is not 'free'; leave an unknown price empty")
+    return line.amount("price_per_hour")
 
 
-def _facts(line: int, cells: Mapping[str, str]) -> dict[str, float | str]:
+def _facts(line: Line) -> dict[str, float | str]:
     facts: dict[str, float | str] = {}
     for column, kind in FACTS.items():
-        text = cells.get(column, "")
+        text = line.text(column)
         if column == "gpu_count" and text == "0":
             facts[column] = 0
         elif text:
-            facts[column] = (
-                plain_text(line, column, text) if kind is str else number(line, column, text, kind)
-            )
-    _check_facts(line, facts)
-    return facts
-
-
-def _check_facts(line: int, facts: Mapping[str, float | str]) -> None:
+            facts[column] = line.words(column) if kind is str else line.amount(column, kind)
     vcpus, cores = facts.get("vcpus"), facts.get("physical_cores")
     if isinstance(cores, int) and isinstance(vcpus, int) and cores > vcpus:
-        raise bad(line, f"has more physical_cores ({cores}) than vcpus ({vcpus})")
-    architecture = facts.get("cpu_architecture", "x86_64")
-    if architecture not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
-        raise bad(line, f"has cpu_architecture '{architecture}'; known: {known}")
+        raise line.bad(f"has more physical_cores ({cores}) than vcpus ({vcpus})")
+    if "cpu_architecture" in facts:
+        line.word("cpu_architecture", ARCHITECTURES)
     if facts.get("gpu_count") and not facts.get("gpu_name"):
-        raise bad(line, "has GPUs without a gpu_name")
+        raise line.bad("has GPUs without a gpu_name")
     if facts.get("gpu_name") and facts.get("gpu_count") == 0:
-        raise bad(line, f"has a gpu_name ({facts['gpu_name']}) and no GPU")
+        raise line.bad(f"has a gpu_name ({facts['gpu_name']}) and no GPU")
+    return facts

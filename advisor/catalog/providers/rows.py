@@ -153,9 +153,9 @@ def csv_lines(
     needed: tuple[str, ...],
     optional: tuple[str, ...] | None,
     broken: list[BadRowError] | None = None,
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and stripped cells by column name, in any order of columns; `optional` None: any others may
-    stand beside those that are needed. Lines of another length go to `broken`, where there is one."""
+) -> Iterator[Line]:
+    """The lines, with columns in any order; `optional` None: any others may stand beside those that are
+    needed. Lines of another length go to `broken`, where there is one."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     try:
         header = [cell.strip() for cell in next(reader, [])]
@@ -170,14 +170,14 @@ def csv_lines(
                 broken.append(error)
                 continue
             stripped = (cell.strip() for cell in cells)
-            yield reader.line_num, dict(zip(header, stripped, strict=True))
+            yield Line(reader.line_num, dict(zip(header, stripped, strict=True)))
     except csv.Error as error:
         raise bad(reader.line_num, f"is no CSV ({error})") from error
 
 
 def lines_of(
     file: PriceFile, needed: tuple[str, ...], optional: tuple[str, ...], empty: Message
-) -> list[tuple[int, dict[str, str]]]:
+) -> list[Line]:
     """The lines of a file of the user's own; `empty` is said where there are none."""
     lines = list(csv_lines(file.text, needed, optional))
     if not lines:
@@ -199,57 +199,73 @@ def bad(line: int, reason: str, column: str = "") -> BadRowError:
     return error
 
 
-def number(line: int, column: str, text: str, kind: type) -> float:
-    """A finite number above 0, whole where `kind` is int."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0) or (kind is int and value != int(value)):
-        what = "a whole number" if kind is int else "a number"
-        raise bad(line, f"has {column} '{text}'; it must be {what} above 0, or empty", column)
-    least, most = _SANE.get(column, (0.0, math.inf))
-    if not least <= value <= most:
-        raise bad(line, f"has {column} '{text}'; {least:,g} to {most:,.10g} can be believed", column)
-    return kind(value)  # type: ignore[no-any-return]
+class Line(NamedTuple):
+    """A line of CSV: its number, and its stripped cells by column; a bad cell refuses the line."""
 
+    number: int
+    cells: Mapping[str, str]
 
-def plain_name(line: int, column: str, text: str) -> str:
-    """A name that goes into a table unquoted."""
-    if not _NAME.match(text):
-        raise bad(line, f"has {column} '{text}'; use letters, digits and . _ + - only", column)
-    return text
+    def bad(self, reason: str, column: str = "") -> BadRowError:
+        """The error that refuses it."""
+        return bad(self.number, reason, column)
 
+    def text(self, column: str) -> str:
+        """A cell as it is; '' where there is no such column."""
+        return self.cells.get(column, "")
 
-def plain_text(line: int, column: str, text: str) -> str:
-    """Words for people; the tables are written without quotes."""
-    if not text.isprintable() or '"' in text:
-        raise bad(line, f"has a {column} with a quote or a line break")
-    return text.replace(",", ";")
+    def amount(self, column: str, kind: type = float) -> float:
+        """A finite number above 0, whole where `kind` is int."""
+        text = self.text(column)
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and value > 0) or (kind is int and value != int(value)):
+            what = "a whole number" if kind is int else "a number"
+            raise self.bad(f"has {column} '{text}'; it must be {what} above 0, or empty", column)
+        least, most = _SANE.get(column, (0.0, math.inf))
+        if not least <= value <= most:
+            raise self.bad(f"has {column} '{text}'; {least:,g} to {most:,.10g} can be believed", column)
+        return kind(value)  # type: ignore[no-any-return]
 
+    def name(self, column: str, usual: str = "") -> str:
+        """A name that goes into a table unquoted."""
+        text = self.text(column) or usual
+        if not _NAME.match(text):
+            raise self.bad(f"has {column} '{text}'; use letters, digits and . _ + - only", column)
+        return text
 
-def word(line: int, column: str, text: str, known: Sequence[str]) -> str:
-    """One of the known words."""
-    if text not in known:
-        what = f"'{text}'" if text else "nothing"
-        raise bad(line, f"has {what} as {column}; known: {', '.join(known)}")
-    return text
+    def words(self, column: str) -> str:
+        """Words for people; the tables are written without quotes."""
+        text = self.text(column)
+        if not text.isprintable() or '"' in text:
+            raise self.bad(f"has a {column} with a quote or a line break")
+        return text.replace(",", ";")
+
+    def word(self, column: str, known: Sequence[str], usual: str = "") -> str:
+        """One of the known words; of currencies in any case."""
+        text = self.text(column) or usual
+        found = text.upper() if column == "currency" else text
+        if found not in known:
+            what = f"'{text}'" if text else "nothing"
+            raise self.bad(f"has {what} as {column}; known: {', '.join(known)}")
+        return found
+
+    def day(self, column: str) -> date:
+        """A date such as 2026-07-20; one to come is refused: its price would never count as old."""
+        text = self.text(column)
+        try:
+            day = date.fromisoformat(text)
+        except ValueError:
+            raise self.bad(f"has {column} '{text}'; write a date like 2026-07-20") from None
+        if is_to_come(day):
+            raise self.bad(f"has {column} '{text}', which is in the future; write the day of the price")
+        return day
 
 
 def is_to_come(day: date) -> bool:
     """Whether a day lies beyond what time zones explain."""
     return day > date.today() + timedelta(days=1)
-
-
-def day(line: int, text: str) -> date:
-    """A date such as 2026-07-20; one to come is refused: its price would never count as old."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        raise bad(line, f"has as_of '{text}'; write a date like 2026-07-20") from None
-    if is_to_come(day):
-        raise bad(line, f"has as_of '{text}', which is in the future; write the day of the price")
-    return day
 
 
 def _check_header(header: list[str], needed: tuple[str, ...], optional: tuple[str, ...] | None) -> None:

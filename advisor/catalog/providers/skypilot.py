@@ -26,12 +26,10 @@ from advisor.catalog.providers.rows import (
     UNKNOWN_TYPE,
     BadRowError,
     Contents,
+    Line,
     PriceFile,
     PriceRow,
     csv_lines,
-    number,
-    plain_name,
-    plain_text,
 )
 from advisor.catalog.providers.tables import NO_CARD, why_no_card
 from advisor.domain import LIST, OBSERVED, InstanceType, Market, Price
@@ -76,9 +74,10 @@ def _rows(
     """A row for each line and market; `known` tells which types have GPUs."""
     rows, broken = list[PriceRow](), list[BadRowError]()
     lines = list(csv_lines(file.text, NEEDED, None, broken))
-    cards = _cards(cells for _, cells in lines)
+    cards = _cards(line.cells for line in lines)
     facts: dict[str, Mapping[str, float | str]] = {}
-    for line, cells in lines:
+    for line in lines:
+        cells = line.cells
         name = cells["InstanceType"]
         if not (name and cells["vCPUs"] and cells["MemoryGiB"]):
             contents.leave_out("no instance type, vCPUs or memory")
@@ -86,17 +85,19 @@ def _rows(
         of_type = known.get(name)
         whole = _with_gpus(cells, of_type, cards) if of_type and of_type.gpu_count else cells
         if whole is None:
-            contents.leave_out(NO_GPUS, f"line {line}, {name}")
+            contents.leave_out(NO_GPUS, f"line {line.number}, {name}")
             continue
         try:
-            offers = _offers(line, whole, file.name, as_of, contents.read_as)
+            offers = _offers(line._replace(cells=whole), file.name, as_of, contents.read_as)
         except BadRowError as error:
             broken.append(error)
             continue
         if facts.setdefault(name, offers[0].facts) == offers[0].facts:
             rows.extend(offers)
         else:
-            contents.leave_out("other facts of the same type than a line before it", f"line {line}, {name}")
+            contents.leave_out(
+                "other facts of the same type than a line before it", f"line {line.number}, {name}"
+            )
     for bad_line in broken:
         why = f"{bad_line.column or 'the line'} is nothing that can be true"
         contents.leave_out(why, f"line {bad_line.line}, {bad_line.reason}")
@@ -179,21 +180,19 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def _offers(
-    line: int, cells: Mapping[str, str], name: str, as_of: date, read_as: Counter[str]
-) -> list[PriceRow]:
+def _offers(line: Line, name: str, as_of: date, read_as: Counter[str]) -> list[PriceRow]:
     prices = ((Market.ON_DEMAND, LIST, "Price"), (Market.SPOT, OBSERVED, "SpotPrice"))
-    facts = _facts(line, cells, read_as)
+    facts = _facts(line, read_as)
     # Most clouds have no spot market: only a line without any price lacks one.
-    given = [price for price in prices if cells[price[2]]] or prices[:1]
+    given = [price for price in prices if line.text(price[2])] or prices[:1]
     return [
         PriceRow(
-            line=line,
+            line=line.number,
             cloud=name,
-            instance_type=plain_name(line, "InstanceType", cells["InstanceType"]),
-            region=plain_name(line, "Region", cells["Region"]),
+            instance_type=line.name("InstanceType"),
+            region=line.name("Region"),
             market=market,
-            price=number(line, column, cells[column], float) if cells[column] else None,
+            price=line.amount(column) if line.text(column) else None,
             currency="USD",
             kind=kind,
             as_of=as_of,
@@ -205,29 +204,26 @@ def _offers(
     ]
 
 
-def _facts(line: int, cells: Mapping[str, str], read_as: Counter[str]) -> dict[str, float | str]:
-    vcpus = number(line, "vCPUs", cells["vCPUs"], float)
-    arm = cells.get("Arch", "") == "arm64"
+def _facts(line: Line, read_as: Counter[str]) -> dict[str, float | str]:
+    vcpus, arm = int(line.amount("vCPUs")), line.text("Arch") == "arm64"
     facts: dict[str, float | str] = {
-        "vcpus": max(1, int(vcpus)),
-        "physical_cores": max(1, int(vcpus) // (1 if arm else 2)),
-        "memory_gib": number(line, "MemoryGiB", cells["MemoryGiB"], float),
+        "vcpus": max(1, vcpus),
+        "physical_cores": max(1, vcpus // (1 if arm else 2)),
+        "memory_gib": line.amount("MemoryGiB"),
         "cpu_architecture": "arm64" if arm else "x86_64",
     }
-    if cells["AcceleratorName"]:
-        facts["gpu_name"] = plain_text(line, "AcceleratorName", cells["AcceleratorName"])
-        count = number(line, "AcceleratorCount", cells["AcceleratorCount"], float)
-        # A share of a GPU has no count: how fast it is, nobody tells.
-        if count == int(count):
-            facts["gpu_count"] = int(count)
-        memory = _GPU_MEMORY.search(cells.get("GpuInfo", ""))
-        if memory:
-            mib = number(line, "SizeInMiB", memory[1], float)
-            # No GPU has less than 1 GiB: so little is a number of GiB in a field called MiB.
-            facts["gpu_memory_gib"] = mib if mib < 1024 else mib / 1024
-            read_as["GPU memory below 1 GiB, in a field of MiB, as GiB"] += mib < 1024
-    else:
-        facts["gpu_count"] = 0
+    if not line.text("AcceleratorName"):
+        return facts | {"gpu_count": 0}
+    facts["gpu_name"] = line.words("AcceleratorName")
+    count = line.amount("AcceleratorCount")
+    # A share of a GPU has no count: how fast it is, nobody tells.
+    if count == int(count):
+        facts["gpu_count"] = int(count)
+    if memory := _GPU_MEMORY.search(line.text("GpuInfo")):
+        mib = Line(line.number, {"SizeInMiB": memory[1]}).amount("SizeInMiB")
+        # No GPU has less than 1 GiB: so little is a number of GiB in a field called MiB.
+        facts["gpu_memory_gib"] = mib if mib < 1024 else mib / 1024
+        read_as["GPU memory below 1 GiB, in a field of MiB, as GiB"] += mib < 1024
     return facts
 
 
