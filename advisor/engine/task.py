@@ -190,9 +190,9 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return self.in_order(request, table, best)
 
     def in_order(self, request: R, table: T, rows: Integers) -> Integers:
-        """Rows by rank; ties by rate, then by name. Where they rank by what they do, first comes the lowest
-        price by the hour of those that cannot be told apart from the cheapest, none that is twice that of
-        one which costs no more at the median than the cheapest may."""
+        """Rows by rank; ties by rate, then by name. Of what is kept running and ranks by what it does, first
+        comes the lowest price by the hour of those that cannot be told apart from the cheapest, none that is
+        twice that of one which costs no more at the median than the cheapest may."""
         some = table.take(rows)
         ranks, rates = self.rank(request, some), self.rate(request, some)
         names, usd = some.names[some.kind].tolist(), some.usd
@@ -214,8 +214,9 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     def level(self, request: R, table: T) -> tuple[Booleans, Booleans]:
         """Which rows cost no more at the median than the cheapest one does in one case of four, so that they
-        cannot be told apart from it, and than it does at its lower bound. None where the price by the hour
-        decides, which is no guess."""
+        cannot be told apart from it; and which may come first for their price by the hour: those that cost
+        no more than it does at its lower bound. None where the price by the hour decides, which is no guess;
+        none come first for a work that ends, whose cost alone is paid."""
         if self.ranks_by_price(request) or not len(table):
             return np.zeros(len(table), dtype=bool), np.zeros(len(table), dtype=bool)
         ranks = self.rank(request, table)
@@ -225,6 +226,8 @@ class Task(ABC, Generic[R, O, T, C, A]):
         share = QUARTILE / max(QUARTILE, gaussian_multiplier(request.confidence))
         quartile = least * (most / least) ** share if least else least  # one's own machine is free
         level = np.asarray(ranks <= quartile)
+        if request.ends:
+            return level, np.zeros(len(table), dtype=bool)
         # Where something is aimed at, a slower spec of a lower price is also less sure.
         return level, level if self.aims(request, table) else np.asarray(ranks <= most)
 

@@ -504,7 +504,11 @@ class TuningQuestion(LanguageQuestion):
     @property
     def ranks_by_price(self) -> bool:
         """Whether the price by the hour decides; else what the run costs."""
-        return self.target_tokens_per_second is not None
+        return not self.ends
+
+    @property
+    def ends(self) -> bool:
+        return self.target_tokens_per_second is None
 
     @property
     def start_hours(self) -> float:

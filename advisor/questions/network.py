@@ -314,7 +314,11 @@ class NetworkQuestion(SpecQuestion):
     @property
     def ranks_by_price(self) -> bool:
         """Whether the price by the hour decides; else what a run, or a sample, costs."""
-        return self.target_throughput is not None and self.run_samples is None
+        return self.target_throughput is not None and not self.ends
+
+    @property
+    def ends(self) -> bool:
+        return self.run_samples is not None
 
     @property
     def start_hours(self) -> float:

@@ -248,6 +248,12 @@ class SpecQuestion(Question):
     )
 
     @property
+    def ends(self) -> bool:
+        """Whether the work comes to an end, so that the cost of the whole of it decides; else it is kept
+        running."""
+        return False
+
+    @property
     def is_sure(self) -> bool:
         """Whether bounds must hold at the confidence; else a miss counts by what it costs."""
         return self.required_confidence is not None

@@ -54,8 +54,8 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
             "usd": usd,
             "per": PER[per],
         }
-        # Where nothing is aimed at, nothing can be missed.
-        if answer.chosen.probability is None or answer.level > 1:
+        # Where nothing is aimed at, nothing can be missed; a run that ends goes by what it costs.
+        if not answer.request.ends and (answer.chosen.probability is None or answer.level > 1):
             return Message(
                 "{name} would cost {usd:usd}{per}: the difference is within the error, so the lower price "
                 "per hour decides",
@@ -72,6 +72,11 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
             )
     if answer.level < 2:
         return None
+    if answer.request.ends:
+        return Message(
+            "{count} specs cost the same within the error; the run is expected to cost least on this one",
+            count=answer.level,
+        )
     return Message(
         "{count} specs cost the same within the error; this one has the lowest price per hour",
         count=answer.level,

@@ -10,9 +10,8 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from advisor.domain import HOURS_PER_MONTH
 from advisor.render.document import is_language
-from advisor.render.facts import usd_per_million_samples
+from advisor.render.facts import per_month, run_usd, usd_per_million_samples
 from advisor.render.records import BOUNDS
 
 SCHEMA = "advisor.report-diff/1"
@@ -53,6 +52,12 @@ class Workload(NamedTuple):
     def usd_per_hour(self) -> float | None:
         """The price of the pick, all in."""
         return self.pick["price"]["total_usd_per_hour"] if self.pick else None
+
+    @property
+    def month_usd(self) -> float | None:
+        """Dollars a month of what is kept running; None of a run that ends."""
+        usd = self.usd_per_hour
+        return None if usd is None or run_usd(self.pick) is not None else per_month(usd)
 
     def ranked(self) -> dict[Key, int]:
         """The places of the recommended spec and its alternatives, from 1 on."""
@@ -181,11 +186,9 @@ def difference(old: Document, new: Document) -> dict[str, Any]:
         pairs = [(now.name, was, now)]
     rows = [_workload_change(name, was, now) for name, was, now in pairs]
     stands_on = _stands_on(old, new)
-    both = [
-        (was.usd_per_hour, now.usd_per_hour) for _, was, now in pairs if was and now and was.pick and now.pick
-    ]
     # Of the workloads that both have a pick for: one that came or went makes nothing dearer.
-    hourly = change(*(sum(usd) for usd in zip(*both, strict=True))) if both else None
+    both = [(was, now) for _, was, now in pairs if was and now and was.pick and now.pick]
+    hourly = _sums(both, lambda workload: workload.usd_per_hour)
     return {
         "schema": SCHEMA,
         "old": _head(before),
@@ -195,13 +198,23 @@ def difference(old: Document, new: Document) -> dict[str, Any]:
         "totals": {
             "compared": len(both),
             "usd_per_hour": hourly,
-            "usd_per_month": hourly
-            and hourly | {name: HOURS_PER_MONTH * hourly[name] for name in ("old", "new")},
+            "usd_per_month": hourly and hourly | {name: per_month(hourly[name]) for name in ("old", "new")},
+            "month_usd": _sums(both, lambda workload: workload.month_usd),
+            "run_usd": _sums(both, lambda workload: run_usd(workload.pick)),
             "all_usd_per_hour": change(_whole(before), _whole(after)),
         },
         "stands_on": stands_on,
         "workloads": rows,
     }
+
+
+def _sums(
+    both: Sequence[tuple[Workload, Workload]], usd_of: Callable[[Workload], float | None]
+) -> dict[str, Any] | None:
+    """Dollars on both days of the workloads that cost such dollars on both; None where none does."""
+    usd = [(usd_of(was), usd_of(now)) for was, now in both]
+    old, new = ([pair[day] or 0.0 for pair in usd if None not in pair] for day in (0, 1))
+    return change(sum(old), sum(new)) if old else None
 
 
 def _head(side: Side) -> dict[str, Any]:

@@ -78,9 +78,10 @@ _STANDS_ON = {
 def _notes(document: Document) -> Iterator[str]:
     totals = document["totals"]
     if totals["usd_per_hour"] and totals["compared"] > 1:
-        hourly, monthly = totals["usd_per_hour"], totals["usd_per_month"]
         what = f"{totals['compared']} workloads that both have together"
-        yield f"{what}: {cost_text(hourly)} an hour, {cost_text(monthly)} a month"
+        per = (("usd_per_hour", "an hour"), ("month_usd", "a month"), ("run_usd", "for one run of each"))
+        costs = [f"{cost_text(totals[name])} {of}" for name, of in per if totals[name]]
+        yield f"{what}: {', '.join(costs)}"
     for name, change in document["stands_on"].items():
         if not change["changed"]:
             continue

@@ -136,11 +136,21 @@ def decision_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return document.get("decision") or {}
 
 
+def run_usd(spec: Record | None) -> float | None:
+    """The cost of one run of a spec at the median rate, in dollars; None of what is kept running."""
+    run = (spec or {}).get("run")
+    return run and run["usd"] and run["usd"]["median"]
+
+
 def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
     """All workloads together; null where nothing is recommended, never 0. `runs` are those that
-    end: a month of their machines is more than they cost."""
-    specs = [section["answer"]["spec"] for section in sections if section["answer"]["status"] == ANSWERED]
+    end: `run_usd` is the cost of one of each, `month_usd` that of a month of all others."""
+    answered = [section for section in sections if section["answer"]["status"] == ANSWERED]
+    specs = [section["answer"]["spec"] for section in answered]
     usd = sum(spec["usd_per_hour"] for spec in specs) if specs else None
+    runs = [run_usd(section["recommendation"]["recommendation"]) for section in answered]
+    kept = [spec["usd_per_month"] for spec, run in zip(specs, runs, strict=True) if run is None]
+    once = [run for run in runs if run is not None]
     sums: dict[str, dict[str, float]] = {"market": {}, "region": {}}
     for spec in specs:
         for name, usd_by in sums.items():
@@ -155,6 +165,8 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
         "hours_per_month": HOURS_PER_MONTH,
         "usd_per_hour": usd,
         "usd_per_month": None if usd is None else per_month(usd),
+        "month_usd": sum(kept) if specs else None,
+        "run_usd": sum(once) if once else None,
         **{f"usd_per_hour_by_{name}": dict(sorted(usd_by.items())) for name, usd_by in sums.items()},
     }
 

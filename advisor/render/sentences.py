@@ -129,28 +129,16 @@ def basis_sentence(spec: Record, t: Texts) -> str:
 
 def totals_sentence(document: Record, t: Texts) -> str:
     """The cost of all workloads of a report together: of a month, and of one of each run that ends."""
-    totals, runs = document["totals"], [run for run in map(run_usd, document["workloads"]) if run is not None]
+    totals = document["totals"]
     if totals["usd_per_hour"] is None:
         return t("totals.none", workloads=totals["workloads"])
     about = {name: totals[name] for name in ("answered", "workloads", "instances")}
-    month, hours = format_usd(month_usd(document)), plain(totals["hours_per_month"])
-    if runs:
-        kept = totals["answered"] - len(runs)
-        usd = format_usd(sum(runs))
-        return t("totals.kept", **about, kept=kept, month=month, hours=hours, runs=len(runs), usd=usd)
+    month, hours = format_usd(totals["month_usd"]), plain(totals["hours_per_month"])
+    if totals["run_usd"] is not None:
+        runs, usd = totals["runs"], format_usd(totals["run_usd"])
+        kept = totals["answered"] - runs
+        return t("totals.kept", **about, kept=kept, month=month, hours=hours, runs=runs, usd=usd)
     return t("totals.sum", **about, usd=format_usd(totals["usd_per_hour"]), month=month, hours=hours)
-
-
-def run_usd(section: Record) -> float | None:
-    """The cost of one run at the median rate, in dollars; None of what is kept all month."""
-    run = (section["recommendation"]["recommendation"] or {}).get("run")
-    return run and run["usd"] and run["usd"]["median"]
-
-
-def month_usd(document: Record) -> float:
-    """Dollars a month of the workloads of a report that do not end."""
-    answers = [section["answer"] for section in document["workloads"] if run_usd(section) is None]
-    return float(sum(each["spec"]["usd_per_month"] for each in answers if each["status"] == ANSWERED))
 
 
 def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds: bool = False) -> str:

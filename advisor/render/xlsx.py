@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.files import harmless
 from advisor.render.document import is_language
-from advisor.render.facts import ANSWERED, usd_per_million_samples
+from advisor.render.facts import ANSWERED, run_usd, usd_per_million_samples
 from advisor.render.i18n.catalogue import Texts, workbook_texts
 from advisor.render.tables import FRONT, SERVING, TUNING, columns_of_task, flat_rows, ranked_rows, value_at
 
@@ -116,8 +116,10 @@ def _write_totals(writer: pd.ExcelWriter, sheet: Sheet, totals: Record, texts: T
     sums = {
         "Instances": totals["instances"],
         "USD/hour": totals["usd_per_hour"] or 0,
-        "USD/month": totals["usd_per_month"] or 0,
+        "USD/month": totals["month_usd"] or 0,
+        "USD/run": totals["run_usd"] or 0,
     }
+    month = sheet.headings.index("USD/month")
     page.write_row(2, 0, [texts("hours_per_month"), hours])
     line = _HEAD_ROW + len(sheet.rows) + 1
     page.write_string(line, 0, texts("Total"))
@@ -126,9 +128,11 @@ def _write_totals(writer: pd.ExcelWriter, sheet: Sheet, totals: Record, texts: T
     for group in ("Market", "Region"):
         page.write_row(line + 2, 0, [texts(heading) for heading in (group, "USD/hour", "USD/month")])
         line += 2
+        here = sheet.headings.index(group)
         for name, usd in totals[f"usd_per_hour_by_{group.lower()}"].items():
             line += 1
-            page.write_row(line, 0, [_fit(name), usd, usd * hours])
+            kept = sum(row[month] or 0 for row in sheet.rows if row[here] == name)
+            page.write_row(line, 0, [_fit(name), usd, kept])
 
 
 def sheets_of(document: Record) -> list[Sheet]:
@@ -136,11 +140,7 @@ def sheets_of(document: Record) -> list[Sheet]:
     sections, hours = document["workloads"], document["totals"]["hours_per_month"]
     totals, *layouts = json.loads(_SHEETS.read_text(encoding="utf-8"))
     # Where nothing meets the target no spec is bought, and none is added up.
-    picks = [
-        {**section, "spec": {**answer["spec"], "hours": hours} if answer["status"] == ANSWERED else None}
-        for section in sections
-        for answer in [section["answer"]]
-    ]
+    picks = [{**section, "spec": _pick(section, hours)} for section in sections]
     sheets = [_sheet(totals["name"], totals["note"], {"Workload": "name", **totals["columns"]}, picks)]
     for layout in layouts:
         rows = [
@@ -154,6 +154,15 @@ def sheets_of(document: Record) -> list[Sheet]:
     columns = {"What": "what", "Value": "value"}
     last = _sheet("Reproducibility", "Versions, digests, and the command.", columns, facts)
     return [*sheets, *_language_sheets(sections), last]
+
+
+def _pick(section: Record, hours: float) -> Record | None:
+    """The recommended spec with the cost of a month of `hours`, or that of its run."""
+    spec, run = section["answer"]["spec"], run_usd(section["recommendation"]["recommendation"])
+    if section["answer"]["status"] != ANSWERED:
+        return None
+    ends = {"usd_per_month": None, "run_usd": run}
+    return {**spec, **({"hours": hours} if run is None else ends)}
 
 
 def _sheet(name: str, note: str, columns: Mapping[str, str], records: Sequence[Record]) -> Sheet:

@@ -26,7 +26,7 @@ from advisor.render.blocks import (
 from advisor.render.borderline import modest
 from advisor.render.charts import totals_picture
 from advisor.render.document import is_language
-from advisor.render.facts import covers_clouds, decision_of, spec_name
+from advisor.render.facts import covers_clouds, decision_of, run_usd, spec_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.sentences import (
     asked_sentence,
@@ -37,11 +37,9 @@ from advisor.render.sentences import (
     disk_name,
     headline,
     lower_sentence,
-    month_usd,
     price_call_leaves,
     rate_columns,
     relax_sentence,
-    run_usd,
     sample_name,
     totals_sentence,
     unit_name,
@@ -108,21 +106,21 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
     columns = _totals_columns(sections, confidences, t)
     total: list[str] = []
     if totals["usd_per_hour"] is not None:
-        sums = [format_usd(usd) for usd in (totals["usd_per_hour"], month_usd(document))]
-        sums += [""] if _has_runs(sections) else []
+        sums = [totals[name] for name in ("usd_per_hour", "month_usd", "run_usd")]
+        sums = [format_usd(usd) for usd in sums if usd is not None]
         total = [t("totals.all"), *[""] * (len(columns) - 1 - len(sums)), *sums]
     bounds = [lower_sentence(confidence, t) for confidence in confidences]
     blocks: list[Any] = [Paragraph(t.joined([totals_sentence(document, t), *bounds]), "answer")]
     blocks += [Paragraph(t(room.brief), "note")] if room.brief else []
     blocks.append(Table(columns, sections, total=total))
-    kept = [section for section in sections if _answered(section) and run_usd(section) is None]
+    kept = [section for section in sections if _answered(section) and _run_usd(section) is None]
     chart = totals_picture(kept, t)
     blocks += [Part(t("totals.chart"), [chart])] if chart else []
     return Section(t("totals.title"), "", blocks)
 
 
-def _has_runs(sections: Sequence[Record]) -> bool:
-    return any(run_usd(section) is not None for section in sections)
+def _run_usd(section: Record) -> float | None:
+    return run_usd(section["recommendation"]["recommendation"])
 
 
 def _totals_columns(sections: Sequence[Record], confidences: Sequence[float], t: Texts) -> list[Column]:
@@ -153,7 +151,7 @@ def _totals_columns(sections: Sequence[Record], confidences: Sequence[float], t:
         return None if chance is None else modest(chance)
 
     def per_month(section: Record) -> float | None:
-        usd: float | None = of_spec("usd_per_month")(section) if run_usd(section) is None else None
+        usd: float | None = of_spec("usd_per_month")(section) if _run_usd(section) is None else None
         return usd
 
     units = {of_spec("unit")(section) for section in sections} - {None}
@@ -173,7 +171,7 @@ def _totals_columns(sections: Sequence[Record], confidences: Sequence[float], t:
         # Empty where there is no cost, not unknown.
         Column(t("table.per_hour"), of_spec("usd_per_hour"), Look.USD),
         Column(t("table.per_month"), per_month, Look.USD),
-        *([Column(t("table.per_run"), run_usd, Look.USD)] if _has_runs(sections) else []),
+        *([Column(t("table.per_run"), _run_usd, Look.USD)] if any(map(_run_usd, sections)) else []),
     ]
 
 
@@ -245,7 +243,7 @@ def _costs(section: Record, t: Texts) -> Part:
         market = t.known("market." + choice["market"], choice["market"])
         return f"{market} ({translated(choice['terms'], t)})" if choice["terms"] else market
 
-    run, chosen = run_usd(section), section["answer"]["spec"]["usd_per_hour"]
+    run, chosen = _run_usd(section), section["answer"]["spec"]["usd_per_hour"]
     per = (
         ("per_month", "usd_per_month", Look.USD)
         if run is None

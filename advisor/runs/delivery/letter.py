@@ -14,6 +14,8 @@ from advisor.render.diff_text import difference_text, headline
 from advisor.render.document import plain
 from advisor.render.facts import covers_clouds, place_name
 from advisor.render.formats import ReportFormat
+from advisor.render.i18n.catalogue import report_texts
+from advisor.render.sentences import totals_sentence
 from advisor.units import format_usd
 
 SCHEMA = "advisor.delivery/1"
@@ -94,8 +96,7 @@ def report_message(document: Mapping[str, Any], file: Attachment) -> Letter:
     lines = [title, "", *answers]
     totals = document["totals"]
     if totals["usd_per_hour"] is not None and totals["workloads"] >= 2:
-        monthly, hourly = format_usd(totals["usd_per_month"]), format_usd(totals["usd_per_hour"])
-        lines += ["", f"Together {hourly} an hour, {monthly} a month of {totals['hours_per_month']:g} h"]
+        lines += ["", totals_sentence(document, report_texts("en"))]
     return Letter(
         kind=REPORT,
         title=title,

@@ -94,7 +94,8 @@ def check(world, request, seed, model=MODEL):
     answer, truth = answer_of(world, request, model), BruteForce(world, request, model, seed)
     costs = cost_of(request, answer)
     least, *_, point = truth.cheapest(costs)
-    if point is not None and not request.ranks_by_price:  # what is level goes by the price an hour
+    by_cost = request.ranks_by_price or request.ends
+    if point is not None and not by_cost:  # what is level goes by the price an hour
         dearer = costs > least * slack(request)
         assert not dearer or answer.chosen.spec.total_usd_per_hour <= point.usd * slack(request), point
         least = max(least, point.worst_cost(request))
@@ -106,7 +107,7 @@ def check(world, request, seed, model=MODEL):
     if answer:
         assert all(keeps(truth, request, candidate) for candidate in answer.ranked)
         reasons_are_true(truth, answer)
-    return costs if request.ranks_by_price else 0.0  # of what is level the price by the hour decides
+    return costs if by_cost else 0.0  # of what is level the price by the hour decides
 
 
 def sure(request):

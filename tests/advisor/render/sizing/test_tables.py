@@ -162,6 +162,12 @@ def test_language_models_stand_among_the_picks_and_on_sheets_of_their_own():
     assert [pick["Unit"] for pick in picks] == units
     answered = [pick for pick in picks if pick["Unit"]]
     assert all(row["Lowest USD/hour"] <= row["USD/hour"] <= row["Highest USD/hour"] for row in answered[1:])
+    # A run that ends costs no month.
+    assert [(pick["USD/month"] is None, pick["USD/run"] is None) for pick in picks] == [
+        *[(False, True)] * 2,
+        (True, False),
+        (True, True),
+    ]
     serving, latency, tuning = (rows(book[name]) for name in ("Serving", "Latency", "Tuning"))
     assert [row["instance_type"] for row in serving] == ["g6e.12xlarge", "p4d.24xlarge"]
     assert {row["workload"] for row in latency} == {"Chat"}
