@@ -508,6 +508,7 @@ class TuningQuestion(LanguageQuestion):
 
     @property
     def ends(self) -> bool:
+        """Whether the run alone counts, since no rate is aimed at."""
         return self.target_tokens_per_second is None
 
     @property

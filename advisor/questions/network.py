@@ -318,6 +318,7 @@ class NetworkQuestion(SpecQuestion):
 
     @property
     def ends(self) -> bool:
+        """Whether it is a run of so many samples."""
         return self.run_samples is not None
 
     @property

@@ -13,7 +13,7 @@ from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.borderline import modest
-from advisor.render.facts import ANSWERED, covers_clouds, decision_of, place_name, spec_name, type_name
+from advisor.render.facts import covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences

@@ -119,10 +119,11 @@ def test_reports_on_language_models_are_compared_in_their_own_units():
         section["recommendation"]["recommendation"]["predicted"]["throughput"]["lower"] *= 0.9
     after["reproducibility"]["language_predictors"][0]["id"] = "0123"
     report = compared(before, after)
-    text, month, run = difference_text(report), *(report["totals"][f"{name}_usd"] for name in ("month", "run"))
+    text, totals = difference_text(report), report["totals"]
+    month, run = totals["month_usd"], totals["run_usd"]
     assert month["old"] == pytest.approx(before["totals"]["month_usd"])
     assert run["old"] == pytest.approx(before["totals"]["run_usd"])
-    assert month["old"] < report["totals"]["usd_per_month"]["old"]
+    assert month["old"] < totals["usd_per_month"]["old"]
     assert "Chat: the pick changed from g6e.12xlarge + gp3:40GiB" in text
     assert re.search(r"p4d.24xlarge .* is predicted .* output tokens/s, was", text)
     assert re.search(r"p4d.24xlarge .* is predicted .*\) tokens/s, was", text)
