@@ -100,8 +100,8 @@ def thread_curves() -> pd.DataFrame:
     """Of servers with GPUs the `rates` of integer division by number of threads, one thread a core first."""
     frame = _known_rows("sparecores/aws_gpu_servers.csv")
     points = [[point.split(":") for point in text.split("|") if point] for text in frame.stressng_curve]
-    frame["rates"] = [{int(threads): float(rate) for threads, rate in curve} for curve in points]
-    return frame[[1 in rates and len(rates) > 1 for rates in frame.rates]].reset_index(drop=True)
+    rates = [{int(threads): float(rate) for threads, rate in curve} for curve in points]
+    return frame.assign(rates=pd.Series(rates))[[1 in curve and len(curve) > 1 for curve in rates]]
 
 
 def _host_rates(resources: Sequence[Resources]) -> Floats:
@@ -133,8 +133,8 @@ def _rates_of(servers: pd.DataFrame, yield_of: YieldOf) -> Floats:
     """Of whole instances, with the marks measured on them."""
     return _host_rates(
         [
-            _threads(each.instance, each.threads, yield_of(each.cpu), each.single)
-            for each in servers.itertuples()
+            _threads(each["instance"], each["threads"], yield_of(each["cpu"]), each["single"])
+            for each in servers.to_dict("records")
         ]
     )
 
@@ -199,7 +199,7 @@ def _reference(servers: pd.DataFrame) -> pd.DataFrame:
 def score_curves(curves: pd.DataFrame) -> list[dict[str, Any]]:
     """Errors over second threads, and from one thread, where the divider leaves room."""
     slow = curves[curves.cpu.str.contains(_SLOW_DIVIDER)]
-    points = pd.concat([_curve_points(curve) for curve in slow.itertuples()])
+    points = pd.concat([_curve_points(curve) for curve in slow.to_dict("records")])
     second = points[points.base == points.cores]
     small = points[points.cores <= _BIG_CORES]
     return [
@@ -208,11 +208,13 @@ def score_curves(curves: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _curve_points(curve: Any) -> pd.DataFrame:
+def _curve_points(curve: Mapping[Any, Any]) -> pd.DataFrame:
     """Rates with one thread a core from the first, and with second threads from all cores."""
-    cores, usual, rates = int(curve.cores), _usual(curve.cpu), curve.rates
+    cores, usual, rates = int(curve["cores"]), _usual(curve["cpu"]), curve["rates"]
     counts = sorted({cores, *rates})
-    told = dict(zip(counts, _host_rates([_threads(curve.instance, n, usual) for n in counts]), strict=True))
+    told = dict(
+        zip(counts, _host_rates([_threads(curve["instance"], n, usual) for n in counts]), strict=True)
+    )
     return pd.DataFrame(
         [
             (cores, base, rates[base] * told[count] / told[base], rates[count])
@@ -242,7 +244,7 @@ def _cpu_speed(servers: pd.DataFrame) -> dict[str, float]:
     """Log standard deviation of a CPU's speed, whole cores only. Two CPUs stray, the measured one and the
     asked one: times sqrt(2)."""
     whole = servers[(servers.threads <= servers.cores) & (servers.cores <= _FEW_CORES)]
-    logs = np.log(whole.mark / whole.single / whole.cores)
+    logs = (whole.mark / whole.single / whole.cores).transform("log")
     levels = logs.groupby([whole.architecture, whole.cpu]).median().groupby("architecture")
     found: dict[str, float] = {}
     for architecture, of_cpus in levels:
@@ -268,7 +270,7 @@ def _per_doubling(servers: pd.DataFrame, curves: pd.DataFrame) -> dict[str, floa
     return {
         "mixed_marks": round(both[0], 3),
         "integer_division": round(both[1], 3),
-        "log_sigma": round(float(np.hypot(*both) / 2**0.5), 3),
+        "log_sigma": round(float(np.hypot(both[0], both[1]) / 2**0.5), 3),
     }
 
 
@@ -287,10 +289,10 @@ def _mark_slopes(servers: pd.DataFrame) -> list[float]:
 
 def _division_slopes(curves: pd.DataFrame) -> list[float]:
     slopes = []
-    for curve in curves.itertuples():
-        cores, rates = int(curve.cores), curve.rates
+    for curve in curves.to_dict("records"):
+        cores, rates = int(curve["cores"]), curve["rates"]
         if cores > _FEW_CORES and {cores, _FEW_CORES} <= set(rates):
-            few, every = _host_rates([_threads(curve.instance, n, 0.33) for n in (_FEW_CORES, cores)])
+            few, every = _host_rates([_threads(curve["instance"], n, 0.33) for n in (_FEW_CORES, cores)])
             true = rates[cores] / rates[_FEW_CORES]
             slopes.append(float(np.log(every / few / true) / np.log2(cores / _FEW_CORES)))
     return slopes
