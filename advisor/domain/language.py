@@ -179,12 +179,14 @@ class FrontPoint(Struct, frozen=True, kw_only=True):
 
 class ServingStep(Struct, frozen=True, kw_only=True):
     """The gain of one step more. `option` asks for it (empty: nothing to ask with); `gives` is the chosen
-    candidate with it, None where it does not run, for the reason `why_not`."""
+    candidate with it, None where it does not run, for the reason `why_not`; `instead` is what would be chosen
+    with it, where that is another spec and costs clearly less."""
 
     kind: StepKind
     option: str
     gives: GenerationCandidate | None
     why_not: Text = ""
+    instead: GenerationCandidate | None = None
 
 
 class GenerationRecommendation(Judged[AnyQuestion, GenerationCandidate], frozen=True, kw_only=True):

@@ -248,6 +248,7 @@ class StepKind(StrEnum):
     """One thing that may be done differently on the chosen instance."""
 
     FP8 = "fp8"
+    INT4 = "int4-awq"
     FP8_KV = "fp8_kv"
     TENSOR_PARALLEL = "tensor_parallel"
     REPLICA = "replica"

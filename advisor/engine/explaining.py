@@ -28,6 +28,7 @@ from advisor.domain import (
 from advisor.domain.decision import Explanation, Gain
 from advisor.engine import decide
 from advisor.engine.candidates import BATCH_SIZES, candidate_resources
+from advisor.engine.limits import CLEARLY_LESS
 from advisor.engine.prepared import Preparations
 from advisor.engine.rejected import Rejections
 from advisor.engine.table import NO_LIMIT
@@ -133,10 +134,6 @@ def _larger_batch(model: PerformanceModel, workload: Workload, has: Resources) -
     return next_one if model.host_memory_mib(next_one, has) <= has.memory_mib else None
 
 
-# A change of the code has to bring the price below this share of it.
-_CLEARLY_LESS = 0.95
-
-
 class _Prepared(NamedTuple):
     """What other settings bring a GPU, and rows with them on an instance, whatever its disk."""
 
@@ -166,7 +163,7 @@ def with_cheaper_specs(
     request, chosen = answer.request, answer.chosen
     if chosen is None or not request.ranks_by_price:
         return tuple(settings)
-    most = _CLEARLY_LESS * chosen.spec.total_usd_per_hour
+    most = CLEARLY_LESS * chosen.spec.total_usd_per_hour
     catalog, rejected = preparations.catalog, answer.rejected
     gpus = rejected.nearly_fast_gpus(most) if isinstance(rejected, Rejections) else ()
     if not gpus:

@@ -29,6 +29,8 @@ from advisor.questions.spec import SpecQuestion
 
 # The smallest batch within 5 % of the best lower bound: latency and memory are dear.
 GOOD_ENOUGH = 0.95
+# A change of what runs has to bring the price below this share of it.
+CLEARLY_LESS = 0.95
 # The first epoch reads the disk: it may take at most so many times as long as a later one has to.
 MOST_FIRST_EPOCHS = 2.0
 # Beyond this nobody rents a handful of machines, and wants another kind of answer.

@@ -32,6 +32,7 @@ from advisor.render.document import Sources, shared_document
 from advisor.render.phrases import trial_command
 from advisor.render.records import (
     bounds,
+    brief_block,
     by_price,
     fields,
     finite_bounds,
@@ -212,6 +213,7 @@ def step_block(step: ServingStep) -> dict[str, Any]:
         "kind": str(step.kind),
         "option": step.option,
         "why_not": step.why_not or None,
+        "instead": brief_block(step.instead) if step.instead else None,
         "gives": gives
         and {
             **spans(gives.rates, "output_tokens_per_second ttft_seconds tpot_seconds"),

@@ -358,14 +358,6 @@ def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
 
 def settings_columns(settings: Sequence[Record], t: Texts, *, on_cpu: bool = False) -> list[Column]:
     """Columns of the document's `other_settings`; the service's page has the same."""
-
-    def instead(setting: Record) -> str | None:
-        """'g6.xlarge, $0.8049/h': what would be chosen with the setting."""
-        spec = setting.get("instead")
-        return (
-            f"{type_name(spec, clouds=False)}, {format_usd(spec['total_usd_per_hour'])}/h" if spec else None
-        )
-
     return [
         Column(t("settings.change"), "change"),
         Column(
@@ -375,5 +367,16 @@ def settings_columns(settings: Sequence[Record], t: Texts, *, on_cpu: bool = Fal
         Column(t("settings.whole"), lambda setting: f"{100 * (setting['throughput_gain'] - 1):+.0f}\u00a0%"),
         Column(t("table.bound"), lambda setting: stage_name(setting["bottleneck"], t, on_cpu=on_cpu)),
         Column(t("settings.known"), lambda setting: t("yes" if setting["measured"] else "no")),
-        *([Column(t("settings.instead"), instead)] if any(map(instead, settings)) else []),
+        *instead_columns(settings, t),
     ]
+
+
+def instead_columns(changes: Sequence[Record], t: Texts) -> list[Column]:
+    """What would be chosen with each change, where any is known."""
+    return [Column(t("settings.instead"), instead_text)] if any(map(instead_text, changes)) else []
+
+
+def instead_text(change: Record) -> str | None:
+    """'g6.xlarge, $0.8049/h': what would be chosen with a change."""
+    spec = change.get("instead")
+    return f"{type_name(spec, clouds=False)}, {format_usd(spec['total_usd_per_hour'])}/h" if spec else None

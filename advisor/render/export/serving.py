@@ -256,7 +256,9 @@ def _on_cluster(candidate: GenerationCandidate, request: ServingQuestion, format
     start = container["startupProbe"]
     patience = _DOWNLOAD_SECONDS + candidate.ready.upper_seconds
     start["failureThreshold"] = math.ceil(patience / start["periodSeconds"])
-    pod["nodeSelector"] = {"node.kubernetes.io/instance-type": spec.offer.instance.name}
+    # Of Google's machines the catalogue names the GPUs behind a plus.
+    machine, _, _ = spec.offer.instance.name.partition("+")
+    pod["nodeSelector"] = {"node.kubernetes.io/instance-type": machine}
     served = documents[0]["spec"]
     if format == KSERVE:
         container["name"] = "kserve-container"  # KServe looks for that name

@@ -30,6 +30,7 @@ from advisor.render.sentences import (
     bound_name,
     calls_of_chosen,
     headline,
+    instead_text,
     stage_name,
 )
 from advisor.render.tables import NETWORK, SERVING, columns_of_task, ranked_rows, records_markdown
@@ -97,6 +98,10 @@ def brief_blocks(
     titles = (t("brief.take"), "")
     for title, other in zip(titles, _other_kinds(document), strict=False):
         yield (_TAKE if title else 1), Facts([(title, _other(other, document, t))])
+    if smaller := [step for step in document.get("serving", {}).get("steps", ()) if step.get("instead")]:
+        least = min(smaller, key=lambda step: step["instead"]["total_usd_per_hour"])
+        text = t("brief.smaller", option=least["option"], spec=instead_text(least))
+        yield _TAKE, Facts([(t("brief.shrink"), text)])
     yield 3, Facts([(t("brief.assumed"), _assumed(request, t, spell))])
     # The risk counts what lies outside of what was measured.
     beside = [translated(text, t) for text in document["warnings"] if text not in spec["extrapolation"]]

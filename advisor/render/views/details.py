@@ -34,6 +34,7 @@ from advisor.render.sentences import (
     columns_of,
     cost_columns,
     disk_name,
+    instead_columns,
     rate_columns,
     rejected_columns,
     settings_columns,
@@ -150,6 +151,7 @@ def steps_parts(document: Record, t: Texts) -> list[Part]:
         ),
         Column(t("table.per_million_output_tokens"), "gives.usd_per_million_output_tokens.median", Look.USD),
         Column(t("lm.why_not"), lambda step: translated(step["why_not"] or "", t)),
+        *instead_columns(steps, t),
     ]
     return [Part(t("lm.steps"), [Table(columns, steps)])]
 

@@ -15,7 +15,7 @@ import pytest
 
 from advisor.answers import ask, language
 from advisor.answers.language import LanguageContext, load_language_context, serving_recommended
-from advisor.domain.words import LanguageTask
+from advisor.domain.words import LanguageTask, LlmPrecision
 from advisor.errors import UsageError
 from advisor.questions.language import MemoryGeneration, PredictGeneration, RecommendGeneration
 from advisor.questions.listings import Sources
@@ -111,6 +111,24 @@ def test_users_who_think_and_percentiles_that_are_limited_move_the_answer() -> N
     assert tail is not None
     assert 1000 * tail.rates.tails[0][-1].upper <= 3000
     assert tail.spec.total_usd_per_hour >= mean.spec.total_usd_per_hour
+
+
+def test_a_smaller_format_is_said_where_a_cheaper_type_serves_it() -> None:
+    """An 8B model for four users: in four bits it fits a T4. What is said is what that format is answered."""
+    question = recommend(users=4)
+    answer = serving_recommended(context(), question)
+    assert answer.chosen is not None
+    said = {step.option: step.instead for step in answer.steps if step.instead is not None}
+    assert said["--precision int4-awq"].spec.offer.instance.gpu_name == "T4"
+    for option, other in said.items():
+        assert other.spec.total_usd_per_hour < 0.95 * answer.chosen.spec.total_usd_per_hour
+        smaller = question.replace(precision=LlmPrecision(option.split()[1]))
+        assert serving_recommended(context(), smaller).chosen == other
+    document = ask.recommend(Sources(), question).document()
+    named = [step["instead"]["instance_type"] for step in document["serving"]["steps"] if step["instead"]]
+    assert named == [other.spec.offer.instance.name for other in said.values()]
+    alone = PredictGeneration(**COMMON, users=4, instance="g6.xlarge")
+    assert not any(step.instead for step in language.predicted(context().catalog, alone).result.steps)
 
 
 def anchor(path: Path, tpot_seconds: float) -> Path:

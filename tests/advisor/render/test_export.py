@@ -200,11 +200,17 @@ KSERVE = json.loads((Path(__file__).parents[2] / "data/kserve_inferenceservice.j
 
 
 @settings(deadline=None)  # the first example reads Kubernetes' schemas
-@given(width=st.sampled_from([1, 2, 4, 8]), replicas=st.integers(1, 8), count=st.integers(1, 8))
-def test_a_cluster_takes_the_files(width, replicas, count):
+@given(
+    width=st.sampled_from([1, 2, 4, 8]),
+    replicas=st.integers(1, 8),
+    count=st.integers(1, 8),
+    name=st.sampled_from([("g6e.12xlarge", "g6e.12xlarge"), ("n1-highmem-4+t4x4", "n1-highmem-4")]),
+)
+def test_a_cluster_takes_the_files(width, replicas, count, name):
     """By Kubernetes' own schemas, and KServe's: the same pod, as often as there are replicas in all, and a
     Service that finds it."""
-    base = generation_candidate(placement=ServingPlacement(tensor_parallel=width, replicas=replicas))
+    placement = ServingPlacement(tensor_parallel=width, replicas=replicas)
+    base = generation_candidate(name[0], placement=placement)
     candidate = replace(base, spec=replace(base.spec, count=count))
     request = generation_recommendation().request
     deployment, service = yaml.safe_load_all(export_serving(candidate, request, "kubernetes"))
@@ -223,7 +229,7 @@ def test_a_cluster_takes_the_files(width, replicas, count):
     assert container == other | {"name": "vllm"}
     assert container["resources"]["limits"]["nvidia.com/gpu"] == width
     assert container["args"] == ["--model", *serve_words(candidate, request)]
-    assert pod["nodeSelector"] == {"node.kubernetes.io/instance-type": "g6e.12xlarge"}
+    assert pod["nodeSelector"] == {"node.kubernetes.io/instance-type": name[1]}
     wrong = pods | {"spec": pod | {"containers": [other | {"startupProbes": {}}]}}
     with pytest.raises(kubernetes_validate.ValidationError, match="startupProbes"):
         kubernetes_validate.validate(wrong, "1.33", strict=True)

@@ -28,6 +28,9 @@ from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import can_split
 from advisor.questions.language import ServingQuestion
 
+# Formats of weights that are served in place of 16 bits, by their names.
+SMALLER_FORMATS = (StepKind.FP8, StepKind.INT4)
+
 
 class _Point(NamedTuple):
     """An option with so many replicas, under one load of each."""
@@ -158,8 +161,8 @@ def _changes(
         "disk": chosen.spec.disk.choice,
         "disk_types": (),
     }
-    if chosen.precision in SIXTEEN_BIT:
-        yield StepKind.FP8, "--precision fp8", {**kept, "precision": LlmPrecision.FP8, "disk": None}
+    for kind in SMALLER_FORMATS if chosen.precision in SIXTEEN_BIT else ():
+        yield kind, f"--precision {kind}", {**kept, "precision": LlmPrecision(kind), "disk": None}
     if chosen.kv_precision is not KvPrecision.FP8:
         yield StepKind.FP8_KV, "--kv-precision fp8", {**kept, "kv_precision": KvPrecision.FP8}
     gpus = chosen.spec.offer.instance.gpu_count

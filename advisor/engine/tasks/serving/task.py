@@ -14,11 +14,12 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
+from advisor.domain.words import LlmPrecision
 from advisor.engine.constraints import Amount, Choice, Constraint, R, Whole, of_place
-from advisor.engine.limits import Aim, Limit, closest, term_factor, terms_of
+from advisor.engine.limits import CLEARLY_LESS, Aim, Limit, closest, term_factor, terms_of
 from advisor.engine.task import TRIAL_MINUTES, Contender
 from advisor.engine.tasks.language import JudgedOffer, LanguageOptions, LanguageTask, Level, options_of_types
-from advisor.engine.tasks.serving.details import front_of, steps_of
+from advisor.engine.tasks.serving.details import SMALLER_FORMATS, front_of, steps_of
 from advisor.engine.tasks.serving.loads import solved_table, weighed_table
 from advisor.engine.tasks.serving.options import OptionFinder, ServedModel, ServingOption, require_possible
 from advisor.engine.tasks.serving.table import Predicted, Replicas, ServingTable, deciding_level
@@ -26,7 +27,7 @@ from advisor.engine.tasks.serving.words import serving_assumptions, serving_warn
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
 from advisor.questions.fields import TimeLimit
-from advisor.questions.language import ServingQuestion
+from advisor.questions.language import RecommendGeneration, ServingQuestion
 from advisor.questions.spec import SpecQuestion
 
 if TYPE_CHECKING:
@@ -178,15 +179,40 @@ class ServingTask(
         rows: Integers,
         chosen: GenerationCandidate | None,
     ) -> dict[str, Any]:
-        """Latency against throughput of the chosen instances, and what one thing more would bring."""
+        """Latency against throughput of the chosen instances, and what one thing more would bring; who names
+        no instance is told which one a smaller format would choose."""
         if chosen is None:
             return {}
         offer = table.offer(int(rows[0]))
         ways = [option for option in options.options if option.offer is offer]
-        return {
-            "front": front_of(request, ways, options.replicas, chosen),
-            "steps": steps_of(request, self.served, offer, chosen, partial(self._given, request, chosen)),
-        }
+        steps = steps_of(request, self.served, offer, chosen, partial(self._given, request, chosen))
+        if isinstance(request, RecommendGeneration):
+            steps = tuple(
+                replace(step, instead=self._in_format(request, LlmPrecision(step.kind), chosen))
+                if step.kind in SMALLER_FORMATS
+                else step
+                for step in steps
+            )
+        return {"front": front_of(request, ways, options.replicas, chosen), "steps": steps}
+
+    def _in_format(
+        self, request: ServingQuestion, precision: LlmPrecision, chosen: GenerationCandidate
+    ) -> GenerationCandidate | None:
+        """The cheapest spec that serves weights in a format, among types of the same kind of price that cost
+        no more by the hour; None where it costs no clearly less than the chosen one, or is as many of the
+        same."""
+        offer = chosen.spec.offer
+        smaller = request.replace(precision=precision, price_kinds=(offer.price.kind,))
+        options = self.options(smaller, most_usd_per_hour=offer.price.usd_per_hour)
+        table = self.predict(smaller, options)
+        rows = [] if table is None else self.ranked_rows(smaller, options, table).tolist()
+        if table is None or not rows:
+            return None
+        other = self.candidates(smaller, table, rows[:1])[0]
+        least = self.candidate_rank(request, chosen)
+        is_cheaper = self.candidate_rank(request, other) < CLEARLY_LESS * least
+        same = other.spec.offer.instance == offer.instance and other.spec.count == chosen.spec.count
+        return other if is_cheaper and not same else None
 
     def _given(
         self, request: ServingQuestion, chosen: GenerationCandidate, options: Sequence[ServingOption]
