@@ -25,7 +25,6 @@ from advisor.engine.limits import (
     best_rows,
     closest_of_each,
     completed,
-    deciding,
     good_batches,
     is_plain,
     limits,
@@ -256,14 +255,11 @@ def _judged(
     wanted = np.array([name in names for name in predicted.table.names])
     if not wanted.any():
         return None
-    rows = wanted[predicted.table.kind]
-    coarse_row = np.cumsum(rows) - 1  # of the predicted rows among those of the types that are asked for
-    coarse = completed(request, predicted.table.take(rows))
+    coarse = completed(request, predicted.table.take(wanted[predicted.table.kind]))
     judged = list(limits(request, coarse))
     beyond = np.zeros(len(wanted), dtype=bool)
     rows = np.ones(len(coarse), dtype=bool)
-    slow: list[tuple[int, str]] = []
-    missing, near = wanted, wanted
+    near = wanted
     if is_plain(request):
         fast = answering(request, coarse, but_for=("over_max_price",))
         able = _kinds_of(coarse, fast)
@@ -274,25 +270,17 @@ def _judged(
         near = able & ((coarse.source.cheapest_offer <= last) | (np.isinf(least) & within))
         beyond = able & ~near & (least < np.inf)
         rows = fast & near[coarse.kind]
-        reached = np.zeros(len(wanted), dtype=bool)
-        if request.target_throughput is not None:
-            reached = _kinds_of(coarse, deciding(request, coarse).rate >= request.target_throughput)
-        quickly = wanted & ~able & ~reached
-        fastest = predicted.fastest(request)
-        reasons = [fastest[kind] for kind in np.flatnonzero(quickly).tolist()]
-        slow = [(int(coarse_row[row]), reason) for row, reason in reasons]
-        missing = wanted & ~quickly
     whole = with_fitted_disks(request, prepared.catalog, coarse, rows, last_shown)
     judged = judged if whole is coarse else list(limits(request, whole))
     good = np.logical_and.reduce([near[whole.kind], *(limit.keeps for limit in judged)])
     best = best_rows(request, whole, np.flatnonzero(good))
     answered = beyond.copy()
     answered[whole.kind[best]] = True
-    lacking = np.flatnonzero((missing & ~answered)[whole.kind])
+    lacking = np.flatnonzero((wanted & ~answered)[whole.kind])
     return Judged(
         table=whole,
         best=best,
-        missed=slow + closest_of_each(judged, whole, lacking),
+        missed=closest_of_each(judged, whole.kind, whole.usd, lacking),
         beyond=beyond,
         front=_front(request, whole, good) if wants_front(request) else None,
     )

@@ -399,43 +399,27 @@ def good_batches(table: Table, good: Integers, chosen: Integers) -> Integers:
     return near[best_of_each(spec[near], table.batch[near])]
 
 
+def closest_of_each(
+    judged: Sequence[Limit], kinds: Integers, usd: Floats, rows: Integers
+) -> list[tuple[int, str]]:
+    """Of rows of types (`kinds` of all rows), all of which miss something, the one of each type that shows
+    best what it misses, and the reason; by type."""
+    closest: dict[int, tuple[int, str]] = {}
+    for limit in judged:
+        keeps = rows[limit.keeps[rows]]
+        lost = rows[~is_among(kinds[rows], kinds[keeps])]
+        # Without the last digits, in which equal rates may differ: of those the cheapest.
+        best = lost[best_of_each(kinds[lost], -_about(limit.nearness[lost]), usd[lost])]
+        closest |= {int(kinds[row]): (row, limit.reason) for row in best.tolist()}
+        rows = keeps
+    if len(rows):
+        raise ValueError("one of them misses nothing")
+    return [closest[kind] for kind in sorted(closest)]
+
+
 def closest(judged: Sequence[Limit], usd: Floats, rows: Integers) -> tuple[int, str]:
-    """Of rows of one type, all of which miss something, the one that shows best what they miss,
-    and the reason."""
-    for limit in judged:
-        within = rows[limit.keeps[rows]]
-        if not len(within):
-            # Without the last digits, in which equal rates may differ: of those the cheapest.
-            nearness = _about(limit.nearness[rows])
-            return int(rows[np.lexsort((usd[rows], -nearness))[0]]), limit.reason
-        rows = within
-    raise ValueError("one of them misses nothing")
-
-
-def closest_of_each(judged: Sequence[Limit], table: Table, rows: Integers) -> list[tuple[int, str]]:
-    """The same of each type among the rows."""
-    if not len(rows):
-        return []
-    order = rows[np.argsort(table.kind[rows], kind="stable")]
-    kinds, usd = table.kind[order], table.usd
-    return [
-        closest(judged, usd, some) for some in np.split(order, np.flatnonzero(kinds[1:] != kinds[:-1]) + 1)
-    ]
-
-
-def fastest_of_each(judged: Sequence[Limit], table: Table, rate: Floats) -> dict[int, tuple[int, str]]:
-    """By type, for a target that no deciding rate reaches, the row that shows it and the reason: whatever
-    the target, since what is judged before it does not depend on it."""
-    left = np.ones(len(table), dtype=bool)
-    for limit in judged:
-        left &= limit.keeps
-    rows = np.flatnonzero(left)
-    best = rows[best_of_each(table.kind[rows], -_about(rate[rows]), table.usd[rows])]
-    row_of = {int(table.kind[row]): (int(row), TOO_SLOW) for row in best}
-    others = np.flatnonzero(~is_among(table.kind, table.kind[best]))
-    for row, reason in closest_of_each(judged, table, others):
-        row_of[int(table.kind[row])] = row, reason
-    return row_of
+    """The same of rows of one type."""
+    return closest_of_each(judged, np.zeros(len(usd), dtype=np.intp), usd, rows)[0]
 
 
 def _about(values: Floats) -> Floats:

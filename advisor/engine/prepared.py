@@ -31,7 +31,7 @@ from advisor.engine.candidates import (
     query_of,
     runnable,
 )
-from advisor.engine.limits import deciding, fastest_of_each, is_plain, limits
+from advisor.engine.limits import is_plain
 from advisor.engine.rejected import CpuTypes
 from advisor.engine.table import Candidates, Predictions, Table
 from advisor.models.performance.model import PerformanceModel
@@ -150,29 +150,14 @@ class Predicted:
     """What types do with the catalogue's disks, as a table; None where none runs. `not_runnable` has
     a reason for each type that runs in none of its regions."""
 
-    def __init__(
-        self, request: NetworkQuestion, table: Table | None = None, not_runnable: Sequence[Rejected] = ()
-    ) -> None:
-        self.request, self.table, self.not_runnable = request, table, not_runnable
-        self._fastest: dict[float | None, dict[int, tuple[int, str]]] = {}
+    def __init__(self, table: Table | None = None, not_runnable: Sequence[Rejected] = ()) -> None:
+        self.table, self.not_runnable = table, not_runnable
 
     @cached_property
     def names(self) -> frozenset[str]:
         """Types that are known."""
         run = self.table.names.tolist() if self.table else []
         return frozenset([*run, *(rejected.instance_type for rejected in self.not_runnable)])
-
-    def fastest(self, request: NetworkQuestion) -> dict[int, tuple[int, str]]:
-        """By type the row that shows why no target is reached."""
-        if self.table is None:
-            return {}
-        required = request.required_confidence
-        if (known := self._fastest.get(required)) is None:
-            plain = replace(self.request, required_confidence=required)
-            rate = deciding(plain, self.table).rate
-            known = fastest_of_each(list(limits(plain, self.table)), self.table, rate)
-            self._fastest[required] = known
-        return known
 
     def rejected(self, names: Collection[str]) -> list[Rejected]:
         """Those of some types that run nowhere."""
@@ -193,7 +178,7 @@ class Prepared:
     ) -> None:
         self.request, self.site, self.catalog, self.model = key_of(request), site, catalog, model
         self.predictions = predictions
-        self.predicted = Predicted(self.request)
+        self.predicted = Predicted()
         self._cpus: tuple[Sequence[CpuOnly], CpuTypes] | None = None
         self._growing = Lock()
 
@@ -226,7 +211,7 @@ class Prepared:
             added = Candidates.of(request, options, self.predictions)
             table = added.grid if table is None else table.followed_by(added.grid)
         rejected = [verdict for verdict in by_type.values() if isinstance(verdict, Rejected)]
-        self.predicted = Predicted(request, table, [*known.not_runnable, *rejected])
+        self.predicted = Predicted(table, [*known.not_runnable, *rejected])
 
     def cpus(self, types: Sequence[CpuOnly]) -> CpuTypes:
         """Types without an accelerator, with what none of them surpasses."""

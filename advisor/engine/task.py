@@ -20,7 +20,7 @@ from advisor.domain import Rejected, Relaxation, Spec
 from advisor.domain.decision import Judged
 from advisor.engine.columns import Booleans, Columns, Floats, Integers
 from advisor.engine.constraints import Constraint, Effort
-from advisor.engine.limits import Aim, Limit, closest, expected_cost, lowest_chances
+from advisor.engine.limits import Aim, Limit, closest, closest_of_each, expected_cost, lowest_chances
 from advisor.engine.table import best_of_each
 from advisor.messages import Message
 from advisor.models.bayes import gaussian_multiplier
@@ -263,8 +263,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         limits, usd = self.limits(request, table), table.usd
         answered = np.zeros(len(table.names), dtype=bool)
         answered[table.kind[self.answering(request, table)]] = True
-        for kind in np.flatnonzero(~answered).tolist():
-            row, reason = closest(limits, usd, np.flatnonzero(table.kind == kind))
+        for row, reason in closest_of_each(limits, table.kind, usd, np.flatnonzero(~answered[table.kind])):
             detail, instance = self.shortfall(request, table, row, reason), table.offer(row).instance
             yield Rejected(instance.cloud, instance.name, reason, detail, float(usd[row]))
 
