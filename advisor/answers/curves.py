@@ -54,7 +54,7 @@ def curves_document(
             for point in islice(points, len(curve.memory_mib))
         ],
         "disk": [
-            {"order": str(point.disk.choice), "usd_per_hour": point.disk.usd_per_hour}
+            {"order": str(point.disk.choice), "usd_per_hour": point.disk.known_usd_per_hour}
             | _prediction_facts(point.prediction)
             for point in points
         ],

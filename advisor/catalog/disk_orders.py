@@ -25,10 +25,11 @@ from advisor.catalog.disk_rules import DiskRule
 from advisor.catalog.instances import Origin, read_origins
 from advisor.catalog.prices import Currency
 from advisor.domain import Disk, DiskChoice, DiskRate, InstanceType
+from advisor.domain.money import LOCAL_DISK
 from advisor.errors import UsageError, unknown_name
 from advisor.quantities import parse_memory_mib, parse_positive, parse_rate_mib_per_second
 
-LOCAL = "instance_store"
+LOCAL = LOCAL_DISK
 # Disks that GCP sells, and of which too little is known.
 _WITHOUT_FACTS = ("hyperdisk", "pd-extreme")
 # Space beside the data set, for checkpoints, shuffled copies and the file system itself.

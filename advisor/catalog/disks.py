@@ -129,11 +129,14 @@ class DiskCatalog:
         self.rate(choice)  # refuses what is not sold
         return self._price(choice, region)
 
-    def attach(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
+    def attach(
+        self, instance: InstanceType, choice: DiskChoice, region: str, *, unpriced: bool = False
+    ) -> Disk:
         """An order of a known size on an instance: the lower of both limits, and the price.
 
         `binding_limit` says whose throughput limit is the lower one. `UsageError` for a size or provisioning
-        that is not sold, and for local disks the instance does not have.
+        that is not sold, and for local disks the instance does not have; `NoOfferError` where no price is
+        known, unless it may be `unpriced`.
         """
         if choice.type == LOCAL:
             return local_disk(instance, choice.size_gib or 0.0)
@@ -141,6 +144,11 @@ class DiskCatalog:
         if not self._fits(instance, choice.type):
             takes = ", ".join(self._limits[instance.name])
             raise UsageError(f"{instance.name} takes no {choice.type} disk; it takes: {takes}")
+        if unpriced and (region, choice.type) not in self._prices:
+            assumed = facts_of_disk(self._facts, choice.type)
+            return _on_instance(
+                self._limits_of(instance, choice.type), self.rate(choice), choice, None, assumed
+            )
         return self._attached(instance, choice, region)
 
     def with_burst(self, instance: InstanceType, disk: Disk) -> Disk:
@@ -376,7 +384,11 @@ def _best(steps: Iterable[_Volume]) -> Iterator[_Volume]:
 
 
 def _on_instance(
-    limits: _Limits, volume: DiskRate, choice: DiskChoice, price: Price, assumed: tuple[AssumedFact, ...] = ()
+    limits: _Limits,
+    volume: DiskRate,
+    choice: DiskChoice,
+    price: Price | None,
+    assumed: tuple[AssumedFact, ...] = (),
 ) -> Disk:
     rate = _held_to(limits, volume)
     return Disk(

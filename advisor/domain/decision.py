@@ -256,8 +256,9 @@ class InstancePrediction(Struct, frozen=True, kw_only=True):
 
     @property
     def total_usd_per_hour(self) -> float | None:
-        """Instance and disk; None where the instance's price is not known."""
-        return self.price.usd_per_hour + self.disk.usd_per_hour if self.price else None
+        """Instance and disk; None where the price of either is not known."""
+        disk_usd = self.disk.known_usd_per_hour
+        return None if self.price is None or disk_usd is None else self.price.usd_per_hour + disk_usd
 
     @property
     def usd_per_million_samples(self) -> float | None:
@@ -268,9 +269,8 @@ class InstancePrediction(Struct, frozen=True, kw_only=True):
     @property
     def usd_per_run(self) -> Span | None:
         """Cost of the whole run; None where no run was asked for, or no price is known."""
-        if self.run is None or self.price is None:
-            return None
-        return self.run.hours.times(self.price.usd_per_hour + self.disk.usd_per_hour)
+        usd = self.total_usd_per_hour
+        return None if self.run is None or usd is None else self.run.hours.times(usd)
 
 
 class OnGpu(Struct, frozen=True, kw_only=True):

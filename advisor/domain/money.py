@@ -30,6 +30,8 @@ class NotOrderable(Struct, frozen=True, kw_only=True):
         return self.market in ("", market) and self.region in ("", region)
 
 
+# The type of a disk that is part of its instance.
+LOCAL_DISK = "instance_store"
 # A mean month, as clouds bill one.
 HOURS_PER_MONTH = 730.0
 # How a price is known. Only what is free costs 0: a missing price is a missing `Price`.
@@ -139,7 +141,7 @@ class Burst(Struct, frozen=True, kw_only=True):
 
 
 class Disk(Struct, frozen=True, kw_only=True):
-    """A priced disk on a given instance.
+    """A disk on a given instance, priced but in a prediction.
 
     `rate` is the effective one: the lower of the volume's and the instance's own sustained
     limit; `binding_limit` says which of them it is (`volume` or `instance`). `choice` is what
@@ -159,6 +161,16 @@ class Disk(Struct, frozen=True, kw_only=True):
     def usd_per_hour(self) -> float:
         """0 for a disk whose price is part of the instance's (local NVMe)."""
         return self.price.usd_per_hour if self.price else 0.0
+
+    @property
+    def known_usd_per_hour(self) -> float | None:
+        """The same; None where nobody tells the price."""
+        return None if self.price is None and not self.is_local else self.usd_per_hour
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is part of its instance."""
+        return self.rate.type == LOCAL_DISK
 
 
 class Spec(Struct, frozen=True, kw_only=True):

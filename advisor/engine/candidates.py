@@ -128,20 +128,27 @@ def attached_disks(
 
 
 def disks_holding(
-    request: SpecRequest, catalog: Catalog, instance: InstanceType, data_gib: float, region: str
+    request: SpecRequest,
+    catalog: Catalog,
+    instance: InstanceType,
+    data_gib: float,
+    region: str,
+    *,
+    unpriced: bool = False,
 ) -> tuple[Disk, ...]:
     """The disk that was asked for, or those worth a look on this instance, cheapest first; priced
     in the region.
 
     Empty where no disk with a known price holds so much; `UsageError` where the disk that was
-    asked for is not to be had on this instance, `NoOfferError` where its price is not known.
+    asked for is not to be had on this instance, `NoOfferError` where its price is not known, unless it may
+    be `unpriced`.
     """
     disks, choice = catalog.disks_of(instance.cloud), request.disk
     if choice is None:
         choices = disks.candidate_disks(instance, data_gib, region, request.disk_types)
     else:
         size_gib = choice.size_gib or disks.fitting_size(choice.type, data_gib, choice.iops)
-        choices = [disks.attach(instance, replace(choice, size_gib=size_gib), region)]
+        choices = [disks.attach(instance, replace(choice, size_gib=size_gib), region, unpriced=unpriced)]
     # The kinds that are asked for are those of instances: few clouds list every disk.
     day = request.listed_on
     return tuple(disk for disk in choices if disk.price is None or counts(disk.price, (), day))
@@ -300,9 +307,10 @@ def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:
 def disks_for(
     request: NetworkQuestion, catalog: Catalog, instance: InstanceType, region: str | None = None
 ) -> tuple[Disk, ...]:
-    """`disks_holding` for the data set, in the region of the request where none is named."""
-    dataset_gib = request.dataset.total_mib / 1024
-    return disks_holding(request, catalog, instance, dataset_gib, region or request.region or "")
+    """`disks_holding` for the data set, in the region of the request where none is named; the rate of the
+    one that is asked for needs no price."""
+    dataset_gib, place = request.dataset.total_mib / 1024, region or request.region or ""
+    return disks_holding(request, catalog, instance, dataset_gib, place, unpriced=True)
 
 
 def _runnable(

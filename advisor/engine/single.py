@@ -78,6 +78,10 @@ def predict_instance(
     workload, prediction = chosen.workload, chosen.prediction
     disk = catalog.disks_of(instance.cloud).with_burst(instance, chosen.spec.disk)
     warned = price_warnings(price, disk, today) if today else []
+    if price and disk.known_usd_per_hour is None:
+        warned.append(
+            Message("no price of {disk} in {region} is known", disk=disk.rate.type, region=offer.region)
+        )
     return InstancePrediction(
         instance=instance,
         disk=replace(disk, price=aged(disk.price, today)) if today and disk.price else disk,

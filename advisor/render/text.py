@@ -144,7 +144,7 @@ def interval_message(rates: Mapping[str, float], unit: str, confidence: float) -
 
 def disk_text(disk: Disk) -> str:
     """'gp3:158GiB:12000iops:250MiB/s' as `--disk` takes it, or 'local (210 GiB)'."""
-    return f"local ({disk.size_gib:.0f} GiB)" if disk.price is None else str(disk.choice)
+    return f"local ({disk.size_gib:.0f} GiB)" if disk.is_local else str(disk.choice)
 
 
 def hourly_lines(name: str, disk: Disk, total: str, lies: str, where: str) -> list[str]:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
 from advisor.files import own_fingerprint_path, write_whole
-from advisor.runs.processes import environment, how_it_ended
 from advisor.sweeps.machine.environment import cpu_model
-from advisor.sweeps.probe.session import FINGERPRINT_SCHEMA, PARTS, SCHEMA, fingerprint, is_skipped
+from advisor.sweeps.probe.session import FINGERPRINT_SCHEMA, PARTS, fingerprint, is_skipped
+from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.probe")  # -P: a user's own files are not ours
 _TIMEOUT_SECONDS = 300.0
-_KEPT_LINES = 5
 
 Progress = Callable[[str], None]
 
@@ -116,58 +111,17 @@ def probe_machine(
 ) -> dict[str, Any]:
     """The probe's document (`advisor.probe/1`), from a process that is gone on leaving. `on_progress` is told
     each part as it begins. Raises `MeasuringError` when the process dies, is late or answers nonsense."""
-    arguments = [*command, "--only", ",".join(parts), "--disk", str(disk), *(["--quick"] if quick else [])]
-    kept: deque[str] = deque(maxlen=_KEPT_LINES)
-    with tempfile.TemporaryFile() as answer, _started(arguments, answer, timeout_seconds) as process:
-        assert process.stderr is not None
-        for raw in process.stderr:
-            line = raw.decode(errors="replace").strip()
-            if line.startswith("["):
-                on_progress(line)
-            elif line:
-                kept.append(line)
-        if code := process.wait():
-            ending = how_it_ended(code)
-            if code == -signal.SIGKILL:
-                ending = f"was killed (out of memory, or longer than {timeout_seconds:g} s)"
-            tail = f": {' '.join(kept)[-400:]}" if kept else ""
-            raise MeasuringError(f"the probe {ending}; probe fewer parts with --only{tail}")
-        answer.seek(0)
-        with suppress(ValueError):
-            document = json.loads(answer.read())
-            if isinstance(document, dict) and document.get("schema") == SCHEMA:
-                return document
-    raise MeasuringError("the probe gave no answer that can be read", hint="run it again with --debug")
-
-
-@contextmanager
-def _started(
-    command: Sequence[str], answer: IO[bytes], timeout_seconds: float
-) -> Iterator[subprocess.Popen[bytes]]:
-    """In a session of its own, so that its decoding processes end with it."""
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=answer,
-        stderr=subprocess.PIPE,
-        env=environment(),
-        start_new_session=True,
-    )
-    late = threading.Timer(timeout_seconds, _kill, [process])
-    late.daemon = True
-    late.start()
-    try:
-        yield process
-    finally:
-        late.cancel()
-        _kill(process)
-        process.wait()
-        if process.stderr:
-            process.stderr.close()
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    # A process that was waited for has no group any more, and its number may be another's.
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    job = json.dumps({"only": list(parts), "quick": quick, "disk": str(disk)})
+    with started_worker([*command, job]) as worker:
+        try:
+            document: dict[str, Any] = worker.answer(
+                "probe",
+                time.monotonic() + timeout_seconds,
+                lambda message: on_progress(str(message.get("progress", ""))),
+            )
+            return document
+        except WorkerLate:
+            why = f"it took longer than {timeout_seconds:g} s"
+        except WorkerEnded:
+            why = worker.last_output()
+    raise MeasuringError("the probe gave no answer: {why}", why=why, hint="probe fewer parts with --only")

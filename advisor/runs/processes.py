@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ _SOURCE_TREE = Path(__file__).parents[2]
 _OF_THE_SERVICE = ("ADVISOR_SERVICE", "PROMETHEUS_MULTIPROC_DIR")
 # A sweep that is asked to end gives back what it took; that takes a while with Ray.
 _ENDING_SECONDS = 60.0
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def environment(database_url: str | None = None) -> dict[str, str]:
@@ -46,25 +47,42 @@ def command_process(
     leaving it is ended politely, then by force.
 
     By default it ends with this process, be that killed: whoever goes on with a run must not meet a sweep
-    that still measures. That needs a process without threads, since it runs code between fork and exec."""
+    that still measures. That needs a process without threads, since it runs code between fork and exec.
+    Signals to end wait until it can be ended: one that comes before its exec is not lost with this
+    process's handlers, and one of this process finds it to `end`."""
     log.parent.mkdir(parents=True, exist_ok=True)
     error_path(log).unlink(missing_ok=True)
     variables = environment() | {ERROR_VARIABLE: str(error_path(log))}
-    first = partial(end_with_parent, signal.SIGTERM, os.getpid()) if ends_with_parent else None
-    with log.open("ab") as lines, answer_path(log).open("wb") as answer:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=answer,
-            stderr=lines,
-            preexec_fn=first,
-        )
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS if ends_with_parent else ())
+    first = partial(_before_exec, os.getpid(), held) if ends_with_parent else None
     try:
+        with log.open("ab") as lines, answer_path(log).open("wb") as answer:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=answer,
+                stderr=lines,
+                preexec_fn=first,
+            )
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        raise
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
         yield process
     finally:
         end(process)
+
+
+def _before_exec(parent: int, held: Iterable[signal.Signals | int]) -> None:
+    """In the child, between fork and exec: this process's handlers would forget a signal there."""
+    for number in _ENDING_SIGNALS:
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    end_with_parent(signal.SIGTERM, parent)
+    signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def start_executor(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
 import sys
 from functools import cache
 
@@ -15,23 +13,21 @@ from advisor.domain.workload import is_own
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.models.zoo.networks import Kind, NetworkInfo, is_read_as_photographs, network_info
-from advisor.sweeps.trial.child import worker_environment
+from advisor.sweeps.trial.child import WorkerEnded, started_worker
 
 _BYTES_PER_VALUE = 8  # word numbers are int64
 # A user's file imports torch, and may run anything: that happens in a process of its own.
 _DESCRIBE = """
-import json, sys
+import sys
 from advisor.records import asdict
-from advisor.errors import UsageError
-from advisor.models.zoo.opening import open_network
-try:
+from advisor.sweeps.trial.child import answer_parent
+def described():
+    from advisor.models.zoo.opening import open_network
     opened = open_network(sys.argv[1])
     opened.check()
-    answer = {"info": asdict(opened.info), "fingerprint": opened.fingerprint,
-              "makes_batches": opened.makes_batches}
-except UsageError as error:
-    answer = {"refused": str(error)}
-print("\\n" + json.dumps(answer))
+    info, batches = asdict(opened.info), opened.makes_batches
+    return {"info": info, "fingerprint": opened.fingerprint, "makes_batches": batches}
+raise SystemExit(answer_parent(lambda: {"network": described()}))
 """
 
 
@@ -102,22 +98,16 @@ def planned_network(reference: str) -> PlannedNetwork:
     if not is_own(reference):
         return network_of_zoo(reference)
     # -P: what lies where the user stands must not take the place of ours.
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", _DESCRIBE, reference],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=worker_environment(),
-    )
-    try:
-        answer = json.loads(done.stdout.strip().splitlines()[-1])
-    except (ValueError, IndexError) as error:
-        last = done.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
-        raise UsageError(
-            "{reference} cannot be tried ({last})", hint="run it by itself", reference=reference, last=last[0]
-        ) from error
-    if "refused" in answer:
-        raise UsageError(answer["refused"])
+    with started_worker([sys.executable, "-P", "-c", _DESCRIBE, reference]) as worker:
+        try:
+            answer = worker.answer("network", math.inf)
+        except WorkerEnded as error:
+            raise UsageError(
+                "{reference} cannot be tried ({last})",
+                hint="run it by itself",
+                reference=reference,
+                last=worker.last_output(),
+            ) from error
     info = NetworkInfo(**{**answer["info"], "tasks": tuple(map(Task, answer["info"]["tasks"]))})
     photographs = is_read_as_photographs(info) and not answer["makes_batches"]
     return PlannedNetwork(info=info, photographs=photographs, fingerprint=answer["fingerprint"])

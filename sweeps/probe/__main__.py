@@ -1,6 +1,8 @@
 """`python -m advisor.sweeps.probe [--quick] [--disk FOLDER] [--only PARTS]`: JSON on stdout.
 
 Progress goes to stderr. Ends with 0 when it answered, 2 for wrong arguments, 130 after Ctrl-C.
+With the same as one JSON object it is the child of `advisor probe`: lines `{"progress": ...}`, then
+`{"probe": ...}`.
 """
 
 from __future__ import annotations
@@ -10,14 +12,15 @@ import json
 import sys
 from pathlib import Path
 
-from advisor.sweeps.machine.processes import end_with_parent
 from advisor.sweeps.probe.session import PARTS, run_probe
+from advisor.sweeps.trial.child import answer_parent, send_to_parent
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Probe, and write the document to stdout; returns the exit code."""
-    options = _parser().parse_args(arguments)
-    end_with_parent()
+    if sys.argv[1:] and sys.argv[1].startswith("{"):
+        return answer_parent(lambda: {"probe": _probed(**json.loads(sys.argv[1]))})
+    options = _parser().parse_args()
     try:
         document = run_probe(options.only, quick=options.quick, disk=options.disk, report=_report)
     except KeyboardInterrupt:
@@ -25,6 +28,13 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     sys.stdout.write(json.dumps(document, indent=1) + "\n")
     return 0
+
+
+def _probed(only: list[str], disk: str, *, quick: bool) -> dict[str, object]:
+    def report(line: str) -> None:
+        send_to_parent({"progress": line})
+
+    return run_probe(only, quick=quick, disk=Path(disk), report=report)
 
 
 def _parser() -> argparse.ArgumentParser:

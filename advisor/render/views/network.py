@@ -40,7 +40,7 @@ def prediction_document(
     """JSON-ready values but for messages; `price` is null where none is known."""
     price = answer.price and {
         **price_block(answer.price),
-        "disk_usd_per_hour": answer.disk.usd_per_hour,
+        "disk_usd_per_hour": answer.disk.known_usd_per_hour,
         "total_usd_per_hour": answer.total_usd_per_hour,
     }
     return {
@@ -91,6 +91,8 @@ def instance_lines(request: NetworkQuestion, answer: InstancePrediction) -> list
     price, usd = answer.price, answer.total_usd_per_hour
     prices = tuple(filter(None, (price, answer.disk.price))) if price else ()
     total = "no price" if usd is None else f"{format_usd(usd)}/h"
+    if price and usd is None:
+        total = f"{format_usd(price.usd_per_hour)}/h without the disk, whose price is not known"
     cloud = f"{answer.instance.cloud} " if covers_clouds(request) else ""
     where = f"{cloud}{answer.region}, {request.market}" if answer.region else ""
     return hourly_lines(answer.instance.name, answer.disk, total, range_text(prices), where)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from advisor.answers.language import LanguageContext, serving_recommended
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation
-from advisor.domain.verification import Criterion, ServingVerification, Verdict
+from advisor.domain.verification import Criterion, ServingVerification
 from advisor.domain.words import LlmEngine
 from advisor.engine.tasks.serving.task import ServingTask
 from advisor.errors import AdvisorError, NoOfferError, UsageError
@@ -36,10 +36,9 @@ from advisor.runs.endpoint.measuring import measure_served
 from advisor.runs.endpoint.questions import ServedModel, VerifyGeneration
 from advisor.runs.questions import AUTO
 from advisor.runs.verification.cloud import with_its_disk, words_of
-from advisor.runs.verification.verdict import NOTHING_LEFT
+from advisor.runs.verification.verdict import spec_to_take
 from advisor.sweeps.measure.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA, USED
 from advisor.sweeps.measure.endpoint.records import Load
-from advisor.units import format_usd
 
 # Two-sided 95 % of a normal distribution.
 _SPREAD = 1.96
@@ -209,7 +208,11 @@ def judged_serving(
         path.write_text(json.dumps(anchor))
         informed = trial.question.recommendation.replace(anchor=(*trial.question.anchor, path))
         after = serving_recommended(context, informed, today=trial.today, relax=False)
-    return replace(done, answer_now=_answer_now(done, trial.before, after))
+    spec, before = trial.candidate.spec, trial.before.chosen
+    ranked = [candidate.spec for candidate in (after or trial.before).ranked]
+    name, usd = spec.offer.instance.name, spec.total_usd_per_hour
+    answer = spec_to_take(name, usd, done.verdict, before.spec if before else None, ranked)
+    return replace(done, answer_now=answer)
 
 
 def _stands_for(
@@ -299,22 +302,3 @@ def verify_serving_elsewhere(
     if not loaded:
         raise nothing_measured(plan, run)
     return judged_serving(context, trial, loaded[-1]), run
-
-
-def _answer_now(
-    done: ServingVerification, before: GenerationRecommendation, after: GenerationRecommendation | None
-) -> str:
-    spec = done.predicted.spec
-    usd = spec.total_usd_per_hour
-    ranked = list((after or before).ranked)
-    if done.verdict is Verdict.PASS and (not ranked or usd <= ranked[0].spec.total_usd_per_hour):
-        return f"take {spec.name} at {format_usd(usd)}/h"
-    if done.verdict is Verdict.MISSED:
-        name = spec.offer.instance.name
-        ranked = [candidate for candidate in ranked if candidate.spec.offer.instance.name != name]
-    if not ranked:
-        return NOTHING_LEFT
-    now = ranked[0].spec
-    same = before.chosen is not None and before.chosen.spec == now
-    kept = "still recommended" if same else "recommended instead"
-    return f"{now.name} at {format_usd(now.total_usd_per_hour)}/h is {kept}"

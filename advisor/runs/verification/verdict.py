@@ -26,6 +26,7 @@ from advisor.domain import (
     Measurement,
     Prediction,
     Recommendation,
+    Spec,
     Status,
     Task,
     Verdict,
@@ -70,7 +71,7 @@ class VerifiedMachine(Struct, frozen=True, kw_only=True):
             return UNLIMITED
         if not self.is_here:
             return disk.rate
-        if disk.price is None:  # local NVMe: the catalogue knows a floor only
+        if disk.is_local:  # NVMe: the catalogue knows a floor only
             return DiskRate(type=disk.rate.type)
         return replace(disk.rate, read_latency_seconds=None)
 
@@ -213,7 +214,7 @@ def _has_card(instance: InstanceType, name: str, sheets: Mapping[str, Gpu]) -> b
 # Part of the verdict itself.
 _IN_VERDICT = frozenset({"not_limited", "few_steps", "wide_interval", "contaminated"})
 
-NOTHING_LEFT = "no offer meets the target; `advisor recommend` tells what to relax"
+_NOTHING_LEFT = "no offer meets the target; `advisor recommend` tells what to relax"
 
 
 class Answers(NamedTuple):
@@ -251,7 +252,13 @@ def judged(
         settles=settles,
         reason=reason,
         caveats=_caveats(request, machine, measurement, pessimistic),
-        answer_now=_answer_now(answers, named, verdict if settles else Verdict.UNDECIDED),
+        answer_now=spec_to_take(
+            named.instance.name if named else "",
+            named.total_usd_per_hour if named else None,
+            verdict if settles else Verdict.UNDECIDED,
+            answers.before.chosen.spec if answers.before.chosen else None,
+            [candidate.spec for candidate in answers.after.ranked],
+        ),
     )
 
 
@@ -328,24 +335,22 @@ def _caveats(
     return (*caveats, *(f"{issue.code.replace('_', ' ')}: {issue.detail}" for issue in weak))
 
 
-def _answer_now(answers: Answers, named: InstancePrediction | None, verdict: Verdict) -> str:
-    """What to take, by price, once this instance passed or missed, and its GPU's step is known."""
-    before, after = answers.before.chosen, answers.after.chosen
-    if named is not None and named.price is not None and verdict is Verdict.PASS:
-        usd = named.price.usd_per_hour + named.disk.usd_per_hour
-        if after is None or usd < after.spec.total_usd_per_hour:
-            instead = ", where no offer was recommended before"
-            if before is not None:
-                other = before.spec.offer.instance.name
-                saved = format_usd(before.spec.total_usd_per_hour - usd)
-                instead = f": {saved}/h less than {other}, which is recommended without this"
-                if other == named.instance.name:
-                    instead = ", as recommended before"
-            return f"take {named.instance.name} at {format_usd(usd)}/h{instead}"
-    missed = named.instance.name if named is not None and verdict is Verdict.MISSED else ""
-    specs = [candidate.spec for candidate in answers.after.ranked]
-    spec = next((spec for spec in specs if spec.offer.instance.name != missed), None)
+def spec_to_take(
+    name: str, usd: float | None, verdict: Verdict, before: Spec | None, ranked: Sequence[Spec]
+) -> str:
+    """What to take, by price, once the named instance passed or missed: it, or the first of those that are
+    `ranked` with its measurement; `before` is what was recommended without that."""
+    if usd is not None and verdict is Verdict.PASS and not (ranked and ranked[0].total_usd_per_hour < usd):
+        instead = ", where no offer was recommended before"
+        if before is not None:
+            saved = format_usd(before.total_usd_per_hour - usd)
+            instead = f": {saved}/h less than {before.name}, which is recommended without this"
+            if before.offer.instance.name == name:
+                instead = ", as recommended before"
+        return f"take {name} at {format_usd(usd)}/h{instead}"
+    missed = name if verdict is Verdict.MISSED else ""
+    spec = next((spec for spec in ranked if spec.offer.instance.name != missed), None)
     if spec is None:
-        return NOTHING_LEFT
-    kept = "still recommended" if before is not None and before.spec == spec else "recommended instead"
-    return f"{spec.offer.instance.name} at {format_usd(spec.total_usd_per_hour)}/h is {kept}"
+        return _NOTHING_LEFT
+    kept = "still recommended" if before == spec else "recommended instead"
+    return f"{spec.name} at {format_usd(spec.total_usd_per_hour)}/h is {kept}"

@@ -30,6 +30,16 @@ def test_a_volume_costs_its_monthly_list_price_and_nothing_is_free():
         DISKS.price(order("io2", 100), "af-south-1")
 
 
+def test_the_rate_of_a_disk_needs_no_price():
+    """Where nobody tells it, a prediction asks for the rate alone; nothing is free."""
+    instance, volume = load_catalog().instance("g4dn.xlarge"), order("io2", 100, iops=3000)
+    with pytest.raises(NoOfferError):
+        DISKS.attach(instance, volume, "af-south-1")
+    disk = DISKS.attach(instance, volume, "af-south-1", unpriced=True)
+    assert disk.known_usd_per_hour is None
+    assert disk.rate == DISKS.attach(instance, volume, EAST).rate
+
+
 def test_the_volume_binds_on_a_large_instance():
     """A slow volume stays slow on a machine with a wide pipe."""
     disk = DISKS.attach(load_catalog().instance("p5.48xlarge"), order("st1", 500), EAST)

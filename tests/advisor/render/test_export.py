@@ -40,7 +40,8 @@ def changed(base: Candidate | None = None, *, market: Market = Market.ON_DEMAND,
     base = base or candidate()
     disk = base.spec.disk
     if choice.pop("local", False):
-        disk = replace(disk, price=None, choice=DiskChoice(type="instance_store"))
+        rate = replace(disk.rate, type="instance_store")
+        disk = replace(disk, price=None, rate=rate, choice=DiskChoice(type="instance_store"))
     elif choice:
         disk = replace(disk, choice=DiskChoice(**choice), size_gib=choice["size_gib"])
     spec = replace(base.spec, disk=disk, offer=replace(base.spec.offer, market=market))

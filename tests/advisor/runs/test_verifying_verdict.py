@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
+from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import (
     ON_ANY_GPU,
     ON_CPU,
@@ -272,7 +273,8 @@ def test_the_disk_of_the_instance_itself_has_its_own_latency_and_no_burst():
     assert ELSEWHERE.disk_rate(disk()) == disk().rate
     assert HERE.disk_rate(disk()).read_latency_seconds is None
     assert HERE.disk_rate(disk()).read_mib_per_second == 125.0
-    assert HERE.disk_rate(disk(price=None)) == DiskRate(type="gp3")
+    own = disk(price=None, rate=DiskRate(type=LOCAL, read_mib_per_second=500.0))
+    assert HERE.disk_rate(own) == DiskRate(type=LOCAL)
 
 
 def test_more_gpus_than_the_machine_has_are_refused_and_the_way_out_is_named():
