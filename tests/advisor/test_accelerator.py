@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain import ON_CPU, Accelerator, AcceleratorKind, Task
+from advisor.domain import Accelerator, Task
 from tests.sweeps.builders import trial
 
 TEXTS = st.one_of(
@@ -35,7 +35,6 @@ def test_what_names_no_accelerator_is_refused(text):
     ],
 )
 def test_trials_of_before_the_record_keep_their_ids(accelerator, trial_id):
-    """The ids were computed while an accelerator was a text."""
     seconds = 0.03 if accelerator.startswith("emulated") else None
     one = trial(task=Task.TRAINING, accelerator=accelerator, emulated_step_seconds=seconds)
     assert one.trial_id == trial_id
@@ -45,9 +44,3 @@ def test_the_cpu_computes_a_network_but_none_is_computed_in_preprocessing():
     assert trial(task=Task.TRAINING).network_on_cpu
     assert not trial(task=Task.PREPROCESSING).network_on_cpu
     assert not trial(task=Task.TRAINING, accelerator="cuda").network_on_cpu
-
-
-def test_a_slice_of_a_card_is_another_accelerator_than_the_card():
-    card = Accelerator(kind=AcceleratorKind.CUDA, gpu="A100")
-    assert card != Accelerator(kind=AcceleratorKind.CUDA, gpu="A100", slice_profile="1g.5gb")
-    assert card != ON_CPU

@@ -63,15 +63,9 @@ def test_throughput_is_the_batch_over_a_step_that_was_really_seen(steps):
     assert 32 / max(steps) * 0.999 <= rate <= 32 / min(steps) * 1.001
 
 
-def test_a_measurement_without_steps_has_no_throughput():
+def test_what_was_not_measured_or_cannot_be_is_no_number():
     failed = Measurement(trial=trial(), status=Status.OUT_OF_MEMORY, limited_by=LimitedBy.CGROUP_V1)
     assert failed.throughput_samples_per_second is None
-
-
-def test_a_second_thread_cannot_be_better_than_a_core():
     with pytest.raises(ValueError, match="second_thread_yield"):
         Cpu(model="x", architecture="x86_64", second_thread_yield=1.5)
-
-
-def test_imagenet_is_as_large_as_it_is_known_to_be():
     assert 130_000 < IMAGENET.total_mib < 145_000

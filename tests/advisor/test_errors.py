@@ -19,16 +19,10 @@ NAMES = {
 }
 
 
-def test_near_names_are_offered_before_any_list():
+def test_near_names_are_offered_before_a_list_that_says_what_is_missing():
     assert "did you mean gp3?" in str(unknown_name("disk type", "gp33", ["gp3", "local"]))
-
-
-def test_a_list_that_is_cut_says_how_much_is_missing():
     said = str(unknown_name("GPU", "zzz", [f"card {i:02}" for i in range(20)]))
     assert said.endswith("card 11 and 8 more")
-
-
-def test_thousands_of_names_are_left_to_the_command_that_lists_them():
     said = str(unknown_name("instance type", "zzz", ["a", "b"], listed_by="advisor catalog list"))
     assert said.endswith("`advisor catalog list` lists those that are known")
 
@@ -58,7 +52,6 @@ def _calls():
 
 
 def test_every_error_is_given_what_its_text_names():
-    """One that lacks a parameter breaks while it is printed."""
     lacking = []
     for file, line, text, given in _calls():
         if isinstance(text, ast.Constant) and isinstance(text.value, str):

@@ -112,29 +112,6 @@ def test_any_name_is_some_gpu(name):
     assert found.is_slice or found.gpu in gpus_named(name, SHEETS) or found.gpu == name
 
 
-@pytest.mark.parametrize(
-    ("told", "sheet"),
-    [
-        ("NVIDIA GeForce RTX 3090", "RTX 3090"),
-        ("NVIDIA GeForce RTX 3080 Laptop GPU", "RTX 3080 Laptop"),
-        ("RTX 2070 Super", "RTX 2070 Super"),
-        ("Quadro RTX 6000", "Quadro RTX 6000"),
-    ],
-)
-def test_drivers_names_find_their_sheet(told, sheet):
-    assert sheet_of(told, SHEETS) is SHEETS[sheet]
-
-
-def test_every_sheet_is_found_by_its_own_name():
-    assert all(sheet_of(name, SHEETS) is sheet for name, sheet in SHEETS.items())
-
-
-@pytest.mark.parametrize("told", ["NVIDIA A100 MIG 1g.5gb", "GRID T4-16Q"])
-def test_a_slice_of_a_card_is_not_taken_for_the_card(told):
-    with pytest.raises(UsageError, match="is a slice"):
-        sheet_of(told, SHEETS)
-
-
 @pytest.mark.parametrize("told", ["RTX 2070 Ultra", "GRID K520", "", "T"])
 def test_another_card_is_not_taken_for_a_like_one(told):
     with pytest.raises(UsageError, match="no data sheet"):

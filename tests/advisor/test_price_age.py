@@ -51,8 +51,7 @@ def test_a_list_of_a_neo_cloud_is_as_far_off_after_three_months_as_sixty_three_p
 
 
 def test_rented_gpus_go_on_rising_and_seldom_fall():
-    """H100, H200 and A100 rose from August to October 2026: the upper end grows with the age, not
-    with its square root, and leaves the lower one behind."""
+    """H100, H200 and A100 rose from August to October 2026, with the age and not with its square root."""
     three, six = (aged(price(max_age_days=30), DAY + timedelta(days=n)) for n in (90, 180))
     assert six.high == pytest.approx(three.high**2)
     assert six.low == pytest.approx(three.low ** (2**0.5))

@@ -67,7 +67,3 @@ def test_an_imported_line_is_held_to_it_too(field, value):
         read_line(text.encode())
     for word in ("Error", "object", "NoneType"):
         assert word not in str(told.value)
-
-
-def test_a_good_line_passes():
-    assert read_line(json.dumps(measurement_to_dict(measurement())).encode()) == measurement()

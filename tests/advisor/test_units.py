@@ -193,7 +193,6 @@ def test_a_price_has_the_digits_of_what_is_printed(usd, text):
 
 @given(st.floats(min_value=-1e7, max_value=1e7))
 def test_a_printed_price_is_the_price_and_prints_itself(usd):
-    """It is off by half a digit at most, and its own number prints the same."""
     text = format_usd(usd)
     printed = float(text.replace("$", "").replace(",", ""))
     digits = len(text.partition(".")[2])

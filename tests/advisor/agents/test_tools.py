@@ -1,5 +1,4 @@
-"""The tools that agents have: the questions' fields, the same documents, cut to what is read. An agent's
-client asks a real process over standard input and output, and a real service."""
+"""Agents' tools: the questions' fields and documents, cut to what is read, over pipes and a real service."""
 
 import asyncio
 import json
@@ -89,12 +88,9 @@ def test_numbers_keep_six_digits_and_nothing_empty_stays_below_the_first_level()
     assert trimmed(whole) == {"rate": 967.2, "run": None, "price": {"usd": 0.752, "low": 0.0}}
 
 
-def test_a_list_says_how_many_there_are(context):
+def test_a_list_says_how_many_there_are_and_refuses_a_hidden_field(context):
     result = TOOLS["networks"].answer(context, {"search": "resnet"})
     assert len(result["networks"]) == 20 < result["total"]
-
-
-def test_a_hidden_field_is_refused_with_those_that_there_are(context):
     with pytest.raises(UsageError, match="there are: search, limit, full"):
         TOOLS["networks"].answer(context, {"cursor": "x"})
 

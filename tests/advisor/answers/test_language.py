@@ -37,7 +37,6 @@ def recommend(**fields: Any) -> RecommendGeneration:
 
 
 def test_memory_is_told_of_the_cards_that_are_meant() -> None:
-    """A larger context leaves room for it or says why not, on as few GPUs as hold it."""
     question = MemoryGeneration(
         task=LanguageTask.GENERATION, model="Qwen/Qwen2.5-72B", gpu=GpuFilter(names=("H100", "T4"))
     )
@@ -51,8 +50,6 @@ def test_memory_is_told_of_the_cards_that_are_meant() -> None:
 
 
 def test_what_is_promised_holds_when_the_instance_is_asked_alone() -> None:
-    """Random users, lengths and limits: no bound of the answer misses its limit, the same instance under its
-    share of the load keeps it too, and no split that is asked for by number costs less."""
     draw, answered = random.Random(41), 0
     for _ in range(8):
         lengths: dict[str, Any] = {
@@ -94,8 +91,6 @@ def test_what_is_promised_holds_when_the_instance_is_asked_alone() -> None:
 
 
 def test_users_who_think_and_percentiles_that_are_limited_move_the_answer() -> None:
-    """Half of the time spent in thought keeps half in flight; a percentile's limit is kept by it, and takes
-    no cheaper spec than the same limit of the mean."""
     usual = serving_recommended(context(), recommend(users=64)).chosen
     thinking = serving_recommended(context(), recommend(users=64, think_seconds=20.0)).chosen
     assert usual is not None
@@ -146,7 +141,6 @@ def anchor(path: Path, tpot_seconds: float) -> Path:
 
 
 def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path) -> None:
-    """Half as fast as predicted: then slower is predicted, on that GPU and its like."""
     question = PredictGeneration(**COMMON, instance="g6.xlarge", users=8)
     before = language.predicted(context().catalog, question).result.candidate.rates.tpot_seconds
     slow = anchor(tmp_path / "anchor.json", 2 * before.median)
@@ -160,7 +154,6 @@ def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path
 
 
 def test_a_document_says_whether_it_rests_on_ones_own_measurements(tmp_path: Path) -> None:
-    """Of a prediction and of each ranked spec."""
     mine = anchor(tmp_path / "anchor.json", 0.1)
     question = PredictGeneration(**COMMON, instance="g6.xlarge", users=8, anchor=(mine,))
     document = ask.predict(Sources(), question).document()
@@ -172,7 +165,6 @@ def test_a_document_says_whether_it_rests_on_ones_own_measurements(tmp_path: Pat
 
 
 def test_a_file_that_is_no_anchor_is_refused_by_its_field(tmp_path: Path) -> None:
-    """And nothing is answered without it."""
     other = tmp_path / "other.json"
     other.write_text("{}")
     with pytest.raises(UsageError) as refused:
@@ -181,7 +173,6 @@ def test_a_file_that_is_no_anchor_is_refused_by_its_field(tmp_path: Path) -> Non
 
 
 def test_questions_about_networks_do_not_load_what_knows_language_models() -> None:
-    """Whoever asks about a network does not wait for tables of language models."""
     code = (
         "import sys; from advisor.answers.context import load_context; "
         "from advisor.answers.networks import recommended; "

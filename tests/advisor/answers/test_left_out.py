@@ -34,7 +34,6 @@ def test_who_names_no_region_of_all_clouds_leaves_none_out(catalog, cloud, regio
 
 
 def test_prices_in_a_currency_without_a_rate_are_left_out_by_name(catalog, monkeypatch):
-    """Leafcloud sells in euros alone, OVH some types; with a rate they are ranked as others are."""
     (note,) = left_out(SpecQuestion(cloud="any", region=None), catalog, DAY, strict=False)
     assert {"leafcloud", "ovh"} <= set(note.parameters["clouds"])
     assert "ADVISOR_EUR_PER_USD" in str(note)
@@ -45,8 +44,6 @@ def test_prices_in_a_currency_without_a_rate_are_left_out_by_name(catalog, monke
 
 
 def test_strict_counts_the_types_whose_every_price_is_old(catalog):
-    """What the neo-clouds charged months ago no longer counts; on the day of a list all of it
-    does."""
     request = SpecQuestion(cloud="verda", region=None)
     offers = catalog.offers(OfferQuery(cloud="verda"))
     (note,) = left_out(request, catalog, DAY, strict=True)
@@ -65,7 +62,6 @@ def test_strict_counts_the_types_whose_every_price_is_old(catalog):
     ],
 )
 def test_what_exists_and_is_not_known_is_no_slip_of_the_pen(options, word, capsys):
-    """The error says what is not known, and not what the user might have meant."""
     words = ["recommend", "--task", "training", "--model", "resnet50", *options]
     assert run(words) == 2
     said = capsys.readouterr().err

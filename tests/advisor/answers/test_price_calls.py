@@ -94,7 +94,6 @@ def context():
 
 @pytest.mark.slow
 def test_what_rests_on_an_estimate_says_so_in_its_first_line_and_names_the_listed_one(context):
-    """Of eighty questions."""
     answers = [answered(context, question) for question in questions(80)]
     rests = [check(answer) for answer in answers if answer]
     assert len(rests) > 60

@@ -1,5 +1,4 @@
-"""The Python API answers as the command line does, in the same names, units and defaults. The notebooks run
-from their first cell to their last, as a reader runs them."""
+"""The Python API answers as the command line does, in the same names and units; its notebooks run."""
 
 import ast
 import inspect
@@ -196,16 +195,13 @@ def test_a_type_checker_knows_each_tasks_fields(tmp_path):
     assert [line.split(":")[1] for line in errors] == ["3"], done.stdout
 
 
-def test_importing_the_package_imports_nothing_of_it():
+def test_the_package_has_every_public_name_and_imports_none_before_it_is_used():
     code = "import sys; import advisor; print([m for m in sys.modules if m.startswith('advisor.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert {"recommend", "UsageError", "measure"} <= set(dir(advisor))
     with pytest.raises(AttributeError, match="no attribute 'recomend'"):
         _ = advisor.recomend
-
-
-def test_every_public_name_is_there():
     for name in advisor.__all__:
         assert getattr(advisor, name).__doc__, name
 

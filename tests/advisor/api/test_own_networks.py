@@ -117,18 +117,12 @@ def test_a_loop_that_fails_keeps_its_error_and_leaves_no_anchor(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_too_few_steps_are_no_anchor():
+def test_a_loop_with_too_few_steps_or_steps_outside_of_its_block_is_told_how():
     with pytest.raises(advisor.MeasuringError, match="too few"), advisor.measure("my_net") as m:
         m.step(4)
-
-
-def test_a_loop_that_tells_of_no_step_is_told_how():
     text = pytest.raises(advisor.MeasuringError, match=r"m\.steps\(loader\)")
     with text, advisor.measure("my_net"):
         pass
-
-
-def test_a_step_outside_of_the_block_is_refused():
     with pytest.raises(advisor.UsageError, match="outside of its block"):
         advisor.measure("my_net").step(4)
     with pytest.raises(advisor.UsageError, match="outside of its block"):

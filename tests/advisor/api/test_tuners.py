@@ -31,14 +31,10 @@ def test_an_objective_is_a_plain_function_from_settings_to_figures():
         advisor.objective(modle="resnet50")
 
 
-def test_an_objective_answers_for_named_instances():
+def test_a_named_instance_answers_where_its_lower_bound_meets_the_target():
     prediction = advisor.predict(**ASKED, instance="g5.xlarge")
     of_one = advisor.objective(**ASKED)({"instance": "g5.xlarge"})
     assert of_one["throughput_median"] == prediction.predicted.throughput.median
-
-
-def test_a_named_instance_answers_where_its_lower_bound_meets_the_target():
-    """So that a search over instances minimises the price as a recommendation does."""
     lower = advisor.predict(**ASKED, instance="g5.xlarge").predicted.throughput.lower
     f = advisor.objective(**ASKED, instance="g5.xlarge")
     assert f({"target_throughput": lower - 1})["answered"] == 1
@@ -48,7 +44,6 @@ def test_a_named_instance_answers_where_its_lower_bound_meets_the_target():
 
 @pytest.mark.parametrize("task", [ASKED, {"task": "generation", "model": "llama-3.1-8b"}])
 def test_an_instance_whose_price_nobody_knows_is_no_answer(task):
-    """Its rates are known, and a search by price cannot rank it."""
     unpriced = {**task, "instance": "p6-b300.48xlarge", "market": "spot"}
     assert advisor.predict(**unpriced).to_dict()["price"] is None
     assert advisor.objective()(unpriced) == NOTHING
@@ -122,7 +117,6 @@ def test_optuna_finds_the_cheapest_of_a_grid(optuna):
 @pytest.mark.ray
 @pytest.mark.timeout(600)
 def test_ray_tune_finds_the_cheapest_of_a_grid(ray_cluster, tmp_path):
-    """The object itself is the trainable, on workers of a cluster."""
     pytest.importorskip("pyarrow")
     import ray
     from ray import tune

@@ -1,5 +1,4 @@
-"""Azure's managed disks: sizes that are sold, provisioning, bursts, and which sizes take them. Disks beyond
-AWS: limits of the instance by disk type, sizes that buy rate, unknown prices."""
+"""Disks beyond AWS: sizes that are sold, provisioning, bursts, machine types' limits, unknown prices."""
 
 import pytest
 from hypothesis import given
@@ -68,7 +67,6 @@ def test_what_is_provisioned_is_what_one_gets_and_pays_for(kind, gib, iops, rate
     st.integers(33, 2000),
 )
 def test_the_least_order_gives_what_is_needed_and_is_sold(kind, rate, iops, gib):
-    """Less of a large disk still gives it, and no order costs more than the large one."""
     rule = DISKS.rules[kind]
     wide = {"iops": 80000.0, "mib_per_second": 1907.0} if kind == "premium-ssd-v2" else {}
     large = DiskChoice(type=kind, size_gib=rule.size_for(16000.0), **wide)
@@ -122,17 +120,12 @@ def on_gcp(name, **changes):
     return make_instance(cloud="gcp", name=name, **(unlimited | changes))
 
 
-def test_machine_types_pass_on_what_is_documented():
-    """A volume that is large enough for anything is held to the machine type's own limit."""
-
+def test_a_machine_type_passes_on_what_is_documented_and_refuses_other_disks():
     def check(name, disk_type, rate, iops):
         disk = GCP.attach(on_gcp(name), order(disk_type, 65536), IOWA)
         assert (disk.rate.read_mib_per_second, disk.rate.read_iops) == (rate, iops)
 
     assert_each(check, table("disks")["machine_types"])
-
-
-def test_a_machine_type_refuses_disks_it_does_not_take():
     with pytest.raises(UsageError, match=r"g2-standard-4 takes no pd-standard disk; it takes"):
         GCP.attach(on_gcp("g2-standard-4"), order("pd-standard", 100), IOWA)
     result = GCP.candidate_disks(on_gcp("g2-standard-4"), 131, IOWA)
@@ -140,12 +133,13 @@ def test_a_machine_type_refuses_disks_it_does_not_take():
 
 
 def test_larger_disks_are_candidates_where_size_buys_rate():
-    """Up to the size with which the machine type binds, cheapest first, none equalled by less."""
     result = GCP.candidate_disks(on_gcp("g2-standard-8"), 131, IOWA)
     prices = [disk.usd_per_hour for disk in result]
     assert prices == sorted(prices)
     assert result[-1].rate.read_iops == 15000
     assert result[0].size_gib == 158
+    assert CATALOG.disks.fitting_size("gp3", 0.2, 8000) == 16
+    assert CATALOG.disks.fitting_size("gp3", 0.2, 3000) == 1
 
 
 def test_disks_without_a_listed_price_are_candidates_at_an_estimate():
@@ -156,9 +150,3 @@ def test_disks_without_a_listed_price_are_candidates_at_an_estimate():
     assert {disk.price.kind for disk in result} == {"estimated"}
     assert ALIBABA.price(order("cloud_ssd", 500), "cn-beijing").kind == "estimated"
     assert ALIBABA.rate(order("cloud_ssd", 500)).read_iops == 16800
-
-
-def test_a_small_data_set_gets_the_size_that_its_iops_need():
-    """500 IOPS a GiB: 8,000 need 16 GiB, however little is stored."""
-    assert CATALOG.disks.fitting_size("gp3", 0.2, 8000) == 16
-    assert CATALOG.disks.fitting_size("gp3", 0.2, 3000) == 1

@@ -1,5 +1,4 @@
-"""No file lays a price over a known type that is of another machine, or too far from the known. What was
-refreshed is read back as it was told, and stands in the place of the old, alone."""
+"""No file lays a price over another machine or far from the known one; what was refreshed is read back."""
 
 import json
 import tempfile
@@ -43,7 +42,6 @@ SLIPS = table("imports")["slips"]
 
 @pytest.mark.parametrize("slip", SLIPS)
 def test_a_slip_leaves_out_its_line_with_the_reason_and_an_example(tmp_path, slip):
-    """The line beside it is taken, and the type keeps the price that was known."""
     line, reason = SLIPS[slip]
     reason = getattr(believed, reason, reason)
     result, catalog = take(tmp_path, f"{HEADER}\n{line}\n{GOOD}\n")
@@ -85,7 +83,6 @@ def test_sums_of_machines_and_gpus_are_held_to_the_known_prices(tmp_path):
 
 @pytest.mark.parametrize("name", ["vms", "mine"])
 def test_machines_without_their_gpus_are_no_offers_of_a_cloud_of_ones_own(tmp_path, name):
-    """Under another name there is no known price: what is told of the type still counts."""
     lines = (FILES / "vms_gcp.csv").read_text().splitlines(keepends=True)
     hosts = [line for line in lines if not line.startswith(",,,")]
     result, catalog = take(tmp_path, "".join(hosts), name)
@@ -139,7 +136,6 @@ def ec2instances(usd):
 
 @given(st.floats(0.01, 100), st.sampled_from([skypilot, ec2instances]), st.booleans())
 def test_three_times_either_way_is_the_bound_of_every_format(tmp_path_factory, ratio, of, accept):
-    """Unless the user accepts what is further away."""
     usd = 0.526 * ratio
     text, name, cloud = of(usd)
     result, catalog = take(tmp_path_factory.mktemp("file"), text, accept_implausible=accept)
@@ -150,8 +146,6 @@ def test_three_times_either_way_is_the_bound_of_every_format(tmp_path_factory, r
 
 
 def test_a_market_without_a_known_price_is_held_to_the_price_on_demand():
-    """A spot price above it, or below a twelfth of it, is none; nor is one of a reservation."""
-
     def is_believed(usd, market, region="us-east-9"):
         return not why_not_believed(usd, BUNDLED, "aws", "g5.xlarge", region, market)
 
@@ -177,7 +171,6 @@ def test_small_steps_lead_no_further_from_the_snapshot_than_a_large_one(tmp_path
 
 
 def test_the_command_counts_shows_an_example_and_takes_them_when_asked(tmp_path, capsys):
-    """A price of a tenth."""
     file = tmp_path / "vms.csv"
     file.write_text(f"{HEADER}\n{SLIPS['a tenth'][0]}\n{GOOD}\n")
     command = ["catalog", "import", str(file), "--name", "aws", "--as-of", "2026-11-21"]
@@ -220,7 +213,6 @@ def test_gpu_memory_in_the_wrong_unit_is_read_as_what_it_is_and_told(tmp_path, c
     ("card", "mib"), [("L4", 16), ("L4", 1), ("A100", 24576), ("H100", 8388608), ("T4", 81920)]
 )
 def test_gpu_memory_that_fits_no_card_of_the_name_leaves_out_the_line(tmp_path, card, mib):
-    """A half of a card is another GPU, and eight of them are not one."""
     good = f"good,L4,1.0,8.0,48,0.95,,paris,{GIB_AS_MIB % ('L4', 24576)}\n"
     text = f"{HEADER},GpuInfo\nbox,{card},1.0,8.0,48,0.95,,paris,{GIB_AS_MIB % (card, mib)}\n{good}"
     result, catalog = take(tmp_path, text, "shadeform")
@@ -303,12 +295,3 @@ def test_what_is_kept_is_read_back_and_newer_answers_count(first: Overlay, secon
         assert forget_overlay(folder, "aws")
         assert not forget_overlay(folder, "aws")
         assert not read_overlay(folder, "aws")
-
-
-def test_other_clouds_and_disks_stay_as_they_are() -> None:
-    overlay = Overlay({("g5.xlarge", "us-east-1", Market.ON_DEMAND): price(MARKETS[0], 1, 0, "")})
-    catalog = load_catalog(live={"aws": overlay})
-    query = OfferQuery(cloud="gcp", gpus=("T4", "L4"))
-    assert catalog.offers(query) == BUNDLED.offers(query)
-    assert catalog.disks.types == BUNDLED.disks.types
-    assert catalog.as_of == BUNDLED.as_of

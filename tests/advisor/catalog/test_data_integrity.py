@@ -1,5 +1,4 @@
-"""The bundled data itself: what a wrong row would break. A bundle that is missing, cut short, changed or of
-another version is refused; prices come back."""
+"""What a wrong row of the bundled data would break; a bundle that is not whole is refused."""
 
 import hashlib
 import json
@@ -56,7 +55,6 @@ def priced(manifest, files):
 
 
 def test_prices_are_above_zero_and_unique(priced):
-    """No free offers, and one price for a type, region and market."""
     for cloud, stored in priced:
         prices = stored.distinct[stored.position[stored.position > 0]]
         assert (prices > 0).all()
@@ -68,8 +66,6 @@ def test_prices_are_above_zero_and_unique(priced):
 
 
 def test_every_price_has_a_kind_a_date_a_source_and_a_currency(manifest, priced, bases):
-    """A hundred thousand of them, on every market, none free or undated; what is not in dollars says at which
-    rate it was taken."""
     assert sum(np.count_nonzero(stored.position) for _, stored in priced) >= 100_000
     sellers = {cloud for cloud, stored in priced if stored.position.any()}
     assert sellers >= {"aws", "azure", "gcp", "alibaba", "oci", "lambda", "runpod", "nebius", "verda"}
@@ -87,7 +83,6 @@ def test_every_price_has_a_kind_a_date_a_source_and_a_currency(manifest, priced,
 
 
 def test_spot_prices_that_nobody_lists_are_old_after_90_days(priced, bases):
-    """Whichever cloud they are of: a market moves. OCI lists its spot price as half of another."""
     moving = [
         bases[key]
         for _, stored in priced
@@ -100,8 +95,7 @@ def test_spot_prices_that_nobody_lists_are_old_after_90_days(priced, bases):
 
 
 def test_hardware_is_plausible_and_has_a_source(manifest, instances):
-    """vCPUs are one or two threads of a core (one core has a single one where they are odd);
-    bursts are not below baselines, and every fact has a source and a day within the snapshot."""
+    """vCPUs are one or two threads of a core; one core has a single one where they are odd."""
     snapshot = date.fromisoformat(manifest["snapshot"])
     for part in manifest["parts"].values():
         assert part["source"]
@@ -117,7 +111,6 @@ def test_hardware_is_plausible_and_has_a_source(manifest, instances):
 
 
 def test_gpu_facts_agree_between_type_and_sheet(catalog, instances):
-    """Vendor is the same, and usable memory is near the data sheet's share, whoever rents it out."""
     with_sheet = [instance for instance in instances if catalog.gpu_of(instance)]
     assert len(with_sheet) > 60
     for instance in with_sheet:
@@ -129,8 +122,7 @@ def test_gpu_facts_agree_between_type_and_sheet(catalog, instances):
 
 
 def test_only_gpus_without_facts_lack_a_sheet(catalog, instances):
-    """A new GPU name must be mapped, or listed here as known to be without a data sheet; Alibaba's
-    interface has names of its own for cards that it does not tell."""
+    """Alibaba's interface has names of its own for cards that it does not tell."""
     names = {
         instance.gpu_name
         for instance in instances
@@ -150,8 +142,6 @@ def test_second_threads_gain_a_third_and_nothing_where_a_vcpu_is_a_core(catalog,
 
 
 def test_files_are_those_of_the_manifest(manifest):
-    """Every listed file is there with its digest and row count, and no other file ships; all are small, and
-    those under CC BY-SA are apart, with attribution beside them."""
     for path, facts in manifest["files"].items():
         content = (DATA_FOLDER / path).read_bytes()
         assert hashlib.sha256(content).hexdigest() == facts["sha256"]
@@ -210,8 +200,6 @@ def flipped(content, location, bit=1):
 
 @pytest.mark.slow
 def test_a_flipped_byte_a_cut_and_a_missing_file_are_noticed_in_every_file(folder):
-    """Half a table is no table; the reason of the file system is told."""
-
     def check(path):
         content = (folder / path).read_bytes()
         refused_with(folder, path, flipped(content, len(content) // 2))
@@ -229,14 +217,12 @@ def test_a_flipped_byte_a_cut_and_a_missing_file_are_noticed_in_every_file(folde
     ],
 )
 def test_a_broken_manifest_is_noticed(folder, text, told):
-    """Not JSON, not ours, or of another version, which is told apart from corruption."""
     (folder / MANIFEST).write_text(text, encoding="latin-1")
     assert told in refused(folder, MANIFEST)
 
 
 @pytest.mark.parametrize("key", ["files", "parts", "clouds", "snapshot"])
 def test_an_incomplete_manifest_is_noticed(folder, key):
-    """Our version, and something is gone."""
     manifest = json.loads((folder / MANIFEST).read_text())
     del manifest[key]
     (folder / MANIFEST).write_bytes(sealed(manifest))
@@ -244,23 +230,17 @@ def test_an_incomplete_manifest_is_noticed(folder, key):
 
 
 def test_no_byte_of_the_manifest_changes_unnoticed(folder):
-    """It guards the other files, and itself."""
     content = (folder / MANIFEST).read_bytes()
     for location in range(0, 9000, 397):
         refused_with(folder, MANIFEST, flipped(content, location, 2))
 
 
-def test_one_cloud_is_answered_with_another_one_damaged(folder):
-    """Who asks about AWS reads nothing of GCP; who asks about GCP is told."""
+def test_who_asks_one_cloud_on_one_market_reads_nothing_of_the_others(folder):
     (folder / "catalog" / "gcp_prices_on-demand").write_text("{}")
     damaged = load_catalog(folder)
     assert damaged.offers(OfferQuery(cloud="aws", region="us-east-1", gpus=("T4",)))
     with pytest.raises(DataError, match="gcp_prices_on-demand"):
         damaged.offers(OfferQuery(cloud="gcp"))
-
-
-def test_one_market_is_answered_without_reading_the_others(folder):
-    """The default question waits for no spot price."""
     (folder / "catalog" / "aws_prices_spot").unlink()
     query = OfferQuery(cloud="aws", region="us-east-1", market=Market.ON_DEMAND)
     assert len(load_catalog(folder).offers(query)) > 1000
@@ -284,7 +264,6 @@ def with_price(stored, usd):
 
 @pytest.mark.parametrize("lie", [0.0, -0.5, math.nan, math.inf])
 def test_no_wrong_price_passes_even_where_the_digest_is_right(folder, lie):
-    """Zero, negative, endless and senseless prices end the answer; none is shown."""
     path = "catalog/aws_prices_on-demand"
     (stored,) = BundleFiles(folder).prices(path)
     reseal(folder, path, with_price(stored, lie).packed())
@@ -309,7 +288,6 @@ KINDS = b'"dtypes":{"distinct":"<f8","position":"|u1","basis":"|u1"},"distinct":
     ],
 )
 def test_what_is_no_file_of_prices_is_refused_even_where_the_digest_is_right(folder, content):
-    """Of another form, cut short, too long, or pointing beside its own prices."""
     path = "catalog/aws_prices_on-demand"
     reseal(folder, path, content)
     with pytest.raises(DataError, match="aws_prices_on-demand is no table of prices"):
@@ -338,7 +316,6 @@ def cells_of(stored):
 
 @given(CELLS)
 def test_every_price_is_read_back_to_the_bit_with_its_basis(cells):
-    """Types without a price are left out."""
     stored = unpacked(stored_prices("spot", cells).packed(), "x")
     assert stored.market == "spot"
     assert cells_of(stored) == {name: row for name, row in cells.items() if row}
@@ -346,17 +323,7 @@ def test_every_price_is_read_back_to_the_bit_with_its_basis(cells):
 
 @given(CELLS, st.data())
 def test_what_is_taken_out_is_gone_and_nothing_else(cells, data):
-    """Pairs that nobody knows change nothing."""
     pairs = [(name, region) for name, row in cells.items() for region in row] + [("?", "?")]
     gone = data.draw(st.sets(st.sampled_from(pairs)))
     left = cells_of(stored_prices("spot", cells).without(gone))
     assert {(name, region) for name, row in left.items() for region in row} == set(pairs[:-1]) - gone
-
-
-def test_positions_take_two_bytes_until_there_are_more_prices_than_that_numbers():
-    """One byte, two, four: the smallest that will do."""
-    kinds = []
-    for count in (255, 256, 65_535, 65_536):
-        row = {str(index): (float(index + 1), "b") for index in range(count)}
-        kinds.append(stored_prices("spot", {"a": row}).position.dtype)
-    assert kinds == [np.uint8, np.uint16, np.uint16, np.uint32]

@@ -21,8 +21,6 @@ def disks_with(disk_type):
 
 
 def test_sustained_rate():
-    """What a volume keeps for ever, burst credits never counted."""
-
     def check(disk_type, size, iops, question, rate, sustained, source):
         assert TABLES["sources"][source]
         if isinstance(rate, str):
@@ -33,18 +31,12 @@ def test_sustained_rate():
     assert_each(check, TABLES["sustained"])
 
 
-def test_sizes_that_are_not_sold_are_refused():
-    """The message names the range."""
-
+def test_sizes_and_provisioning_that_are_not_sold_are_refused_with_those_that_are():
     def check(disk_type, size):
         with pytest.raises(UsageError, match=r"GiB to \d+GiB, not"):
             disks_with(disk_type).rate(order(disk_type, size))
 
     assert_each(check, TABLES["not_sold"])
-
-
-def test_provisioning_that_is_not_sold_is_refused():
-    """The message names what the volume could have."""
 
     def check(disk_type, size, iops, question, words):
         with pytest.raises(UsageError, match=words):
@@ -74,7 +66,6 @@ def test_a_larger_volume_is_never_slower_or_cheaper(volume, data):
 
 @given(st.sampled_from(["gp3", "io1", "io2"]), st.floats(3000, 50000), st.floats(1, 5))
 def test_more_iops_are_never_slower_or_cheaper(disk_type, iops, factor):
-    """Provisioned IOPS buy rate and cost money."""
     more = min(iops * factor, 50000)
     slow, fast = (DISKS.rate(order(disk_type, 1000, iops=n)) for n in (iops, more))
     assert fast.read_mib_per_second >= slow.read_mib_per_second

@@ -26,8 +26,6 @@ NAMES = table("gpu_names")
 
 
 def test_names_of_drivers_people_and_public_tables_mean_one_sheet() -> None:
-    """Brands, blanks, hyphens and case do not matter; form and memory do where they are told."""
-
     def check(name: str, sheet: str) -> None:
         assert usual_sheet_name(name, KNOWN) == sheet
 
@@ -54,7 +52,6 @@ SPELLINGS = (
     st.sampled_from(["{}", "NVIDIA {}", "{} GPU", "nvidia-{}", "NVIDIA{}", "{}?"]),
 )
 def test_every_sheet_is_found_however_its_name_is_run_together(name, spellings, around) -> None:
-    """Catalogues, drivers and people write blanks, hyphens, underscores, or nothing."""
     text = around.format(name)
     for spell in spellings:
         text = spell(text)
@@ -93,7 +90,6 @@ def test_a_bare_name_of_a_pro_card_means_every_form_of_it(text, sheets) -> None:
     ],
 )
 def test_a_slice_of_a_card_is_refused_by_name(text) -> None:
-    """A virtual GPU has a part of the card; one that has all of it is the card."""
     sheets = load_catalog().gpus
     with pytest.raises(UsageError, match=r"is a slice \(.*\) of a card.*name a whole card"):
         sheet_names(text, sheets)
@@ -104,7 +100,6 @@ def test_a_slice_of_a_card_is_refused_by_name(text) -> None:
 
 
 def test_a_card_of_several_kinds_is_each_of_them_and_first_the_usual_one() -> None:
-    """Where many are wanted, all are meant; where one is, its memory must be told."""
     assert sheet_names("A100", KNOWN) == [
         "A100-SXM4-40GB",
         "A100-SXM4-80GB",
@@ -119,8 +114,6 @@ def test_a_card_of_several_kinds_is_each_of_them_and_first_the_usual_one() -> No
 
 
 def test_what_is_no_whole_card_of_the_table_means_none() -> None:
-    """A slice of a card is another GPU."""
-
     def check(text: str) -> None:
         assert gpus_named(text, KNOWN) == []
 
@@ -140,7 +133,6 @@ def test_what_is_no_whole_card_of_the_table_means_none() -> None:
     ],
 )
 def test_what_no_card_is_called_is_refused(question: str, near: str) -> None:
-    """With names that are near, or known."""
     with pytest.raises(UsageError, match=f"unknown GPU.*{near}"):
         sheet_name(question, KNOWN)
 
@@ -148,15 +140,10 @@ def test_what_no_card_is_called_is_refused(question: str, near: str) -> None:
 RETIRED = NotOrderable(cloud="aws", status="retired")
 
 
-def test_an_instance_of_many_gpus_is_divided_by_them() -> None:
-    """Eight cheap ones together are dearer than one, and each costs less."""
+def test_an_hour_of_a_gpu_is_a_share_of_whole_gpus_that_can_be_rented():
     item = make_offer(make_instance(name="g9.one"), 1.0)
     eight = make_offer(make_instance(name="g9.eight", gpu_count=8), 6.4)
     assert cheapest_by_gpu([item, eight])["T4"] is eight
-
-
-def test_shares_retired_types_and_cpus_are_no_price_of_a_gpu() -> None:
-    """An eighth of a GPU would look eight times too cheap."""
     offers = [
         make_offer(make_instance(gpu_fraction=0.125), 0.1),
         replace(make_offer(make_instance(), 0.2), closed=RETIRED),
@@ -167,7 +154,6 @@ def test_shares_retired_types_and_cpus_are_no_price_of_a_gpu() -> None:
 
 @given(st.permutations(range(5)), st.lists(st.floats(0.01, 99), min_size=5, max_size=5))
 def test_the_order_of_offers_does_not_matter(order: list[int], prices: list[float]) -> None:
-    """The cheapest is the cheapest; names break ties."""
     offers = [make_offer(make_instance(name=f"g{i}.x"), usd) for i, usd in enumerate(prices)]
     best = cheapest_by_gpu([offers[i] for i in order])["T4"]
     assert usd_per_gpu_hour(best) == min(map(usd_per_gpu_hour, offers))
@@ -193,7 +179,6 @@ def test_the_order_of_offers_does_not_matter(order: list[int], prices: list[floa
     ],
 )
 def test_known_types(name: str, gpus: int, link: str) -> None:
-    """NVSwitch boards and cards without NVLink, and one GPU, which is joined to none."""
     assert gpu_link(load_catalog().instance(name)).among(gpus) == link
 
 
@@ -203,7 +188,6 @@ def test_an_unknown_type_counts_as_pcie_and_has_no_source() -> None:
 
 
 def test_every_type_with_several_nvidia_gpus_is_in_the_table() -> None:
-    """A new family of a cloud that the table names is noticed here, not by a wrong answer."""
     catalog = load_catalog()
     several = [
         instance

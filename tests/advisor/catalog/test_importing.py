@@ -1,5 +1,4 @@
-"""A user's CSV is taken whole or not at all, and never makes a price of what is none. A user's disk prices
-rank what could not be ranked, and hide no price of another origin."""
+"""A user's file is taken whole or not at all, and never makes a price of what is none."""
 
 import csv
 import io
@@ -57,7 +56,6 @@ def take(folder, text, name="mine", **more):
 
 
 def test_a_good_file_becomes_offers_of_its_own_cloud(tmp_path):
-    """In dollars, whatever they were told in; a line without a price is an unknown price."""
     yuan, unpriced = {"region": "office", "currency": "CNY", "price_per_hour": "7.07"}, {"region": "hut"}
     known = take(tmp_path, text_of({}, yuan, unpriced | {"price_per_hour": ""}))
     result = known.offers(OfferQuery(cloud="mine"))
@@ -104,16 +102,6 @@ def rows_in(text):
     return own_offers.contents_of(PriceFile(path=Path("mine.csv"), name="mine", text=text), BUNDLED).rows
 
 
-def test_types_of_the_same_name_are_told_apart_by_cloud(tmp_path):
-    known = take(tmp_path, text_of({"instance_type": "g4dn.xlarge"}))
-    with pytest.raises(UsageError, match="aws, mine"):
-        known.instance("g4dn.xlarge")
-    assert known.instance("g4dn.xlarge", "aws").vcpus == 4
-    assert known.instance("g4dn.xlarge", "mine").vcpus == 8
-    assert known.price("g4dn.xlarge", "home", cloud="mine").usd_per_hour == 0.5
-    assert not known.is_offered("g4dn.xlarge", "home", "aws")
-
-
 cells = st.sampled_from(
     ["", "0", "-1", "1", "0.5", "nan", "1e400", "USD", "list", "free", "spot", "x y", "2026-01-01"]
 ) | st.text(max_size=6)
@@ -152,7 +140,6 @@ def test_any_text_is_read_or_refused_in_one_line(text):
 
 @given(usd=st.floats(1e-6, 1e4), vcpus=st.integers(1, 512), memory=st.floats(0.5, 4096))
 def test_what_is_imported_comes_back(tmp_path, usd, vcpus, memory):
-    """Price and facts survive the way through the stored file."""
     facts = {"vcpus": str(vcpus), "memory_gib": repr(memory), "price_per_hour": repr(usd)}
     (offer,) = take(tmp_path, text_of(facts)).offers(OfferQuery(cloud="mine"))
     assert offer.price.usd_per_hour == pytest.approx(usd, rel=1e-9)
@@ -172,7 +159,6 @@ f9.large,L4,0.125,2.0,8.0,,0.2,,east,east-a,x86_64
 
 
 def test_skypilots_catalogue_is_read_zone_by_zone(tmp_path):
-    """The cheapest zone's spot price; shares of a GPU lack facts; attachable GPUs are left out."""
     known = take(tmp_path, SKYPILOT, "sky", as_of=date(2026, 7, 1))
     result = {(o.instance.name, o.market): o for o in known.offers(OfferQuery(cloud="sky"))}
     assert result["g9.xlarge", Market.ON_DEMAND].price.usd_per_hour == 0.5
@@ -229,14 +215,18 @@ def essd_price(catalog):
     return catalog.disks_of("alibaba").price(order("cloud_essd_pl1", 158), "cn-hangzhou")
 
 
-def test_a_price_of_the_users_own_counts_before_an_estimate(tmp_path):
-    """Yuan count at the catalogue's rate."""
+def test_a_disk_price_of_the_users_own_counts_before_an_estimate_and_is_told_by_one_import(tmp_path):
     assert essd_price(load_catalog()).kind == "estimated"
     price = essd_price(take_disks(tmp_path, GOOD_DISK))
     assert price.usd_per_hour == pytest.approx(158 * 0.1 / 730)
     assert price.as_of == date(2026, 11, 1)
     assert "CNY at 7.07" in price.source
     assert imports_in(tmp_path / "kept")[0].disk_prices == {"alibaba": 1}
+    take_disks(tmp_path, GOOD_DISK)
+    again = take_disks(tmp_path, GOOD_DISK.replace("0.707", "1.414"))
+    assert essd_price(again).usd_per_hour == pytest.approx(158 * 0.2 / 730)
+    with pytest.raises(UsageError, match="that import 'mine' tells too"):
+        take_disks(tmp_path, GOOD_DISK, name="other")
 
 
 def test_what_iops_and_rate_cost_apart_counts(tmp_path):
@@ -245,14 +235,6 @@ def test_what_iops_and_rate_cost_apart_counts(tmp_path):
     price = take_disks(tmp_path, row, header=header).disks_of("gcp").price(order("pd-ssd", 100), "moon-1")
     assert price.usd_per_hour == pytest.approx(100 * 0.2 / 730)
     assert price.kind == "estimated"
-
-
-def test_the_same_import_may_be_taken_again_and_another_may_not_tell_the_same(tmp_path):
-    take_disks(tmp_path, GOOD_DISK)
-    again = take_disks(tmp_path, GOOD_DISK.replace("0.707", "1.414"))
-    assert essd_price(again).usd_per_hour == pytest.approx(158 * 0.2 / 730)
-    with pytest.raises(UsageError, match="that import 'mine' tells too"):
-        take_disks(tmp_path, GOOD_DISK, name="other")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
-"""The one predicate over offers. Whether a type can run PyTorch and be started, and how many an account may
-start."""
+"""What a query looks for, whether a type can run PyTorch, and how many an account may start."""
 
 import math
 
@@ -93,7 +92,6 @@ def test_other_accelerators_count_as_accelerated():
     ],
 )
 def test_gpu_names_match_whole_words(gpu, question, same):
-    """A shorter name means all its variants, and never a different card."""
     assert is_gpu(gpu, question) is same
 
 
@@ -129,7 +127,6 @@ EVERYTHING = [
 
 @given(queries)
 def test_the_catalogue_offers_exactly_what_matches(query):
-    """Looking only where it is worth it never loses or adds an offer."""
     known = [CATALOG.instance(name).cloud for name in query.instances]
     if query.cloud != "any" and any(cloud != query.cloud for cloud in known):
         with pytest.raises(UsageError):
@@ -155,7 +152,6 @@ def location(offer):
 
 @given(queries)
 def test_the_cheapest_region_of_each_type_is_found(query):
-    """Of each type and market, before those whose disks cost less."""
     query = replace(query, region=None, cloud="alibaba", instances=())
     best = {}
     for offer in sorted(CATALOG.offers(query), key=location):
@@ -210,7 +206,6 @@ def test_compute_capability_decides(capability, architecture, outcome):
     ],
 )
 def test_rejections_name_their_reason(changes, reason):
-    """However cheap, what cannot run or is not known is not ranked."""
     got = check(make_instance(**changes), make_gpu(), needs_gpu=True)
     assert isinstance(got, Rejection)
     assert got.reason == reason
@@ -225,7 +220,6 @@ def test_a_gpu_without_a_data_sheet_is_not_guessed():
 
 
 def test_cpu_types_run_preprocessing_and_nothing_that_needs_a_gpu():
-    """Preprocessing has no accelerator stage."""
     instance = make_cpu_instance()
     assert check(instance, None, needs_gpu=False) == Supported()
     assert check(make_instance(gpu_vendor="AMD"), None, needs_gpu=False) == Supported()

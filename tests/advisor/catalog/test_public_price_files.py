@@ -38,7 +38,6 @@ def written(folder, document, name="prices.json"):
 
 
 def test_a_tracker_prices_known_types_anew_and_brings_new_clouds(tmp_path):
-    """Every size that is sold by the GPU, the tier that is named, and a day for each price."""
     result, catalog = take(tmp_path, FILES / "latest.json")
     eight = catalog.price("8H100.80S.176V", "FIN-01", cloud="verda")
     assert (eight.usd_per_hour, eight.kind, eight.as_of.isoformat()) == (24.8, "list", "2026-11-20")
@@ -59,8 +58,6 @@ def test_a_gpu_hour_is_no_price_of_a_size_that_costs_more_a_gpu(tmp_path):
 
 @pytest.mark.parametrize("field", ["usd_per_hour", "usd_per_gpu_hour"])
 def test_a_row_of_a_size_prices_types_of_that_size_alone(tmp_path, field):
-    """Eight of a card for less a GPU never price a single one: of known clouds and of new ones."""
-
     def text(provider, gpu, count, usd_per_gpu):
         usd = usd_per_gpu * (count if field == "usd_per_hour" else 1)
         each = {"vcpusPerGpu": 20, "ramGbPerGpu": 100}
@@ -106,7 +103,6 @@ def test_rows_that_only_tell_a_price_in_another_currency_are_counted(tmp_path):
 
 
 def test_next_week_s_file_counts_before_this_week_s(tmp_path):
-    """The same command again: also for prices that an import has laid over before."""
     take(tmp_path, FILES / "latest.json")
     document = json.loads((FILES / "latest.json").read_text())
     document["generated_at"] = "2026-11-21"
@@ -117,7 +113,6 @@ def test_next_week_s_file_counts_before_this_week_s(tmp_path):
 
 
 def test_offerings_with_vcpus_and_ram_become_types_that_can_be_judged(tmp_path):
-    """One GPU each, a price for each market."""
     _, catalog = take(tmp_path, FILES / "offerings.json")
     name = "1x-NVIDIA-L4-24GB"
     instance = catalog.instance(name, "packetai")
@@ -126,7 +121,6 @@ def test_offerings_with_vcpus_and_ram_become_types_that_can_be_judged(tmp_path):
 
 
 def test_ec2instances_prices_known_types_on_every_market_it_tells(tmp_path):
-    """Linux alone; what it says is not available has no price."""
     result, catalog = take(tmp_path, FILES / "instances.json", as_of=DAY)
     prices = {
         market: catalog.price("g5.xlarge", "us-east-1", market)
@@ -178,7 +172,6 @@ def test_what_is_no_price_refuses_the_file_with_its_place(tmp_path, document, re
 
 
 def test_of_two_prices_of_one_card_one_counts_and_the_other_is_told(tmp_path):
-    """Of a cloud that is known and of a new one: the latest, then the cheapest."""
     both = [
         {"gpu": "h100-sxm", "usd_per_gpu_hour": usd, "date": "2026-11-20", "provider": cloud}
         for cloud in ("verda", "crusoe")
@@ -240,7 +233,6 @@ def facts(folder, *lines):
 
 
 def test_a_measured_fact_replaces_what_is_assumed(tmp_path):
-    """A disk that was timed has the rate and the interval that were found, and says so."""
     _, catalog = take(
         tmp_path,
         facts(
@@ -277,7 +269,6 @@ def test_a_file_fetched_on_a_day_to_come_is_refused(tmp_path):
 
 
 def test_skypilot_prices_types_of_a_known_cloud(tmp_path):
-    """Whatever columns it adds; what has no spot price is sold on demand alone: nothing of it is left out."""
     file = tmp_path / "lambda.csv"
     file.write_text(
         "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region\n"

@@ -36,8 +36,7 @@ def fill_gcp(listed: Listed, factor: float = 1.0) -> None:
 
 
 def fill_azure(listed: Listed, factor: float = 1.0) -> tuple[str, ...]:
-    """Meters with the snapshot's prices of GPU sizes on demand and spot, where it has no such price
-    a fifth."""
+    """Meters with the snapshot's prices of GPU sizes; a fifth where it has no spot price."""
     query = OfferQuery(cloud="azure", region=AZURE_REGION, market=Market.ON_DEMAND, accelerated=True)
     prices = {offer.type.name: offer.price for offer in BUNDLED.partial_offers(query)}
     prices |= {offer.instance.name: offer.price for offer in BUNDLED.offers(query)}

@@ -47,7 +47,6 @@ def shown(ask, name, *options):
 
 
 def test_who_has_no_credentials_gets_the_prices_of_the_public_list(bulk, ask) -> None:
-    """Of a type's many rows the one that is Linux, shared, used, on demand, in the region."""
     code, out, err = ask(*COMMAND)
     assert code == 0, err
     prices = {row["instance_type"]: row for row in json.loads(out)["prices"]}
@@ -61,7 +60,6 @@ def test_who_has_no_credentials_gets_the_prices_of_the_public_list(bulk, ask) ->
 
 
 def test_a_type_that_the_list_no_longer_has_is_not_offered_from_that_day(bulk, ask) -> None:
-    """It was offered and priced in the snapshot."""
     del bulk.prices["g5.4xlarge"]
     code, out, err = ask(*COMMAND)
     assert code == 0, err
@@ -80,7 +78,6 @@ def endless():
 
 @pytest.mark.parametrize("fault", ["cut", "endless line", "too much", "nothing"])
 def test_a_list_that_is_not_whole_changes_nothing(bulk, ask, monkeypatch, fault) -> None:
-    """Each is told in one line, and the snapshot stays."""
     if fault == "cut":
         bulk.cut = True
     elif fault == "endless line":
@@ -96,7 +93,6 @@ def test_a_list_that_is_not_whole_changes_nothing(bulk, ask, monkeypatch, fault)
 
 
 def test_who_names_an_own_list_alone_asks_aws_for_nothing(bulk, ask) -> None:
-    """A proxy has no spot advisor: on demand is refreshed, spot needs an address or credentials."""
     code, _, err = ask("catalog", "refresh", "--market", "spot")
     assert code == 1
     assert "aws configure" in err
@@ -154,7 +150,6 @@ def test_a_price_that_was_observed_lately_stays(advised, ask, monkeypatch) -> No
     ],
 )
 def test_without_sound_advice_on_demand_is_still_refreshed(advised, ask, broken) -> None:
-    """Absent, cut off, of another form, endless: it is said, and spot stays as it was."""
     before = shown(ask, "g4dn.xlarge", "--market", "spot")
     advised.advice = broken
     code, out, err = ask(*COMMAND)
@@ -169,7 +164,6 @@ def test_without_sound_advice_on_demand_is_still_refreshed(advised, ask, broken)
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_who_ends_the_download_keeps_the_prices_of_before(advised, ask, sent) -> None:
-    """A process of its own, half way through a list that stalls."""
     assert ask(*COMMAND)[0] == 0
     kept = shown(ask, "g4dn.xlarge")
     advised.prices = {name: 0.5 * usd for name, usd in advised.prices.items()}

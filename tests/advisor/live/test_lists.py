@@ -1,5 +1,4 @@
-"""`advisor catalog refresh` and `recommend --live` of Azure and Google Cloud, on loopback. `advisor catalog
-refresh --tracker URL`: fetched, then taken as an import is, or not at all."""
+"""`advisor catalog refresh` of Azure, Google Cloud and a tracker, and `recommend --live`, on loopback."""
 
 import json
 from importlib.resources import files
@@ -117,7 +116,6 @@ def test_bad_questions_ask_nobody(lists, ask, arguments, text) -> None:
 
 
 def test_another_address_is_asked_in_the_place_of_the_clouds_own(lists, ask, monkeypatch) -> None:
-    """A proxy that fetches for many; the link to the next page names Azure's own host."""
     monkeypatch.setenv("ADVISOR_AZURE_URL", "http://127.0.0.1:9/nobody")
     fill_azure(lists)
     lists.page = 5

@@ -50,7 +50,6 @@ def leading(document: dict) -> list[str]:
 
 
 def test_the_chosen_one_and_two_runners_up_are_verified(aws, ask) -> None:
-    """Without the option nobody is asked; with one result it is still held to its runners-up."""
     _, before, _ = ask(*FAST)
     assert (before["live"], aws.operations) == (None, [])
     code, document, err = ask(*FAST, "--live")
@@ -69,7 +68,6 @@ def test_the_chosen_one_and_two_runners_up_are_verified(aws, ask) -> None:
 
 
 def test_each_round_is_decided_on_what_was_told_until_the_leading_three_are_verified(aws, ask) -> None:
-    """Where everything is dearer than the snapshot says, one after another comes to lead."""
     prices = known_prices(GPU_TYPES)
     fill(aws, {name: 1.5 * usd for name, usd in prices.items()})
     _, document, _ = ask(*FAST, "--live")

@@ -99,12 +99,6 @@ def test_a_question_survives_the_way_over_a_command_line_json_and_a_link(values)
     jsonschema.validate(values, schema_of(type(question)))
 
 
-def test_a_network_is_asked_about_as_ever():
-    question = from_values(RECOMMEND, {"task": "inference", "model": "googlenet"})
-    assert question == from_values(Recommend, {"task": "inference", "model": "googlenet"})
-    assert type(from_values(MEMORY, {"model": "resnet50"})) is MemoryQuestion
-
-
 @pytest.mark.parametrize(
     ("kinds", "values", "field"),
     [
@@ -122,11 +116,6 @@ def test_a_field_of_other_tasks_is_refused_by_its_name(kinds, values, field):
     assert (refused.value.field, refused.value.code) == (field, "contradiction")
     with pytest.raises(UsageError, match=f"--{field.replace('_', '-')} goes with --task"):
         from_texts(kinds, {name: [str(value)] for name, value in values.items()})
-
-
-def test_null_leaves_out_a_field_of_any_task():
-    values = {"task": "generation", **MODEL, "batch_size": None, "users": 4}
-    assert from_values(RECOMMEND, values).users == 4
 
 
 @pytest.mark.parametrize(

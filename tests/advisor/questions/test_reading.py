@@ -96,20 +96,6 @@ def test_every_field_has_a_help_of_its_own(kind):
     jsonschema.Draft202012Validator.check_schema(schema_of(kind))
 
 
-def test_a_client_names_no_file():
-    for values in ({"model": "/etc/passwd"}, {"model": "net.py:build"}, {"dataset": "/etc"}):
-        with pytest.raises(UsageError) as refused:
-            from_values(Recommend, {"task": "inference", "model": "googlenet", **values})
-        assert refused.value.field in values
-
-
-def test_an_unknown_field_gets_the_nearest_name():
-    with pytest.raises(UsageError) as refused:
-        from_values(Recommend, {"task": "inference", "model": "googlenet", "target_troughput": 5})
-    assert (refused.value.field, refused.value.code) == ("target_troughput", "unknown_field")
-    assert "target_throughput" in str(refused.value.hint)
-
-
 def test_an_error_is_spelled_as_its_reader_spells_fields():
     with pytest.raises(UsageError) as refused:
         from_values(Recommend, {"task": "inference", "model": "x", "batch_size": 1.5})

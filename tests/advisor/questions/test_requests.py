@@ -79,33 +79,24 @@ def test_an_input_is_read_as_the_network_takes_it(facts, text, size):
     assert parse_input(text, facts) == size
 
 
-def test_another_input_is_another_amount_of_work():
+def test_another_input_is_another_amount_of_work_and_the_own_one_no_other():
     small, large = (MODEL.table.find("resnet50", size) for size in ("3x160x160", "3x320x320"))
     assert large.gmacs == pytest.approx(4 * small.gmacs, rel=0.1)
     assert large.input_bytes == 4 * small.input_bytes
     assert settled(input="384").input == "3x384x384"
-
-
-def test_networks_of_small_images_and_of_boxes_have_their_own_data_sets():
-    assert settled(MODEL.table["cifar10_cnn"]).dataset.name == "cifar10"
-    assert settled(MODEL.table["yolov5s"]).dataset.name == "coco"
-
-
-def test_the_own_input_is_no_other_one():
     assert settled(input="224").input is None
     assert settled(TEXT, input="seq:128").input is None
 
 
-def test_samples_of_a_text_are_the_networks():
+def test_a_data_set_is_as_the_network_takes_it():
+    assert settled(MODEL.table["cifar10_cnn"]).dataset.name == "cifar10"
+    assert settled(MODEL.table["yolov5s"]).dataset.name == "coco"
     text = dataset_for("ptb", TEXT)
     assert text.sample == "sequence"
     assert text.samples == DATASETS["ptb"].samples // 128
     assert text.total_mib == pytest.approx(DATASETS["ptb"].total_mib, rel=1e-3)
     words = dataset_for("ptb", replace(TEXT, sample="token"))
     assert words.samples == DATASETS["ptb"].samples
-
-
-def test_tensors_are_as_large_as_what_the_network_takes():
     assert dataset_for(None, TENSORS).bytes_per_sample == TENSORS.input_bytes
     assert dataset_for("librispeech", TENSORS).samples == 281_241
 

@@ -76,7 +76,6 @@ def test_the_share_that_a_server_refuses_is_told_where_there_is_one(tmp_path_fac
 
 
 def test_a_published_trace_is_told_by_its_longest_requests():
-    """Of which only quantiles are known."""
     chat = traffic_named("chat")
     assert not list(chat.notes(chat.longest_tokens))
     assert [note.code for note in chat.notes(chat.longest_tokens - 1)] == ["refused_requests"]

@@ -31,7 +31,7 @@ def plan(text, name="team.yaml"):
     return read_plan(text.encode(), name)
 
 
-def test_workloads_have_their_own_words_and_else_the_defaults():
+def test_workloads_keep_their_own_words_and_else_have_the_defaults_and_a_number_for_a_name():
     report = plan(TEAM)
     first, second = report.entries
     assert report.title == "Vision team"
@@ -39,15 +39,9 @@ def test_workloads_have_their_own_words_and_else_the_defaults():
     assert second.fields["region"] == ("eu-west-1",)
     assert second.fields["gpu"] == ("T4", "L4")
     assert [entry.line for entry in report.entries] == [7, 12]
-
-
-def test_a_word_stays_as_it_is_written():
     first, second = plan(TEAM).entries
     assert first.fields["target_throughput"] == ("1e3",)
     assert second.fields["accelerated_only"] == ("yes",)
-
-
-def test_a_workload_without_a_name_gets_its_number_and_what_it_is():
     assert plan(TEAM).entries[1].name == "2. resnet50 training"
 
 
@@ -79,14 +73,11 @@ def test_what_is_wrong_is_told_with_its_line(text, message):
         plan(text)
 
 
-def test_what_is_no_text_is_refused():
+def test_what_is_no_text_or_longer_than_anybody_reads_is_refused():
     with pytest.raises(UsageError, match="no UTF-8"):
         read_plan(b"\xff\xfe\x00", "team.yaml")
     with pytest.raises(UsageError, match="larger"):
         read_plan(b"#" * (2**20 + 1), "team.yaml")
-
-
-def test_more_workloads_than_anybody_reads_are_refused():
     many = "workloads:\n" + "".join(f"  - name: w{number}\n" for number in range(501))
     with pytest.raises(UsageError, match="more than 500"):
         plan(many)
