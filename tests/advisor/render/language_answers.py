@@ -1,5 +1,4 @@
-"""Answers about language models with defaults: a test shows only what matters to it. The candidates and
-the points of a front stand in tests/data/language_answers.json."""
+"""Answers about language models with defaults, made of tests/data/language_answers.json."""
 
 from datetime import date
 from pathlib import Path

@@ -63,7 +63,6 @@ def test_a_chart_holds_its_texts_as_texts():
 
 @given(st.lists(st.tuples(NAMES, RATES, RATES, st.booleans()), min_size=1, max_size=6), RATES)
 def test_any_names_and_rates_can_be_drawn(rows, target):
-    """Whatever somebody calls a workload, the picture is well-formed and says it as it is."""
     _svg(price_picture(_priced([_row(*row) for row in rows], target), T))
     spec = SECTION["answer"]["spec"]
     sections = [{"name": name, "answer": {"spec": {**spec, "usd_per_month": usd}}} for name, usd, *_ in rows]
@@ -76,7 +75,6 @@ def test_any_names_and_rates_can_be_drawn(rows, target):
 
 
 def test_measured_and_emulated_and_published_look_different_without_colour():
-    """By shape and filling: print may be grey."""
     assert len(set(SHAPES.values())) == len(SHAPES)
     section = copy.deepcopy(_with_target(400.0))
     ids = section["curves"]["vcpus"]["measured"]
@@ -87,16 +85,13 @@ def test_measured_and_emulated_and_published_look_different_without_colour():
     assert known | {"this machine", "target 400/s"} <= set(_texts(curves_picture(section, T)))
 
 
-def test_the_stage_that_binds_is_bold_and_darker():
+def test_the_stage_that_binds_stands_out_and_a_far_target_flattens_nothing():
     chart = stages_picture(SECTION["bottleneck"], T)
     texts = _svg(chart).iter(f"{SVG}text")
     bold = {text.text for text in texts if text.get("font-weight") == "bold"}
     assert len(bold) == 2
     assert T("stage." + SECTION["bottleneck"]["stage"]) in bold
     assert {style.BLUE, style.LIGHT_BLUE} <= set(re.findall(r"fill='(#\w+)'", unquote(chart.src)))
-
-
-def test_a_target_far_beyond_reach_flattens_nothing():
     assert curves_picture(_with_target(1e9), T) == curves_picture(_with_target(None), T)
     assert "target 500/s" in _texts(price_picture(_with_target(500.0), T))
     assert "target 1,000,000,000/s" not in _texts(price_picture(_with_target(1e9), T))

@@ -60,7 +60,6 @@ def swapped(section):
 
 
 def test_the_same_report_has_not_changed(old, new):
-    """On another day, with other warnings, too: they tell an age."""
     new["as_of"] = "2026-12-22"
     new["workloads"][0]["recommendation"]["warnings"] = ["the instance price is 155 days old"]
     changes = compared(old, new)
@@ -111,7 +110,6 @@ def test_a_prediction_that_moved_is_told_with_its_interval(old, new):
 
 
 def test_reports_on_language_models_are_compared_in_their_own_units():
-    """Rates of a served model are output tokens; the predictor of its kind is what they follow."""
     before, after = mixed_report(), mixed_report()
     assert compared(before, after)["changed"] is False
     for section in after["workloads"][1:3]:
@@ -146,7 +144,6 @@ def test_what_it_stands_on_is_told(old, new):
 
 
 def test_measurements_are_told_only_where_both_sides_looked(old, new):
-    """A saved answer that is answered differently now is told by itself, without any."""
     new["workloads"][0] |= {"complete": False, "measured": [], "costs": None, "curves": None}
     measured = compared(old, new)["workloads"][0]["measured"]
     assert measured == {"came": [], "went": [], "changed": []}
@@ -164,7 +161,6 @@ def test_workloads_come_and_go(old, new):
 
 @pytest.mark.parametrize("workload", [0, 1], ids=["network", "language model"])
 def test_a_saved_answer_is_compared_with_a_report(workload):
-    """They are one workload each; what only a report tells is no change."""
     section = mixed_report()["workloads"][workload]
     report = {**mixed_report(), "workloads": [section]}
     assert compared(section["recommendation"], report)["workloads"][0]["status"] == "same"
@@ -195,7 +191,6 @@ def test_a_hostile_name_harms_no_text(old, new):
 
 @given(st.data())
 def test_swapping_the_sides_mirrors_the_difference(data):
-    """Whatever is left out or multiplied: what came in one direction goes in the other."""
     old = golden_report()
     new = copy.deepcopy(old)
     keep = data.draw(st.sets(st.sampled_from(range(len(old["workloads"]))), min_size=2))

@@ -54,7 +54,6 @@ def test_a_document_is_as_its_schema_says(document):
 
 
 def test_markdown_says_how_many_are_paid_for_and_how():
-    """Two instances on a commitment never pass for one at the list's price of a day."""
     chosen = ANSWER.ranked[0]
     price = replace(chosen.spec.offer.price, kind=OBSERVED)
     offer = replace(chosen.spec.offer, market=Market.COMMITMENT_3Y, price=price)
@@ -108,7 +107,6 @@ def test_what_no_export_starts_is_refused():
 
 
 def test_where_only_means_are_known_longer_requests_are_taken():
-    """As many tokens as fit, up to four times the mean; a stated longest one is kept."""
     candidate = generation_candidate()
     means = replace(ANSWER.request, context_tokens=None)
     tight = replace(candidate, memory=replace(candidate.memory, longest_context=2000))
@@ -128,7 +126,6 @@ def test_prefix_caching_is_on_only_where_its_share_was_stated():
 
 
 def test_a_model_of_a_folder_starts_where_the_folder_is():
-    """A rented machine does not have it, and a container has it only where it is mounted."""
     answered, config = (generation_candidate(), ANSWER.request), Path("/home/me/mine/config.json")
     text = export_serving(*answered, "compose", config=config)
     (service, *_) = yaml.safe_load(text)["services"].values()

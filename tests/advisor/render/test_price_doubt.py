@@ -1,5 +1,4 @@
-"""An answer that depends on a price that is not listed; and the cloud of every spec, named where a question
-covers several."""
+"""Prices that are not listed are told, and the cloud of every spec where there are several."""
 
 import pytest
 from msgspec.structs import replace
@@ -68,7 +67,6 @@ RANKED_BY = pytest.mark.parametrize(
 
 @RANKED_BY
 def test_what_ranks_is_what_both_sentences_compare(whole, cost_of, per):
-    """Where a run or a million decides, dollars an hour of two specs say nothing of each other."""
     listed = whole.ranked[0]
     market = at_market_price(listed)
     call = PriceCall(listed=listed, cheaper=market)
@@ -86,8 +84,6 @@ def test_what_ranks_is_what_both_sentences_compare(whole, cost_of, per):
 @RANKED_BY
 @pytest.mark.parametrize("cloud", ["aws", "any"])
 def test_a_saved_answer_tells_its_prices_in_every_language(whole, cost_of, per, cloud):
-    """From its codes and numbers, of a network as of a language model: the sentences are those of
-    the answer itself, and none stays English."""
     chosen = at_market_price(whole.ranked[0])
     spot = replace(chosen.spec.offer, market=Market.SPOT)
     cheaper = replace(chosen, spec=replace(chosen.spec, offer=spot))

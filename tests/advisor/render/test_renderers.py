@@ -1,8 +1,4 @@
-"""The same answer in every format: same numbers, same bytes each time, one screen of text. tests/corpus has
-text and JSON of fronts, runs, close calls and relaxations.
-
-Golden files stand in tests/golden; ADVISOR_WRITE_GOLDEN=1 writes them anew, for review.
-"""
+"""The same answer in every format, golden bytes, one screen of text; tests/corpus has text and JSON."""
 
 import json
 import shlex
@@ -123,17 +119,13 @@ def test_text_has_a_dozen_lines_of_a_hundred_columns_whatever_the_answer_holds(r
     assert max(map(len, text(**holds).splitlines())) <= 100
 
 
-def test_a_markdown_table_says_how_sure_its_price_is():
-    """Above it the answer and what the price rests on, below it warnings and assumptions."""
+def test_a_markdown_table_says_how_sure_its_price_is_and_numbers_have_no_exponent():
     call = {"sentences": ["Old price; cheapest listed: x_1."]}
     lines = recommendation_markdown(document() | {"price_call": call}).splitlines()
     assert lines[0] == r"**Rent g4dn.xlarge + gp3:158GiB at \$0.543/h in us-east-1 (on-demand).**"
     assert r"Old price; cheapest listed: x\_1." in lines
     assert "- Warning: the instance price is 124 days old (2026-07-20)" in lines
     assert "- Assumed: imagenet" in lines
-
-
-def test_large_numbers_have_no_exponent():
     assert [short_number(number) for number in (42500.0, 0.22095, 166.02)] == ["42500", "0.221", "166"]
 
 

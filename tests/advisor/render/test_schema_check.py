@@ -1,5 +1,4 @@
-"""The schemas that ship are those of the parts of documents, and saved documents are held to them as the
-library that knows all of JSON Schema does."""
+"""The schemas that ship, and saved documents held to them as the library does."""
 
 import copy
 

@@ -1,7 +1,4 @@
-"""The answers of `verify` and `--explain` in both formats: same numbers, one screen of text.
-
-Golden files stand in tests/golden; ADVISOR_WRITE_GOLDEN=1 writes them anew, for review.
-"""
+"""The answers of `verify` and `--explain` in both formats, as golden files."""
 
 import json
 from pathlib import Path
@@ -55,14 +52,11 @@ def test_a_format_changes_only_when_we_mean_it():
     assert_keeps(document, "verification")
 
 
-def test_what_does_not_settle_the_question_says_so_in_its_first_line():
+def test_what_does_not_settle_the_question_and_what_has_no_next_stage_say_so():
     unsure = verification(**NOT_KNOWN)
     assert_keeps(verification_document(unsure), "verification")
     assert verification_text(unsure).startswith("Undecided: it reaches 440/s, not 500.")
     assert "(not settled" in verification_text(verification(settles=False)).splitlines()[0]
-
-
-def test_a_single_stage_has_no_next_one():
     alone = Explanation(
         bottleneck=Stage.HOST, bottleneck_rate=640.0, next_stage=None, next_rate=None, gains=(), distances=()
     )

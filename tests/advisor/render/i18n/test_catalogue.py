@@ -5,11 +5,10 @@ from string import Formatter
 
 import pytest
 
-from advisor.domain import Stage
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.render.i18n import update
-from advisor.render.i18n.catalogue import FOLDER, LANGUAGES, report_texts
+from advisor.render.i18n.catalogue import FOLDER, report_texts
 from advisor.service.page.frame import page_texts
 
 
@@ -28,36 +27,21 @@ def test_the_catalogue_is_fresh(today):
     assert update.MO.read_bytes() == update.mo_bytes(today)
 
 
-def test_every_text_is_translated(today):
+def test_every_text_is_translated_with_its_parameters_and_chinese_punctuation(today):
     assert update.missing(today) == []
-
-
-def test_translations_have_the_parameters_of_their_text(today):
     for message in today:
         if message.id and message.string:
             assert _parameters(message.string) <= _parameters(message.id), message.id
-
-
-def test_chinese_texts_have_chinese_punctuation(today):
     for message in today:
         if message.context:
             assert not re.search(r"[\u4e00-\u9fff][,;:?(]", message.string or ""), message.id
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("texts", [report_texts, page_texts])
-def test_every_stage_has_a_name(texts, language):
-    assert all(f"stage.{stage}" in texts(language).texts for stage in Stage)
-
-
-def test_a_message_keeps_its_numbers_in_chinese():
+def test_a_message_keeps_its_numbers_in_chinese_and_is_english_where_nobody_translated_it():
     chinese = report_texts("zh-CN")
     error = UsageError("unknown {kind} '{name}'", kind="network", name="goglenet")
     assert "goglenet" in error.render(chinese.render)
     assert chinese.speaks(error.message)
-
-
-def test_what_nobody_translated_stays_english_and_is_known_to():
     sentence = Message("a sentence nobody {verb}", verb="foresaw")
     assert report_texts("zh-CN").render(sentence) == "a sentence nobody foresaw"
     assert not report_texts("zh-CN").speaks(sentence)
@@ -65,7 +49,6 @@ def test_what_nobody_translated_stays_english_and_is_known_to():
 
 
 def test_every_key_is_used():
-    """A text that no page and no report shows any more is taken out."""
     rooms = [FOLDER.parent, FOLDER.parents[1] / "service" / "page"]
     files = [path for room in rooms for path in room.rglob("*") if path.suffix in (".py", ".html")]
     code = "".join(path.read_text() for path in files)

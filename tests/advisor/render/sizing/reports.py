@@ -1,5 +1,4 @@
-"""A report's document to render: gathered once, for real, and kept as a golden file; and names that do
-something where somebody does not look: in pages, spreadsheets, pull requests."""
+"""A report's document to render, a golden file gathered for real, and names that do something."""
 
 import json
 from pathlib import Path
@@ -25,8 +24,7 @@ def golden_report():
 
 
 def mixed_report():
-    """A network, a language model that is served, one that is tuned, and one that nothing serves;
-    of the language models as saved answers tell them."""
+    """A network, and language models that are served, tuned and too much, as saved answers tell them."""
     documents = {
         "Chat": generation_document(generation_recommendation(), SOURCES),
         "Tuning": finetuning_document(finetuning_recommendation(), SOURCES),
@@ -78,8 +76,7 @@ HOSTILE = (
 
 
 def renamed(document, names=HOSTILE):
-    """The document with these names for its title, its workloads and their networks, one after the
-    other."""
+    """The document with these names, in turn, for its title, workloads and networks."""
     sections = []
     for index, section in enumerate(document["workloads"]):
         name = {"model": names[index % len(names)]}

@@ -1,7 +1,4 @@
-"""A report as Markdown: the same bytes each time, and nothing in a name means anything.
-
-Golden files stand in tests/golden/report; ADVISOR_WRITE_GOLDEN=1 writes them anew, for review.
-"""
+"""A report as Markdown: the golden bytes, and nothing in a name means anything."""
 
 import html
 import re
@@ -27,7 +24,6 @@ from tests.alike import assert_golden_text
 
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
 def test_a_report_changes_only_when_we_mean_it(language):
-    """A team's, and one with language models alone."""
     document = mixed_report()
     validator().validate(document)
     document["workloads"] = document["workloads"][1:]

@@ -49,7 +49,6 @@ def test_bookmarks_lead_to_every_workload(made):
 
 @pytest.mark.usefixtures("pango")
 def test_fonts_are_inside(made):
-    """Whoever gets it need not have them."""
     for page in pypdf.PdfReader(io.BytesIO(made)).pages:
         for font in page["/Resources"].get("/Font", {}).values():
             inner = font.get_object().get("/DescendantFonts", [font])[0].get_object()
@@ -156,7 +155,6 @@ def _within(box, kind):
 @pytest.mark.usefixtures("pango")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_text_is_broken_in_a_column_narrower_than_four_em(language):
-    """A disk's column was two letters wide, and its table three pages long."""
     page = report_html(_short(golden_report()), language)
     pages = page_module._weasyprint().HTML(string=page).render().pages
     cells = [cell for page in pages for cell in _within(page._page_box, "TableCellBox")]
