@@ -1,7 +1,4 @@
-"""Whether two documents or texts are the same, numbers apart that differ by rounding alone.
-
-Numbers move in the 11th digit from one CPU to the next: vector units and libm round differently, and so does
-the number of others that one is computed beside. A golden file holds to 1e-6."""
+"""Whether two documents or texts are the same but for the last digits, which move from CPU to CPU."""
 
 import json
 import math

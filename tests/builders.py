@@ -32,8 +32,7 @@ PRICED = date(2026, 7, 20)
 
 
 def network_question(**fields):
-    """A question as it is once it is settled for one region of AWS: its bounds must hold, unless
-    `required_confidence` is None, a start takes no time, and it runs in fp32 as PyTorch does by itself."""
+    """A question settled for one region of AWS: sure bounds, no time to start, fp32 as PyTorch runs it."""
     plain = {"start_minutes": 0.0, "precision": Precision.FP32, "memory_format": MemoryFormat.CONTIGUOUS}
     return NetworkQuestion(**_sure(fields), **{**plain, **fields})
 

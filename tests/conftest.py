@@ -56,8 +56,7 @@ _FULL = ("slow", "machine", "postgres", "ray", "browser", "pdf", "kills")
 
 
 def pytest_xdist_auto_num_workers(config):
-    """For `-n auto`, half as many workers again as CPUs: a third of the quick lane is waiting. None
-    leaves `-n logical` as it is."""
+    """Half as many workers again as CPUs for `-n auto`: a third of the quick lane is waiting."""
     if config.option.numprocesses == "auto":
         return math.ceil(1.5 * len(os.sched_getaffinity(0)))
     return None

@@ -1,6 +1,4 @@
-"""A real PostgreSQL for tests: the programs are those of the wheel `pgserver`.
-
-They are started here and not by that package, which would add a user to the machine."""
+"""A real PostgreSQL by the wheel `pgserver`, whose own package would add a user to the machine."""
 
 import importlib.util
 import os

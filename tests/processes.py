@@ -19,7 +19,6 @@ def gone(pid):
 
 
 def as_in_a_terminal():
-    """For `preexec_fn`: a shell's background job ignores Ctrl-C, one of nohup that the terminal
-    goes, and so does what it starts."""
+    """For `preexec_fn`: a shell's background job, and what it starts, ignores Ctrl-C and hangups."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

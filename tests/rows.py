@@ -16,9 +16,7 @@ def table(name: str) -> Any:
 
 
 def assert_each(check, rows):
-    """`check` holds for each row; all rows that it fails for are named at once.
-
-    A check of several arguments takes a row's values apart."""
+    """`check` holds for each row, whose values it takes apart; all rows that fail are named at once."""
     takes_apart = len(signature(check).parameters) > 1
     offenders = []
     for row in rows:

@@ -15,12 +15,9 @@ pytestmark = pytest.mark.vector
 MEASUREMENTS = measurements_from(ROWS)
 
 
-def test_every_measured_network_is_in_the_bundled_step_times():
+def test_bundled_step_times_have_every_measured_network_and_tell_no_host():
     keys = {f"{row.cell.network}/{row.cell.step.conditions.task}" for row in measured_cpu_steps()}
     assert keys == bundled_cpu_step_times().networks
-
-
-def test_rows_tell_no_host_and_how_they_were_timed():
     for one in MEASUREMENTS:
         assert "host" not in one.environment
         assert "CPU seconds" in one.environment["timing"]

@@ -43,49 +43,34 @@ CHEAP, DEAR = candidate(1, 110, 100), candidate(3, 300, 310)
 BOUND, MEDIAN, EXPECTED = POLICIES["bound"], POLICIES["median"], POLICIES["expected"]
 
 
-def test_the_bound_decides_or_what_is_likely():
+def test_the_bound_decides_or_what_is_likely_and_a_miss_costs():
     assert BOUND(Question((CHEAP, DEAR), 75)) is CHEAP
     assert BOUND(Question((CHEAP, DEAR), 95)) is DEAR
     assert MEDIAN(Question((CHEAP, DEAR), 95)) is EXPECTED(Question((CHEAP, DEAR), 95)) is CHEAP
     assert BOUND(Question((CHEAP, DEAR), 400)) is EXPECTED(Question((CHEAP, DEAR), 400)) is None
-
-
-def test_a_miss_costs_so_that_a_little_dearer_one_is_taken():
     safe = candidate(1.1, 300, 310)
     assert MEDIAN(Question((CHEAP, safe), 99)) is CHEAP
     assert EXPECTED(Question((CHEAP, safe), 99)) is safe
 
 
-def test_a_trial_finds_the_cheaper_one_that_was_not_sure():
+def test_a_trial_finds_the_cheaper_one_or_leaves_what_is_sure():
     question = Question((CHEAP, DEAR), 95)
     assert BOUND(question.after_trial()).gpu == CHEAP.gpu
-
-
-def test_a_trial_that_misses_leaves_what_is_sure():
     question = Question((candidate(1, 80, 100), DEAR), 95)
     assert EXPECTED(question.after_trial()).gpu == DEAR.gpu
-
-
-def test_what_is_sure_already_is_not_tried():
     question = Question((CHEAP, DEAR), 50)
     assert question.after_trial() is question
-
-
-def test_a_trial_answers_the_others_anew():
     slow = candidate(1, 80, 100)
     learnt = Question((slow, candidate(3, 300, 90)), 95)
     assert EXPECTED(Question((slow, DEAR), 95, lambda tried: learnt).after_trial()) is None
 
 
-def test_figures_count_exact_met_and_overspent():
+def test_figures_count_exact_met_and_overspent_and_regret_pays_for_misses():
     questions = [Question((CHEAP, DEAR), target) for target in (75, 95, 400)]
     found = figures(questions, BOUND)
     assert found["exact_percent"] == pytest.approx(66.67)
     assert found["met_percent"] == 100
     assert found["overspend_percent"] == 100  # nothing over the first, 200 % over the second
-
-
-def test_regret_pays_for_misses():
     slow = candidate(1, 80, 100)
     missed, silent = Question((slow, DEAR), 95), Question((slow, DEAR), 290)
     assert figures([missed], MEDIAN)["regret_percent"] == pytest.approx(33.33)  # $1 lost on the way to $3

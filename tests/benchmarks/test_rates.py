@@ -19,14 +19,12 @@ def runs(draw, count, sigma, memory_mib=1024.0):
 
 
 def repeated(draw, trials, count, *, sigma, degrees):
-    """Trials whose own variances are drawn from a scaled inverse chi-square, as the interval's
-    prior has it."""
+    """Trials whose own variances are drawn from the interval's prior, a scaled inverse chi-square."""
     own = sigma * np.sqrt(degrees / draw.chisquare(degrees, trials))
     return [list(runs(draw, count, level, 1024.0 + number)) for number, level in enumerate(own)]
 
 
 def test_the_spread_is_found_again_with_its_uncertainty():
-    """By repeats of more trials than a measurement has: a known truth lies where it is said to."""
     found = between_runs(repeated(np.random.default_rng(0), 60, 9, sigma=0.02, degrees=6))
     assert found["sigma"] == pytest.approx(0.02, rel=0.25)
     assert found["sigma_95"][0] <= 0.02 <= found["sigma_95"][1]
@@ -34,14 +32,12 @@ def test_the_spread_is_found_again_with_its_uncertainty():
 
 
 def test_runs_that_do_not_differ_beside_their_error_show_no_spread():
-    """Trials bound by the emulated GPU: their variance is below the error within a run."""
     found = between_runs(repeated(np.random.default_rng(0), 12, 9, sigma=1e-6, degrees=8))
     assert found["sigma_95"][0] < 0.001
 
 
 @pytest.mark.slow
 def test_what_ships_covers_less_than_it_says_where_runs_vary_more():
-    """And the spread that such runs show covers them."""
     trials = repeated(np.random.default_rng(1), 60, 5, sigma=5 * BETWEEN_RUNS.sigma, degrees=8)
     found = covered(list(chain(*trials)))
     assert found["coverage_shipped"]["one_run"]["share"] < 0.6
@@ -53,7 +49,6 @@ def test_what_ships_covers_less_than_it_says_where_runs_vary_more():
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_few_runs_give_what_they_can(count):
-    """A measurement that was broken off: no figure is made up."""
     rows = list(runs(np.random.default_rng(0), count, 0.01))
     found = covered(rows)
     assert (found["estimate_of_all"] is None) == (count < 2)

@@ -8,7 +8,6 @@ from benchmarks.replay import Load, answered, deployed, measured, replayed
 
 
 def test_published_percentiles_are_met() -> None:
-    """Rows that taught nothing: the aims of first tokens and of users, and tokens as they stand."""
     found = measured()
     assert found["ttft_p99"]["mean_percent"] <= 25
     assert found["ttft_p99"]["median_percent"] <= 18
@@ -17,7 +16,6 @@ def test_published_percentiles_are_met() -> None:
 
 
 def test_slow_requests_are_told_as_a_replayed_engine_has_them() -> None:
-    """By a factor of three at most, whatever comes and however its lengths spread."""
     for load in replayed():
         for name in ("ttft_p99", "tpot_p95", "tpot_p99"):
             assert 1 / 3 < load[name] < 3
@@ -25,7 +23,6 @@ def test_slow_requests_are_told_as_a_replayed_engine_has_them() -> None:
 
 @pytest.mark.parametrize("load", [Load(Traffic(900, 200), users=20), Load(Traffic(900, 200), rate=6.0)])
 def test_percentiles_rise_and_lengths_that_spread_move_them_apart(load: Load) -> None:
-    """Of each time; and bursts wait longer than what comes at random."""
     spread = load._replace(traffic=load.traffic._replace(input_sigma=0.8, output_sigma=0.8))
     plain, wide = (answered(deployed(), each).tails for each in (load, spread))
     assert plain is not None

@@ -26,8 +26,7 @@ def test_every_trial_of_a_benchmark_can_be_sent_to_a_worker_and_back():
 
 
 def test_coverage_has_cells_of_different_kinds():
-    """Bound by the loader and by the emulated GPU, in both tasks, on less than one vCPU and more:
-    a spread from alike cells would be that of their kind."""
+    """A spread from alike cells would be that of their kind."""
     cells = coverage.CELLS
     assert len(set(cells)) == len(cells) >= 12
     assert {cell.task for cell in cells} == {Task.INFERENCE, Task.TRAINING}

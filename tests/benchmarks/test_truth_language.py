@@ -101,7 +101,7 @@ def test_what_nobody_knows_is_counted_and_never_crashes(tmp_path, capsys):
     }
 
 
-def test_a_row_has_an_answer_for_each_figure_that_it_has():
+def test_a_row_has_an_answer_for_each_figure_that_it_has_and_its_rate_follows_from_its_times():
     rows = [row(), row(kind="static", ttft_seconds=math.nan, output_tokens_per_second=700.0)]
     closed, static = (
         [one.quantity for one in scored(each, answer)]
@@ -109,21 +109,15 @@ def test_a_row_has_an_answer_for_each_figure_that_it_has():
     )
     assert closed == ["tpot", "ttft", "output_rate", "step"]
     assert "ttft" not in static
-
-
-def test_the_rate_of_a_closed_loop_follows_from_its_times():
     assert measured_rate(row()) == pytest.approx(8 * 200 / (0.1 + 199 * 0.009))
     assert measured_rate(row(output_tokens_per_second=5.0)) == 5.0
 
 
-def test_the_bound_of_a_time_is_the_upper_one_and_of_a_rate_the_lower_one():
+def test_figures_are_errors_of_what_was_measured_held_by_the_surer_bound():
     slow = Scored({}, "tpot", 1.2, SURE, is_rate=False)
     assert not slow.held
     assert slow._replace(is_rate=True).held
     assert not slow._replace(is_rate=True, measured=0.8).held
-
-
-def test_figures_are_errors_of_what_was_measured():
     rows = [Scored({}, "tpot", measured, SURE, is_rate=False) for measured in (0.8, 1.0, 1.25)]
     found = figures(rows)
     assert found["mean_percent"] == pytest.approx((25 + 0 + 20) / 3, abs=0.05)
@@ -158,7 +152,6 @@ def few_rows():
 
 @pytest.mark.slow
 def test_trials_of_its_own_bring_answers_nearer(few_rows):
-    """Of every row that one of the fits leaves out."""
     document = truth(few_rows, "model")
     assert document["rows"] == document["answered"] + sum(document["refused"].values()) == len(few_rows)
     (five,) = (one for one in document["after_trials"] if (one["trials"], one["quantity"]) == (5, "tpot"))
@@ -166,24 +159,18 @@ def test_trials_of_its_own_bring_answers_nearer(few_rows):
     assert five["after"]["half_width_log"] < five["before"]["half_width_log"]
 
 
-def test_true_answers_choose_the_cheapest_and_hourly_prices_do_not():
+def test_true_answers_choose_the_cheapest_and_a_trial_corrects_a_wrong_first_choice():
     rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H100-SXM5-80GB", 2, 15000.0), choice("L4", 1, 200.0)]
     answers = {index: told(each.output_tokens_per_second) for index, each in enumerate(rows)}
     found = decisions.figures_of(rows, answers, {})
     assert found["predicted"] == {"cases": 1, "within_5_percent": 100, "overspend_percent": 0}
     assert found["lowest_hourly_price"]["overspend_percent"] > 100
-
-
-def test_a_trial_corrects_a_wrong_first_choice():
     rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H200-SXM-141GB", 1, 4000.0), choice("L4", 1, 200.0)]
     answers = {0: told(9000.0), 1: told(90000.0), 2: told(200.0)}
     (case,) = decisions.cases_of(rows)
     assert decisions.chosen(case, answers).index == 1
     after = {0: told(9000.0), 2: told(200.0)}
     assert decisions.chosen_after_trial(case, answers, after).index == 0
-
-
-def test_one_gpu_or_two_choices_are_no_decision():
     assert decisions.cases_of([choice("H100-SXM5-80GB", count, 9e3) for count in (1, 2, 4)]) == []
     assert decisions.cases_of([choice("H100-SXM5-80GB", 1, 9e3), choice("L4", 1, 9e3)]) == []
 

@@ -33,7 +33,6 @@ def test_instances_follow_from_two_whole_cores_of_another_cpu(found):
 
 
 def test_second_threads_follow_from_whole_cores(found):
-    """Thread curves whose divider leaves room, and the same CPU with second threads on."""
     curves = by_name(found["thread_curves"])
     assert curves["second threads from all cores, slow dividers"]["mape_percent"] < 6
     assert curves["from one thread, up to 8 cores, slow dividers"]["mape_percent"] < 5
@@ -43,7 +42,6 @@ def test_second_threads_follow_from_whole_cores(found):
 
 
 def test_the_doubts_of_the_product_are_those_that_were_measured(found):
-    """A constant that no longer stands for its measurement is a wrong interval."""
     from advisor.models.performance import estimates
     from advisor.models.performance.machines import (
         OTHER_ARCHITECTURE_SIGMA,

@@ -42,8 +42,7 @@ def groups():
 
 
 def test_inline_measurements_are_marked_as_not_limited(images):
-    """For debugging the worker; they are never fitted. Before Ray is here: its threads do not
-    survive that torch's loader forks."""
+    """Before Ray is here: its threads do not survive that torch's loader forks."""
     (row,) = InlineExecutor().execute([on(images)])
     assert row.limited_by is LimitedBy.NONE
     assert row.step_seconds

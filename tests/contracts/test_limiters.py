@@ -138,9 +138,12 @@ class TestAffinity(LimiterContract):
         with limiter(limits_of(**changes)) as hold:
             assert hold.limited_by is LimitedBy.NONE
 
-    def test_the_process_is_pinned(self, limiter):
+    def test_the_process_is_pinned_and_an_allocation_beyond_its_memory_fails(self, limiter):
         with limiter(limits_of()) as hold, held(hold, "pass") as process:
             assert os.sched_getaffinity(process.pid) == {allowed_cpus()[-1]}
+        code = "try: bytearray(2**30)\nexcept MemoryError: print('no')"
+        with limiter(limits_of(memory_mib=256)) as hold, held(hold, code) as process:
+            assert go(process).strip() == b"no"
 
     def test_nobody_is_limited_before_a_process_is_added(self, limiter):
         """A pid of 0 would be ourselves."""
@@ -148,11 +151,6 @@ class TestAffinity(LimiterContract):
         with limiter(limits_of(memory_mib=2048)) as hold:
             hold.limit_memory()
         assert resource.getrlimit(resource.RLIMIT_DATA) == before
-
-    def test_an_allocation_beyond_the_memory_fails(self, limiter):
-        code = "try: bytearray(2**30)\nexcept MemoryError: print('no')"
-        with limiter(limits_of(memory_mib=256)) as hold, held(hold, code) as process:
-            assert go(process).strip() == b"no"
 
     def test_what_is_mapped_and_not_used_is_not_taken_for_a_full_memory(self, limiter):
         """RLIMIT_DATA counts it: CUDA and threads map far more than they use."""

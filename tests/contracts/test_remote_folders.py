@@ -60,25 +60,21 @@ class FolderContract:
         }
         assert {p: b"".join(folder.read(f)) for p, f in files.items()} == FILES
 
-    def test_a_prefix_is_a_folder_and_not_the_beginning_of_a_name(self):
+    def test_a_prefix_is_a_folder_and_what_changes_gets_another_tag(self):
         address = self.put("set", {"a.jpg": b"1"})
         self.put("set-two", {"b.jpg": b"2"})
         assert [file.path for file in remote_folder(address).files()] == ["a.jpg"]
-
-    def test_one_file_is_a_data_set_too(self):
-        folder = remote_folder(self.put("set", {"train.rec": b"records"}) + "/train.rec")
-        (file,) = folder.files()
-        assert (file.path, b"".join(folder.read(file))) == ("train.rec", b"records")
-
-    def test_one_file_can_be_asked_for(self):
-        folder = remote_folder(self.put("set", FILES))
-        assert [file.path for file in folder.files("profile.json")] == ["profile.json"]
-
-    def test_what_changes_gets_another_tag(self):
         address = self.put("set", {"a.jpg": b"one"})
         before = [file.tag for file in remote_folder(address).files()]
         self.put("set", {"a.jpg": b"two"})
         assert [file.tag for file in remote_folder(address).files()] != before
+
+    def test_one_file_is_a_data_set_too_and_can_be_asked_for(self):
+        folder = remote_folder(self.put("set", {"train.rec": b"records"}) + "/train.rec")
+        (file,) = folder.files()
+        assert (file.path, b"".join(folder.read(file))) == ("train.rec", b"records")
+        folder = remote_folder(self.put("set", FILES))
+        assert [file.path for file in folder.files("profile.json")] == ["profile.json"]
 
 
 class TestS3(FolderContract):
@@ -116,12 +112,10 @@ class TestS3(FolderContract):
         with pytest.raises(DataError, match="change while"):
             list(folder.read(file))
 
-    def test_a_wrong_endpoint_is_named(self, monkeypatch):
+    def test_a_store_that_is_wrong_or_does_not_answer_is_named(self, monkeypatch):
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "no endpoint")
         with pytest.raises(DataError, match="no endpoint"):
             list(remote_folder("s3://photos/set").files())
-
-    def test_a_store_that_does_not_answer_is_named(self, monkeypatch):
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
         monkeypatch.setattr("advisor.sweeps.datasets.remote._TRIES", 1)
         with pytest.raises(DataError, match="check network, credentials"):
@@ -152,7 +146,6 @@ class TestFsspec(FolderContract):
 
     @pytest.mark.parametrize("fault", [OSError("503"), PermissionError("no right"), Expired()])
     def test_a_folder_that_cannot_be_listed_is_never_left_out(self, monkeypatch, fault):
-        """The file system's own listing, but for one folder."""
         address, listed = self.put("set", FILES), LocalFileSystem.ls
 
         def ls(system, path, **options):

@@ -78,7 +78,6 @@ class TestStores:
         assert store.append_all([]).added == 0
 
     def test_a_row_gives_way_to_one_that_has_its_runs_and_more(self, store):
-        """What was kept in a file while the database was away comes back by import."""
         first, second = row(), {"step_seconds": [0.4, 0.5]}
         store.append_all([first])
         both = replace(first, repeats=(second,))

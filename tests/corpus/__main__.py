@@ -94,10 +94,7 @@ def differences_by_reason(old: Path, new: Path) -> dict[str, list[Difference]]:
 
 
 def differences(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Iterator[Difference]:
-    """Each value that is not the same: numbers to 1e-9 of their size, text to the letter.
-
-    A question that the new build was not asked is left out.
-    """
+    """Each value that differs, numbers by 1e-9 of their size, of the questions that both were asked."""
     answers = {tuple(answer["words"]): answer for answer in old}
     for after in new:
         before = answers[tuple(after["words"])]

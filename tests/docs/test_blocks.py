@@ -58,7 +58,6 @@ def _command(words):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_option_of_a_command_is_one_that_the_command_knows(page):
-    """In blocks, and in code among words, which may name groups alone."""
     inline = re.findall(r"(?<!`)`(advisor [^`\n]+)`(?!`)", page.read_text())
     for text in [*(block["text"] for block in _blocks(page)), *inline]:
         for words in _commands(text):
@@ -91,7 +90,6 @@ def test_pages_show_what_their_commands_print():
 
 @pytest.mark.slow
 def test_the_python_of_its_page_runs(tmp_path, monkeypatch):
-    """From the first block to the last, as one session."""
     monkeypatch.chdir(tmp_path)
     session = {}
     for block in _blocks(ROOT / "docs/how-to/python.md"):

@@ -43,14 +43,11 @@ def test_every_relative_link_leads_to_a_file_and_a_heading(page):
         assert not anchor or anchor in _anchors(target), link
 
 
-def test_every_command_stands_in_the_documents():
+def test_every_command_stands_in_the_documents_and_the_readmes_fit_on_three_screens():
     text = " ".join(" ".join(page.read_text() for page in (*DOCS, ROOT / "README.md")).split())
     names = [" ".join(words) for words, one in commands() if not isinstance(one, click.Group)]
     missing = [name for name in names if name not in text]
     assert missing == []
-
-
-def test_the_readmes_fit_on_three_screens():
     assert max(len(text.splitlines()) for text in (ENGLISH, CHINESE)) <= 120
 
 
@@ -65,28 +62,20 @@ def _levels(text):
     return [line.split()[0] for line in BLOCK.sub("", text).splitlines() if line.startswith("#")]
 
 
-def test_both_have_the_same_sections():
+def test_both_have_the_same_sections_commands_and_options():
     assert _levels(ENGLISH) == _levels(CHINESE)
-
-
-def test_both_show_the_same_commands():
     assert BLOCK.findall(ENGLISH) == BLOCK.findall(CHINESE)
+    told = [set(re.findall(r"`[^`]*?(--[a-z-]+)", BLOCK.sub("", text))) for text in (ENGLISH, CHINESE)]
+    assert told[0] == told[1]
 
 
 def test_both_lead_to_the_same_documents():
-    """And to each other."""
     links = [set(re.findall(r"\]\((docs/[\w/]+\.md)\)", text)) for text in (ENGLISH, CHINESE)]
     assert links[0] == links[1]
     assert "(README.zh-CN.md)" in ENGLISH
     assert "(README.md)" in CHINESE
     for link in links[0]:
         assert (ROOT / link).is_file(), link
-
-
-def test_both_name_the_same_options():
-    """Every option and command that one names in its text is in the other."""
-    told = [set(re.findall(r"`[^`]*?(--[a-z-]+)", BLOCK.sub("", text))) for text in (ENGLISH, CHINESE)]
-    assert told[0] == told[1]
 
 
 def test_chinese_text_has_chinese_punctuation():
@@ -154,7 +143,6 @@ def test_no_page_loads_anything_from_another_host(site):
 
 
 def test_every_page_stands_in_the_navigation():
-    """But for the Chinese one, to which the first page leads."""
     named = set(re.findall(r"[\w./-]+\.md", settings()))
     assert {place for place in pages() if place.endswith(".md")} - {"zh-CN.md"} == named
 

@@ -1,6 +1,4 @@
-"""`python -m tests.gpu`: the tests that need a CUDA device, or one line that says what is missing.
-
-With `ADVISOR_TEST_GPU=rehearsal` they run against the stand-in for torch.cuda: their plumbing."""
+"""`python -m tests.gpu`: on a CUDA device, or with `ADVISOR_TEST_GPU=rehearsal` against a stand-in."""
 
 import sys
 

@@ -55,8 +55,7 @@ class Gpu:
 
 
 def require_whole_gpu():
-    """`MeasuringError` that says which part is missing: these tests name their GPU, and a slice is
-    refused by every name."""
+    """`MeasuringError` that says which part is missing: a slice is refused by every name."""
     need_cuda()
     import torch
 

@@ -1,6 +1,4 @@
-"""The way of a measurement on a real CUDA device: worker, campaign, measure, hook and probe.
-
-Nothing here says how fast a GPU is: ratios have wide bounds, and rates are compared with rates."""
+"""A measurement on a real CUDA device, by ratios with wide bounds: nothing says how fast a GPU is."""
 
 import json
 import subprocess
@@ -146,8 +144,7 @@ print(mean_step(slept(alone)) / alone)
 
 
 def test_loading_and_computing_overlap(gpu):
-    """A loader that takes as long as a step: one after the other, each step would take twice as
-    long. The network has few kernels, so that launching them takes no part of the step."""
+    """Few kernels and a loader as long as a step: one after the other, each step would take twice as long."""
     prelude = (
         "from tests.sweeps.cuda_standin import StandIn, installed\n"
         "gpu = installed(StandIn(step_seconds=0.05))\ngpu.__enter__()"

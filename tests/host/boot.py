@@ -1,9 +1,6 @@
-"""A Debian kernel with cgroup version 2 alone, booted in QEMU over this machine's own files.
-
-The guest sees `/` of this machine read-only (virtiofs) beneath an overlay in its memory, so that
-nothing is installed or copied, and it cannot change anything here. A second disk with a made data
-set is a real block device of its own. The guest prints its findings as JSON on the serial port.
-"""
+"""A Debian kernel with cgroup version 2 alone, booted in QEMU over this machine's own files: `/` read-only by
+virtiofs beneath an overlay in memory, a made data set on a second disk, findings as JSON on the serial
+port."""
 
 import json
 import os
@@ -73,10 +70,7 @@ def make_initramfs(folder):
 
 
 def findings(folder, data, *, init, words="", seconds=3600):
-    """Boot, and return what the guest printed: a list of JSON documents.
-
-    KVM where it works (it may exist and not work inside a virtual machine), else emulation.
-    """
+    """Boot by KVM, else emulated, and return the JSON documents that the guest printed."""
     images = make_initramfs(folder), make_disk(folder, data)
     chosen = os.environ.get("ADVISOR_HOST_ACCEL")
     for accelerator in [chosen] if chosen else ["kvm", "tcg"]:

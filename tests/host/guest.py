@@ -1,10 +1,7 @@
 #!/usr/bin/python3
-"""The guest's first process: builds sandboxes as Docker, Kubernetes and systemd do, and has each
-one looked at from inside (`tests/host/inside.py`). Standard library only.
-
-Run by the kernel as `init`, or by systemd (`systemd.run=`), with `python=` and `tree=` among the
-kernel's words.
-"""
+"""The guest's first process, run as `init` or by systemd with `python=` and `tree=` among the kernel's words:
+builds sandboxes as Docker, Kubernetes and systemd do, and has each looked at by `tests/host/inside.py`.
+Standard library only."""
 
 import json
 import os
@@ -213,8 +210,7 @@ def systemd_scope(guest):
 
 
 def systemd_service(guest):
-    """A service that was not given its group: groups go beneath the kernel's root, where systemd
-    may take controllers back."""
+    """Not given its group: groups go beneath the kernel's root, where systemd may take controllers back."""
     guest.run(guest.inside("systemd_service", "held", "taken_back"))
 
 

@@ -60,8 +60,7 @@ def emulated_nodes(gbit_per_second: float, count: int = NODES) -> Iterator[list[
 
 @contextmanager
 def parted(node: str) -> Iterator[None]:
-    """The node's link is down at the switch: what is sent to it or by it is lost, and nobody is
-    told, as when a cable is pulled. Up again after the block."""
+    """The node's link is down at the switch, as when a cable is pulled: all is lost and nobody is told."""
     prefix, _, number = node.rpartition("-")
     link = ("ip", "-n", f"{prefix}-switch", "link", "set", f"port{number}")
     _run(*link, "down")
@@ -77,8 +76,7 @@ def address_of(node: str) -> str:
 
 
 def _join(switch: str, node: str, number: int, gbit_per_second: float) -> None:
-    """A node's link to the switch: held to the rate where it leaves the node, and where it leaves
-    the switch towards the node."""
+    """A node's link to the switch: held to the rate where it leaves either."""
     port = f"port{number}"
     _run("ip", "-n", switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", node)
     _run("ip", "-n", switch, "link", "set", port, "master", "bridge", "up")

@@ -1,5 +1,4 @@
-"""All-reduce between emulated nodes: `advisor measure` in four network namespaces, against the
-model. Needs root, `ip` and `tc`."""
+"""`advisor measure` in four network namespaces, against the model: needs root, `ip` and `tc`."""
 
 import pytest
 
@@ -27,7 +26,6 @@ def test_the_model_tells_an_all_reduce_between_nodes(document):
 
 
 def test_what_was_measured_is_an_anchor_document(document):
-    """The file says that its GPU was emulated: no row of it passes for a GPU's."""
     validate(document)
     (row,) = document["scaling"]
     assert row["accelerator"] == "emulated:T4"

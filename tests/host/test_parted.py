@@ -1,6 +1,4 @@
-"""The network goes away between real processes: between two nodes of a Ray cluster, and between a
-driver and PostgreSQL. Each is in a network namespace of its own, and the link between them is down
-for longer or shorter than what each side waits for. Needs root and `ip`."""
+"""A network that goes away between Ray's nodes, and a driver and PostgreSQL: needs root and `ip`."""
 
 import subprocess
 import sys
@@ -139,7 +137,6 @@ def cluster(nodes, tmp_path_factory, monkeypatch):
 
 @pytest.mark.parametrize("seconds", [SHORT_SECONDS, GIVEN_UP_SECONDS])
 def test_a_node_parted_from_its_cluster_costs_no_trial(nodes, cluster, tmp_path, seconds):
-    """Parted for long it is given up, and joins anew when it is started again."""
     given_up = seconds == GIVEN_UP_SECONDS
     url, count = f"sqlite:///{tmp_path}/m.sqlite", 200 if given_up else 40
     running = cluster(nodes[1])
@@ -158,7 +155,6 @@ def test_a_node_parted_from_its_cluster_costs_no_trial(nodes, cluster, tmp_path,
 
 
 def test_a_driver_parted_from_its_head_ends_and_the_same_command_continues(nodes, cluster, tmp_path):
-    """What its own node measures meanwhile is stored."""
     url, count = f"sqlite:///{tmp_path}/m.sqlite", 60
     beside = cluster(nodes[1], *_OWN_PROCESSES)
     with closing(SqlStore(url)) as store:

@@ -72,8 +72,6 @@ def test_without_cpuset_cpus_are_pinned_and_without_io_no_rate_is_claimed(guest,
 
 @pytest.mark.parametrize("sandbox", ["read_only", "outsider", "threaded", "systemd_user_plain"])
 def test_what_cannot_be_held_is_none(guest, sandbox):
-    """The file system is read-only; a process cannot be moved; the group is threaded, or belongs
-    to the user's systemd."""
     held = guest.of(sandbox, "held")
     assert held["vcpus_0.5"]["limited_by"] == held["disk_8"]["limited_by"] == LimitedBy.NONE
     assert held["vcpus_1"]["limited_by"] == LimitedBy.AFFINITY

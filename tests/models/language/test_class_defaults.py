@@ -92,8 +92,7 @@ def test_the_table_is_what_the_classes_of_transformers_take(written):
 
 @pytest.mark.slow
 def test_a_short_configuration_is_the_model_of_the_whole_one(written, tmp_path):
-    """As saved whole, as transformers shortens it, without all that equals the class, and without
-    the kinds of layers, which follow from it; of every architecture and of what sees with one."""
+    """As transformers shortens it, without all that equals the class, and without the kinds of layers."""
     file = tmp_path / "config.json"
 
     def model(config):
@@ -166,7 +165,6 @@ def test_weights_are_those_of_the_network(name, changes, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS["seeing"])
 def test_weights_are_those_of_the_network_with_its_tower(name, tmp_path):
-    """Of models that see, whose towers and projections count; with all their layers, as towers'
-    positions and norms are left out; to half a percent."""
+    """To half a percent, with all layers, as towers' positions and norms are left out."""
     changes = {"text_config": {"moe_layers": None}} if name == "Llama4" else {}
     check_architecture(name, changes, tmp_path, "AutoModelForImageTextToText", 0.005)

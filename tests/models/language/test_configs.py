@@ -21,14 +21,9 @@ MODELS = bundled_language_models()
 TABLES = table("language_models")
 
 
-def test_at_least_230_models_are_known():
-    """Each of an architecture that is known, with sizes that make a model."""
+def test_at_least_230_models_are_known_and_found_by_other_spellings():
     assert len(MODELS.names()) >= 230
     assert all(1e7 < MODELS.find(name).parameters < 2e12 for name in MODELS.names())
-
-
-def test_other_spellings_find_the_model():
-    """Capitals, signs, organisation, `Meta-`, `-Instruct`."""
 
     def check(given_name, name):
         assert MODELS.find(given_name).name == name
@@ -73,8 +68,7 @@ def test_models_whose_layers_are_not_covered_are_refused_by_name():
 
 
 def test_models_of_2026_have_the_weights_of_their_networks():
-    """To a thousandth, and the towers that see or hear on top: linear attention, state space, compressed
-    and shared keys, uneven layers, experts of a smaller width."""
+    """To a thousandth, and the towers that see or hear on top."""
 
     def check(name, counted):
         model = MODELS.find(name)
@@ -122,8 +116,7 @@ def test_any_text_is_found_or_refused(text):
 
 
 def test_active_weights_are_those_that_makers_name():
-    """DeepSeek-V3 37, Kimi K2 32, gpt-oss 5.13 and 3.61, Mixtral 12.9, Llama-4 17 thousand
-    million; makers count embeddings now and then, hence 3 %."""
+    """Makers count embeddings now and then, hence 3 %."""
 
     def check(name, active, apart):
         assert MODELS.find(name).active_parameters == pytest.approx(active, rel=apart)
@@ -154,17 +147,11 @@ def test_formats_run_where_they_do():
     assert_each(check, TABLES["facts"])
 
 
-def test_formats_without_units_are_weight_only():
-    """fp8 computes in 16 bits before Ada, 4-bit floats before Blackwell, 4-bit integers always."""
-
+def test_formats_without_units_are_weight_only_and_mxfp4_on_llama_cpp_is_of_gpt_oss_alone():
     def check(precision, card, expected):
         assert weight_only(LlmPrecision(precision), CARDS[card]) is expected
 
     assert_each(check, TABLES["weight_only"])
-
-
-def test_mxfp4_on_llama_cpp_is_of_gpt_oss_alone():
-    """GGUF has it for those experts."""
     models = bundled_language_models()
     request = LlmPrecision.MXFP4, KvPrecision.FP16, LlmEngine.LLAMA_CPP, CARDS["L4"]
     assert supported(*request, models.find("gpt-oss-20b")) is None

@@ -39,8 +39,7 @@ def kept(model, tokens, gpus=1):
 
 
 def test_weights_are_those_of_published_checkpoints_and_what_engines_report_to_have_loaded():
-    """To half a percent (3 % are asked); on each GPU to 3 %, with what engines keep beside the weights
-    (tables of positions)."""
+    """To half a percent; on each GPU to 3 %, with what engines keep beside the weights."""
 
     def published(name, precision, gib):
         assert weight_gib(find(name), LlmPrecision(precision)) == pytest.approx(gib, rel=0.005)
@@ -74,8 +73,7 @@ def started_room(name, precision, gpus, filled):
 
 
 def test_room_is_what_vllm_left_at_its_starts():
-    """vLLM 0.11: 3 % in the mean, never 0.5 GiB above; 0.19 leaves more, and is not told above either.
-    What is told of a start rests on constants of all of them; each vocabulary alone gives its own."""
+    """vLLM 0.11: 3 % in the mean, never 0.5 GiB above; 0.19 leaves more, and is not told above either."""
     starts = [(started_room(*row[:-1]), row[-1]) for row in TABLES["starts"]]
     assert np.mean([abs(told / left - 1) for told, left in starts]) < 0.03
     later = [(started_room(*row[:-1]), row[-1]) for row in TABLES["later_starts"]]
@@ -123,8 +121,7 @@ def test_gpus_share_the_kv_of_a_token_as_its_heads_are_split(name, gpus, each):
 
 
 def test_attention_in_16_bits_makes_kimi_as_large_as_measured():
-    """152 GiB a GPU were measured with attention copied on each of four GPUs and experts split;
-    with attention in 8 bits it were 147 (ai-dynamo/aiconfigurator issue 1396)."""
+    """152 GiB a GPU (ai-dynamo/aiconfigurator issue 1396); with attention in 8 bits it were 147."""
     model = find("nvidia/Kimi-K2.5-NVFP4")
     bits = bits_by_module(model, LlmPrecision.NVFP4)
     whole = sum(count * each for count, each in zip(model.weights, bits, strict=True)) / 8
@@ -205,8 +202,7 @@ def test_bounds_are_ordered_and_more_memory_never_holds_less(
 
 @given(names, formats, gpus, st.floats(8, 300), st.sampled_from(tuple(LlmEngine)))
 def test_the_cache_is_limited_by_the_card_for_every_engine(name, precision, count, gib, engine):
-    """Weights and the KV of all sequences lie within the card, even by the upper bound: rates of
-    calculators that do not check are several times too high."""
+    """Weights and the KV of all sequences lie within the card, even by the upper bound."""
     memory = serving_memory(find(name), precision, "bf16", gib, count, engine)
     held = memory.most_sequences(1000)
     for bound in held:

@@ -63,9 +63,7 @@ def test_it_is_told_whether_operators_are_substituted():
 @pytest.mark.parametrize("aligned", [False, True])
 @pytest.mark.parametrize("ratio", [2, 3, -1])
 def test_pooling_agrees_with_torchvision_s_reference(ratio, aligned):
-    """torchvision writes the operator down in Python as well, as slow as it is clear.
-
-    Boxes reach up to a pixel beyond the features, where that code and the compiled one agree."""
+    """Within a pixel of the features, where torchvision's Python and its compiled operator agree."""
     import_torchvision()
     reference = importlib.import_module("torchvision.ops.roi_align")._roi_align.__wrapped__
     torch.manual_seed(0)
@@ -88,13 +86,9 @@ def test_pooling_agrees_with_torchvision_s_reference(ratio, aligned):
     assert torch.allclose(gradient, expected_gradient)
 
 
-def test_what_lies_far_outside_counts_as_nothing():
-    """As in torchvision's compiled operator: beyond a pixel there is nothing to draw on."""
+def test_pooling_counts_nothing_far_outside_and_takes_boxes_image_by_image():
     far = torch.tensor([[0.0, 20, 20, 24, 24], [0, -9, 0, -5, 4]])
     assert not operators.roi_align(torch.ones(1, 1, 8, 8), far, 2, 1.0, 2).any()
-
-
-def test_boxes_may_come_image_by_image():
     features = torch.rand(2, 3, 8, 8)
     each = [torch.tensor([[0.0, 0, 4, 4]]), torch.tensor([[1.0, 1, 6, 5], [2, 2, 7, 7]])]
     rows = torch.tensor([[0.0, 0, 0, 4, 4], [1, 1, 1, 6, 5], [1, 2, 2, 7, 7]])

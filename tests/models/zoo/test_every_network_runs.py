@@ -40,7 +40,6 @@ _PIXELS = {
 @pytest.mark.night
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_training_step_and_an_inference_are_real(name):
-    """The loss is a number, reaches the weights, and the network answers in eval mode."""
     if NETWORKS[name].needs == "zoo":
         pytest.importorskip("timm")
     torch.manual_seed(0)
@@ -102,14 +101,11 @@ def test_synthetic_objects_lie_inside_their_image(name):
     assert corners.max() <= 64 + 1e-4
 
 
-def test_too_small_a_batch_is_refused_before_torch_stumbles():
+def test_batches_that_cannot_be_are_refused_before_torch_stumbles():
     opened = open_network("deeplabv3_resnet50")
     inputs, targets = opened.synthetic_batch(1, "meta")
     with pytest.raises(UsageError, match="--batch-size 2 or more"):
         opened.training_loss(torch.nn.Identity(), inputs, targets)
-
-
-def test_words_are_no_pixels():
     with pytest.raises(UsageError, match="takes words"):
         _ = NETWORKS["bert_base"].input_pixels
 
@@ -131,27 +127,15 @@ def _tensors(tree):
 # The zoo answers without torch, builds what it names, and refuses what it does not know.
 
 
-def test_the_list_of_networks_needs_no_torch():
-    """A command that only names networks must not pay for torch."""
+def test_every_network_is_listed_under_its_own_name_without_torch():
     code = "import sys, advisor.models.zoo; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_an_unknown_network_is_refused_with_a_near_name():
-    """A misspelt name tells the one that was meant."""
-    with pytest.raises(UsageError, match="did you mean googlenet"):
-        build("gogglenet")
-
-
-def test_every_network_is_listed_under_its_own_name():
-    """The key and the record agree, so either may be shown."""
     assert all(network_info(name).name == name for name in NETWORKS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(n for n, i in NETWORKS.items() if i.classes == 1000))
 def test_every_imagenet_network_maps_its_input_to_a_thousand_logits(name):
-    """The declared input size is one the network accepts, in training mode too."""
     torch = pytest.importorskip("torch")
     side = NETWORKS[name].input_pixels
     with torch.device("meta"):

@@ -45,16 +45,13 @@ def test_the_documented_example_trains_and_infers():
     assert own.synthetic_targets(inputs)["what"].shape == (4,)
 
 
-def test_a_file_with_nothing_but_build_is_a_classifier(own):
+def test_a_file_with_nothing_but_build_is_a_classifier_and_may_say_its_unit(own):
     network = own(LINEAR)
     network.check()
     inputs, _ = network.synthetic_batch(5)
     labels = torch.tensor([0, 999, 5, 7, 2])  # of another data set
     loss = network.training_loss(network.build(), inputs, labels)
     assert loss.ndim == 0
-
-
-def test_unit_and_samples_are_the_file_s(own):
     info = own(LINEAR + "UNIT = 'token'\nSAMPLES_PER_ROW = 8\n").info
     assert (info.unit, info.samples_per_row, info.input_shape) == ("token", 8, (8,))
 

@@ -88,14 +88,12 @@ def _computes(network):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_reaches_forward_as_it_is_written(own, kind):
-    """A tuple is its arguments, a dictionary its keywords, where it takes several."""
     _computes(own(KINDS[kind]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", OF_TRANSFORMERS)
 def test_networks_of_transformers_take_dictionaries(own, kind):
-    """By keywords, with the loss that they return, or cross entropy of their logits."""
     pytest.importorskip("transformers")
     import_torchvision()
     _computes(own(BERT + OF_TRANSFORMERS[kind]))
@@ -125,7 +123,6 @@ def test_what_is_put_around_a_network_does_not_hide_its_arguments(own):
 
 
 def test_too_few_arguments_are_told_with_what_is_missing(own):
-    """The way out is to say what a batch is."""
     with pytest.raises(UsageError, match=r"missing 1 required.*'right'.*example_batch"):
         own(net(*PAIR, "torch.rand(n, 16), classes(n)")).check()
 
@@ -135,7 +132,6 @@ NOT_LAZY_ENOUGH = TABLES["not_lazy_enough"]
 
 @pytest.mark.parametrize("kind", NOT_LAZY_ENOUGH)
 def test_lazy_layers_without_a_size_are_told_with_the_way_out(own, kind):
-    """Wherever the network is built first."""
     text, expected = NOT_LAZY_ENOUGH[kind]
     network = own(text)
     for build in (network.build, network.check, partial(network_memory, network)):

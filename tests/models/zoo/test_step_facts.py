@@ -51,18 +51,13 @@ def test_one_record_tells_both_precisions():
     assert elements(facts.inference, casts=True) > elements(facts.inference, casts=False)
 
 
-def test_saved_memory_is_that_of_autograd():
-    """Two inputs of convolutions, the second the activation's result too, in both widths."""
+def test_memory_is_what_autograd_saves_and_two_layers_need():
     memory = network_facts(Subject(convolutions)).memory
     values = 256 * (3 + 8)
     assert memory.saved_fp32 * MIB == 4 * values
     assert memory.saved_amp * MIB == 2 * values
     assert memory.saved_fixed_fp32 == 0
     assert memory.saved_fixed_amp * MIB == 2 * (9 * (3 * 8 + 8 * 8))
-
-
-def test_inference_holds_what_two_layers_need():
-    """Without gradients a layer's input is given back when its output is there."""
     memory = network_facts(Subject(convolutions)).memory
     assert memory.inference_peak_fp32 * MIB == 4 * 256 * (8 + 8)
     assert memory.transient_fp32 * MIB == 4 * 256 * (8 + 8)
@@ -70,7 +65,6 @@ def test_inference_holds_what_two_layers_need():
 
 
 def test_a_network_that_cannot_train_still_infers():
-    """Without a training step its rows are empty, and memory for backward is none."""
     facts = network_facts(Subject(convolutions), training=False)
     assert facts.training == []
     assert facts.memory.saved_fp32 == 0
@@ -78,8 +72,6 @@ def test_a_network_that_cannot_train_still_infers():
 
 
 def test_a_network_that_looks_at_its_weights_while_built_is_captured():
-    """A builder that computes with values cannot run on the meta device; fake tensors can."""
-
     def make():
         width = int(torch.linspace(1, 8, 4)[-1].item())
         return torch.nn.Conv2d(3, width, 1)
@@ -89,8 +81,6 @@ def test_a_network_that_looks_at_its_weights_while_built_is_captured():
 
 @pytest.mark.parametrize("last", [False, True])
 def test_interpolation_of_channels_first_has_a_thread_a_pixel(last):
-    """Of channels last it has one for each value, as pooling has."""
-
     class Enlarged(torch.nn.Module):
         def forward(self, images):
             laid_out = images.to(memory_format=torch.channels_last) if last else images

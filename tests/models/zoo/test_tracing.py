@@ -50,7 +50,6 @@ def traced(network, *steps):
 
 
 def test_what_lives_after_the_forward_pass_is_what_autograd_saved(tmp_path):
-    """saved_tensors_hooks see the same bytes, the batch among them."""
     import torch
 
     network = own(tmp_path, SMALL)

@@ -59,7 +59,6 @@ def test_a_missed_object_and_an_imagined_one_both_cost():
 
 
 def test_a_near_miss_of_another_anchor_is_not_punished():
-    """It overlaps the object by more than half; only the best anchor has to own it."""
     grids = _right()
     cell = grids[0][0, 1, 1, 2]
     cell[:4] = grids[0][0, 0, 1, 2, :4]
@@ -77,7 +76,6 @@ def test_padding_teaches_nothing():
 
 
 def test_learning_brings_the_loss_down():
-    """Gradient descent on the grids themselves finds the box."""
     torch.manual_seed(0)
     grids = [torch.randn_like(grid).requires_grad_() for grid in _nothing()]
     targets = torch.tensor([[_BOX]])
@@ -92,7 +90,6 @@ def test_learning_brings_the_loss_down():
 
 
 def test_shapes_alone_decide_the_work():
-    """On the meta device there are no values to look at, so none is waited for on a GPU."""
     with torch.device("meta"):
         grids = YoloV3(_CLASSES)(torch.empty(2, 3, _SIDE, _SIDE))
         loss = yolo_loss(grids, torch.empty(2, 7, 5))

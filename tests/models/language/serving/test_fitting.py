@@ -20,8 +20,7 @@ def values():
 
 
 def test_a_fit_explains_its_rows_and_scaled_rows_scale_answers(values):
-    """Rows are met within a tenth in the median; the same rows at twice the seconds are answered
-    with about twice the seconds."""
+    """Rows at twice the seconds are answered with about twice the seconds."""
     shipped = bundled_serving_predictor()
     once = fit_serving(values, shipped=shipped)
     mean, doubt = once.log_estimates(values)

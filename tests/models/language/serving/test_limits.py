@@ -15,8 +15,7 @@ from tests.models.language.serving.test_predictor import deployed
 
 
 def test_nothing_is_answered_above_what_gpus_can_do():
-    """Every law of `benchmarks.physics`, for closed loops, arrivals, batches and as many as memory holds:
-    answers of one token as long ones, prompts of one token as whole books, any model, card and split."""
+    """Every law of `benchmarks.physics`: answers of one token as long ones, any model, card and split."""
     found = document(1200, seed=7)
     assert {law: told for law, told in found["by_law"].items() if told["violations"]} == {}
     assert found["answered"] > 600
@@ -47,9 +46,7 @@ SHORT = (1, 2, 3, 4, 10)
     ],
 )
 def test_users_who_mostly_read_prompts_get_one_rate(predictor, model, card, gpus, users):
-    """Whether an answer has one token or ten, the GPUs read the same prompts: the rate of requests
-    changes by less than a tenth, and falls with longer answers. What steps have no room for is
-    waited for before the first token, so that this wait rises as answers shorten."""
+    """Whether an answer has one token or ten, the GPUs read the same prompts; what has no room waits."""
     deployment = deployed(model, card, gpus)
     each = [predictor.closed_loop([deployment], Traffic(3100, n), [users]) for n in SHORT]
     rates = [
@@ -63,9 +60,7 @@ def test_users_who_mostly_read_prompts_get_one_rate(predictor, model, card, gpus
 
 
 def test_a_step_reads_only_so_many_tokens(predictor):
-    """Qwen3-8B on an H200, 9,000 tokens in and 30 out, as measured with vLLM 0.18
-    (ai-dynamo/aiconfigurator#1148): 236.8 ms a token with 32 users, 308.8 with 64, whose first
-    tokens take some 10 s. More users than steps have room for wait, and tokens come no slower."""
+    """Qwen3-8B, H200, 9,000 in and 30 out by vLLM 0.18 (aiconfigurator#1148): 236.8 ms at 32, 308.8 at 64."""
     deployment, traffic = deployed("Qwen/Qwen3-8B", "H200-SXM-141GB"), Traffic(9000, 30)
     few, many, most = (predictor.closed_loop([deployment], traffic, [n]) for n in (32, 64, 128))
     assert few.tpot_seconds.lower[0] < 0.2368 < few.tpot_seconds.upper[0]
@@ -86,9 +81,7 @@ def test_a_step_reads_only_so_many_tokens(predictor):
     ],
 )
 def test_time_to_first_token_leaves_room_for_a_queue(predictor, model, card, output, share):
-    """Prompts of one length that arrive by themselves wait as in M/D/1 at least: at any share of
-    what a replica surely answers, the upper bound holds that wait too. 20 requests a second of
-    4,000 tokens need three H100 by it (89 % of what three surely do), not four."""
+    """Prompts of one length that arrive by themselves wait as in M/D/1 at least."""
     deployment, traffic = deployed(model, card), Traffic(4000, output)
     surely = predictor.closed_loop([deployment], traffic, [64]).output_tokens_per_second.lower[0]
     seconds = output / surely
@@ -98,8 +91,7 @@ def test_time_to_first_token_leaves_room_for_a_queue(predictor, model, card, out
 
 
 def test_a_prompt_that_arrives_waits_alike_before_any_answer(predictor):
-    """Prompts queue for the GPUs, however short their answers: at one rate of arrivals the first
-    token takes as long before one token as before sixteen, and longer at a higher rate."""
+    """Prompts queue for the GPUs, however short their answers, and longer at a higher rate."""
     deployment = deployed("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB")
     loads = (2.0, 5.0, 6.5)
     first = np.array(
@@ -118,8 +110,7 @@ TRAFFIC = Traffic(500, 250)
 
 
 def test_few_requests_find_the_replica_alone(predictor):
-    """At a hundredth of a request a second nobody waits for anybody; what comes before a first
-    token was measured apart for requests that arrive by themselves, and is shorter."""
+    """At a hundredth of a request a second nobody waits for anybody."""
     idle = predictor.under_load([deployed()], TRAFFIC, [0.01])
     alone = predictor.closed_loop([deployed()], TRAFFIC, [1.0])
     assert idle.tpot_seconds.median == pytest.approx(alone.tpot_seconds.median, rel=0.01)

@@ -54,8 +54,7 @@ TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000), st.just(
     st.floats(1.1, 4),
 )
 def test_more_bandwidth_is_never_slower(deployment, traffic, concurrency, times):
-    """The same card with faster memory reads weights and keys sooner, also where more prompts come
-    between the steps than there are steps."""
+    """Also where more prompts come between the steps than there are steps."""
     gpu = deployment.gpu
     faster = deployment._replace(gpu=gpu._replace(bandwidth_gb_s=gpu.bandwidth_gb_s * times))
     predictor = bundled_serving_predictor()
