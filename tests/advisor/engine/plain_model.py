@@ -43,8 +43,7 @@ def missed(workload, resources, cache):
 
 
 class PlainModel:
-    """Rates proportional to fp32 TFLOP/s (or cores, without a GPU), physical cores and disk rate; lower
-    is 0.8 x median. Rows with other disks are predicted one by one."""
+    """Rates proportional to fp32 TFLOP/s (or cores), physical cores and disk rate; lower is 0.8 x median."""
 
     def __init__(self, *, calibrated=True, cpu_rate=NEXT_TO_NOTHING):
         self.calibrated = calibrated

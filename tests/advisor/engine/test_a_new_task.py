@@ -1,5 +1,4 @@
-"""A kind of work that nobody thought of is three files (`new_task`): it is decided, doubted, relaxed and
-shown as all are."""
+"""A kind of work that nobody thought of is three files (`new_task`), decided and shown as all are."""
 
 from datetime import date
 

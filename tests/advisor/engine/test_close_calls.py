@@ -43,12 +43,9 @@ def chance(lower, median, upper, target):
     return chances_of_reaching(*(np.array([rate]) for rate in (lower, median, upper)), 0.9, target)[0]
 
 
-def test_an_interval_is_a_normal_distribution_split_at_the_median():
+def test_an_interval_is_a_normal_distribution_split_at_the_median_and_one_rate_a_step():
     for target, expected in ((80.0, 0.9), (100.0, 0.5), (150.0, 0.1)):
         assert chance(80.0, 100.0, 150.0, target) == pytest.approx(expected)
-
-
-def test_a_rate_known_exactly_is_a_step():
     assert chance(100.0, 100.0, 100.0, 99.0) == 1.0
     assert chance(100.0, 100.0, 100.0, 101.0) == 0.0
 
@@ -85,21 +82,14 @@ def ask(**changes):
     return answered(question(accelerated_only=True, **changes))
 
 
-def test_a_cheaper_spec_whose_upper_bound_reaches_the_target_is_worth_a_trial():
-    # g4dn.xlarge: 300/s likely (two cores), 240 for sure, 375 at most.
+def test_a_cheaper_spec_that_may_reach_the_target_is_worth_a_trial_that_pays():
     answer = ask(target_throughput=290)
     first = answer.close_calls[0]
     assert first.kind is CloseCallKind.CHEAPER_MAY_REACH
     assert first.instead is answer.chosen
     assert 0.5 < first.probability < 0.9
-
-
-def test_an_hour_of_use_is_not_worth_ten_minutes_of_trying_and_without_a_target_nothing_is_close():
     assert ask(target_throughput=290, horizon_hours=0.05).close_calls == ()
     assert ask().close_calls == ()
-
-
-def test_a_trial_is_billed_by_the_whole_minute():
     assert trial_cost_usd(6.0, minutes=0.2) == pytest.approx(0.1)
     assert trial_cost_usd(6.0, minutes=9.2) == pytest.approx(1.0)
     assert trial_cost_usd(6.0, minutes=10) == pytest.approx(1.0)

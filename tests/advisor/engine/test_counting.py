@@ -19,33 +19,10 @@ from .asking import answered as ask
 from .plain_model import PlainModel
 
 
-def test_a_deadline_takes_several_instances_and_the_run_is_shared():
-    request = question(samples=100_000_000, max_hours=5.0, max_count=50)
-    chosen = ask(request).chosen
-    assert chosen.spec.count > 1
-    assert chosen.run.hours.upper <= 5
-    same = replace(request, batch_size=chosen.workload.batch_size, disk=chosen.spec.disk.choice)
-    alone = predict_instance(same, CATALOG, PlainModel(), chosen.spec.offer.instance.name)
-    assert alone.run.hours.upper == pytest.approx(chosen.spec.count * chosen.run.hours.upper)
-    assert alone.usd_per_run.upper == pytest.approx(chosen.usd_per_run.upper)
-    assert alone.prediction.bottleneck is chosen.prediction.bottleneck
-
-
 def test_training_over_several_instances_is_refused_with_the_reason():
     request = question(task=Task.TRAINING, max_count=2)
     with pytest.raises(UsageError, match="--max-nodes 2"):
         ask(request)
-
-
-def test_the_latency_of_several_instances_and_gpus_is_that_of_one():
-    limit = {"max_latency_ms": 300.0, "batch_size": 16, "target_throughput": 20_000.0}
-    request = question(max_count=40, **limit)
-    chosen = ask(request).chosen
-    assert chosen.spec.count > 1
-    name = chosen.spec.offer.instance.name
-    alone = predict_instance(replace(request, max_gpus=1), CATALOG, PlainModel(), name)
-    same = next(point for point in alone.by_batch if point.batch_size == 16)
-    assert chosen.latency == same.latency
 
 
 def test_gpus_that_may_not_be_used_stay_idle_and_only_then_a_warning_says_so():

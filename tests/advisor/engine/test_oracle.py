@@ -54,8 +54,7 @@ def cost(request, candidate):
 
 
 def cost_of(request, answer):
-    """What the cheapest costs at the median of its price: a price may be told as what is not sure
-    enough to be chosen (test_prices.py)."""
+    """What the cheapest costs at the median of its price, which may not be sure enough to be chosen."""
     chosen = answer.chosen if answer else None
     if answer and answer.price_call and answer.price_call.cheaper:
         chosen = answer.price_call.cheaper
@@ -63,8 +62,7 @@ def cost_of(request, answer):
 
 
 def keeps(truth, request, candidate):
-    """Whether a candidate is what was asked for, and within each limit at its surer bound, or at the
-    median where a miss counts by its cost."""
+    """Whether each limit holds at the surer bound, or at the median where a miss counts by its cost."""
     instance, prediction, run = candidate.spec.offer.instance, candidate.prediction, candidate.run
     rate, hours, usd = prediction.lower, run and run.hours.upper, run and candidate.usd_per_run.upper
     p99 = candidate.latency and candidate.latency.p99_seconds
@@ -137,7 +135,6 @@ def check_pairs(drawn):
 @settings(suppress_health_check=list(HealthCheck))
 @given(questions(count=2))
 def test_a_few_questions_are_answered_so_on_every_change(drawn):
-    """Two pairs in each world, in the quick lane."""
     check_pairs(drawn)
 
 
@@ -160,7 +157,6 @@ def test_a_price_between_the_cheapest_order_of_a_disk_and_the_best_one_is_used()
 @settings(suppress_health_check=list(HealthCheck))
 @given(questions(count=5))
 def test_the_answer_is_the_cheapest_one_every_reason_is_true_and_asking_more_costs_more(drawn):
-    """Worlds of their own; five pairs of a question and a tighter one in each."""
     check_pairs(drawn)
 
 

@@ -1,5 +1,4 @@
-"""What is kept between questions changes no answer, only how long it takes; nor does it over all clouds
-that types dearer than the last that is shown are not looked at."""
+"""What is kept between questions and what is not looked at change no answer."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -69,7 +68,6 @@ def test_an_answer_is_the_same_whatever_was_asked_before(request):
 
 
 def test_what_comes_nearest_does_not_depend_on_the_types_that_were_looked_at_before():
-    """Small targets make types without a GPU known, which large ones are not about."""
     first = network_question(network="alexnet", task=Task.TRAINING)
     for target in (5.0, 20.0, 60.0, 150.0):
         ask(replace(first, target_throughput=target))
@@ -148,7 +146,6 @@ def costs(ranked):
 
 @BOTH
 def test_the_best_over_all_clouds_are_the_best_of_each(request_):
-    """Each cloud asked alone looks at every type with an accelerator."""
     known, request_ = Preparations(CATALOG, MODEL), replace(request_, required_confidence=0.9)
     each = [
         usd
@@ -161,7 +158,6 @@ def test_the_best_over_all_clouds_are_the_best_of_each(request_):
 
 @BOTH
 def test_a_second_question_is_answered_as_the_first(request_):
-    """What was prepared meanwhile changes neither the specs nor what is turned down."""
     known, everywhere = Preparations(CATALOG, MODEL), replace(request_, cloud="any")
     first = answer(everywhere, known)
     answer(replace(everywhere, max_results=60), known)
@@ -172,7 +168,6 @@ def test_a_second_question_is_answered_as_the_first(request_):
 
 
 def test_nothing_is_left_out_where_nothing_answers():
-    """Then every type is turned down, and says why."""
     nothing = answer(replace(LARGE, cloud="any", target_throughput=1e7))
     assert nothing.chosen is None
     assert nothing.offers_considered > 500

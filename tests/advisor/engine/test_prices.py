@@ -1,5 +1,4 @@
-"""What is cheapest by a price that is not listed is held against the listed ones; `--strict` takes
-none that is old."""
+"""What is cheapest by a price that is not listed is held against the listed ones."""
 
 from datetime import date, timedelta
 from functools import partial
@@ -78,7 +77,6 @@ A, TOMORROW = priced("a", 1.0), PRICED + timedelta(days=1)
     ],
 )
 def test_the_sure_one_is_chosen_beside_what_is_listed_and_what_may_be_cheaper(some, chosen, listed, cheaper):
-    """Estimates, prices that were seen and old lists count at their upper end, however few are shown."""
     for most in (1, 2, 10):
         request = replace(REQUEST, max_results=most)
         answer = decide(some, request, TOMORROW)
@@ -91,12 +89,6 @@ def test_the_sure_one_is_chosen_beside_what_is_listed_and_what_may_be_cheaper(so
         assert answer.request == request
 
 
-def test_listed_prices_alone_decide_as_ever():
-    answer = decide([A, priced("b", 2.0)])
-    assert answer.chosen.spec.name == "a"
-    assert answer.price_call is None
-
-
 def test_an_old_list_price_is_no_listed_one():
     answer = decide([A], today=PRICED + timedelta(days=400))
     assert answer.price_call.listed is None
@@ -105,7 +97,6 @@ def test_an_old_list_price_is_no_listed_one():
 
 @pytest.mark.parametrize(("most", "chosen"), [(2.0, "a"), (0.9, "guess")])
 def test_a_sure_price_does_not_win_where_it_is_twice_that_of_what_costs_as_little(most, chosen):
-    """Without a target specs rank by what they do: a surer price never doubles the one by the hour."""
     assert decide([guess(0.6, high=2.0), A], most_usd_per_hour=lambda: most).chosen.spec.name == chosen
 
 

@@ -1,5 +1,4 @@
-"""Hours and dollars of a run follow from the rates, and limits on them hold at the confidence; so does one
-to the latency."""
+"""Hours and dollars of a run, and the latency, follow from the rates."""
 
 import pytest
 from hypothesis import given, settings
@@ -8,23 +7,18 @@ from msgspec.structs import replace
 
 from advisor.catalog import resources_of
 from advisor.catalog.load import WhatIfCatalog, with_host
-from advisor.domain import CacheState, DiskChoice, Span, Stage, Task, Workload
+from advisor.domain import CacheState, DiskChoice, Stage, Task, Workload
 from advisor.domain.results import P99_OVER_P50
 from advisor.engine.single import predict_instance
 from advisor.engine.table import batch_latency
 from advisor.models.performance import load_model
 from tests import builders
 
-from .asking import CATALOG, SMALL, answered, hourly, question
+from .asking import CATALOG, SMALL, answered, question
 from .plain_model import PlainModel
 
 MODEL = load_model()
 QUESTION = question(task=Task.TRAINING, dataset=SMALL, epochs=10, accelerated_only=True)
-
-spans = st.builds(
-    lambda values: Span(**dict(zip(("lower", "median", "upper"), sorted(values), strict=True))),
-    st.tuples(*[st.floats(1e-3, 1e6)] * 3),
-)
 
 
 def ask(**changes):
@@ -41,12 +35,6 @@ def run_on(vcpus=8, gib=500.0, memory_mib=32768, task=Task.TRAINING, **length):
     has = resources_of(catalog, usual.instance, usual.disk)
     (cold,) = MODEL.predict([(usual.workload, has)], cache=CacheState.COLD)
     return usual.run, usual.prediction, cold
-
-
-@given(spans, spans, st.floats(1e-3, 1e3))
-def test_adding_and_scaling_keep_the_order_of_the_bounds(first_span, other, factor):
-    for span in (first_span + other, first_span.times(factor)):
-        assert span.lower <= span.median <= span.upper
 
 
 @settings(max_examples=20)
@@ -72,16 +60,7 @@ def test_only_the_first_epoch_of_a_training_waits_for_the_disk(gib, epochs):
     assert time.hours.lower <= time.hours.median <= time.hours.upper
 
 
-@settings(max_examples=20)
-@given(st.floats(1, 4), st.floats(1, 4), st.integers(1, 64))
-def test_more_of_a_resource_never_takes_longer(faster, roomier, vcpus):
-    base = run_on(vcpus, epochs=3)[0].hours
-    better = run_on(vcpus, 500.0 * faster, 32768 * roomier, epochs=3)[0].hours
-    assert better.median <= base.median * (1 + 1e-9)
-
-
 def test_a_slow_disk_matters_to_a_run_of_one_epoch_and_not_to_a_long_one():
-    """The first epoch reads all of the data from the disk; later ones find it in RAM."""
     disks = (DiskChoice(type="st1", size_gib=500.0), DiskChoice(type="gp3"))
     slower = []
     for epochs in (1, 100):
@@ -93,17 +72,6 @@ def test_a_slow_disk_matters_to_a_run_of_one_epoch_and_not_to_a_long_one():
         slower.append(slow.hours.median / fast.hours.median)
     assert slower[0] > 2
     assert slower[1] < 1.1
-
-
-def test_a_run_with_a_target_ranks_by_what_the_run_costs():
-    answer = ask(target_throughput=500)
-    costs = [candidate.usd_per_run.median for candidate in answer.ranked]
-    assert costs[1:] == sorted(costs[1:])
-    hours = [candidate.run.hours.median * candidate.spec.total_usd_per_hour for candidate in answer.ranked]
-    assert costs == pytest.approx(hours)
-    assert all(candidate.prediction.lower >= 500 for candidate in answer.ranked)
-    prices = hourly(answer.ranked)
-    assert prices != sorted(prices)
 
 
 def test_one_instance_tells_its_run_like_the_ranking_does():
@@ -131,7 +99,6 @@ WORKLOAD = Workload(network="n", task=Task.INFERENCE, batch_size=1)
 
 
 def test_stages_follow_each_other_and_a_small_batch_waits_for_one_core():
-    """Without a lower bound nothing is sure, and nobody waits for a training step."""
     latency = batch_latency(WORKLOAD, 4, prediction())
     assert latency.p50_seconds == pytest.approx(1 / 100 + 4 / 200)
     assert latency.p99_seconds == pytest.approx(2 * P99_OVER_P50 * latency.p50_seconds)

@@ -33,9 +33,7 @@ class BruteForce:
         return self._points[cloud, name]
 
     def cheapest(self, least=math.inf):
-        """The point of the least cost and that cost; None where nothing answers. Where only a
-        price counts, `least` spares the points that cannot cost less.
-        """
+        """The least cost and its point or None; `least` spares points that a price alone makes dearer."""
         by_price = self.request.target_throughput is not None and self.request.run_samples is None
         most_usd = least if by_price else math.inf
         good = [
@@ -96,10 +94,7 @@ class BruteForce:
 
 
 def is_true(truth, cloud, name, reason):
-    """`truth` is the request's `BruteForce`; unknown reasons are not true.
-
-    CPUs are turned down by what they could do at most, whether anything can run there or not.
-    """
+    """Whether a type is rightly turned down; a CPU is by what it could do at most."""
     if reason in {limit.reason for limit in LIMITS if limit.reason}:
         on_cpu = instance_of(truth.world, cloud, name).gpu_count == 0
         points = truth.points(cloud, name)

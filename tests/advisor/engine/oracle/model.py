@@ -15,11 +15,7 @@ _MARK = 2500.0
 
 
 class OracleModel(PlainModel):
-    """Rates of cores, GPU, copying and disk (MiB/s or IOPS); the least of them is the median.
-
-    How unsure a GPU is, and up to which confidence that is calibrated, differ from card to card;
-    large batches of some are calibrated less.
-    """
+    """The least rate of cores, GPU, copying and disk (MiB/s or IOPS); cards differ in how unsure they are."""
 
     def predict(self, requests, *, confidence, cache=None):
         z = NormalDist().inv_cdf(confidence)

@@ -94,9 +94,7 @@ P99_OVER_P50 = 1.35  # docs/internals/model.md
 
 @dataclass(frozen=True)
 class Point:
-    """So many of a spec at one batch: what they cost and reach, and how long a batch and a run
-    take. `prediction` is that of one of them.
-    """
+    """So many of a spec at one batch: cost, rates and times; `prediction` is that of one of them."""
 
     instance: Any
     region: str
@@ -244,8 +242,7 @@ def _hours(request, cold, usual):
 
 
 def _latencies(request, model, pairs):
-    """p99 in ms by workload: decoding (a sample on one vCPU), copying, the network; in memory, and on
-    one GPU, since a batch is not split."""
+    """p99 in ms by workload: decoding, copying and the network; on one GPU, since no batch is split."""
     if request.max_latency_ms is None:
         return {}
     memory = DiskRate(type="memory")

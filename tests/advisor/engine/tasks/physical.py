@@ -1,5 +1,4 @@
-"""A small physical predictor for tests of the engine alone: bytes over bandwidth, arithmetic, and
-intervals of a fixed width. What ships is `advisor.models.language.serving`."""
+"""A small physical predictor for tests of the engine alone, with intervals of a fixed width."""
 
 from __future__ import annotations
 
@@ -90,8 +89,7 @@ class Physical:
 
 
 def _facts(deployment: Deployment) -> tuple[float, float, float, float, float]:
-    """Bytes of weights, bytes of KV of a token, bytes and operations a second of the group, seconds
-    of all-reduces."""
+    """Bytes of weights and of a token's KV, bytes and operations a second, seconds of all-reduces."""
     split = deployment.tensor_parallel
     weights = weight_gib_per_gpu(deployment.model, deployment.precision, split) * 2**30
     link = {"none": 0.0, "nvlink": 1e-5, "pcie": 1e-4}[deployment.link] * deployment.model.layers

@@ -50,7 +50,6 @@ def answer(**fields: Any) -> GenerationRecommendation:
 )
 @pytest.mark.parametrize("model", ["meta-llama/Llama-3.3-70B-Instruct", "Qwen/Qwen3-30B-A3B", EIGHT_B])
 def test_no_other_split_of_an_instance_makes_cheaper_tokens(model: str, load: dict[str, Any]) -> None:
-    """All splits of as many instances cost the same by the hour: the first one has the cheapest tokens."""
     question, task = request(model=model, **load), serving(model)
     options = task.options(question)
     table = task.predict(question, options)
@@ -78,7 +77,6 @@ def test_llama_cpp_serves_as_many_as_its_server_has_slots_for() -> None:
 
 @pytest.mark.parametrize("tokens", [100.0, 6000.0])
 def test_the_cheapest_of_all_clouds_is_the_cheapest_of_each(tokens: float) -> None:
-    """Types that cannot be shown by their price are left out, and no better one is lost."""
     over_all = answer(cloud="any", region=None, target_output_tokens_per_second=tokens).chosen
     catalog = load_catalog()
     clouds = tuple(filter(catalog.is_in_dollars, catalog.clouds))
@@ -91,7 +89,6 @@ def test_the_cheapest_of_all_clouds_is_the_cheapest_of_each(tokens: float) -> No
 
 
 def test_a_limit_on_the_time_between_tokens_turns_down_nothing_whose_answers_have_one() -> None:
-    """After the first token comes none that could be late."""
     load: dict[str, Any] = {"users": 4, "input_tokens": 150.0, "output_tokens": 1.0}
     free, limited = answer(**load), answer(**load, max_tpot_ms=5)
     assert limited.chosen.spec == free.chosen.spec
@@ -117,7 +114,6 @@ def test_a_kv_cache_has_the_16_bits_that_the_engine_computes_in(
 
 
 def test_less_time_until_it_serves_takes_a_faster_disk_and_none_faster_than_that() -> None:
-    """Rate and price follow from the limit; a MiB/s less, where single ones are sold, is too slow."""
     wanted: dict[str, Any] = {"gpus": ("L40S",), "target_output_tokens_per_second": 100}
     slow, fast = answer(**wanted).chosen, answer(**wanted, max_ready_seconds=180).chosen
     assert fast.ready.upper_seconds <= 180 < slow.ready.upper_seconds
@@ -142,7 +138,6 @@ def test_close_calls_name_a_cheaper_spec_that_may_do() -> None:
 
 
 def test_front_trades_latency_for_throughput() -> None:
-    """Along it tokens come later and more of them; what the target needs lies on it."""
     recommendation = answer(target_output_tokens_per_second=1000, max_tpot_ms=40)
     others = [
         candidate for candidate in recommendation.front if candidate.rates is not recommendation.chosen.rates
@@ -157,7 +152,6 @@ def test_front_trades_latency_for_throughput() -> None:
 
 
 def test_steps_say_what_each_brings_or_why_not() -> None:
-    """A smaller format holds more, one more instance doubles, a faster disk serves sooner."""
     recommendation = answer(gpus=("L40S",), target_output_tokens_per_second=300)
     chosen, steps = recommendation.chosen, {step.kind: step for step in recommendation.steps}
     fp8 = steps[StepKind.FP8].gives
@@ -172,7 +166,6 @@ def test_steps_say_what_each_brings_or_why_not() -> None:
 
 
 def test_unknown_gpus_need_extrapolation_to_be_allowed() -> None:
-    """Where nothing held out backs any answer, it is refused, unless it is asked for."""
     question = request(gpus=("L4",), target_output_tokens_per_second=20)
     task = serving(EIGHT_B, Physical(("L4",)))
     with pytest.raises(NoIntervalError):
@@ -183,13 +176,11 @@ def test_unknown_gpus_need_extrapolation_to_be_allowed() -> None:
 
 
 def test_replicas_whose_weights_overflow_ram_read_them_again() -> None:
-    """RAM that holds the weights spares the disk; else each replica reads its own."""
     assert gib_to_read(100, 200 * 1024, replicas=4) == 100
     assert gib_to_read(100, 64 * 1024, replicas=4) == 400
 
 
 def test_the_own_disk_is_taken_only_where_it_is_named() -> None:
-    """It costs nothing and is empty after a stop."""
     chosen = answer(gpus=("A10G",)).chosen
     own = answer(gpus=("A10G",), disk_types=("instance_store",)).chosen
     assert chosen.spec.disk.rate.type != "instance_store"
@@ -197,7 +188,6 @@ def test_the_own_disk_is_taken_only_where_it_is_named() -> None:
 
 
 def test_memory_of_a_card_adds_up() -> None:
-    """Weights, KV cache, engine and what is free are the card."""
     for candidate in answer(gpus=("L40S", "H100")).ranked:
         memory = candidate.memory
         card = candidate.spec.offer.instance.gpu_memory_mib
@@ -213,14 +203,12 @@ def test_memory_of_a_card_adds_up() -> None:
     ],
 )
 def test_what_no_instance_helps_with_is_refused_by_its_field(changed: dict[str, Any], field: str) -> None:
-    """A longer sequence than the model takes, layers on several GPUs."""
     with pytest.raises(UsageError) as refused:
         answer(**changed)
     assert refused.value.field == field
 
 
 def test_a_named_instance_is_used_as_is_cheapest_or_says_why_it_cannot() -> None:
-    """Eight GPUs that hold the model each are replicas; half the time to read the weights is a step."""
     prediction = predicted("p5.48xlarge")
     assert prediction.candidate.placement.gpus_used == 8
     assert prediction.candidate.placement.replicas > 1
@@ -231,7 +219,6 @@ def test_a_named_instance_is_used_as_is_cheapest_or_says_why_it_cannot() -> None
 
 
 def test_memory_binds_a_small_card_and_a_load_near_capacity_any() -> None:
-    """The KV cache ends the growth before the engine does; requests wait for each other."""
     assert answer(gpus=("A10G",), max_gpus=1).chosen.binds is ServingBind.MEMORY
     rate = 0.9 * predicted("g6e.xlarge").candidate.most.requests_per_second.median
     busy = predicted("g6e.xlarge", target_requests_per_second=rate)

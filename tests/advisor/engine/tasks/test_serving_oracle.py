@@ -29,8 +29,7 @@ MODELS = ("Meta-Llama-3.1-8B", "Qwen3-30B-A3B", "Qwen2.5-72B")
 
 
 class Served(NamedTuple):
-    """What one replica is sure to do: output tokens a second, and its longest times; and the median
-    of the rate."""
+    """What one replica is sure to do: output tokens a second, its longest times; and the median rate."""
 
     output: float
     median: float
@@ -39,8 +38,7 @@ class Served(NamedTuple):
 
 
 def cheapest_price(request: ServingQuestion, task: ServingTask) -> float:
-    """The least USD an hour (without a target: for a million output tokens) of all ways, counts and
-    loads that keep every limit; infinite where none does."""
+    """The least USD an hour (without a target: a million output tokens) of all ways, counts and loads."""
     prices = [
         price
         for option in task.options(request).options
@@ -77,8 +75,7 @@ def prices_of(
 
 
 def _of_rates(request: ServingQuestion, usd: float, replicas: int, good: list[Served]) -> Iterator[float]:
-    """With a target the price, where a rate of one replica is enough; without one that of a million
-    tokens at the smallest load within 5 % of the best."""
+    """The price where a target is met; without one that of a million tokens within 5 % of the best rate."""
     target = request.target_output_tokens_per_second
     best = max((rates.output for rates in good), default=0.0)
     if target is None and good:
@@ -100,8 +97,7 @@ def keeps(request: ServingQuestion, rates: Served) -> bool:
 
 
 def served(request: ServingQuestion, predicted: Any, option: ServingOption, load: float) -> Served:
-    """The bounds that count, of a replica with so many requests in flight (`closed_loop`), or at
-    which so many arrive a second (`under_load`)."""
+    """The bounds of a replica with so many requests in flight, or at which so many arrive a second."""
     traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
     prediction = predicted([option.deployment], traffic, np.array([load]), 0.9)
     return Served(
@@ -149,7 +145,6 @@ def _shipped(model: str) -> ServingTask:
 @pytest.mark.parametrize("predictor", ["physical", pytest.param("shipped", marks=pytest.mark.night)])
 @given(request=requests())
 def test_choice_is_the_cheapest_of_all_that_keep_the_limits(predictor: str, request: ServingQuestion) -> None:
-    """Price and existence of the answer agree with trying everything."""
     task = serving(request.model) if predictor == "physical" else _shipped(request.model)
     request = replace(request, allow_extrapolation=True)
     answer = recommend(task, replace(request, max_results=1000), today=TODAY)
@@ -175,8 +170,6 @@ def test_choice_is_the_cheapest_of_all_that_keep_the_limits(predictor: str, requ
 
 @given(request=requests())
 def test_every_type_is_ranked_and_keeps_the_limits_or_has_a_reason(request: ServingQuestion) -> None:
-    """Target and limits hold by the bounds that the answer shows, and ranks do not fall. No type is
-    lost, and none both answers and is turned down."""
     task = serving(request.model)
     answer = recommend(task, replace(request, max_results=1000), today=TODAY)
     for candidate in answer.ranked:

@@ -54,7 +54,6 @@ def answer(**fields: Any) -> FineTuningRecommendation:
     ],
 )
 def test_an_answer_warns_of_what_was_not_measured(changed: dict[str, Any], said: tuple[str, ...]) -> None:
-    """A GPU, a model, a run on one GPU and QLoRA's rates count as facts outside of the rows."""
     recommendation = answer(**changed)
     outside = [str(message) for message in recommendation.chosen.extrapolation]
     assert len(outside) == len(said)
@@ -66,7 +65,6 @@ def test_an_answer_warns_of_what_was_not_measured(changed: dict[str, Any], said:
 def test_limits_hold_by_the_surer_bound_and_the_cheapest_is_first(
     hours: float, usd: float, target: float | None
 ) -> None:
-    """By the hour for a target, else by the run at the median; who misses a limit is turned down."""
     recommendation = answer(max_hours=hours, max_run_usd=usd, target_tokens_per_second=target)
     for candidate in recommendation.ranked:
         assert candidate.hours.upper <= hours
@@ -85,7 +83,6 @@ def test_limits_hold_by_the_surer_bound_and_the_cheapest_is_first(
 
 @pytest.mark.parametrize("method", list(LlmMethod))
 def test_what_is_recommended_has_memory_left(method: LlmMethod) -> None:
-    """The parts are there one by one, and the card is larger than they are together."""
     for candidate in answer(method=method, model="meta-llama/Llama-3.1-70B").ranked:
         memory, gpu = candidate.memory, candidate.spec.offer.instance.gpu_memory_mib
         names = ("weights", "gradients", "optimizer", "activations", "overhead")
@@ -93,15 +90,10 @@ def test_what_is_recommended_has_memory_left(method: LlmMethod) -> None:
         assert sum(getattr(memory, f"{name}_gib") for name in names) < gpu / 1024
 
 
-def test_what_comes_nearest_is_within_the_price_where_anything_is() -> None:
-    """A faster instance beyond the limit is no way out for who set it."""
+def test_no_more_money_and_gpus_are_used_than_are_allowed():
     recommendation = answer(target_tokens_per_second=1e6, max_usd_per_hour=2.0)
     assert recommendation.chosen is None
     assert recommendation.nearest.spec.total_usd_per_hour <= 2.0
-
-
-def test_no_more_gpus_are_used_than_are_allowed() -> None:
-    """An instance with four cards, of which one may be used, is paid for whole."""
     recommendation = answer(gpus=("L4", "A10G"), method=LlmMethod.QLORA, max_gpus=1, max_results=50)
     assert all(candidate.gpus_used == 1 for candidate in recommendation.ranked)
     assert recommendation.chosen.spec.offer.instance.gpu_count == 1
@@ -127,7 +119,6 @@ def test_a_sequence_longer_than_the_model_takes_is_refused() -> None:
 
 
 def test_memory_is_told_before_anything_is_rented() -> None:
-    """Over as few cards as hold the run, or what it lacks."""
     cards = GpuFilter(names=("L4", "H100", "T4"))
     question = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.QLORA, gpu=cards)
     gpus = {gpu.gpu: gpu for gpu in language.memory(catalog(), question).result.gpus}
