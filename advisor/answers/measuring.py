@@ -63,7 +63,7 @@ def _check_resolves(rendezvous: str) -> None:
             "'{host}' does not resolve here ({why})",
             host=host,
             why=str(error),
-            hint=Message("give the first node's address, or a name that every node knows"),
+            hint="give the first node's address, or a name that every node knows",
         ) from None
 
 

@@ -35,8 +35,9 @@ from advisor.engine.columns import Floats
 from advisor.engine.limits import GOOD_ENOUGH, with_runs
 from advisor.engine.table import Candidates, Predictions, is_among
 from advisor.errors import CANNOT_RUN, UsageError
-from advisor.messages import FieldName, Message
+from advisor.messages import Message
 from advisor.models.performance.model import PerformanceModel
+from advisor.questions.fields import wrong
 from advisor.questions.network import NetworkQuestion
 
 
@@ -155,16 +156,13 @@ def _workloads(
     workloads = workloads_on(request, model, [gpu])[gpu.name if gpu else ""]
     asked = _fitting(model, workloads, gpu)
     if not asked:
-        raise UsageError(
+        raise wrong(
+            "instance",
             "{name} cannot run this: it needs {needed:mib} of GPU memory",
             name=name,
             needed=model.gpu_memory_mib(workloads[0]),
-            field="instance",
+            hint="ask for a smaller {batch_size}, or an instance whose GPU has more memory",
             code=CANNOT_RUN,
-            hint=Message(
-                "ask for a smaller {batch}, or an instance whose GPU has more memory",
-                batch=FieldName("batch_size"),
-            ),
         )
     usual = batches_of(replace(request, batch_size=None), workloads[0])
     shown = dict.fromkeys([*asked, *_fitting(model, usual, gpu)])

@@ -33,13 +33,15 @@ MOST_ITEMS = 64
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
-def wrong(field: str, text: str, /, *, hint: Message | str | None = None, **parameters: object) -> UsageError:
+def wrong(
+    field: str, text: str, /, *, hint: Message | str | None = None, code: str = "", **parameters: object
+) -> UsageError:
     """The error of one field; `{field}` in text and hint is its name as the reader knows it, and whatever
     else is no parameter is the name of another field."""
     if isinstance(hint, str):
         hint = Message(hint, code="", **_field_names(hint, field))
-    message = Message(text, code="", **(_field_names(text, field) | parameters))
-    return UsageError(message, hint=hint, field=field)
+    message = Message(text, code=code, **(_field_names(text, field) | parameters))
+    return UsageError(message, hint=hint, field=field, code=code)
 
 
 def _field_names(text: str, field: str) -> dict[str, object]:

@@ -204,11 +204,7 @@ class LanguageQuestion(SpecQuestion):
             raise wrong(
                 "model",
                 "name one language model",
-                hint=Message(
-                    "give {model} meta-llama/Llama-3.1-8B, or {config} config.json",
-                    model=FieldName("model"),
-                    config=FieldName("config"),
-                ),
+                hint="give {model} meta-llama/Llama-3.1-8B, or {config} config.json",
             )
 
     @property
@@ -354,18 +350,11 @@ class ServingQuestion(LanguageQuestion):
         if bool(self.input_tokens) != bool(self.output_tokens):
             missing = "input_tokens" if self.output_tokens else "output_tokens"
             raise wrong(
-                missing,
-                "{input} and {output} go together",
-                input=FieldName("input_tokens"),
-                output=FieldName("output_tokens"),
-                hint=Message("give both, or {traffic}", traffic=FieldName("traffic")),
+                missing, "{input_tokens} and {output_tokens} go together", hint="give both, or {traffic}"
             )
         if self.input_tokens and self.traffic is not None:
             raise wrong(
-                "traffic",
-                "{field} and {input} both say how long prompts are",
-                input=FieldName("input_tokens"),
-                hint="give one of them",
+                "traffic", "{field} and {input_tokens} both say how long prompts are", hint="give one of them"
             )
         if len(targets := self.targets) > 1:
             raise wrong(
@@ -449,11 +438,7 @@ class CompareGeneration(ServingQuestion):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(dict.fromkeys(self.instance)) + (self.baseline is not None) < 2:
-            raise wrong(
-                "instance",
-                "name what to compare",
-                hint=Message("give {field} two or more types", field=FieldName("instance")),
-            )
+            raise wrong("instance", "name what to compare", hint="give {field} two or more types")
 
 
 class MemoryGeneration(ServingQuestion):

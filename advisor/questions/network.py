@@ -270,24 +270,19 @@ class NetworkQuestion(SpecQuestion):
                 if field in values:
                     raise wrong(field, _OF_NETWORKS_ONLY, hint="leave it out")
         if "protocol" in values and values.get("task") is not Task.TRAINING:
-            raise wrong("protocol", _TRAINING_ONLY, task=FieldName("task"))
+            raise wrong("protocol", _TRAINING_ONLY)
         precision = values.get("precision")
         if "tf32" in values and precision not in (None, AUTO, Precision.FP32):
             raise wrong(
                 "tf32",
                 "{field} is of fp32 arithmetic, and {precision} has little of it",
                 precision=str(precision),
-                hint=Message("leave it out, or ask for {precision} fp32", precision=FieldName("precision")),
+                hint="leave it out, or ask for {precision} fp32",
             )
 
     def __post_init__(self) -> None:
         if self.epochs is not None and self.samples is not None:
-            raise wrong(
-                "samples",
-                "{epochs} and {field} both say how long a run is",
-                epochs=FieldName("epochs"),
-                hint="give one of them",
-            )
+            raise wrong("samples", "{epochs} and {field} both say how long a run is", hint="give one of them")
 
     @property
     def model_text(self) -> str:
@@ -355,12 +350,11 @@ class Recommend(NetworkQuestion):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
-            raise wrong("max_latency_ms", "{field} goes with {task} inference only", task=FieldName("task"))
+            raise wrong("max_latency_ms", "{field} goes with {task} inference only")
         if self.max_first_epoch_hours is not None and self.task is not Task.TRAINING:
-            raise wrong("max_first_epoch_hours", _TRAINING_ONLY, task=FieldName("task"))
+            raise wrong("max_first_epoch_hours", _TRAINING_ONLY)
         if self.max_nodes > 1 and self.task is not Task.TRAINING:
-            others = Message("instances share other work with {count}", count=FieldName("max_count"))
-            raise wrong("max_nodes", _TRAINING_ONLY, task=FieldName("task"), hint=others)
+            raise wrong("max_nodes", _TRAINING_ONLY, hint="instances share other work with {max_count}")
         if self.max_gpus is not None and self.task is Task.PREPROCESSING:
             raise wrong("max_gpus", _OF_NETWORKS_ONLY, hint="leave it out")
         if (
@@ -371,8 +365,7 @@ class Recommend(NetworkQuestion):
             raise wrong(
                 "horizon_hours",
                 "{field} is of borderline candidates, which only a target has, and of {market} any",
-                market=FieldName("market"),
-                hint=Message("give a {target}, or leave it out", target=FieldName("target_throughput")),
+                hint="give a {target_throughput}, or leave it out",
             )
         limits = {
             "max_hours": self.max_hours,
@@ -382,13 +375,7 @@ class Recommend(NetworkQuestion):
         for field in limits if self.epochs is None and self.samples is None else ():
             if limits[field] is not None:
                 raise wrong(
-                    field,
-                    "{field} limits a run",
-                    hint=Message(
-                        "say how long it is with {epochs} or {samples}",
-                        epochs=FieldName("epochs"),
-                        samples=FieldName("samples"),
-                    ),
+                    field, "{field} limits a run", hint="say how long it is with {epochs} or {samples}"
                 )
 
 
@@ -428,7 +415,6 @@ class _Named(NetworkQuestion):
             raise wrong(
                 str(others[0]),
                 "{gpu} is a GPU without a host",
-                gpu=FieldName("gpu"),
                 hint=Message(
                     "leave out {others}, or describe the machine: `advisor catalog import "
                     "own_machines.csv` (docs/examples has one), and name it as {instance}",
@@ -479,11 +465,7 @@ class Predict(_Named):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.gpu is None and self.instance is None:
-            raise wrong(
-                "instance",
-                "name an {field} (g4dn.xlarge)",
-                hint=Message("or a {gpu} ('RTX 5090') by itself", gpu=FieldName("gpu")),
-            )
+            raise wrong("instance", "name an {field} (g4dn.xlarge)", hint="or a {gpu} ('RTX 5090') by itself")
 
 
 class Compare(_Named):
@@ -510,11 +492,7 @@ class Compare(_Named):
             raise wrong(
                 "gpu" if self.instance else "instance",
                 "name what to compare",
-                hint=Message(
-                    "give {instance} two or more types, or {gpu} as T4,L4",
-                    instance=FieldName("instance"),
-                    gpu=FieldName("gpu"),
-                ),
+                hint="give {instance} two or more types, or {gpu} as T4,L4",
             )
 
 
@@ -576,9 +554,4 @@ class MemoryQuestion(Question):
             if is_wrong:
                 raise wrong(field, text.text, hint="leave it out")
         if self.input is not None and self.input_size is not None:
-            raise wrong(
-                "input",
-                "{field} and {size} say the same",
-                size=FieldName("input_size"),
-                hint="give one of them",
-            )
+            raise wrong("input", "{field} and {input_size} say the same", hint="give one of them")

@@ -178,7 +178,6 @@ class ByTask(NamedTuple, Generic[Q]):
         error = wrong(
             name,
             "{field} goes with {task} {tasks} only",
-            task=FieldName("task"),
             tasks=tasks,
             hint=OWN_MACHINE if name == "gpu" else "leave it out",
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from advisor.messages import FieldName, Message
 from advisor.questions.fields import Number, Text, wrong
 from advisor.questions.question import Question, ask
 
@@ -63,8 +62,7 @@ class Ranks(Question):
             raise wrong(
                 "rendezvous",
                 "{field} goes with more than one of {nodes}, which need it",
-                nodes=FieldName("nodes"),
-                hint=Message("give both, the same on each node"),
+                hint="give both, the same on each node",
             )
         if self.rendezvous is not None:
             host, _, port = self.rendezvous.rpartition(":")
@@ -75,8 +73,5 @@ class Ranks(Question):
         for name, field in self.fields.items():
             if name != "ranks" and self.differs(field):
                 raise wrong(
-                    name,
-                    "{field} goes with {ranks}",
-                    ranks=FieldName("ranks"),
-                    hint=Message("say how many processes train with {ranks}", ranks=FieldName("ranks")),
+                    name, "{field} goes with {ranks}", hint="say how many processes train with {ranks}"
                 )

@@ -84,10 +84,7 @@ def settled_network(
     taken_as, namesake = networks.other_names(question.network)
     if question.task is Task.TRAINING and not facts.trains:
         raise wrong(
-            "task",
-            "{network} has no training step",
-            network=facts.name,
-            hint=Message("ask for {task} inference", task=FieldName("task")),
+            "task", "{network} has no training step", network=facts.name, hint="ask for {task} inference"
         )
     if question.memory_format is MemoryFormat.CHANNELS_LAST and not facts.has_channels:
         raise wrong(
@@ -384,7 +381,7 @@ def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[Netwo
             "{network} says itself what it takes ({own})",
             network=question.network,
             own=facts.input,
-            hint=Message("leave out {field}", field=FieldName("input")),
+            hint="leave out {field}",
         )
     return networks.find(question.network, sample_input), sample_input
 
@@ -437,11 +434,7 @@ def _refuse_length(epochs: float | None, dataset: DatasetProfile) -> None:
         raise wrong(
             "epochs",
             "{field} goes through a data set, and requests are none",
-            hint=Message(
-                "say how many with {samples}, or name a {dataset}",
-                samples=FieldName("samples"),
-                dataset=FieldName("dataset"),
-            ),
+            hint="say how many with {samples}, or name a {dataset}",
         )
     if not math.isfinite(epochs * dataset.samples):
         raise wrong(

@@ -28,6 +28,7 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import NetworkFacts
 from advisor.quantities import parse_memory_mib, parse_positive, parse_range
+from advisor.questions.fields import wrong
 from advisor.units import format_range, gpus_text, size_text
 
 # Reads the profile of a data set that is a path, for a network.
@@ -76,23 +77,18 @@ def parse_gpus(text: str) -> GpuFilter:
     for name in names:
         _refuse_size(name)
         if name.lower() in ("none", "cpu"):
-            raise UsageError(
-                Message("{field} names GPUs, not '{name}'", field=FieldName("gpu"), name=name),
-                hint=Message(
-                    "instances without one compete with {precision} fp32; one of them by name: "
-                    "advisor predict --instance c7i.4xlarge",
-                    precision=FieldName("precision"),
-                ),
-                field="gpu",
+            raise wrong(
+                "gpu",
+                "{field} names GPUs, not '{name}'",
+                name=name,
+                hint="instances without one compete with {precision} fp32; one of them by name: "
+                "advisor predict --instance c7i.4xlarge",
             )
     if not parts or max(len(sizes), len(capabilities)) > 1:
-        raise UsageError(
-            Message(
-                "{field} takes names (T4,L4), one range of memory (24GiB..) and one of compute "
-                "capabilities (cc8.0..)",
-                field=FieldName("gpu"),
-            ),
-            field="gpu",
+        raise wrong(
+            "gpu",
+            "{field} takes names (T4,L4), one range of memory (24GiB..) and one of compute "
+            "capabilities (cc8.0..)",
         )
     return GpuFilter(
         names=names,
@@ -271,12 +267,12 @@ FORMATS = (*_BESIDE_AN_IMAGE, "lmdb")
 def stored_as(dataset: DatasetProfile, storage_format: str) -> DatasetProfile:
     """A named data set of JPEG files in another format; `UsageError` for one that is no such."""
     if dataset.storage_format != "jpeg-files" or dataset.name not in DATASETS:
-        raise UsageError(
+        raise wrong(
+            "data_format",
             "{dataset} is {stored} already",
             dataset=dataset.name,
             stored=dataset.storage_format,
-            field="data_format",
-            hint=Message("{dataset} of your own says itself how it is stored", dataset=FieldName("dataset")),
+            hint="{dataset} of your own says itself how it is stored",
         )
     if storage_format == "lmdb":
         return replace(

@@ -11,7 +11,8 @@ from advisor.answers import ask
 from advisor.answers.context import Context
 from advisor.domain.words import LanguageTask
 from advisor.errors import UsageError
-from advisor.messages import FieldName, Message
+from advisor.messages import Message
+from advisor.questions.fields import wrong
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Compare, Predict
 from advisor.render.blocks import Column, Look, Table, lower_rate
@@ -189,17 +190,14 @@ def _spec_words(words: Mapping[str, str]) -> list[str]:
     specs = [" ".join(word.split()) for word in words["spec"].split(",")]
     specs = [word for word in dict.fromkeys(specs) if word]
     if not 2 <= len(specs) <= MOST:
-        raise UsageError(
-            Message("{field} takes two to {most} specs", field=FieldName("spec"), most=MOST),
-            field="spec",
+        raise wrong(
+            "spec",
+            "{field} takes two to {most} specs",
+            most=MOST,
             hint="divide them by commas: g5.xlarge gp3:500GiB, g6.xlarge local",
         )
     if words.get("instance") or words.get("gpu"):
-        raise UsageError(
-            Message("{field} is compared without instances and GPUs", field=FieldName("spec")),
-            field="spec",
-            hint="leave the others empty",
-        )
+        raise wrong("spec", "{field} is compared without instances and GPUs", hint="leave the others empty")
     return specs
 
 
