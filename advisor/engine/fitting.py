@@ -29,6 +29,8 @@ _BETWEEN = 7
 _ROUNDS = 8
 # Two ways to the same point of the range end this near to each other.
 _SAME = 1e-9
+# What rows are sorted by, the least first: dollars beyond the price allowed, the rank, and less rate.
+_Keys = tuple[Floats, Floats, Floats]
 
 
 def with_fitted_disks(
@@ -69,19 +71,20 @@ class _Fitting(Struct, frozen=True):
         good = np.flatnonzero(rows & self._enough(table))
         if not len(good):
             return table
-        wider, last_shown = table, self.last_shown
-        last_shown, limits = self._limits(table, good, last_shown)
-        slow = self._on_hard_disks(table, good, limits)
+        wider, keys = table, self._keys(table)
+        last_shown, limits = self._limits(table, keys, good, self.last_shown)
+        slow = self._on_hard_disks(table, keys, good, limits)
         if slow is not None and len(slow):
             wider = table.beside(slow)
             good = np.concatenate([good, np.arange(len(table), len(wider))])
-            _, limits = self._limits(wider, good, last_shown)
-        starts = self._worth_fitting(wider, good, limits)
+            keys = self._keys(wider)
+            _, limits = self._limits(wider, keys, good, last_shown)
+        starts = self._worth_fitting(wider, keys, good, limits)
         if not request.ranks_by_price:
             return self._at_every_batch(table, wider, self._cheapest_orders(wider, starts))
         orders = least_orders(request, self.catalog, wider, starts)
         if request.max_count == 1 and request.is_sure:
-            orders = _no_dearer(wider, self._best_of_offers(wider, good), orders)
+            orders = _no_dearer(wider, _best_of(keys, good, wider.option[good]), orders)
         return self._at_every_batch(table, wider, orders)
 
     def _enough(self, table: Table) -> Booleans:
@@ -97,29 +100,25 @@ class _Fitting(Struct, frozen=True):
         most = self.request.max_usd_per_hour
         return np.zeros(len(table)) if most is None else np.maximum(0.0, table.usd - most)
 
-    def _best_of(self, table: Table, good: Integers, groups: Integers) -> Integers:
-        """The best good row of each group."""
-        keys = self._beyond(table), self._rank(table), -table.lower
-        return good[best_of_each(groups, *(key[good] for key in keys))]
+    def _keys(self, table: Table) -> _Keys:
+        return self._beyond(table), self._rank(table), -table.lower
 
-    def _best_of_offers(self, table: Table, good: Integers) -> Integers:
-        return self._best_of(table, good, table.option[good])
-
-    def _limits(self, table: Table, good: Integers, last_shown: float) -> tuple[float, Floats]:
+    def _limits(self, table: Table, keys: _Keys, good: Integers, last_shown: float) -> tuple[float, Floats]:
         """The rank of the last that is shown, and for each row's offer what something has to rank
         before to be worth fitting there."""
-        best = self._best_of_offers(table, good)
-        ranks = np.where(self._beyond(table)[best] > 0, np.inf, self._rank(table)[best])
+        best = _best_of(keys, good, table.option[good])
+        beyond, rank, _ = keys
+        ranks = np.where(beyond[best] > 0, np.inf, rank[best])
         last = np.sort(ranks)[: self.request.max_results]
         last_shown = min(last_shown, float(last[-1]))
         limits = np.full(int(table.option.max()) + 1, -np.inf)
         limits[table.option[best]] = np.minimum(last_shown, ranks)
         return last_shown, limits
 
-    def _on_hard_disks(self, table: Table, good: Integers, limits: Floats) -> Table | None:
+    def _on_hard_disks(self, table: Table, keys: _Keys, good: Integers, limits: Floats) -> Table | None:
         """Hard disks that could come out ahead, on the instances that answer with something faster,
         at the batch that bears the least disk."""
-        best = self._best_of_offers(table, good)
+        best = _best_of(keys, good, table.option[good])
         least = self._least(table, best, np.zeros(len(best)))
         best = best[_may_win(least, limits[table.option[best]])]
         pairs = [
@@ -137,15 +136,15 @@ class _Fitting(Struct, frozen=True):
         made = self._ordered(table, rows[worth], [pairs[index][1] for index in worth.tolist()])
         return made.take(self._enough(made))
 
-    def _worth_fitting(self, table: Table, good: Integers, limits: Floats) -> Integers:
+    def _worth_fitting(self, table: Table, keys: _Keys, good: Integers, limits: Floats) -> Integers:
         """The best start of each offer and disk type that could still come out ahead: of the same
         offer with another disk, and of the last that would be shown."""
         columns = np.column_stack([table.option[good], table.count[good], table.disk_type[good]])
         groups = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
-        best = self._best_of(table, good, groups)
+        best = _best_of(keys, good, groups)
         if self.request.max_usd_per_hour is not None:
             # Less of what is too dear may be better than more of what is not.
-            dear = good[best_of_each(groups, self._rank(table)[good], -table.lower[good])]
+            dear = good[best_of_each(groups, *(key[good] for key in keys[1:]))]
             best = distinct(np.concatenate([best, dear]))
         best = best[np.array([table.disk[row].price is not None for row in best], dtype=bool)]
         shares = [_share(self.request, table.disk[row]) for row in best]
@@ -222,8 +221,7 @@ class _Fitting(Struct, frozen=True):
             search.narrow()
 
     def _ranked(self, table: Table) -> list[tuple[float, float, float]]:
-        columns = self._beyond(table), self._rank(table), -table.lower
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+        return list(zip(*(column.tolist() for column in self._keys(table)), strict=True))
 
 
 class _Search(Struct):
@@ -329,6 +327,11 @@ def _no_dearer(table: Table, best: Integers, orders: Sequence[tuple[int, Disk]])
         option = int(table.option[row])
         least[option] = min(least[option], disk.usd_per_hour)
     return [(row, disk) for row, disk in orders if disk.usd_per_hour <= least[int(table.option[row])]]
+
+
+def _best_of(keys: _Keys, good: Integers, groups: Integers) -> Integers:
+    """The best good row of each group."""
+    return good[best_of_each(groups, *(key[good] for key in keys))]
 
 
 def _at_best_batch(table: Table, good: Integers, rows: Integers) -> Integers:

@@ -131,17 +131,17 @@ def _by_price(
     lowest = listing.lowest_by_type if leaves_out_dear else {}
     if leaves_out_dear:
         first = _FIRST_GROUP + _FOR_EACH_SHOWN * min(request.max_results, len(lowest))
-        names = _cheap(request, lowest, prepared, frozenset(), first, request.max_results)
+        names, ranks = _cheap(request, lowest, prepared, np.empty(0), first, request.max_results)
     else:
         names, verdicts.considered = frozenset(listing.offers), listing.considered
-        prepared.with_types(names, listing.offers)
+        ranks = _ranks_at_steps(request, prepared.with_types(names, listing.offers), names)
     looked_at, rank_of = names, dict[str, float]()
-    last = _last_at_steps(request, prepared.predicted, names, shown)
+    last = _smallest(ranks, shown)
     types = prepared.cpus(listing.cpus(last if leaves_out_dear else math.inf)) if cpus else None
     if types is not None and types.most.any():
         verdicts.considered += 0 if leaves_out_dear else len(types.types)
         rank_of = _cpus_by_rank(request, types, last, verdicts)
-        looked_at |= _cheap(request, rank_of, prepared, names, _FIRST_GROUP, shown)
+        looked_at |= _cheap(request, rank_of, prepared, ranks, _FIRST_GROUP, shown)[0]
     verdicts.add(_judged(replace(request, max_results=fitted or request.max_results), prepared, looked_at))
     limit = verdicts.last_shown(request, shown)
     # Whatever was predicted before, the answer is about the same types.
@@ -161,32 +161,32 @@ def _by_price(
 
 def _cheap(
     request: NetworkQuestion,
-    ranks: Mapping[str, float],
+    bounds: Mapping[str, float],
     prepared: Prepared,
-    before: frozenset[str],
+    ranks: Floats,
     first: int,
     shown: int,
-) -> frozenset[str]:
-    """Names of types that could be shown, `predicted` in growing groups: the one first that could
-    rank first, while more could be, beside those `before`."""
+) -> tuple[frozenset[str], Floats]:
+    """Names of types that could be shown, predicted in growing groups: the type first that could
+    rank first, while more could be, beside others that rank by `ranks`; and those with their ranks."""
     looked_at: frozenset[str] = frozenset()
-    rest, size, limit = list(ranks), first, math.inf
-    while rest and ranks[rest[0]] <= limit:
-        some = [name for name in rest[:size] if ranks[name] <= limit]
+    rest, size, limit = list(bounds), first, math.inf
+    while rest and bounds[rest[0]] <= limit:
+        some = [name for name in rest[:size] if bounds[name] <= limit]
         looked_at |= frozenset(some)
-        limit = _last_at_steps(request, prepared.with_types(some), before | looked_at, shown)
-        rest, size = rest[size:], 2 * size
-    return looked_at
+        fresh = _ranks_at_steps(request, prepared.with_types(some), frozenset(some))
+        ranks = np.concatenate([ranks, fresh])
+        rest, size, limit = rest[size:], 2 * size, _smallest(ranks, shown)
+    return looked_at, ranks
 
 
-def _last_at_steps(
-    request: NetworkQuestion, predicted: Predicted, names: frozenset[str], shown: int
-) -> float:
-    """The price of the last type that is shown of some, at the catalogue's steps of disks."""
+def _ranks_at_steps(request: NetworkQuestion, predicted: Predicted, names: frozenset[str]) -> Floats:
+    """The least rank of each of some types that run, at the catalogue's steps of disks."""
     if predicted.table is None:
-        return math.inf
+        return np.empty(0)
     some = np.array([name in names for name in predicted.table.names])
-    return _smallest(_least_ranks(request, completed(request, predicted.table))[some], shown)
+    table = predicted.table.take(some[predicted.table.kind])
+    return _least_ranks(request, completed(request, table))[some]
 
 
 def _cpus_by_rank(

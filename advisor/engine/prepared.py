@@ -39,7 +39,7 @@ from advisor.questions.network import NetworkQuestion
 
 # Of predictions and of tables, at a kilobyte each at most.
 _MOST_ROWS = 60_000
-_MOST_TABLE_ROWS = 120_000
+_MOST_TABLE_ROWS = 300_000
 _MOST_LISTINGS = 64
 
 
@@ -69,11 +69,14 @@ class Kept(Generic[K, V]):
             value = self._values.pop(key, None)
             if value is None:
                 value = make()
+                self._make_room(len(value))
             self._values[key] = value  # the last one used is the last one to go
-            rows = sum(map(len, self._values.values()))
-            while len(self._values) > 1 and (len(self._values) > self._most or rows > self._most_rows):
-                rows -= len(self._values.pop(next(iter(self._values))))
         return value
+
+    def _make_room(self, rows: int) -> None:
+        rows += sum(map(len, self._values.values()))
+        while self._values and (len(self._values) >= self._most or rows > self._most_rows):
+            rows -= len(self._values.pop(next(iter(self._values))))
 
 
 class Listing:
@@ -229,7 +232,7 @@ class Preparations:
     """What was prepared of a catalogue and a model, the last of it that fits into memory: a question
     more of the same workload or place is answered in a fraction of the time."""
 
-    def __init__(self, catalog: Catalog, model: PerformanceModel, most: int = 256) -> None:
+    def __init__(self, catalog: Catalog, model: PerformanceModel, most: int = 512) -> None:
         self.catalog, self.model = catalog, model
         self._remembering = model.remembering()
         self._predictions = Kept[tuple[Workload, float], Predictions](most)

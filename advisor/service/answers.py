@@ -39,7 +39,7 @@ _RETRY_SECONDS = 1
 _QUICK_SHARE, _SLOW_SHARE, _MOST_OF_A_CLIENT = 8, 2, 8
 # Of 8 kB each, in each worker.
 MOST_KEPT_BYTES = 32 * 1024 * 1024
-_GZIP_LEVEL = 5
+_GZIP_LEVEL = 1
 # Of the GNU C library; others give freed memory back by themselves, or have no word for it.
 _give_back = getattr(ctypes.CDLL(None), "malloc_trim", int)
 _ANY_NUMBER = CapacityLimiter(math.inf)
