@@ -16,11 +16,11 @@ from advisor.domain import Gpu, Market, MemoryFormat, Precision, Stack, Task, Tf
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import AdvisorError
 from advisor.infra.build.fitting.observations import MeasuredStep
+from advisor.infra.build.performance_sources.peaks import peak_of, reason_against
 from advisor.models.performance import PerformanceModel, load_model
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.prepared import alone
 from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip
-from benchmarks.truth.peaks import peak_of, reason_against
 from benchmarks.truth.rows import Row
 
 # A step of fewer seconds a kernel is as long as its launching takes: it tells of a source's host.

@@ -21,7 +21,7 @@ from advisor.infra.build.fitting.observations import (
     ranks_of,
 )
 from advisor.infra.build.performance_sources.naming import batch_of, gpu_of, named, precision_of, stack_of
-from benchmarks.truth.peaks import counts_in, measured_mib
+from advisor.infra.build.performance_sources.peaks import counts_in, measured_mib
 
 # PyTorch's own ways to run a network; what another library makes of one is no PyTorch rate.
 ASKED = {"eager": "eager", "torchscript": "eager", "ngc": "eager", "compile": "compile"}
@@ -34,7 +34,7 @@ class Row(Struct, frozen=True):
 
     `batch_size` is a GPU's, in samples of the network; `input` is the table's word or ''.
     `software` is what ran it: versions, kinds of attention; `conditions` what it did and how it was timed;
-    `counts` what its notes say that its peak counts, as `benchmarks.truth.peaks` reads them.
+    `counts` what its notes say that its peak counts (`performance_sources.peaks.Counts`).
     """
 
     source: str

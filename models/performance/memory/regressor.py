@@ -26,10 +26,12 @@ class MemoryRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     `X` (n, parts) are MiB of parts of a step (one column of all that torch reserves, or the fields of
     `StepMemory`), `y` measured peaks, `groups` (n,) families of networks: errors stand on constants that
-    have not seen a row's own family. `model_` is what ships.
+    have not seen a row's own family, and are taken `margin` times as large, since who asks differs from
+    whoever was measured as sources do. `model_` is what ships.
     """
 
-    def __init__(self, *, trained_on: str = "") -> None:
+    def __init__(self, *, margin: float = 1.7, trained_on: str = "") -> None:
+        self.margin = margin
         self.trained_on = trained_on
 
     @classmethod
@@ -61,7 +63,7 @@ class MemoryRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ranks = (np.arange(count) + 0.5) / count
         quantiles = np.quantile(errors, ranks, weights=weights, method="inverted_cdf")
         self.model_ = PeakModel(
-            context_mib=context, errors=tuple(quantiles.tolist()), trained_on=self.trained_on
+            context_mib=context, errors=tuple((self.margin * quantiles).tolist()), trained_on=self.trained_on
         )
         return self
 

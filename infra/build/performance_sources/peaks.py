@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from advisor.domain import MIB, Precision, Task, Workload
 from advisor.models.network_columns import KINDS
-from advisor.models.performance.memory.peak import GpuPeak, gpu_peak
-from advisor.models.performance.memory.steps import Conditions, Optimizer, step_memory
+from advisor.models.performance.memory.peak import gpu_peak
+from advisor.models.performance.memory.steps import Conditions, Optimizer, StepMemory, step_memory
 from advisor.models.performance.memory.table import bundled_profile
 from advisor.models.performance.networks import NetworkFacts
 
@@ -51,6 +51,8 @@ class Meaning(Struct, frozen=True):
 _CACHE_FILLS = "images of all sizes: the cache fills the card"
 _OTHER_NETWORK = "another network than the table's of that name"
 _MEANINGS = {
+    # Batches that fill a card, where the allocator gives back what it has spare.
+    "timm": Meaning(Counts.ALLOCATED, optimizer=Optimizer.MOMENTUM),
     # torch.cuda.max_memory_allocated() in 10^6 bytes, of forward and backward passes alone.
     "hf-transformers-docs": Meaning(Counts.ALLOCATED, 1e6 / MIB, Optimizer.SGD),
     # torch.cuda.memory_reserved() in 10^9 bytes (filed as GiB), of a whole pipeline.
@@ -116,32 +118,40 @@ def peak_of(
 ) -> tuple[float, float, float]:
     """MiB of a workload's peak under a source's protocol, as the row or else its source counts them: lower
     bound, median, upper bound."""
-    meaning, protocol = meaning_of(source), dict(workload.conditions)
-    conditions = Conditions(
-        task=workload.task,
-        batch_size=workload.batch_size,
-        precision=workload.precision,
-        optimizer=meaning.optimizer or (Optimizer.ADAM if _attends(facts) else Optimizer.MOMENTUM),
+    mib, beside_context = step_mib(source, facts, workload, counts)
+    peak = gpu_peak(
+        bundled_profile(facts.name, facts.input), _conditions(source, facts, workload), confidence
     )
-    peak = gpu_peak(bundled_profile(facts.name, facts.input), conditions, confidence)
-    saved = _beside_mib(meaning, facts, workload)
-    if protocol.get("unfused_attention"):
-        saved += unfused_mib(facts, workload)
-    if meaning.buckets and protocol.get("script"):
-        saved += peak.step.gradients_mib
-    if source == "lambda-diffusers":
-        mib = _pipeline_mib(peak, conditions, saved)
-    else:
-        searched = re.search(meaning.searches, facts.name) is not None
-        mib = saved + _counted(peak, Counts(counts or meaning.counts), _SEARCHED if searched else _WORKSPACE)
+    mib += beside_context * peak.context_mib
     share = mib / peak.median_mib
     return share * peak.lower_mib, mib, share * peak.upper_mib
 
 
-def _counted(peak: GpuPeak, counts: Counts, workspace: float) -> float:
-    if counts is Counts.ALLOCATED:
-        return peak.step.tensors_mib + workspace * peak.step.spare_mib
-    return peak.step.reserved_mib if counts is Counts.RESERVED else peak.median_mib
+def step_mib(source: str, facts: NetworkFacts, workload: Workload, counts: str = "") -> tuple[float, bool]:
+    """MiB of a workload's step as `peak_of` counts them, without what CUDA takes, and whether that counts."""
+    meaning, protocol = meaning_of(source), dict(workload.conditions)
+    conditions = _conditions(source, facts, workload)
+    step = step_memory(bundled_profile(facts.name, facts.input), conditions)
+    saved = _beside_mib(meaning, facts, workload)
+    if protocol.get("unfused_attention"):
+        saved += unfused_mib(facts, workload)
+    if meaning.buckets and protocol.get("script"):
+        saved += step.gradients_mib
+    if source == "lambda-diffusers":
+        return _pipeline_mib(step, conditions, saved), False
+    kind = Counts(counts or meaning.counts)
+    searched = re.search(meaning.searches, facts.name) is not None
+    spare = (_SEARCHED if searched else _WORKSPACE) if kind is Counts.ALLOCATED else 1.0
+    return saved + step.tensors_mib + spare * step.spare_mib, kind is Counts.DRIVER
+
+
+def _conditions(source: str, facts: NetworkFacts, workload: Workload) -> Conditions:
+    return Conditions(
+        task=workload.task,
+        batch_size=workload.batch_size,
+        precision=workload.precision,
+        optimizer=meaning_of(source).optimizer or (Optimizer.ADAM if attends(facts) else Optimizer.MOMENTUM),
+    )
 
 
 def _beside_mib(meaning: Meaning, facts: NetworkFacts, workload: Workload) -> float:
@@ -150,7 +160,8 @@ def _beside_mib(meaning: Meaning, facts: NetworkFacts, workload: Workload) -> fl
     return elements * facts.pixels * width * workload.batch_size / MIB
 
 
-def _attends(facts: NetworkFacts) -> bool:
+def attends(facts: NetworkFacts) -> bool:
+    """Whether a network has attention, fused or not."""
     return bool(np.isin(facts.kernels[Task.INFERENCE]["kind"], [*_FUSED, _MATH]).any())
 
 
@@ -173,12 +184,12 @@ def unfused_mib(facts: NetworkFacts, workload: Workload) -> float:
     return kept * workload.batch_size / MIB
 
 
-def _pipeline_mib(unet: GpuPeak, conditions: Conditions, saved: float) -> float:
+def _pipeline_mib(unet: StepMemory, conditions: Conditions, saved: float) -> float:
     """All weights of a text-to-image pipeline, with the larger of its denoising and its decoding: guidance
     denoises each image twice."""
     images = conditions.batch_size // 2
     together = images if images <= _DECODED_TOGETHER else 1
     vae = step_memory(bundled_profile("stable-diffusion-1.5-vae"), replace(conditions, batch_size=together))
     text = step_memory(bundled_profile("stable-diffusion-1.5-text"), replace(conditions, batch_size=1))
-    steps = (unet.step.reserved_mib - unet.step.weights_mib + saved, vae.reserved_mib - vae.weights_mib)
-    return unet.step.weights_mib + vae.weights_mib + text.weights_mib + max(steps)
+    steps = (unet.reserved_mib - unet.weights_mib + saved, vae.reserved_mib - vae.weights_mib)
+    return unet.weights_mib + vae.weights_mib + text.weights_mib + max(steps)

@@ -1,0 +1,138 @@
+"""Makes advisor/data/performance/memory_model.json: `python -m advisor.infra.build.fitting.memory`.
+
+What CUDA takes beside a step is told by peaks that the driver showed, and by batches that timm's training
+filled a card of 24 GB with. How far off peaks are is told by all public ones of networks of images that were
+trained, those of torch's own counters with CUDA's part added.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from advisor.domain import Precision, Task, Workload
+from advisor.errors import UsageError
+from advisor.infra.build.fitting.files import seal
+from advisor.infra.build.fitting.observations import (
+    PYTORCH,
+    is_of_a_single_token,
+    measured_conditions,
+    observation_frame,
+    ranks_of,
+)
+from advisor.infra.build.performance_sources import peaks
+from advisor.models.bundled import FOLDER
+from advisor.models.performance.memory.peak import BUNDLED, PeakModel, usable_mib
+from advisor.models.performance.memory.regressor import MemoryRegressor
+from advisor.models.performance.memory.table import bundled_profile
+from advisor.models.performance.networks import NetworkFacts, bundled_networks
+
+_SOURCES = Path(__file__).parents[1] / "performance_sources"
+_SCHEMA = "advisor.memory-model/2"
+# timm's results of 2022: batches go down from 512 by a quarter and a third in turn, until one fits.
+_CARD_MIB, _LARGEST_BATCH = 24576.0, 512
+_DIGITS = 4
+
+
+class PublicPeak(NamedTuple):
+    """A peak and the step it is of, in MiB; `whole` where CUDA's own part counts, `images` where it is of
+    a network of images that is trained."""
+
+    source: str
+    family: str
+    step_mib: float
+    peak_mib: float
+    whole: bool
+    images: bool
+
+
+def public_peaks(frame: pd.DataFrame) -> pd.DataFrame:
+    """All peaks of a frame with `STEP_COLUMNS` that something can be told of, a column a field."""
+    rows = [row for record in frame.to_dict("records") for row in (*_peaks(record), *_limits(record))]
+    return pd.DataFrame(rows, columns=PublicPeak._fields)
+
+
+def _peaks(record: Mapping[str, Any]) -> Iterator[PublicPeak]:
+    source, network = record["source"], record["network"]
+    asked = record["stack"] in (*PYTORCH, "ngc") and (record["gpu_count"] == 1 or ranks_of(record) > 1)
+    if not (asked and record["peak_memory_mib"] > 0) or is_of_a_single_token(source, network, record["task"]):
+        return
+    facts = _facts(record)
+    if facts is None or peaks.reason_against(source, facts.name):
+        return
+    step, whole = peaks.step_mib(source, facts, _workload(record))
+    profile = bundled_profile(facts.name, facts.input)
+    images = record["task"] == Task.TRAINING and profile.takes_images
+    measured = peaks.measured_mib(source, record["peak_memory_mib"])
+    yield PublicPeak(source, facts.family, step, measured, whole, images)
+
+
+def _limits(record: Mapping[str, Any]) -> Iterator[PublicPeak]:
+    """The step between the batch that ran and the next larger one, which did not, as filling the card."""
+    batch = record["batch_size"]
+    filled = record["source"] == "timm" and record["task"] == Task.TRAINING and batch < _LARGEST_BATCH
+    if not filled or (facts := _facts(record)) is None or peaks.attends(facts):
+        return  # how attention is written is not said
+    next_larger = 4 / 3 if math.log2(batch) % 1 else 3 / 2
+    between = replace(_workload(record), batch_size=round(batch * math.sqrt(next_larger)))
+    step, _ = peaks.step_mib("timm", facts, between)
+    yield PublicPeak("timm", facts.family, step, usable_mib(_CARD_MIB), whole=True, images=False)
+
+
+def _facts(record: Mapping[str, Any]) -> NetworkFacts | None:
+    try:
+        facts = bundled_networks().find(record["network"], record["input"] or None)
+        bundled_profile(facts.name, facts.input)
+    except UsageError:
+        return None
+    return facts
+
+
+def _workload(record: Mapping[str, Any]) -> Workload:
+    return Workload(
+        network=record["network"],
+        task=Task(record["task"]),
+        batch_size=round(record["batch_size"]),
+        precision=Precision(record["precision"]),
+        input=record["input"] or None,
+        conditions=tuple(measured_conditions(record).items()),
+    )
+
+
+def fit_peaks(rows: pd.DataFrame) -> PeakModel:
+    """The model of public peaks, each family alike for what CUDA takes, each source for errors."""
+    whole = rows[rows["whole"]]
+    context = _fitted(whole, whole["peak_mib"], "family").context_mib
+    trained = rows[rows["images"]]
+    return _fitted(trained, trained["peak_mib"] + np.where(trained["whole"], 0.0, context), "source")
+
+
+def _fitted(rows: pd.DataFrame, peak_mib: pd.Series[float], alike: str) -> PeakModel:
+    weights = 1 / rows.groupby(alike)[alike].transform("size")
+    trained_on = f"{len(rows)} public peaks of networks of images in training"
+    model = MemoryRegressor(trained_on=trained_on)
+    fitted: PeakModel = model.fit(rows[["step_mib"]], peak_mib, weights, rows["family"]).model_
+    return fitted
+
+
+def main() -> None:
+    """Write the file."""
+    model = fit_peaks(public_peaks(observation_frame(_SOURCES)))
+    errors = tuple(round(error, _DIGITS) for error in model.errors)
+    rounded = replace(model, context_mib=round(model.context_mib), errors=errors)
+    (FOLDER / BUNDLED).write_text(json.dumps({"schema": _SCHEMA, **to_builtins(rounded)}) + "\n")
+    seal()
+    sys.stdout.write(f"{BUNDLED}: {model.context_mib:.0f} MiB beside {model.trained_on}\n")
+
+
+if __name__ == "__main__":
+    main()
