@@ -1,22 +1,38 @@
-"""What runs on real data, beside the same runs on synthetic data, tell of how stages join.
+"""How fast hosts decode, and how that joins a real GPU, as a scikit-learn estimator.
 
 The runs are tf_cnn_benchmarks' (infra/build/performance_sources/stalls.csv), which prepares one batch
 for each GPU while it computes. They are the only ones of real GPUs, so they tell how a real GPU and
-the host beside it join: what they tell stands among the priors of a sweep's fit
-(`PIPELINE_PRIORS`), and a test holds it to this fit.
+the host beside it join. What ships of the fit are numbers: they stand among the priors of a sweep's fit
+(`PIPELINE_PRIORS`), and a test holds them to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
-from msgspec import Struct
-from numpy.typing import NDArray
+import pandas as pd
+from scipy.optimize import least_squares
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+)
 
 from advisor.domain import IMAGENET
+from advisor.infra.build.performance_sources.stalls import STALL_COLUMNS
 from advisor.models.bayes import Floats
-from advisor.models.performance.pipeline import PipelineColumns, host_rate, join_logs, logs_by_stage
+from advisor.models.performance.frames import checked_frame
+from advisor.models.performance.pipeline import (
+    PIPELINE_PRIORS,
+    PipelineColumns,
+    host_rate,
+    join_logs,
+    logs_by_stage,
+)
 
 # Before any run: a queue's own exponent, tasks are alike, and several GPUs lose a few per cent.
 STALL_PRIORS: Mapping[str, tuple[float, float]] = {
@@ -27,37 +43,100 @@ STALL_PRIORS: Mapping[str, tuple[float, float]] = {
 # Scatter of a rate; residuals are counted in it.
 _SIGMA = 0.05
 # Rows that real data hardly slows tell less of how stages join.
-STALLED_BELOW = 0.95
+_STALLED_BELOW = 0.95
 _UNSTALLED_WEIGHT = 0.5
 # What is known of a host's speed before it decodes anything: nothing.
 _SPEED_SIGMA = 3.0
+RUN_COLUMNS = {name: column for name, column in STALL_COLUMNS.items() if name != "real_samples_per_second"}
 
 
-class StalledRuns(Struct, frozen=True):
-    """n runs of image networks on real data: `columns` of one core a host, whose `hosts` (n,) are
-    names; `synthetic` and `real` (n,) are samples/s. A host decodes at another speed with another
-    augmentation, so both stand in its name."""
+class DecodeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Samples per second of training and inference on real images.
 
-    columns: PipelineColumns
-    hosts: NDArray[np.str_]
-    synthetic: Floats
-    real: Floats
+    `X` is a frame with `RUN_COLUMNS`, `y` samples per second on real data. `decoding` are the parameters of
+    decoding (None: those before any sweep), known are the others. `parameters_` are all of them,
+    `sigmas_` what is left in doubt of those of `STALL_PRIORS`, `speeds_` the log speed of each host in
+    reference cores: it decodes at another one with another augmentation.
+    """
 
-    def take(self, chosen: NDArray[np.bool_]) -> StalledRuns:
-        """The runs where `chosen` (n,) is true."""
-        return StalledRuns(
-            self.columns.take(chosen), self.hosts[chosen], self.synthetic[chosen], self.real[chosen]
-        )
+    def __init__(self, *, decoding: Mapping[str, float] | None = None) -> None:
+        self.decoding = decoding
+
+    def fit(self, X: pd.DataFrame, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the join, and with it the speed of each host."""
+        X, real = self._checked(X), check_array(y, ensure_2d=False, dtype=float)
+        check_consistent_length(X, real)
+        alone = self._decoded(X)
+        hosts, numbers = np.unique(_hosts(X), return_inverse=True)
+        # A host is at least as fast as its fastest run on real data.
+        fastest = [np.log((real / alone)[numbers == number].max()) for number in range(len(hosts))]
+        means = np.array([*(mean for mean, _ in STALL_PRIORS.values()), *fastest])
+        scales = np.array([*(sigma for _, sigma in STALL_PRIORS.values()), *[_SPEED_SIGMA] * len(hosts)])
+        stalled = real < _STALLED_BELOW * X["synthetic_samples_per_second"].to_numpy()
+        weights = _check_sample_weight(sample_weight, X, dtype=float)
+        weights = np.sqrt(weights) * np.where(stalled, 1.0, _UNSTALLED_WEIGHT) / _SIGMA
+        before, count = self._known(), len(STALL_PRIORS)
+
+        def residuals(units: Floats) -> Floats:
+            values = means + scales * units
+            parameters = {**before, **dict(zip(STALL_PRIORS, values[:count].tolist(), strict=True))}
+            logs = _joined_logs(X, alone * np.exp(values[count:][numbers]), parameters)
+            errors = (np.log(real) - logs) * weights
+            soft = np.sign(errors) * np.sqrt(8 * (np.sqrt(1 + errors**2 / 4) - 1))
+            return np.concatenate([soft, units])
+
+        best = least_squares(residuals, np.zeros(len(means)), bounds=(-6, 6))
+        spread = scales * np.sqrt(np.diag(np.linalg.inv(best.jac.T @ best.jac)))
+        values = (means + scales * best.x).tolist()
+        self.parameters_ = {**before, **dict(zip(STALL_PRIORS, values, strict=False))}
+        self.sigmas_ = dict(zip(STALL_PRIORS, spread.tolist(), strict=False))
+        self.speeds_ = dict(zip(hosts.tolist(), values[count:], strict=True))
+        return self
+
+    def predict(self, X: pd.DataFrame, return_std: bool = False) -> Any:
+        """Samples per second (n,), nan on a host that nothing is known of; with `return_std` their standard
+        deviations too."""
+        check_is_fitted(self, "parameters_")
+        X = self._checked(X)
+        speeds = np.array([self.speeds_.get(host, np.nan) for host in _hosts(X).tolist()])
+        rates = np.exp(_joined_logs(X, self._decoded(X) * np.exp(speeds), self.parameters_))
+        return (rates, _SIGMA * rates) if return_std else rates
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.target_tags.positive_only = True, True
+        tags.no_validation = True
+        return tags
+
+    def _known(self) -> Mapping[str, float]:
+        return self.decoding or {name: mean for name, (mean, _) in PIPELINE_PRIORS.items()}
+
+    def _decoded(self, X: pd.DataFrame) -> Floats:
+        """Samples per second (n,) that a core of the reference machine decodes."""
+        return host_rate(runs_columns(X), self._known(), 1.0)
+
+    def _checked(self, X: pd.DataFrame) -> pd.DataFrame:
+        checked = checked_frame(X, RUN_COLUMNS)
+        self.feature_names_in_ = np.array(checked.columns, dtype=object)
+        self.n_features_in_ = len(checked.columns)
+        return checked
 
 
-def stalled_runs(rows: list[dict[str, str]]) -> StalledRuns:
-    """Runs from rows with the columns of stalls.csv; `ValueError` for what is no number."""
+def _hosts(X: pd.DataFrame) -> Any:
+    return (X["host"] + "/" + X["augmentation"]).to_numpy(dtype=str)
 
-    def numbers(name: str) -> Floats:
-        return np.array([float(row[name]) for row in rows])
 
-    ones = np.ones(len(rows))
-    columns = PipelineColumns(
+def _joined_logs(X: pd.DataFrame, decoding: Floats, parameters: Mapping[str, float]) -> Floats:
+    """Log samples per second (n,) of GPUs beside hosts that decode so many."""
+    none = np.full(len(X), np.inf)
+    stages = np.column_stack([X["synthetic_samples_per_second"], decoding, none, none])
+    return join_logs(runs_columns(X), logs_by_stage(stages), parameters)[0]
+
+
+def runs_columns(X: pd.DataFrame) -> PipelineColumns:
+    """Runs on one core a host."""
+    ones, width = np.ones(len(X)), X["input_width"].to_numpy()
+    return PipelineColumns(
         cores=ones,
         second_threads=0 * ones,
         vcpus=ones,
@@ -69,84 +148,20 @@ def stalled_runs(rows: list[dict[str, str]]) -> StalledRuns:
         encoded_bytes=IMAGENET.bytes_per_sample * ones,
         decoded_pixels=IMAGENET.pixels * ones,
         resampled_pixels=0 * ones,
-        output_pixels=numbers("input_width") ** 2,
+        output_pixels=width**2,
         holds_pixels=0 * ones,
-        batch_size=numbers("batch_size"),
+        batch_size=X["batch_size"].to_numpy(),
         cached_share=ones,
         disk_bytes_per_second=np.inf * ones,
         disk_operations_per_second=np.inf * ones,
         disk_low=ones,
         disk_high=ones,
         copy_bytes_per_second=np.inf * ones,
-        input_bytes=12 * numbers("input_width") ** 2,
+        input_bytes=12 * width**2,
         on_cpu=0 * ones,
-        training=np.array([float(row["task"] == "training") for row in rows]),
-        gpu_count=numbers("gpus"),
+        training=(X["task"] == "training").to_numpy(dtype=float),
+        gpu_count=X["gpus"].to_numpy(),
         batches_ahead=ones,
         workers=ones,
-        cpu=np.zeros(len(rows), dtype=np.intp),
+        cpu=np.zeros(len(X), dtype=np.intp),
     )
-    return StalledRuns(
-        columns,
-        np.array([f"{row['host']}/{row['augmentation']}" for row in rows]),
-        numbers("synthetic_samples_per_second"),
-        numbers("real_samples_per_second"),
-    )
-
-
-def joined_log_rates(
-    runs: StalledRuns, speeds: Mapping[str, float], parameters: Mapping[str, float]
-) -> Floats:
-    """Log samples per second (n,) on hosts whose log speeds, in reference cores, are these."""
-    speed = np.array([speeds[host] for host in runs.hosts.tolist()])
-    decoding = host_rate(runs.columns, parameters, 1.0) * np.exp(speed)
-    none = np.full(len(speed), np.inf)
-    stages = np.column_stack([runs.synthetic, decoding, none, none])
-    return join_logs(runs.columns, logs_by_stage(stages), parameters)[0]
-
-
-def host_speeds(runs: StalledRuns, parameters: Mapping[str, float]) -> dict[str, float]:
-    """Each host's log speed, in reference cores, that its runs tell under these parameters."""
-    return _fitted(runs, parameters, {})[1]
-
-
-def fit_stalls(
-    runs: StalledRuns, parameters: Mapping[str, float]
-) -> tuple[dict[str, float], dict[str, float]]:
-    """The likeliest values of `STALL_PRIORS`, beside `parameters` of decoding, and the standard
-    deviations of what is left to doubt; each host's speed is fitted with them."""
-    result, _, sigmas = _fitted(runs, parameters, STALL_PRIORS)
-    return result, sigmas
-
-
-def _fitted(
-    runs: StalledRuns, parameters: Mapping[str, float], priors: Mapping[str, tuple[float, float]]
-) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
-    from scipy.optimize import least_squares
-
-    hosts = sorted(set(runs.hosts.tolist()))
-    # A host is at least as fast as its fastest run on real data.
-    alone = host_rate(runs.columns, parameters, 1.0)
-    fastest = [np.log((runs.real / alone)[runs.hosts == host].max()) for host in hosts]
-    means = np.array([*(mean for mean, _ in priors.values()), *fastest])
-    scales = np.array([*(sigma for _, sigma in priors.values()), *[_SPEED_SIGMA] * len(hosts)])
-    stalled = runs.real < STALLED_BELOW * runs.synthetic
-    weights = np.where(stalled, 1.0, _UNSTALLED_WEIGHT) / _SIGMA
-
-    def split(units: Floats) -> tuple[dict[str, float], dict[str, float]]:
-        values = (means + scales * units).tolist()
-        count = len(priors)
-        own = dict(zip(priors, values[:count], strict=True))
-        return own, dict(zip(hosts, values[count:], strict=True))
-
-    def residuals(units: Floats) -> Floats:
-        own, speeds = split(units)
-        logs = joined_log_rates(runs, speeds, {**parameters, **own})
-        errors = (np.log(runs.real) - logs) * weights
-        soft = np.sign(errors) * np.sqrt(8 * (np.sqrt(1 + errors**2 / 4) - 1))
-        return np.concatenate([soft, units])
-
-    best = least_squares(residuals, np.zeros(len(means)), bounds=(-6, 6))
-    spread = scales * np.sqrt(np.diag(np.linalg.inv(best.jac.T @ best.jac)))
-    own, speeds = split(best.x)
-    return own, speeds, dict(zip(priors, spread.tolist(), strict=False))

@@ -7,26 +7,27 @@ articles/input_pipeline_real_vs_synthetic.csv and lambda_tf_cnn_benchmarks.csv (
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from advisor.infra.build.performance_sources.naming import find_source
+from advisor.models.performance.frames import Column
 
 DEFAULT_PATH = Path(__file__).with_name("stalls.csv")
-COLUMNS = (
-    "host",
-    "gpus",
-    "network",
-    "task",
-    "precision",
-    "batch_size",
-    "input_width",
-    "augmentation",
-    "synthetic_samples_per_second",
-    "real_samples_per_second",
-)
+STALL_COLUMNS: Mapping[str, Column] = {
+    "host": Column("str", meaning="the machine, by the name of its run"),
+    "gpus": Column("float64"),
+    "network": Column("str"),
+    "task": Column("str"),
+    "precision": Column("str"),
+    "batch_size": Column("float64", "samples", "of each GPU"),
+    "input_width": Column("float64", "pixels"),
+    "augmentation": Column("str", meaning="plain or distorted"),
+    "synthetic_samples_per_second": Column("float64", "samples/s", "of all GPUs, without decoding"),
+    "real_samples_per_second": Column("float64", "samples/s", "of all GPUs, with it"),
+}
 _REAL = {"plain": "real_ips", "distorted": "real_distort_ips"}
 _CELL = ["system", "n_gpu", "precision", "task", "model"]
 # tf_cnn_benchmarks' input widths; 224 for all others.
@@ -48,7 +49,7 @@ def stalled_rows(directory: Path) -> pd.DataFrame:
             plain.get((str(host).replace("XLA_", ""), *rest), float("nan")) for host, *rest in keys
         ]
     kinds = [_kind(rows, kind, column) for kind, column in _REAL.items()]
-    result = pd.concat(kinds, ignore_index=True)[list(COLUMNS)]
+    result = pd.concat(kinds, ignore_index=True)[list(STALL_COLUMNS)]
     rates = result[["synthetic_samples_per_second", "real_samples_per_second"]]
     return result[(rates > 0).all(axis=1)].reset_index(drop=True)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from msgspec.structs import replace
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from advisor.errors import DataError
 from advisor.infra.build.fitting.network_effects import fitted, network_blocks, posterior_of
@@ -23,14 +24,7 @@ from advisor.infra.build.fitting.observations import (
     question_conditions,
     torch_version,
 )
-from advisor.infra.build.fitting.stalls import (
-    STALL_PRIORS,
-    StalledRuns,
-    fit_stalls,
-    host_speeds,
-    joined_log_rates,
-    stalled_runs,
-)
+from advisor.infra.build.fitting.stalls import STALL_PRIORS, DecodeRegressor
 from advisor.infra.build.fitting.step_times import Residual, StepTimeRegressor, quantiles_of
 from advisor.infra.build.performance_sources.observations import COLUMNS
 from advisor.models.bayes import Parameters
@@ -288,29 +282,33 @@ PARAMETERS = load_model().pipeline.parameters
 
 
 @pytest.fixture(scope="module")
-def runs() -> StalledRuns:
-    with ROWS.open(newline="") as file:
-        return stalled_runs(list(csv.DictReader(file)))
+def runs():
+    return pd.read_csv(ROWS)
 
 
 @pytest.mark.slow
 def test_the_priors_of_a_sweeps_fit_are_what_the_shipped_runs_tell(runs):
-    result, sigmas = fit_stalls(runs, PARAMETERS)
+    model = DecodeRegressor(decoding=PARAMETERS).fit(runs, runs["real_samples_per_second"])
     for name in STALL_PRIORS:
-        assert PIPELINE_PRIORS[name][0] == pytest.approx(result[name], abs=0.01)
-        assert PIPELINE_PRIORS[name][1] > sigmas[name]
+        assert PIPELINE_PRIORS[name][0] == pytest.approx(model.parameters_[name], abs=0.01)
+        assert PIPELINE_PRIORS[name][1] > model.sigmas_[name]
 
 
-def test_a_fit_finds_the_join_that_made_the_runs(runs):
-    """Runs of two hosts made by known parameters, without noise."""
-    truth = {**PARAMETERS, "join/queue": 0.3, "join/training": -0.2, "join/several_gpus": 0.05}
-    some = runs.take(np.array([host[0] in "7P" for host in runs.hosts.tolist()]))
-    speeds = dict.fromkeys(set(some.hosts.tolist()), 3.0)
-    made = replace(some, real=np.exp(joined_log_rates(some, speeds, truth)))
-    result, _ = fit_stalls(made, PARAMETERS)
-    for name in STALL_PRIORS:
-        assert result[name] == pytest.approx(truth[name], abs=0.05)
-    assert host_speeds(made, truth) == pytest.approx(speeds, abs=0.05)
+def test_a_fit_finds_the_join_and_the_hosts_that_made_the_runs(runs):
+    """Runs of two hosts made by known parameters, without noise, in a pipeline."""
+    truth = {"join/queue": 0.3, "join/training": -0.2, "join/several_gpus": 0.05}
+    some = runs[runs["host"].str[0].isin(["7", "P"])]
+    maker = DecodeRegressor(decoding=PARAMETERS)
+    maker.parameters_ = {**PARAMETERS, **truth}
+    maker.speeds_ = dict.fromkeys((some["host"] + "/" + some["augmentation"]).unique(), 3.0)
+    made = maker.predict(some)
+    model = clone(make_pipeline(FunctionTransformer(), DecodeRegressor(decoding=PARAMETERS))).fit(some, made)
+    assert model.predict(some) == pytest.approx(made, rel=0.01)
+    found = model[-1]
+    for name, value in truth.items():
+        assert found.parameters_[name] == pytest.approx(value, abs=0.05)
+    assert found.speeds_ == pytest.approx(maker.speeds_, abs=0.05)
+    assert np.isnan(found.predict(some.assign(host="another"))).all()
 
 
 def test_an_exponent_is_a_queues_and_grows_with_the_batches_ahead():

@@ -3,7 +3,9 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
+from msgspec.structs import replace
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -12,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 from advisor.domain import Precision, Task
 from advisor.errors import DataError
+from advisor.infra.build.fitting.stalls import DecodeRegressor, runs_columns
 from advisor.infra.build.fitting.step_times import StepTimeRegressor
 from advisor.models.performance import load_model
 from advisor.models.performance.frames import STEP_COLUMNS, observed_frame, published_frame
@@ -57,7 +60,7 @@ def test_memory_is_all_that_scikit_learn_asks_of_a_regressor():
     check_estimator(MemoryRegressor())
 
 
-@pytest.mark.parametrize("estimator", [ThroughputModel(), StepTimeRegressor()], ids=str)
+@pytest.mark.parametrize("estimator", [ThroughputModel(), StepTimeRegressor(), DecodeRegressor()], ids=str)
 def test_what_takes_frames_is_what_scikit_learn_asks_of_an_estimator(estimator):
     checks = {check.func.__name__: check for _, check in estimator_checks_generator(estimator)}
     assert set(checks) >= WITHOUT_ARRAYS
@@ -118,6 +121,21 @@ def test_what_ships_of_step_times_says_by_numpy_what_the_estimator_says():
     by_numpy = [float(np.exp(times.estimates([cell], facts).mean[0])) for *cell, facts in cells]
     told = StepTimeRegressor.of(times).predict(some.drop(columns="step_seconds"))
     assert told[places] == pytest.approx(by_numpy, rel=1e-9)
+
+
+def test_what_ships_of_decoding_says_by_numpy_what_the_estimator_says():
+    """A trial's form beside a real GPU, of decoding that is known."""
+    runs = pd.read_csv(PUBLISHED_FOLDER / "stalls.csv")
+    model = DecodeRegressor().fit(runs, runs["real_samples_per_second"])
+    shipped = replace(load_model().pipeline, parameters=model.parameters_)
+    columns = runs_columns(runs)
+    speeds = [
+        model.speeds_[f"{host}/{kind}"] for host, kind in zip(runs.host, runs.augmentation, strict=True)
+    ]
+    rates = shipped.stage_rates(columns, runs["synthetic_samples_per_second"].to_numpy())
+    rates[:, 1] *= np.exp(speeds)
+    rates[:, 2:] = np.inf
+    assert shipped.join(columns, rates)[0] == pytest.approx(model.predict(runs), rel=1e-9)
 
 
 @pytest.mark.parametrize("task", [Task.TRAINING, Task.INFERENCE])
