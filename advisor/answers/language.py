@@ -240,9 +240,11 @@ def _start_file(result: Any, question: RecommendGeneration | RecommendFinetuning
             field="export",
             hint=Message("take one of {formats}", formats=FORMATS),
         )
-    # A start file needs the name of the checkpoint, or its configuration and the folder of that.
+    # A start file needs the name of the checkpoint with its organisation, or its configuration and the
+    # folder of that.
     config = file_of(question.config).absolute() if question.config else None
-    return export_serving(result.chosen, result.request, name, question.model, config=config)
+    checkpoint = question.model if "/" in question.model else result.chosen.model
+    return export_serving(result.chosen, result.request, name, checkpoint, config=config)
 
 
 def predicted(catalog: Catalog, question: PredictGeneration | PredictFinetuning) -> Answer:

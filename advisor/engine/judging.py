@@ -186,7 +186,7 @@ def _ranks_at_steps(request: NetworkQuestion, predicted: Predicted, names: froze
         return np.empty(0)
     some = np.array([name in names for name in predicted.table.names])
     table = predicted.table.take(some[predicted.table.kind])
-    return _least_ranks(request, completed(request, table))[some]
+    return np.asarray(_least_ranks(request, completed(request, table))[some])
 
 
 def _cpus_by_rank(

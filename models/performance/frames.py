@@ -62,6 +62,11 @@ def checked_frame(frame: Any, columns: Mapping[str, Column]) -> pd.DataFrame:
         raise DataError("the frame has other values than its columns: {error}", error=error) from error
 
 
+def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame by the names of its columns."""
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
 def published_frame(path: Path) -> pd.DataFrame:
     """The steps of a CSV table of `STEP_COLUMNS`; OSError or ValueError where it cannot be read."""
     return checked_frame(pd.read_csv(path, low_memory=False), STEP_COLUMNS)

@@ -61,8 +61,8 @@ def export_serving(
     *,
     config: Path | None = None,
 ) -> str:
-    """The file of a format, ending in a newline, which starts `model`, the name as it was asked
-    for, or the one in the folder of a `config` of this machine. `UsageError` for a format that
+    """The file of a format, ending in a newline, which starts `model`, a checkpoint of the Hub
+    or the one in the folder of a `config` of this machine. `UsageError` for a format that
     starts no server, and for another engine than vLLM."""
     folder = str(config.parent) if config else ""
     if folder and format != COMPOSE:

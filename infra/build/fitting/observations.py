@@ -22,7 +22,7 @@ from advisor.errors import DataError, UsageError
 from advisor.infra.build.performance_sources.kernels import KERNEL_COLUMNS
 from advisor.models.bayes import Floats
 from advisor.models.network_columns import KINDS
-from advisor.models.performance.frames import STEP_COLUMNS, checked_frame, published_frame
+from advisor.models.performance.frames import STEP_COLUMNS, checked_frame, published_frame, records_of
 from advisor.models.performance.network_table import OPERATION, Network, NetworkTable, network_table
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step
@@ -104,7 +104,7 @@ def measured_steps(
     reader = RowReader(load_catalog().gpus, network_table())
     rows = [
         reader.row(record) if may_be_fitted(record) or not only_fitted else None
-        for record in frame.to_dict("records")
+        for record in records_of(frame)
     ]
     return rows, Unknown(reader.unknown_gpus, reader.unknown_networks)
 
@@ -266,7 +266,7 @@ def era_of(version: float | None) -> str:
 
 def kernel_steps(frame: pd.DataFrame) -> list[MeasuredStep | None]:
     """Single kernels as steps of one operation, None on a GPU that has no data sheet."""
-    cards, records = DataSheets(load_catalog().gpus), checked_frame(frame, KERNEL_COLUMNS).to_dict("records")
+    cards, records = DataSheets(load_catalog().gpus), records_of(checked_frame(frame, KERNEL_COLUMNS))
     return [_kernel(record, gpu) if (gpu := cards.named(record["gpu"])) else None for record in records]
 
 

@@ -78,6 +78,20 @@ def test_the_folder_of_a_configuration_is_mounted(shown, tmp_path):
     assert "vLLM reads" not in text
 
 
+@pytest.mark.parametrize(
+    ("model", "checkpoint"),
+    [
+        ("llama-3.1-8b", "meta-llama/Meta-Llama-3.1-8B"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
+    ],
+)
+def test_a_start_file_names_a_checkpoint_that_can_be_loaded(shown, model, checkpoint):
+    """A short name is none; a name with its organisation is taken as it is."""
+    text = shown("recommend", "--task", "generation", "--model", model, "--gpu", "L4", "--export", "compose")
+    (service, *_) = yaml.safe_load(text)["services"].values()
+    assert service["command"][1] == checkpoint
+
+
 PLAN = """
 title: Mixed team
 defaults: {region: us-east-1}
