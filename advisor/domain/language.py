@@ -26,11 +26,13 @@ def most_sequences(engine: LlmEngine) -> int:
 
 class ServingPlacement(Struct, frozen=True, kw_only=True):
     """The placement of a model on one instance: `replicas` of it, each split over `tensor_parallel` GPUs,
-    which are joined by `link`."""
+    which are joined by `link`. With several `nodes` as many instances have one replica together, some layers
+    each: at any time every instance works on requests of its own, as if it had a replica."""
 
     tensor_parallel: int
     replicas: int
     link: Link = Link.NONE
+    nodes: int = 1
 
     @property
     def gpus_used(self) -> int:

@@ -161,8 +161,9 @@ def _serving_block(candidate: GenerationCandidate) -> dict[str, Any]:
 
 
 def placement_block(placement: ServingPlacement) -> dict[str, Any]:
-    """The placement of the model on one instance."""
-    return {**fields(placement, "tensor_parallel replicas"), "link": str(placement.link)}
+    """The placement of the model on one instance, or over several."""
+    nodes = {"pipeline_parallel": placement.nodes} if placement.nodes > 1 else {}
+    return {**fields(placement, "tensor_parallel replicas"), "link": str(placement.link), **nodes}
 
 
 def rates_block(rates: ServingRates) -> dict[str, Any]:

@@ -67,9 +67,11 @@ _USUAL = {("--precision", "bf16"), ("--kv-precision", "bf16")}
 
 def trial_command(candidate: GenerationCandidate) -> str:
     """The command to type on one of the instances: the load of one replica, as its share of the whole."""
-    replicas = candidate.placement.replicas * candidate.spec.count
+    placement = candidate.placement
+    replicas = placement.replicas * candidate.spec.count // placement.nodes
+    alone = placement.nodes == 1  # several instances are started by an export
     options = {
-        "--engine": str(candidate.engine),
+        **({"--engine": str(candidate.engine)} if alone else {"--endpoint": "http://FIRST:8000"}),
         "--model": candidate.model,
         "--input-tokens": f"{candidate.input_tokens:.0f}",
         "--output-tokens": f"{candidate.output_tokens:.0f}",

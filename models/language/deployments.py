@@ -98,7 +98,8 @@ class Deployment(NamedTuple):
     `precision` and `kv_precision` are values of `LlmPrecision` and `KvPrecision`; `engine` one of
     `LlmEngine`, or another engine's name in measured rows. `link` joins the GPUs: nvlink, pcie, or
     none for one GPU. `version` is the engine's, "" stands for the one that answers;
-    `max_sequences` is the most that the engine takes in at once, None: as memory allows.
+    `max_sequences` is the most that the engine takes in at once, None: as memory allows. Of several `nodes`,
+    joined at `node_gb_s`, each has such GPUs and a part of the layers: the rest is of one node's requests.
     """
 
     model: LanguageModel
@@ -110,6 +111,8 @@ class Deployment(NamedTuple):
     link: str = "none"
     version: str = ""
     max_sequences: int | None = None
+    nodes: int = 1
+    node_gb_s: float = 0.0
 
 
 class Traffic(NamedTuple):

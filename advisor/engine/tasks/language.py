@@ -108,11 +108,15 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         return self._options(key, most_usd_per_hour)
 
     def _options_of_place(self, request: R, most_usd_per_hour: float | None) -> O:
-        query = place_query(request, accelerated=True)
-        offers = offers_in(self.catalog, replace(query, max_usd_per_hour=most_usd_per_hour))
-        judged = [(offer, judged_offer(request, self.catalog, offer, needs_gpu=True)) for offer in offers]
-        options = self.options_on(request, judged)
-        return replace(options, rejected=[*options.rejected, *self.catalog.unpriced(query)])
+        options = self.options_on(request, self.judged(request, most_usd_per_hour))
+        unpriced = self.catalog.unpriced(place_query(request, accelerated=True))
+        return replace(options, rejected=[*options.rejected, *unpriced])
+
+    def judged(self, request: R, most_usd_per_hour: float | None) -> list[JudgedOffer]:
+        """Every offer in the place of the request, with what is to be minded or why it cannot be had."""
+        query = replace(place_query(request, accelerated=True), max_usd_per_hour=most_usd_per_hour)
+        offers = offers_in(self.catalog, query)
+        return [(offer, judged_offer(request, self.catalog, offer, needs_gpu=True)) for offer in offers]
 
     @abstractmethod
     def cost_at(self, request: R, table: T, level: Level) -> Floats:

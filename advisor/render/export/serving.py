@@ -92,13 +92,25 @@ def export_serving(
             field="export",
             hint=Message("ask for {engine} vllm", engine=FieldName("engine")),
         )
+    nodes = candidate.placement.nodes
+    if nodes > 1 and format not in _RANKS:
+        raise UsageError(
+            "{format} starts no model over several instances",
+            format=format,
+            field="export",
+            hint=Message("take one of {formats}", formats=tuple(_RANKS)),
+        )
     if format == COMPOSE:
         return _compose(candidate, request, config)
     if format in ON_CLUSTERS:
         return _on_cluster(candidate, request, format)
-    lines = (_docker_lines if format == "terraform" else _shell_lines)(candidate, request)
-    about = (*_about(candidate, request), *_spread(candidate))
-    return export_start(Start(candidate.spec, about, tuple(lines)), format)
+    about, spec, network = (*_about(candidate, request), *_spread(candidate)), candidate.spec, None
+    if nodes > 1:
+        lines = _ray_lines(candidate, request, *_RANKS[format])
+        spec, network = replace(spec, count=nodes), spec.offer.instance.network
+    else:
+        lines = (_docker_lines if format == "terraform" else _shell_lines)(candidate, request)
+    return export_start(Start(spec, about, tuple(lines), network), format)
 
 
 def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
@@ -153,9 +165,11 @@ def _spread(candidate: GenerationCandidate) -> tuple[str, ...]:
     if candidate.placement.replicas > 1:
         last = FIRST_PORT + candidate.placement.replicas - 1
         lines.append(f"Replicas listen on ports {FIRST_PORT} to {last}: spread requests over them.")
-    if candidate.spec.count > 1:
+    groups = candidate.spec.count // candidate.placement.nodes
+    if groups > 1:
+        kind = "instances" if candidate.placement.nodes == 1 else f"groups of {candidate.placement.nodes}"
         lines.append(
-            f"The rate is that of {candidate.spec.count} instances: start each so, and spread requests over "
+            f"The rate is that of {groups} {kind}: start each so, and spread requests over "
             "all of them; a load balancer is not included."
         )
     return tuple(lines)
@@ -175,6 +189,28 @@ def _shell_lines(candidate: GenerationCandidate, request: ServingQuestion) -> li
         for port, gpus in enumerate(_gpus_of(candidate), FIRST_PORT)
     ]
     return [f"pip install {shlex.quote(vllm_requirement(candidate))}", *served, "wait"]
+
+
+# The variables of each tool with a node's number, and with the address of the first.
+_RANKS = {
+    "skypilot": ("$SKYPILOT_NODE_RANK", '$(echo "$SKYPILOT_NODE_IPS" | head -n 1)'),
+    "dstack": ("$DSTACK_NODE_RANK", "$DSTACK_MASTER_NODE_IP"),
+}
+
+
+def _ray_lines(candidate: GenerationCandidate, request: ServingQuestion, rank: str, first: str) -> list[str]:
+    """Lines that every node runs: the first one serves, over Ray on all (docs.vllm.ai, parallelism)."""
+    words = shlex.join(serve_words(candidate, request))
+    over = f"--pipeline-parallel-size {candidate.placement.nodes} --distributed-executor-backend ray"
+    return [
+        f"pip install {shlex.quote(vllm_requirement(candidate))} ray",
+        f'if [ "{rank}" = 0 ]; then',
+        "  ray start --head --port=6379",
+        f"  vllm serve {words} {over} --port {FIRST_PORT}",
+        "else",
+        f'  until ray start --address="{first}:6379" --block; do sleep 5; done',
+        "fi",
+    ]
 
 
 def _docker_lines(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:

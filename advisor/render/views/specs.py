@@ -308,8 +308,14 @@ def time_message(span: Record) -> Message:
 
 
 def placement_message(placed: Record) -> Message:
-    """'2 replicas, each on 4 GPUs (TP4, nvlink)', '1 replica on 1 GPU'."""
+    """'2 replicas, each on 4 GPUs (TP4, nvlink)', '1 replica on 1 GPU', '1 replica over 2 instances, 8 GPUs
+    of each (TP8, nvlink; PP2)'."""
     gpus, replicas = placed["tensor_parallel"], placed["replicas"]
+    if nodes := placed.get("pipeline_parallel"):
+        return Message(
+            "1 replica over {nodes} instances, {gpus} of each (TP{width}, {link}; PP{nodes})",
+            **{"nodes": nodes, "gpus": counted_message("GPU", gpus), "width": gpus, "link": placed["link"]},
+        )
     each = Message("1 replica on {gpus}", gpus=counted_message("GPU", gpus))
     if replicas > 1:
         each = Message(

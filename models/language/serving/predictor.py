@@ -36,6 +36,9 @@ _MOST_UPDATES, _REWEIGHTED = 8, 3
 _MOST_GROWTH = 0.9
 # How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
 _RUN_SIGMA = {"each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate": 0.05, "batch": 0.05}
+# What is not known of a model over several nodes, in log seconds.
+_NODES_SIGMA = 0.35
+_NODES = Message("no model over several instances was measured: the bounds of its rates are wider")
 _MIXED = Message(
     "no model whose layers differ as those of this one was measured: the bounds of its rates are wider"
 )
@@ -83,8 +86,11 @@ class ServingPredictor(Gaussian, frozen=True):
             for entry in deployments
         ]
 
-    def withheld(self, deployment: Deployment, in_flight: float) -> Withheld:
-        """The test whose withheld truth is most like a deployment with so many requests in flight."""
+    def withheld(self, deployment: Deployment, in_flight: float) -> Withheld | None:
+        """The test whose withheld truth is most like a deployment with so many requests in flight; None of
+        several nodes, which none is like."""
+        if deployment.nodes > 1:
+            return None
         what, tests = _WITHHELD[self.known([deployment])[0]], withheld_tests()
         special = ""
         if deployment.model.moe:
@@ -105,7 +111,8 @@ class ServingPredictor(Gaussian, frozen=True):
             gpu_known=gpu in self.gpus or f"step/gpu/{gpu}" in self.names,
             model_known=is_known,
         )
-        return (*unmeasured, *(() if is_known or not model.mixed else (_MIXED,)))
+        mixed = () if is_known or not model.mixed else (_MIXED,)
+        return (*unmeasured, *mixed, *((_NODES,) if deployment.nodes > 1 else ()))
 
     def has_shape(self, model: LanguageModel) -> bool:
         """Whether rows or trials are of a model of these sizes."""
@@ -289,6 +296,7 @@ class ServingPredictor(Gaussian, frozen=True):
             logs=Logs(*design.logs(posterior.mean)[rows].T),
             covariance=design.covariance(posterior.covariance)[rows],
             known=[known[row] for row in rows.tolist()],
+            further=np.array([_NODES_SIGMA * (entry.nodes > 1) for entry in answering])[rows],
         )
 
     def _rates(
@@ -334,12 +342,14 @@ class ServingPredictor(Gaussian, frozen=True):
 
 
 class _View(NamedTuple):
-    """The deployments asked for, with the posterior mean of their logs and its covariance (n, logs, logs)."""
+    """The deployments asked for, with the posterior mean of their logs and its covariance (n, logs, logs);
+    `further` (n,) is a deviation that no log has."""
 
     requests: Requests
     logs: Logs
     covariance: Floats
     known: list[str]
+    further: Floats
 
     def with_doubts(self, logs_of: Callable[[Logs], RequestLogs]) -> tuple[RequestLogs, RequestLogs]:
         """Log seconds at the mean, and their standard deviations."""
@@ -350,5 +360,6 @@ class _View(NamedTuple):
         doubts = []
         for quantity, of_logs in zip(QUANTITIES, np.nan_to_num(slopes), strict=True):
             reach = (of_logs.T[:, None] @ self.covariance)[:, 0]
-            doubts.append(np.sqrt((reach * of_logs.T).sum(axis=1) + _RUN_SIGMA[quantity] ** 2))
+            own = _RUN_SIGMA[quantity] ** 2 + self.further**2
+            doubts.append(np.sqrt((reach * of_logs.T).sum(axis=1) + own))
         return mean, RequestLogs(*doubts)

@@ -157,6 +157,7 @@ def sequences_held(deployments: Sequence[Deployment], input_tokens: Floats, outp
         [card_gib(entry.gpu.name, entry.gpu.memory_gib) for entry in deployments],
         [entry.tensor_parallel for entry in deployments],
         [entry.engine for entry in deployments],
+        nodes=[entry.nodes for entry in deployments],
     )
     kept = [1.0 if entry.engine == _KEEPS_ROOM else _ROOM for entry in deployments]
     tokens = input_tokens + np.array(kept) * output_tokens

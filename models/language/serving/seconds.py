@@ -57,6 +57,8 @@ MOST_SHARE, _SHARPNESS = 0.95, 4.0
 _JOIN = 4.0
 # All-reduces of a layer, behind attention and behind the feed-forward layer; 16-bit activations.
 _ALL_REDUCES, _ACTIVATION_BYTES = 2.0, 2.0
+# From one node to the next and back, assumed: no row is of several nodes, and bounds are wide for it.
+_HOP_SECONDS = 5e-4
 
 
 class Requests(NamedTuple):
@@ -184,7 +186,8 @@ def _token_seconds(work: Work, logs: Floats) -> Floats:
 
 
 def _all_reduces(work: Work, logs: Logs, tokens: Floats) -> Floats:
-    """All of a step: a latency each, and twice the activations less one part over the link."""
+    """All of a step: a latency each, and twice the activations less one part over the link; and what goes
+    from node to node."""
     gpus, several = work.tensor_parallel, work.tensor_parallel > 1
     doublings = np.log2(np.maximum(gpus, 1))
     over_nvlink = work.nvlink > 0
@@ -194,14 +197,17 @@ def _all_reduces(work: Work, logs: Logs, tokens: Floats) -> Floats:
     latency = np.exp(logs.latency) * np.where(over_nvlink, 0.7 + 0.3 * doublings, gpus / 2)
     moved = 2 * (gpus - 1) / gpus * tokens * work.model.hidden * _ACTIVATION_BYTES
     each = np.where(several, latency + moved / rate, 0.0)
-    return np.asarray(_ALL_REDUCES * work.model.layers * each)
+    # From node to node goes one vector a token, and back the token.
+    hops = work.nodes - 1
+    passed = hops * (_HOP_SECONDS + tokens * work.model.hidden * _ACTIVATION_BYTES / work.between)
+    return np.asarray(_ALL_REDUCES * work.model.layers * each + passed)
 
 
 def _overhead(work: Work, logs: Logs, sequences: Floats) -> Floats:
     """Seconds that the engine adds to a step: its scheduler, the launches of each layer, sampling."""
     model = work.model
     seconds = (
-        np.exp(logs.constant)
+        work.nodes * np.exp(logs.constant)
         + model.layers * np.exp(logs.layer)
         + model.mixture_layers * np.exp(logs.mixture)
         + model.layers * model.is_mla * np.exp(logs.mla)

@@ -90,7 +90,7 @@ class Work(NamedTuple):
 
     `kv_bytes` are those of one token in the cache of one GPU, `state_bytes` those of a sequence that a step
     reads and writes, however long it is. Peaks: of 16 bits, and of the format that the quantised layers
-    compute in. `step_tokens` are the most that a step reads.
+    compute in. `step_tokens` are the most that a step reads. `nodes` are joined by `between` bytes a second.
     """
 
     model: ModelWork  # of columns
@@ -103,6 +103,8 @@ class Work(NamedTuple):
     nvlink: Floats
     pcie: Floats
     step_tokens: Floats
+    nodes: Floats
+    between: Floats
 
     def take(self, rows: NDArray[np.intp]) -> Work:
         """Some of the rows, each as often as it is named."""
@@ -150,4 +152,6 @@ def work_of(deployments: Sequence[Deployment]) -> Work:
         step_tokens=column(
             lambda entry: _STEP_TOKENS[entry.gpu.memory_gib >= 70 and "A100" not in entry.gpu.name]
         ),
+        nodes=column(lambda entry: entry.nodes),
+        between=column(lambda entry: entry.node_gb_s * 1e9 if entry.nodes > 1 else np.inf),
     )

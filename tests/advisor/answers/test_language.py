@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from advisor.answers import ask, language
 from advisor.answers.language import LanguageContext, load_language_context, serving_recommended
@@ -124,6 +125,37 @@ def test_a_smaller_format_is_said_where_a_cheaper_type_serves_it() -> None:
     assert named == [other.spec.offer.instance.name for other in said.values()]
     alone = PredictGeneration(**COMMON, users=4, instance="g6.xlarge")
     assert not any(step.instead for step in language.predicted(context().catalog, alone).result.steps)
+
+
+def test_two_instances_hold_a_model_that_none_holds_alone() -> None:
+    """A 405B model in 16 bits on H100: two nodes, a pipeline between them, wide bounds; never where one
+    instance holds it, and not where one alone may be had. Neither its memory nor its rate is more than the
+    GPUs have."""
+    question = recommend(users=4).replace(
+        model="meta-llama/Llama-3.1-405B", gpu_filter=GpuFilter(names=("H100",))
+    )
+    answer = serving_recommended(context(), question)
+    found = answer.chosen
+    assert found is not None
+    assert (found.spec.count, found.placement.nodes, found.placement.tensor_parallel) == (2, 2, 8)
+    use = found.memory
+    assert 2 * 8 * use.weights_gib > 750 > 8 * use.weights_gib
+    assert use.weights_gib + use.kv_gib + use.overhead_gib + use.free_gib < 81
+    assert found.rates.tpot_seconds.median > 810e9 / (8 * 3.35e12)  # all weights are read by eight at a time
+    assert found.rates.tpot_seconds.upper > 1.4 * found.rates.tpot_seconds.median
+    assert any("several instances" in str(text) for text in found.extrapolation)
+    one = serving_recommended(context(), question.replace(precision=LlmPrecision.FP8)).chosen
+    assert one is not None
+    assert one.placement.nodes == 1
+    assert serving_recommended(context(), question.replace(max_count=1), relax=False).chosen is None
+    text = ask.recommend(Sources(), question).written("skypilot")
+    assert yaml.safe_load(text)["num_nodes"] == 2
+    script = yaml.safe_load(text)["run"]
+    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+    assert "--tensor-parallel-size 8" in text
+    assert "--pipeline-parallel-size 2 --distributed-executor-backend ray" in text
+    with pytest.raises(UsageError, match="starts no model over several instances"):
+        ask.recommend(Sources(), question).written("kubernetes")
 
 
 def anchor(path: Path, tpot_seconds: float) -> Path:

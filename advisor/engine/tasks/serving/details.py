@@ -122,7 +122,7 @@ def steps_of(
     """Every step that can be thought of for the chosen candidate of an offer."""
     changes = list(_changes(chosen, served.model))
     tried = [
-        OptionFinder(replace(request, **fields), served).options(offer, chosen.notes)
+        OptionFinder(replace(request, **fields), served, chosen.placement.nodes).options(offer, chosen.notes)
         for *_, fields in changes
     ]
     outcomes = iter(given([ways[0] for ways in tried if not isinstance(ways, Rejected)]))
@@ -130,7 +130,7 @@ def steps_of(
     for (kind, option, _), ways in zip(changes, tried, strict=True):
         gives, why = (None, ways.detail) if isinstance(ways, Rejected) else next(outcomes)
         steps.append(ServingStep(kind=kind, option=option, gives=gives, why_not=why))
-    more = chosen.spec.count + 1
+    more = chosen.spec.count + chosen.placement.nodes
     factor = more / chosen.spec.count
     gives = replace(  # one instance more, each under the load that it has
         chosen,

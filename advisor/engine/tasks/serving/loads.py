@@ -52,9 +52,12 @@ class _Solver:
     ) -> None:
         self._request, self._options, self._replicas, self._level = request, options, replicas, level
         self._option = replicas.numbers(options)
-        self._each = np.array([option.placement.replicas for option in options], dtype=float)
+        # Instances that serve together only count as one, with the replicas of all of them.
+        self._nodes = np.array([option.placement.nodes for option in options], dtype=np.intp)
+        self._each = self._nodes * [float(option.placement.replicas) for option in options]
         startable = np.array([most_startable(option.offer, request.vcpu_quota) for option in options])
-        self._most = np.maximum(1, np.minimum(request.max_count, startable)).astype(np.intp)
+        most = np.minimum(request.max_count, startable) // self._nodes
+        self._most = np.maximum(1, most).astype(np.intp)
         self._grid = replicas.grid.take((self._option,))
 
     def table(self) -> ServingTable:
@@ -67,7 +70,9 @@ class _Solver:
         else:
             count, rates, most, limits = self._on_grid()
         columns = option_columns(self._options)
-        return ServingTable(count=count, rates=rates, most=most, limits=tuple(limits), **columns)
+        return ServingTable(
+            count=count * self._nodes, rates=rates, most=most, limits=tuple(limits), **columns
+        )
 
     def _on_grid(self) -> _Load:
         """At the least load of the grid that is enough; without a target, at the least one within

@@ -64,6 +64,11 @@ _NO_ROOM_ON_EACH = Message(
 )
 
 
+_NO_NETWORK = Message("its network is not published, and one instance does not hold the model")
+# Instances that have a model together which none has alone.
+NODES = 2
+
+
 class ServingOption(NamedTuple):
     """One option to serve on one instance of an offer; `memory` is of each of its GPUs."""
 
@@ -136,10 +141,10 @@ def require_possible(request: ServingQuestion, model: LanguageModel) -> None:
 
 
 class OptionFinder:
-    """Finds options for one request."""
+    """Finds options for one request, of which `nodes` instances have each copy of the model together."""
 
-    def __init__(self, request: ServingQuestion, served: ServedModel) -> None:
-        self._request, self._served, self._model = request, served, served.model
+    def __init__(self, request: ServingQuestion, served: ServedModel, nodes: int = 1) -> None:
+        self._request, self._served, self._model, self._nodes = request, served, served.model, nodes
         # What memory holds is told as it is where the engine limits it elsewhere (vLLM's option).
         slots = most_sequences(request.engine)
         self._most_sequences = slots if slots < MOST_SEQUENCES else 10**9
@@ -154,6 +159,10 @@ class OptionFinder:
             return rejected_offer(offer, "unsupported", precision)
         gpus = used_gpus(offer.instance, self._request.max_gpus)
         fits = {split: fit for split, fit in self.fits(card, precision).items() if split <= gpus}
+        if self._nodes > 1:
+            if offer.instance.network is None:
+                return rejected_offer(offer, "unsupported", _NO_NETWORK)
+            fits = {split: fit for split, fit in fits.items() if split == gpus}
         if not fits:
             needed = self._request.tensor_parallel or 1
             why = Message(
@@ -176,11 +185,13 @@ class OptionFinder:
     ) -> list[ServingOption] | Rejected:
         request, served, link = self._request, self._served, gpu_link(offer.instance)
         gpus = used_gpus(offer.instance, request.max_gpus)
-        weights = weight_gib(self._model, precision, request.engine)
+        weights, nodes = weight_gib(self._model, precision, request.engine), self._nodes
+        network = offer.instance.network if nodes > 1 else None
+        between = network.gbit_per_second / 8 if network else 0.0
         disks: dict[float, tuple[Disk, ReadyTime] | Rejected] = {}
         options: list[ServingOption] = []
         for split, memory in uses.items():
-            gib = gib_to_read(weights, offer.instance.memory_mib, gpus // split)
+            gib = gib_to_read(weights / nodes, offer.instance.memory_mib, gpus // split)
             if gib not in disks:
                 disks[gib] = ready_disk(request, served.catalog, offer, weights, gib=gib, gpus=gpus)
             disk = disks[gib]
@@ -188,8 +199,12 @@ class OptionFinder:
                 continue
             kind = link.among(split)
             kv_precision = kv_precision_of(request, precision, card)
-            deployment = served.deployment(precision, kv_precision, request.engine, card, split, kind)
-            placement = ServingPlacement(tensor_parallel=split, replicas=gpus // split, link=Link(kind))
+            deployment = served.deployment(
+                precision, kv_precision, request.engine, card, split, kind, nodes=nodes, node_gb_s=between
+            )
+            placement = ServingPlacement(
+                tensor_parallel=split, replicas=gpus // split, link=Link(kind), nodes=nodes
+            )
             options.append(ServingOption(offer, *disk, deployment, placement, memory, notes))
         return options or next(disk for disk in disks.values() if isinstance(disk, Rejected))
 
@@ -217,7 +232,9 @@ class OptionFinder:
         splits = (request.tensor_parallel,) if request.tensor_parallel else splits_of(request.engine)
         kv_precision = kv_precision_of(request, precision, card)
         memories = {
-            split: self._served.memory(precision, kv_precision, card.memory_gib, split, request.engine)
+            split: self._served.memory(
+                precision, kv_precision, card.memory_gib, split, request.engine, nodes=self._nodes
+            )
             for split in splits
             if can_split(self._model, split)
         }

@@ -14,14 +14,20 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
-from advisor.domain.words import LlmPrecision
+from advisor.domain.words import LlmEngine, LlmPrecision
 from advisor.engine.constraints import Amount, Choice, Constraint, R, Whole, of_place
 from advisor.engine.limits import CLEARLY_LESS, Aim, Limit, closest, term_factor, terms_of
 from advisor.engine.task import TRIAL_MINUTES, Contender
 from advisor.engine.tasks.language import JudgedOffer, LanguageOptions, LanguageTask, Level, options_of_types
 from advisor.engine.tasks.serving.details import SMALLER_FORMATS, front_of, steps_of
 from advisor.engine.tasks.serving.loads import solved_table, weighed_table
-from advisor.engine.tasks.serving.options import OptionFinder, ServedModel, ServingOption, require_possible
+from advisor.engine.tasks.serving.options import (
+    NODES,
+    OptionFinder,
+    ServedModel,
+    ServingOption,
+    require_possible,
+)
 from advisor.engine.tasks.serving.table import Predicted, Replicas, ServingTable, deciding_level
 from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings, shortfall
 from advisor.errors import NoIntervalError
@@ -77,6 +83,19 @@ class ServingTask(
     def options_on(self, request: ServingQuestion, judged: Sequence[JudgedOffer]) -> ServingOptions:
         options, rejected = options_of_types(judged, OptionFinder(request, self.served).options)
         return ServingOptions(options, rejected, len(judged), self._replicas(request, options))
+
+    def options(self, request: ServingQuestion, most_usd_per_hour: float | None = None) -> ServingOptions:
+        """Those on one instance; where none of all offers holds the model, on two together."""
+        alone = super().options(request, most_usd_per_hour)
+        has_more = request.engine is not LlmEngine.LLAMA_CPP and request.max_count >= NODES
+        if alone.options or most_usd_per_hour is not None or not has_more:
+            return alone
+        options, rejected = options_of_types(
+            self.judged(request, None), OptionFinder(request, self.served, NODES).options
+        )
+        if not options:
+            return alone
+        return replace(alone, options=options, rejected=rejected, replicas=self._replicas(request, options))
 
     def _replicas(self, request: ServingQuestion, options: Sequence[ServingOption]) -> Replicas:
         return Replicas(request, options, self.predictor, self._predicted)

@@ -50,16 +50,18 @@ def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: s
 def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
     limit = next(limit for limit in request.time_limits if limit.reason == reason)
     upper, median, _ = table.rates.limited(limit, request.output_tokens)[:, row]
-    messages = _TIMES[reason] if limit.percentile is None else _TAILS
+    time = _TIMES[reason]
+    if limit.percentile is not None:
+        time = Message(_PERCENTILE.text, percentile=limit.percentile, time=time)
     return Message(
-        messages[deciding_level(request)].text,
+        _TOO_LONG[deciding_level(request)].text,
         code=reason,
         upper=ceil_significant(float(upper)),
         median=ceil_significant(float(median)),
         limit=limit.most,
         concurrency=float(table.rates.concurrency[row]),
-        percentile=limit.percentile,
-        time=_OF_TAILS[reason],
+        time=time,
+        unit="ms" if limit.unit > 1 else "s",
     )
 
 
@@ -83,55 +85,23 @@ _TOO_FEW_IN_ENGINE = Message(
 _TOO_FEW_SLOTS = Message(
     "its replicas take in {held:,} requests at once (--parallel {most}), not those of {users:,} users"
 )
-# Of a percentile, whose unit is the limit's.
-_TAILS = (
+# The message where a bound decides, and where the median does.
+_TOO_LONG = (
     Message(
-        "p{percentile} of {time} is up to {upper:,g}, above {limit:g} (median {median:,g}, "
+        "{time} is up to {upper:,g} {unit}, above {limit:g} {unit} (median {median:,g} {unit}, "
         "{concurrency:,.3g} in flight in a replica)"
     ),
     Message(
-        "p{percentile} of {time} is {median:,g} (median), above {limit:g} ({concurrency:,.3g} in flight in a "
+        "{time} is {median:,g} {unit} (median), above {limit:g} {unit} ({concurrency:,.3g} in flight in a "
         "replica)"
     ),
 )
-_OF_TAILS = {
-    "ttft": Message("time to first token (ms)"),
-    "tpot": Message("time per output token (ms)"),
-    "e2e": Message("a whole request (s)"),
-}
-# The message where a bound decides, and where the median does.
 _TIMES = {
-    "ttft": (
-        Message(
-            "time to first token is up to {upper:,g} ms, above {limit:g} ms (median {median:,g} "
-            "ms, {concurrency:,.3g} in flight in a replica)"
-        ),
-        Message(
-            "time to first token is {median:,g} ms (median), above {limit:g} ms ({concurrency:,.3g} in "
-            "flight in a replica)"
-        ),
-    ),
-    "tpot": (
-        Message(
-            "time per output token is up to {upper:,g} ms, above {limit:g} ms (median {median:,g} "
-            "ms, {concurrency:,.3g} in flight in a replica)"
-        ),
-        Message(
-            "time per output token is {median:,g} ms (median), above {limit:g} ms ({concurrency:,.3g} in "
-            "flight in a replica)"
-        ),
-    ),
-    "e2e": (
-        Message(
-            "a request takes up to {upper:,g} s, above {limit:g} s (median {median:,g} s, "
-            "{concurrency:,.3g} in flight in a replica)"
-        ),
-        Message(
-            "a request takes {median:,g} s (median), above {limit:g} s ({concurrency:,.3g} in flight in a "
-            "replica)"
-        ),
-    ),
+    "ttft": Message("time to first token"),
+    "tpot": Message("time per output token"),
+    "e2e": Message("the time of a request"),
 }
+_PERCENTILE = Message("p{percentile} of {time}")
 
 
 def described(request: ServingQuestion, candidate: GenerationCandidate) -> Message:
@@ -194,6 +164,13 @@ _NOT_PUBLISHED = Message(
 )
 
 
+_SHARED = Message("{count} instances share the requests evenly, each with the weights on its own disk")
+_TOGETHER = Message(
+    "each {nodes} of {count} instances hold one copy together, some layers each (pipeline parallel over "
+    "Ray), because none holds it alone"
+)
+
+
 def _of_instances(
     request: ServingQuestion, model: LanguageModel, chosen: GenerationCandidate | None
 ) -> Iterator[Message]:
@@ -226,10 +203,8 @@ def _of_instances(
             minutes=USUAL_READY_SECONDS / 60,
         )
     if chosen is not None and chosen.spec.count > 1:
-        yield Message(
-            "{count} instances share the requests evenly, each with the weights on its own disk",
-            count=chosen.spec.count,
-        )
+        text = _SHARED if chosen.placement.nodes == 1 else _TOGETHER
+        yield Message(text.text, count=chosen.spec.count, nodes=chosen.placement.nodes)
 
 
 def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
