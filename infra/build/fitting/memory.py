@@ -31,6 +31,7 @@ from advisor.infra.build.fitting.observations import (
 )
 from advisor.infra.build.performance_sources import peaks
 from advisor.models.bundled import FOLDER
+from advisor.models.performance.frames import records_of
 from advisor.models.performance.memory.peak import BUNDLED, PeakModel, usable_mib
 from advisor.models.performance.memory.regressor import MemoryRegressor
 from advisor.models.performance.memory.table import bundled_profile
@@ -57,7 +58,7 @@ class PublicPeak(NamedTuple):
 
 def public_peaks(frame: pd.DataFrame) -> pd.DataFrame:
     """All peaks of a frame with `STEP_COLUMNS` that something can be told of, a column a field."""
-    rows = [row for record in frame.to_dict("records") for row in (*_peaks(record), *_limits(record))]
+    rows = [row for record in records_of(frame) for row in (*_peaks(record), *_limits(record))]
     return pd.DataFrame(rows, columns=PublicPeak._fields)
 
 
