@@ -367,7 +367,7 @@ _EVERY = re.compile(r"@every\s+([0-9]{1,3})\s*(m|min|h)", re.IGNORECASE)
 _TAKEN = {
     "minute": "0 to 59",
     "hour": "0 to 23",
-    "day-of-month": "1 to 31 or L",
+    "day-of-month": "a day that one of its months has, 1 to 31 or L",
     "month": "1 to 12 or JAN to DEC",
     "day-of-week": "0 to 7 or SUN to SAT",
 }

@@ -12,6 +12,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -156,17 +157,9 @@ def allowed_cpus() -> list[int]:
 
 
 def physical_cores(cpus: Iterable[int] | None = None) -> int:
-    """Distinct cores of these CPUs, else of all that are online."""
-    names = ["cpu[0-9]*"] if cpus is None else [f"cpu{cpu}" for cpu in cpus]
-    places = [folder for name in names for folder in _CPUS.glob(name)]
-    cores = set()
-    for folder in places:
-        try:
-            package = (folder / "topology" / "physical_package_id").read_text()
-            cores.add((package, (folder / "topology" / "core_id").read_text()))
-        except OSError:
-            continue
-    return len(cores) or len(places) or 1
+    """Distinct cores of these CPUs, else of all that the kernel lists."""
+    every = (int(folder.name.removeprefix("cpu")) for folder in _CPUS.glob("cpu[0-9]*"))
+    return len(set(read_cores(every if cpus is None else cpus).values())) or 1
 
 
 def read_cores(cpus: Iterable[int], root: Path = _CPUS) -> dict[int, tuple[str, int]]:
@@ -182,6 +175,16 @@ def read_cores(cpus: Iterable[int], root: Path = _CPUS) -> dict[int, tuple[str, 
         except (OSError, ValueError):
             cores[cpu] = ("", cpu)
     return cores
+
+
+def sibling_cpus(cpus: Iterable[int], root: Path = _CPUS) -> list[int]:
+    """The other hardware threads of these CPUs' cores."""
+    own, siblings = set(cpus), set[int]()
+    for cpu in own:
+        with suppress(OSError, ValueError):
+            text = (root / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text()
+            siblings.update(parse_cpu_list(text))
+    return sorted(siblings - own)
 
 
 def total_memory_mib() -> float:

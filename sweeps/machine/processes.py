@@ -146,17 +146,6 @@ def waited_seconds(pids: Iterable[int]) -> float | None:
     return waited / 1e9 if counted else None
 
 
-def sibling_cpus(cpus: Iterable[int], root: Path = Path("/sys/devices/system/cpu")) -> list[int]:
-    """The other hardware threads of these CPUs' cores."""
-    own, siblings = set(cpus), set[int]()
-    for cpu in own:
-        with suppress(OSError, ValueError):
-            for part in (root / f"cpu{cpu}/topology/thread_siblings_list").read_text().split(","):
-                first, _, last = part.partition("-")
-                siblings |= {*range(int(first), int(last or first) + 1)}
-    return sorted(siblings - own)
-
-
 def pressure(folder: Path = Path("/proc/pressure"), ending: str = "") -> dict[str, float]:
     """Seconds that some task waited for CPU, memory and disk since boot, or since a group (version 2, whose
     files end in ".pressure") was made; empty where the kernel does not count them."""

@@ -70,6 +70,22 @@ class AnchorSession(Struct, kw_only=True):
         """The sampler that watches the GPU while steps are timed."""
         return GpuSampler(gpu_uuid() if self.device == "cuda" else None)
 
+    def bare_run(self, task: Task, source: str, batch_size: int) -> Run:
+        """A run on batches from `source` in which nothing was measured."""
+        return {
+            "task": task.value,
+            "precision": self.precision.value,
+            "input": source,
+            "batch_size": batch_size,
+            "status": Status.OK.value,
+            "samples_per_second": None,
+            "step_seconds": [],
+            "warmup_step_seconds": [],
+            "gpu_peak_allocated_mib": None,
+            "gpu_peak_reserved_mib": None,
+            "reason": "",
+        }
+
     def run_of(
         self,
         task: Task,
@@ -83,12 +99,7 @@ class AnchorSession(Struct, kw_only=True):
         samples, memory = batch_size * self.network.info.samples_per_row, peaks(self.device)
         warmup = count_warmup_steps(steps, period)
         counted = list(steps[warmup:])
-        return {
-            "task": task.value,
-            "precision": self.precision.value,
-            "input": source,
-            "batch_size": batch_size,
-            "status": Status.OK.value,
+        return self.bare_run(task, source, batch_size) | {
             "samples_per_second": samples / mean_step_seconds(counted),
             "stall_share": stall_share(counted, period),
             "step_seconds": counted,
@@ -96,7 +107,6 @@ class AnchorSession(Struct, kw_only=True):
             "gpu_peak_allocated_mib": memory.get("gpu_peak_allocated_mib"),
             "gpu_peak_reserved_mib": memory.get("gpu_peak_reserved_mib"),
             "gpu_state": sampler.environment,
-            "reason": "",
         }
 
     def add(self, run: Run) -> None:
@@ -368,7 +378,7 @@ def _synthetic_run(
         status = Status.OUT_OF_MEMORY if lacks_memory(error) else Status.FAILED
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
         session.report(f"{task} batch {size}: {status.value.replace('_', ' ')}")
-        run = _ended(session, task, size, status, reason)
+        run = session.bare_run(task, SYNTHETIC, size) | {"status": status.value, "reason": reason}
     session.add(run)
     if run["status"] != Status.OK and session.device == "cuda":
         try:  # the fault of a run may have taken the GPU from this process
@@ -382,19 +392,3 @@ def _synthetic_run(
     # Only here is the error gone, and with it what its traceback held.
     free_memory(session.device)
     return run
-
-
-def _ended(session: AnchorSession, task: Task, size: int, status: Status, reason: str) -> Run:
-    return {
-        "task": task.value,
-        "precision": session.precision.value,
-        "input": SYNTHETIC,
-        "batch_size": size,
-        "status": status.value,
-        "samples_per_second": None,
-        "step_seconds": [],
-        "warmup_step_seconds": [],
-        "gpu_peak_allocated_mib": None,
-        "gpu_peak_reserved_mib": None,
-        "reason": reason,
-    }

@@ -19,9 +19,8 @@ from advisor.infra.aws import regions
 from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.store.measurements import open_store
-from tests.infra.aws.bed import Bed, prepared, serving, worn
+from tests.infra.aws.bed import Bed, account_here, worn
 from tests.infra.aws.wire import Request
-from tests.infra.live.conftest import without_real_aws
 from tests.sweeps.builders import measurement, trial
 
 GRID = (
@@ -37,14 +36,7 @@ ON_AWS = (
 
 @pytest.fixture
 def account(monkeypatch, tmp_path) -> Iterator[Bed]:
-    """An account with a bucket, on loopback; its clock is the command's."""
-    without_real_aws(monkeypatch, tmp_path)
-    with prepared(monkeypatch) as bed, serving(bed) as url:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        monkeypatch.setenv("ADVISOR_BUCKET", "results")
-        monkeypatch.setattr("advisor.infra.aws.asking.Clock", lambda: bed.clock)
-        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="results")
-        bed.faulty.asked.clear()
+    with account_here(monkeypatch, tmp_path) as bed:
         yield bed
 
 

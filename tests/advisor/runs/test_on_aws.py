@@ -5,7 +5,6 @@ import shlex
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-import boto3
 import pytest
 
 from advisor.cli.main import run as advisor
@@ -25,8 +24,7 @@ from advisor.store.records import NewRun, RunState
 from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 from tests.advisor.store.schedules import schedule
-from tests.infra.aws.bed import prepared, serving
-from tests.infra.live.conftest import without_real_aws
+from tests.infra.aws.bed import account_here
 from tests.sweeps.builders import measurement
 
 COMMAND = tuple(
@@ -41,13 +39,7 @@ WEEK = timedelta(days=7)
 
 @pytest.fixture
 def account(monkeypatch, tmp_path):
-    """An account with a bucket, on loopback; its clock is that of commands in this process."""
-    without_real_aws(monkeypatch, tmp_path)
-    with prepared(monkeypatch) as bed, serving(bed) as url:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        monkeypatch.setenv("ADVISOR_BUCKET", "results")
-        monkeypatch.setattr("advisor.infra.aws.asking.Clock", lambda: bed.clock)
-        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="results")
+    with account_here(monkeypatch, tmp_path) as bed:
         yield bed
 
 

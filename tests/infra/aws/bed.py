@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -28,6 +29,7 @@ from tests.infra.aws.ec2_ways import ACCOUNT, Ec2Ways
 from tests.infra.aws.faults import Crashed, FaultyAws, Lost
 from tests.infra.aws.lifecycles import Endings, FakeClock
 from tests.infra.aws.wire import Environ, call
+from tests.infra.live.conftest import without_real_aws
 
 REGIONS = ("us-east-1", "us-east-2")
 _ANY = DomainDispatcherApplication(create_backend_app)
@@ -205,6 +207,19 @@ def prepared(patch: pytest.MonkeyPatch) -> Iterator[Bed]:
         yield bed
     finally:
         bed.forget()
+
+
+@contextmanager
+def account_here(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[Bed]:
+    """An account with a bucket, on loopback; its clock is that of commands in this process."""
+    without_real_aws(patch, folder)
+    with prepared(patch) as bed, serving(bed) as url:
+        patch.setenv("AWS_ENDPOINT_URL", url)
+        patch.setenv("ADVISOR_BUCKET", "results")
+        patch.setattr("advisor.infra.aws.asking.Clock", lambda: bed.clock)
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="results")
+        bed.faulty.asked.clear()
+        yield bed
 
 
 def _moto(environ: Environ, start: Callable[..., Any]) -> Iterable[bytes]:

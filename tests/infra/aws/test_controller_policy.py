@@ -9,9 +9,8 @@ import pytest
 from advisor.cli.main import run
 from advisor.infra.aws.errors import policy
 from tests.advisor.cli.test_sweep_cloud import GRID, guest_that_measures
-from tests.infra.aws.bed import prepared, serving
+from tests.infra.aws.bed import account_here
 from tests.infra.aws.iam import ACCOUNT, REGION, Ask, actions, allowed_actions, allows, asks, recorded_calls
-from tests.infra.live.conftest import without_real_aws
 
 pytestmark = pytest.mark.night  # records a dozen sweeps
 POLICY = policy("controller", account=ACCOUNT, bucket="results")
@@ -23,21 +22,16 @@ OURS = {"aws:ResourceTag/advisor:managed": "true"}
 def calls(tmp_path_factory):
     """Those of a spot and of an on-demand sweep; EC2 refuses the dry runs on what is not there,
     as it does with this policy."""
-    with pytest.MonkeyPatch.context() as patch:
-        without_real_aws(patch, tmp_path_factory.mktemp("home"))
-        with prepared(patch) as bed, serving(bed) as url:
-            patch.setenv("AWS_ENDPOINT_URL", url)
-            patch.setenv("ADVISOR_BUCKET", "results")
-            patch.setattr("advisor.infra.aws.asking.Clock", lambda: bed.clock)
-            boto3.client("s3", region_name=REGION).create_bucket(Bucket="results")
-            iam = boto3.client("iam", region_name=REGION)
-            iam.create_instance_profile(InstanceProfileName="advisor-guest")
-            bed.ways.held = {"TerminateInstances", "DeleteSecurityGroup", "CreateTags"}
-            guest_that_measures(bed, 20)
-            with recorded_calls(patch) as seen:
-                assert run([*SWEEP, "--market", "spot"]) == 0
-                other = ("--market", "on-demand", "--sweep-id", "weekly", "--budget", "0.3USD")
-                assert run([*SWEEP, *other]) == 1  # nobody tells of its end: the budget is over
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch, account_here(patch, home) as bed:
+        iam = boto3.client("iam", region_name=REGION)
+        iam.create_instance_profile(InstanceProfileName="advisor-guest")
+        bed.ways.held = {"TerminateInstances", "DeleteSecurityGroup", "CreateTags"}
+        guest_that_measures(bed, 20)
+        with recorded_calls(patch) as seen:
+            assert run([*SWEEP, "--market", "spot"]) == 0
+            other = ("--market", "on-demand", "--sweep-id", "weekly", "--budget", "0.3USD")
+            assert run([*SWEEP, *other]) == 1  # nobody tells of its end: the budget is over
     return seen
 
 

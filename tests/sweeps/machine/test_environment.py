@@ -19,16 +19,10 @@ from advisor.sweeps.machine.environment import (
     parse_memory_limit,
     parse_quota_v1,
     parse_quota_v2,
+    sibling_cpus,
 )
 from advisor.sweeps.machine.mounts import v1_groups, v2_group
-from advisor.sweeps.machine.processes import (
-    Contention,
-    busy_seconds,
-    busy_share,
-    pressure,
-    sibling_cpus,
-    waited_seconds,
-)
+from advisor.sweeps.machine.processes import Contention, busy_seconds, busy_share, pressure, waited_seconds
 from tests.rows import table
 
 MEMINFO = "\n".join(table("sweeps")["meminfo"])
