@@ -42,6 +42,7 @@ from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions import settled
 from advisor.questions.language import TuningQuestion
 from advisor.questions.settled import (
+    draft_of,
     instance_named,
     kv_precision_meant,
     language_model_of,
@@ -168,7 +169,7 @@ def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _P
     anchors = _anchors(catalog, question, model, request) if question.anchor else []
     observations = [observation for anchor in anchors for observation in anchor.observations]
     return _Prepared(
-        ServingTask(catalog, model, predictor.conditioned(observations)),
+        ServingTask(catalog, model, predictor.conditioned(observations), draft_of(question)),
         request,
         _sources(catalog, digest.hexdigest()[:16], trained_on, len(question.anchor)),
         generation_document,

@@ -72,7 +72,7 @@ _OF_LOAD = (
         "required_confidence",
     ),
     *("target_requests_per_second", "users", "burstiness", "think_seconds"),
-    "api_usd_per_million",
+    *("api_usd_per_million", "draft_acceptance", "draft_model"),
 )
 _OF_TUNING = (*_OF_MODEL, "method", "sequence", "micro_batch")
 _OF_TUNING_RUN = (*_OF_TUNING, "tokens", "start_minutes", "required_confidence")
@@ -127,6 +127,23 @@ def _no_split(text: str, field: str) -> UsageError:
 
 def _is_auto(texts: Any) -> bool:
     return [text.strip().lower() for text in texts] == [AUTO]
+
+
+MOST_DRAFTED = 16
+
+
+def _acceptance(text: str) -> str:
+    """The chance of a drafted token, and how many are drafted in a step."""
+    chance, comma, tokens = text.partition(",")
+    if not comma:
+        raise wrong(
+            "draft_acceptance",
+            "{field} takes a share and a number of tokens, A,K (as 0.7,4), not '{text}'",
+            text=text[:60],
+        )
+    share = Share().from_text(chance.strip(), "draft_acceptance")
+    count = Number(whole=True, most=MOST_DRAFTED).from_text(tokens.strip(), "draft_acceptance")
+    return f"{share:.12g},{count}"
 
 
 def _api_price(text: str) -> str:
@@ -325,6 +342,19 @@ class ServingQuestion(LanguageQuestion):
         Parsed(_api_price, str, "IN,OUT", joins=True),
         default=None,
     )
+    draft_acceptance: str | None = _language(
+        "Speculative decoding: the share of drafted tokens that are accepted, and how many a step drafts, "
+        "A,K as 0.7,4.",
+        Parsed(_acceptance, str, "A,K", joins=True),
+        default=None,
+        usual="none is assumed",
+    )
+    draft_model: str | None = _language(
+        "The language model that drafts; its memory and time count.",
+        ModelName(),
+        default=None,
+        usual="n-grams of the prompt, which take none",
+    )
     max_count: int = MAX_COUNT
     # Standard deviations of the lengths' logarithms, of the traffic; 0 where lengths are given.
     input_spread: float = 0.0
@@ -351,6 +381,13 @@ class ServingQuestion(LanguageQuestion):
             missing = "input_tokens" if self.output_tokens else "output_tokens"
             raise wrong(
                 missing, "{input_tokens} and {output_tokens} go together", hint="give both, or {traffic}"
+            )
+        if self.draft_model and self.draft_acceptance is None:
+            raise wrong(
+                "draft_acceptance",
+                "{model} drafts, and {field} does not say with what success",
+                model=FieldName("draft_model"),
+                hint="measure it (vLLM logs the draft acceptance rate): 0.7,4",
             )
         if self.input_tokens and self.traffic is not None:
             raise wrong(

@@ -33,6 +33,7 @@ from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
 from advisor.questions.values import GpuFilter, ProfilePath, dataset_for, stored_as
 
 if TYPE_CHECKING:
+    from advisor.models.language.deployments import Draft
     from advisor.models.language.language_model import LanguageModel
 
 DEFAULT_CLOUD = "aws"
@@ -167,6 +168,22 @@ def language_model_of(question: LanguageQuestion) -> LanguageModel:
     except UsageError as error:
         error.hint = network_hint(name) or error.hint
         raise
+
+
+def draft_of(question: ServingQuestion) -> Draft | None:
+    """The speculative decoding that the question states; `UsageError` for a model that is not known."""
+    from advisor.models.language.configs import bundled_language_models
+    from advisor.models.language.deployments import Draft
+
+    if question.draft_acceptance is None:
+        return None
+    share, tokens = question.draft_acceptance.split(",")
+    try:
+        model = bundled_language_models().find(question.draft_model) if question.draft_model else None
+    except UsageError as error:
+        error.field = "draft_model"
+        raise
+    return Draft(float(share), int(tokens), model)
 
 
 def language_hint(name: str) -> Message | None:

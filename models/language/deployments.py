@@ -92,6 +92,20 @@ def bundled_gpu_facts() -> Mapping[str, GpuFacts]:
     }
 
 
+class Draft(NamedTuple):
+    """Speculative decoding: in each step `tokens` are drafted, by a `model` or without one (n-grams of the
+    prompt), of which each is accepted with the chance `acceptance` where those before it were."""
+
+    acceptance: float
+    tokens: int
+    model: LanguageModel | None = None
+
+    @property
+    def tokens_of_step(self) -> float:
+        """Tokens that a step yields in the mean, its own included (Leviathan and others, 2023)."""
+        return sum(self.acceptance**place for place in range(self.tokens + 1))
+
+
 class Deployment(NamedTuple):
     """One replica: a model in `tensor_parallel` parts, each on a GPU of its own.
 
@@ -100,6 +114,7 @@ class Deployment(NamedTuple):
     none for one GPU. `version` is the engine's, "" stands for the one that answers;
     `max_sequences` is the most that the engine takes in at once, None: as memory allows. Of several `nodes`,
     joined at `node_gb_s`, each has such GPUs and a part of the layers: the rest is of one node's requests.
+    `draft` is None without speculative decoding.
     """
 
     model: LanguageModel
@@ -113,6 +128,7 @@ class Deployment(NamedTuple):
     max_sequences: int | None = None
     nodes: int = 1
     node_gb_s: float = 0.0
+    draft: Draft | None = None
 
 
 class Traffic(NamedTuple):

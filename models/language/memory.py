@@ -238,20 +238,21 @@ def serving_memory(
     engines: str | Sequence[str] = LlmEngine.VLLM,
     filled: float = USUAL_SHARE,
     nodes: int | Sequence[int] = 1,
+    drafts: LanguageModel | Sequence[LanguageModel | None] | None = None,
 ) -> ServingMemory:
     """Memory of replicas, one a row; each argument is one value or a sequence of n of them. vLLM is told
     to have the part `filled` of each card. Of a replica over several `nodes` it is that of one node, for the
-    requests that this one works on (`Deployment`).
+    requests that this one works on (`Deployment`). `drafts` are models beside it that draft tokens.
 
     `gpu_memory_gib` is of one card as `card_gib` has it. KV gets the card less what stays
     empty, weights and engine. `ValueError` where the sequences differ in length.
     """
-    arguments = (models, precisions, kv_precisions, tensor_parallel, engines, nodes, gpu_memory_gib)
+    arguments = (models, precisions, kv_precisions, tensor_parallel, engines, nodes, drafts, gpu_memory_gib)
     columns = np.broadcast_arrays(*(np.atleast_1d(np.array(each, dtype=object)) for each in arguments))
     memory, count = columns[-1].astype(float), len(columns[-1])
     rows = np.array([_row(*replica) for replica in zip(*columns[:-1], strict=True)], float)
     facts = _Row(*rows.reshape(count, len(_Row._fields)).T)
-    served_by = [engine_of_formats(engine) for engine in columns[-3]]
+    served_by = [engine_of_formats(engine) for engine in columns[4]]
     is_large = memory >= _LARGE_GPU_GIB
     tokens = np.where(is_large, _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS)
     overhead = np.asarray(facts.fixed + tokens * facts.token)
@@ -310,13 +311,22 @@ def _room(memory: Floats, weights: Floats, overhead: Floats, engines: Sequence[L
 
 @lru_cache(maxsize=4096)
 def _row(
-    model: LanguageModel, precision: str, kv_precision: str, tensor_parallel: int, engine: str, nodes: int
+    model: LanguageModel,
+    precision: str,
+    kv_precision: str,
+    tensor_parallel: int,
+    engine: str,
+    nodes: int,
+    draft: LanguageModel | None,
 ) -> _Row:
     full, windowed = _token_bytes(model, KvPrecision(kv_precision), tensor_parallel)
     weights = weight_gib_per_gpu(model, LlmPrecision(precision), tensor_parallel, engine_of_formats(engine))
     if nodes > 1:  # the first node has the input's table, the last the output's: both the same where tied
         table = 2 * model.vocab * model.hidden / tensor_parallel / _GIB
         weights = (weights - table * (1 if model.tied else 2)) / nodes + table
+    if draft is not None:
+        weights += weight_gib_per_gpu(draft, draft.own_precision, tensor_parallel)
+        full += kv_bytes_per_token(draft, KvPrecision.BF16, tensor_parallel)
     # Activations in 16 bits: both halves of a gated network's width, and four vectors of the model's.
     of_experts = (model.experts_per_token + model.shared_experts) * model.expert_ffn
     vector = 2 * max(model.ffn, of_experts) / tensor_parallel + 4 * model.hidden

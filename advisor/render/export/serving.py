@@ -6,6 +6,7 @@ replicas; elsewhere they listen on ports of their own, from 8000 on, and the use
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 from pathlib import Path
@@ -127,6 +128,11 @@ def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> li
     words += ["--max-model-len", str(_longest_tokens(candidate, request))]
     words += ["--max-num-seqs", str(MOST_SEQUENCES), "--gpu-memory-utilization", GPU_MEMORY_SHARE]
     words += ["--load-format", _LOADER]
+    if request.draft_acceptance is not None:
+        _, tokens = request.draft_acceptance.split(",")
+        draft = {"model": request.draft_model} if request.draft_model else {"method": "ngram"}
+        config = {**draft, "num_speculative_tokens": int(tokens)}
+        words += ["--speculative-config", json.dumps(config)]
     return words if request.prefix_share else [*words, "--no-enable-prefix-caching"]
 
 

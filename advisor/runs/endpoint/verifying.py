@@ -27,7 +27,7 @@ from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.questions.language import ServingQuestion
-from advisor.questions.settled import instance_named, language_model_of, settled_serving
+from advisor.questions.settled import draft_of, instance_named, language_model_of, settled_serving
 from advisor.render.export.serving import engine_words, vllm_requirement
 from advisor.runs.cloud.exchange import anchors_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan
@@ -154,7 +154,7 @@ def serving_trial(
     candidate = before.chosen
     if instance != AUTO:
         name = instance_named(instance, question, context.catalog)
-        task = ServingTask(context.catalog, model, context.predictor)
+        task = ServingTask(context.catalog, model, context.predictor, draft_of(recommendation))
         candidate = task.prediction_on(request, name, today=today).candidate
     if candidate is None:
         raise NoOfferError(

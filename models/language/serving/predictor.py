@@ -39,6 +39,11 @@ _RUN_SIGMA = {"each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate":
 # What is not known of a model over several nodes, in log seconds.
 _NODES_SIGMA = 0.35
 _NODES = Message("no model over several instances was measured: the bounds of its rates are wider")
+# As much is not known of speculative decoding beside its acceptance.
+_DRAFT_SIGMA = 0.2
+_DRAFT = Message(
+    "speculative decoding was not measured: its gain follows from the acceptance that you stated"
+)
 _MIXED = Message(
     "no model whose layers differ as those of this one was measured: the bounds of its rates are wider"
 )
@@ -88,8 +93,8 @@ class ServingPredictor(Gaussian, frozen=True):
 
     def withheld(self, deployment: Deployment, in_flight: float) -> Withheld | None:
         """The test whose withheld truth is most like a deployment with so many requests in flight; None of
-        several nodes, which none is like."""
-        if deployment.nodes > 1:
+        several nodes and of speculative decoding, which none is like."""
+        if _further_sigma(deployment):
             return None
         what, tests = _WITHHELD[self.known([deployment])[0]], withheld_tests()
         special = ""
@@ -111,8 +116,9 @@ class ServingPredictor(Gaussian, frozen=True):
             gpu_known=gpu in self.gpus or f"step/gpu/{gpu}" in self.names,
             model_known=is_known,
         )
-        mixed = () if is_known or not model.mixed else (_MIXED,)
-        return (*unmeasured, *mixed, *((_NODES,) if deployment.nodes > 1 else ()))
+        unlike = ((not is_known and model.mixed, _MIXED), (deployment.nodes > 1, _NODES))
+        further = [text for applies, text in (*unlike, (deployment.draft, _DRAFT)) if applies]
+        return (*unmeasured, *further)
 
     def has_shape(self, model: LanguageModel) -> bool:
         """Whether rows or trials are of a model of these sizes."""
@@ -296,7 +302,7 @@ class ServingPredictor(Gaussian, frozen=True):
             logs=Logs(*design.logs(posterior.mean)[rows].T),
             covariance=design.covariance(posterior.covariance)[rows],
             known=[known[row] for row in rows.tolist()],
-            further=np.array([_NODES_SIGMA * (entry.nodes > 1) for entry in answering])[rows],
+            further=np.array([_further_sigma(entry) for entry in answering])[rows],
         )
 
     def _rates(
@@ -339,6 +345,11 @@ class ServingPredictor(Gaussian, frozen=True):
             np.array([each[group].lower for group in known]),
             np.array([each[group].calibrated for group in known], dtype=bool),
         )
+
+
+def _further_sigma(deployment: Deployment) -> float:
+    """What no row tells of it, in log seconds."""
+    return math.hypot(_NODES_SIGMA * (deployment.nodes > 1), _DRAFT_SIGMA * (deployment.draft is not None))
 
 
 class _View(NamedTuple):

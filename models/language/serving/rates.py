@@ -158,6 +158,7 @@ def sequences_held(deployments: Sequence[Deployment], input_tokens: Floats, outp
         [entry.tensor_parallel for entry in deployments],
         [entry.engine for entry in deployments],
         nodes=[entry.nodes for entry in deployments],
+        drafts=[entry.draft and entry.draft.model for entry in deployments],
     )
     kept = [1.0 if entry.engine == _KEEPS_ROOM else _ROOM for entry in deployments]
     tokens = input_tokens + np.array(kept) * output_tokens
@@ -249,7 +250,7 @@ def binding(requests: Requests, logs: Logs, sequences: Floats) -> NDArray[np.int
     parts = step_parts(requests.work, logs, sequences, requests.usual_context)
     of_memory = smooth_maximum_shares(parts.weights + parts.kv, parts.arithmetic)
     prompt = prompt_seconds(requests.work, logs, requests.computed_tokens, requests.seen_tokens)
-    prompts = np.exp(logs.mixed) * sequences * prompt / requests.output_tokens
+    prompts = np.exp(logs.mixed) * sequences * prompt * requests.work.yielded / requests.output_tokens
     seconds = np.stack(
         [
             np.where(of_memory >= 0.5, parts.weights, 0.0),

@@ -118,14 +118,24 @@ def smooth_maximum_shares(first: Floats, other: Floats) -> Floats:
 
 
 def step_parts(work: Work, logs: Logs, sequences: Floats, context: Floats) -> Parts:
-    """One step of `sequences` (n,) with `context` tokens each in the cache (n,)."""
+    """One step of `sequences` (n,) with `context` tokens each in the cache (n,), of which each has its
+    drafted tokens checked; drafting counts as overhead."""
+    tokens = sequences * (1 + work.drafted)
     return Parts(
-        weights=_weight_bytes(work, sequences) / (work.memory * share(logs.weights)),
+        weights=_weight_bytes(work, tokens) / (work.memory * share(logs.weights)),
         kv=sequences * _kept_bytes(work, context) / (work.memory * share(logs.kv)),
-        arithmetic=sequences * _token_seconds(work, logs.decode),
-        all_reduce=_all_reduces(work, logs, sequences),
-        overhead=_overhead(work, logs, sequences),
+        arithmetic=tokens * _token_seconds(work, logs.decode),
+        all_reduce=_all_reduces(work, logs, tokens),
+        overhead=_overhead(work, logs, sequences) + _drafting(work, logs, sequences, context),
     )
+
+
+def _drafting(work: Work, logs: Logs, sequences: Floats, context: Floats) -> Floats:
+    """Seconds in which the drafted tokens of a step are made, one after the other."""
+    read = work.draft_bytes / work.tensor_parallel + sequences * context * work.draft_kv
+    computed = 2 * sequences * work.draft_weights / (work.tensor_parallel * work.sixteen_peak)
+    each = np.maximum(read / (work.memory * share(logs.weights)), computed / share(logs.decode))
+    return np.asarray(work.drafted * (each + work.draft_layers * np.exp(logs.layer)))
 
 
 def step_seconds(parts: Parts, logs: Logs) -> Floats:
@@ -255,7 +265,8 @@ def request_seconds(
     parts = step_parts(work, logs, sequences, requests.usual_context)
     step = step_seconds(parts, logs)
     mixed, weights = np.exp(logs.mixed), read_weights(parts, logs)
-    gaps, others = output_tokens - 1, np.maximum(sequences - 1, 0.0)
+    # Between a request's tokens that several come of lie fewer steps.
+    gaps, others = (output_tokens - 1) / work.yielded, np.maximum(sequences - 1, 0.0)
 
     def reading(prompts: Floats) -> Floats:
         return prompt_seconds(work, logs, prompts * computed, requests.seen_tokens)
@@ -295,11 +306,12 @@ def request_seconds(
     else:
         most, chance = np.full_like(waited, np.inf), busy
     left = np.maximum(left, _NO_GAP)
+    slower = (each_token - step) / work.yielded / left
     return RequestSeconds(
         first_token,
-        each_token,
+        each_token / work.yielded,
         service / (sequences * output_tokens),
-        *np.broadcast_arrays(prompt, waited, most, chance, left, (each_token - step) / left),
+        *np.broadcast_arrays(prompt, waited, most, chance, left, slower),
     )
 
 
@@ -307,7 +319,8 @@ def static_batch_seconds(requests: Requests, logs: Logs, sequences: Floats) -> F
     """A batch that begins and ends together (n,): its prompts at once, then its steps."""
     parts, read = step_parts(requests.work, logs, sequences, requests.usual_context), requests.input_tokens
     prompts = prompt_seconds(requests.work, logs, sequences * read, read)
-    return prompts + parts.overhead + (requests.output_tokens - 1) * step_seconds(parts, logs)
+    steps = (requests.output_tokens - 1) / requests.work.yielded
+    return prompts + parts.overhead + steps * step_seconds(parts, logs)
 
 
 def least_seconds(
@@ -327,8 +340,10 @@ def least_seconds(
     prompt = computed_tokens * (token + attending * _seen(model, requests.input_tokens - computed_tokens / 2))
     computed = prompt + output_tokens * (token + attending * context)
     of_one, of_all = (_weight_bytes(work, n) / memory for n in (np.ones(1), sequences))
+    of_one, kv, of_all = of_one / work.yielded, kv / work.yielded, of_all / work.yielded
     read = output_tokens * of_all / sequences + (output_tokens - 1) * kv
     least = np.maximum(computed, read) / output_tokens
     making = (1 - 1 / sequences) * (1 - 1 / output_tokens)
     with_others = 0.0 if rate is None else making * kv / np.maximum(rate, least)
-    return np.maximum((of_one + kv) / (1 - with_others), token), np.maximum(of_one, prompt), least
+    first = np.maximum(of_one * work.yielded, prompt)
+    return np.maximum((of_one + kv) / (1 - with_others), token), first, least

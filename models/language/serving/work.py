@@ -91,6 +91,7 @@ class Work(NamedTuple):
     `kv_bytes` are those of one token in the cache of one GPU, `state_bytes` those of a sequence that a step
     reads and writes, however long it is. Peaks: of 16 bits, and of the format that the quantised layers
     compute in. `step_tokens` are the most that a step reads. `nodes` are joined by `between` bytes a second.
+    A step drafts `drafted` tokens of each sequence and yields `yielded`; `draft_*` are of what drafts them.
     """
 
     model: ModelWork  # of columns
@@ -105,6 +106,12 @@ class Work(NamedTuple):
     step_tokens: Floats
     nodes: Floats
     between: Floats
+    drafted: Floats
+    yielded: Floats
+    draft_layers: Floats
+    draft_bytes: Floats
+    draft_weights: Floats
+    draft_kv: Floats
 
     def take(self, rows: NDArray[np.intp]) -> Work:
         """Some of the rows, each as often as it is named."""
@@ -120,6 +127,20 @@ def arithmetic_of(deployment: Deployment) -> tuple[str, float]:
     if precision in ("nvfp4", "mxfp4") and gpu.fp4_tflops:
         return "fp4", gpu.fp4_tflops
     return ("fp8", gpu.fp8_tflops) if precision == "fp8" and gpu.fp8_tflops else ("16", gpu.tflops)
+
+
+_OF_DRAFT = ("draft_layers", "draft_bytes", "draft_weights", "draft_kv")
+
+
+def _draft_work(deployment: Deployment) -> tuple[float, float, float, float]:
+    """Layers, bytes and weights that a drafted token takes, and bytes of the cache on one GPU; the model that
+    drafts is in its published format, with a cache of 16 bits."""
+    model = deployment.draft.model if deployment.draft else None
+    if model is None:
+        return 0.0, 0.0, 0.0, 0.0
+    work = model_work(model, model.own_precision, deployment.engine)
+    read, used = work.fixed_bytes + work.expert_bytes, work.fixed_weights + work.expert_weights
+    return work.layers, read, used, kv_bytes_per_token(model, KvPrecision.BF16, deployment.tensor_parallel)
 
 
 def work_of(deployments: Sequence[Deployment]) -> Work:
@@ -154,4 +175,7 @@ def work_of(deployments: Sequence[Deployment]) -> Work:
         ),
         nodes=column(lambda entry: entry.nodes),
         between=column(lambda entry: entry.node_gb_s * 1e9 if entry.nodes > 1 else np.inf),
+        drafted=column(lambda entry: entry.draft.tokens if entry.draft else 0),
+        yielded=column(lambda entry: entry.draft.tokens_of_step if entry.draft else 1),
+        **dict(zip(_OF_DRAFT, np.array([_draft_work(e) for e in deployments]).reshape(-1, 4).T, strict=True)),
     )

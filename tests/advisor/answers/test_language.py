@@ -127,6 +127,40 @@ def test_a_smaller_format_is_said_where_a_cheaper_type_serves_it() -> None:
     assert not any(step.instead for step in language.predicted(context().catalog, alone).result.steps)
 
 
+def test_speculative_decoding_counts_as_it_is_stated() -> None:
+    """It gains by what is accepted, never more, and costs where nothing is; a model that drafts takes time and
+    memory; the bounds are wider, and the start file says the same."""
+    seventy = COMMON | {"model": "meta-llama/Llama-3.3-70B"}
+    usual = PredictGeneration(**seventy, instance="p5.48xlarge", users=8, tensor_parallel=8)
+
+    def found(**fields: Any) -> Any:
+        return language.predicted(context().catalog, usual.replace(**fields)).result.candidate
+
+    plain, gains = found(), []
+    for share in (0.0, 0.5, 0.8):
+        drafted = found(draft_acceptance=f"{share:g},4")
+        with_model = found(draft_acceptance=f"{share:g},4", draft_model="meta-llama/Llama-3.2-1B")
+        gain = plain.rates.tpot_seconds.median / drafted.rates.tpot_seconds.median
+        assert gain <= sum(share**place for place in range(5))
+        assert with_model.rates.tpot_seconds.median > drafted.rates.tpot_seconds.median
+        assert with_model.memory.weights_gib - plain.memory.weights_gib == pytest.approx(2.3 / 8, rel=0.1)
+        assert drafted.memory == plain.memory
+        assert drafted.rates.tpot_seconds.sure_share < plain.rates.tpot_seconds.sure_share
+        assert any("speculative decoding" in str(text) for text in drafted.extrapolation)
+        gains.append(gain)
+    assert gains[0] < 1 < gains[1] < gains[2]
+    stated = recommend(users=8, draft_acceptance="0.7,4", draft_model="meta-llama/Llama-3.2-1B")
+    text = ask.recommend(Sources(), stated).written("compose")
+    (service, *_) = yaml.safe_load(text)["services"].values()
+    config = json.loads(service["command"][service["command"].index("--speculative-config") + 1])
+    assert config == {"model": "meta-llama/Llama-3.2-1B", "num_speculative_tokens": 4}
+    with pytest.raises(UsageError, match="does not say with what success"):
+        recommend(draft_model="meta-llama/Llama-3.2-1B")
+    with pytest.raises(UsageError) as refused:
+        ask.recommend(Sources(), recommend(draft_acceptance="0.7,4", draft_model="nobody/Nothing"))
+    assert refused.value.field == "draft_model"
+
+
 def test_two_instances_hold_a_model_that_none_holds_alone() -> None:
     """A 405B model in 16 bits on H100: two nodes, a pipeline between them, wide bounds; never where one
     instance holds it, and not where one alone may be had. Neither its memory nor its rate is more than the

@@ -29,7 +29,7 @@ from advisor.engine.disks import disks_by_price, least_disks
 from advisor.engine.tasks.language import Cards, ram_shortage, require_tokens
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.models.language.deployments import Deployment, GpuFacts
+from advisor.models.language.deployments import Deployment, Draft, GpuFacts
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import (
     ServingMemory,
@@ -84,10 +84,10 @@ class ServingOption(NamedTuple):
 class ServedModel:
     """A language model with what it takes of cards, found once for all questions about it."""
 
-    def __init__(self, catalog: Catalog, model: LanguageModel) -> None:
-        self.catalog, self.model, self.cards = catalog, model, Cards(catalog)
-        self.memory = cache(partial(serving_memory, model))
-        self.deployment = cache(partial(Deployment, model, max_sequences=MOST_SEQUENCES))
+    def __init__(self, catalog: Catalog, model: LanguageModel, draft: Draft | None = None) -> None:
+        self.catalog, self.model, self.cards, self.draft = catalog, model, Cards(catalog), draft
+        self.memory = cache(partial(serving_memory, model, drafts=draft and draft.model))
+        self.deployment = cache(partial(Deployment, model, max_sequences=MOST_SEQUENCES, draft=draft))
 
 
 def splits_of(engine: LlmEngine) -> tuple[int, ...]:
@@ -186,6 +186,8 @@ class OptionFinder:
         request, served, link = self._request, self._served, gpu_link(offer.instance)
         gpus = used_gpus(offer.instance, request.max_gpus)
         weights, nodes = weight_gib(self._model, precision, request.engine), self._nodes
+        if served.draft and (drafting := served.draft.model):
+            weights += weight_gib(drafting, drafting.own_precision, request.engine)
         network = offer.instance.network if nodes > 1 else None
         between = network.gbit_per_second / 8 if network else 0.0
         disks: dict[float, tuple[Disk, ReadyTime] | Rejected] = {}

@@ -38,6 +38,7 @@ from advisor.questions.spec import SpecQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.columns import Floats, Integers
+    from advisor.models.language.deployments import Draft
     from advisor.models.language.language_model import LanguageModel
     from advisor.models.language.serving import ServingPredictor
 
@@ -72,9 +73,11 @@ class ServingTask(
         **of_one_instance,
     }
 
-    def __init__(self, catalog: Catalog, model: LanguageModel, predictor: ServingPredictor) -> None:
+    def __init__(
+        self, catalog: Catalog, model: LanguageModel, predictor: ServingPredictor, draft: Draft | None = None
+    ) -> None:
         super().__init__(catalog, model)
-        self.predictor, self.served = predictor, ServedModel(catalog, model)
+        self.predictor, self.served = predictor, ServedModel(catalog, model, draft)
         self._predicted: Predicted = {}
 
     def require_possible(self, request: ServingQuestion) -> None:

@@ -155,7 +155,15 @@ def _of_requests(request: ServingQuestion, version: str) -> Iterator[Message]:
         )
     else:
         yield Message("no prefix caching")
-    yield Message("no speculative decoding")
+    if request.draft_acceptance is None:
+        yield Message("no speculative decoding")
+    else:
+        share, tokens = request.draft_acceptance.split(",")
+        yield Message(
+            "speculative decoding: {tokens} tokens drafted in a step, {percent:g} % of them accepted",
+            tokens=tokens,
+            percent=100 * float(share),
+        )
 
 
 _PUBLISHED = Message("weights in {precision}, as they are published")
