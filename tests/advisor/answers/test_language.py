@@ -128,8 +128,8 @@ def test_a_smaller_format_is_said_where_a_cheaper_type_serves_it() -> None:
 
 
 def test_speculative_decoding_counts_as_it_is_stated() -> None:
-    """It gains by what is accepted, never more, and costs where nothing is; a model that drafts takes time and
-    memory; the bounds are wider, and the start file says the same."""
+    """It gains by what is accepted, never more, and costs where nothing is; a model that drafts takes time
+    and memory; the bounds are wider, and the start file says the same."""
     seventy = COMMON | {"model": "meta-llama/Llama-3.3-70B"}
     usual = PredictGeneration(**seventy, instance="p5.48xlarge", users=8, tensor_parallel=8)
 
