@@ -1,10 +1,5 @@
-"""Requests that nobody should send, sent to a real service, and its answers judged: no 5xx, no
-traceback, no leak.
-
-They are mutations of those that the service's OpenAPI document describes; and questions of every option
-that anybody may send, however odd they are together. A key of scope measure asks, so that every route is
-reached. Sweeps that a mutation starts by accident end at once: their torch and Ray cannot be imported.
-"""
+"""Mutations of what the OpenAPI document describes, and odd questions of every option, sent with a key of
+scope measure to a real service whose sweeps cannot import torch and Ray: no 5xx, no traceback, no leak."""
 
 from __future__ import annotations
 
@@ -85,8 +80,7 @@ class Hostile(Struct, frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """A method of a path, valid bodies (none where it takes none), the ways to their fields (also
-    to those of objects within), and the names of its parameters."""
+    """A method of a path: valid bodies, the ways to their fields (within objects too), parameter names."""
 
     method: str
     path: str
@@ -117,8 +111,7 @@ def hostile_requests(operations: Sequence[Operation], seed: int) -> Iterator[Hos
 
 
 def plausible_requests(seed: int) -> Iterator[Hostile]:
-    """Questions with any of their options, each as a person would give it; endless, and the same
-    for the same seed."""
+    """Questions with any options as a person would give them; endless, and the same for the same seed."""
     dice = random.Random(seed)
     while True:
         path, kinds = dice.choice(tuple(QUESTIONS.items()))
@@ -330,8 +323,7 @@ class Asker:
         self._socket: socket.socket | None = None
 
     def ask(self, request: Hostile) -> tuple[int, bytes, bytes]:
-        """Status, content type and body. A connection that the service closed meanwhile is made
-        anew, once."""
+        """Status, content type and body; a connection that the service closed is made anew, once."""
         encoded = request.encoded(f"127.0.0.1:{self._port}", self._more)
         for _ in range(2):
             try:

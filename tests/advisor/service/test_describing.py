@@ -1,9 +1,6 @@
-"""The description: every route with every answer it may give, and examples that are true. Nothing that a
-client names is opened, run, imported or connected to by the service. A real service runs with an audit
-hook (PEP 578) in its process, which writes down every file that is opened, every process that is started,
-every address that is connected to, every module that is imported, where a marker stands in its name. Then
-the marker is sent in every text of every route that the OpenAPI document describes, in all the forms that
-a path, a command or a reference to code can have."""
+"""The description has every route and true examples, and nothing a client names is opened: an audit hook (PEP
+578) in a real service writes down each file, process, address and import in which a marker stands that every
+text of every route was sent with."""
 
 import json
 import subprocess
@@ -62,7 +59,6 @@ def test_it_is_openapi_3_1_whose_references_lead_somewhere(described):
 
 
 def test_every_example_is_true(described):
-    """Of bodies and of answers: those are what the routes gave."""
     counted = 0
     for _, _, operation in operations(described):
         for part in (operation.get("requestBody", {}), *operation["responses"].values()):
@@ -73,21 +69,18 @@ def test_every_example_is_true(described):
     assert counted >= 18
 
 
-def test_what_may_be_refused_is_documented(described):
+def test_each_operation_documents_its_refusals_and_its_parameters_once(described):
     ours = [item for item in operations(described) if "answers" in item[2].get("tags", ())]
     assert len(ours) == 8
     for path, _, operation in ours:
         statuses = set(operation["responses"])
         assert {"200", "400", "401", "403", "413", "422", "429", "500", "503"} <= statuses, path
-
-
-def test_each_parameter_is_described_once(described):
     for path, method, operation in operations(described):
         text = [(row["in"], row["name"]) for row in operation.get("parameters", ())]
         assert len(text) == len(set(text)), (method, path)
 
 
-def test_a_link_documents_the_words_of_the_bodies_of_all_tasks(described):
+def test_a_link_documents_the_words_of_all_tasks_and_the_task_says_which_body_it_is(described):
     item, schemas = described["paths"]["/v1/recommend"], described["components"]["schemas"]
     question = schemas["RecommendQuestion"]
     bodies = [schemas[parameter["$ref"].rpartition("/")[2]] for parameter in question["oneOf"]]
@@ -95,9 +88,6 @@ def test_a_link_documents_the_words_of_the_bodies_of_all_tasks(described):
     assert {parameter["name"] for parameter in item["get"]["parameters"]} == words
     required = {parameter["name"] for parameter in item["get"]["parameters"] if parameter["required"]}
     assert required == set.intersection(*(set(body["required"]) for body in bodies))
-
-
-def test_the_task_says_which_question_a_body_is(described):
     schemas = described["components"]["schemas"]
     mapping = schemas["RecommendQuestion"]["discriminator"]["mapping"]
     for task, reference in mapping.items():

@@ -37,19 +37,17 @@ def is_problem(answer, status, kind):
 
 
 class TestWithoutKeys:
-    def test_this_machine_may_do_all_but_spend(self, serve):
+    def test_this_machine_may_do_all_but_spend_and_a_key_that_is_none_is_told_so(self, serve):
         client = serve()
         assert client.get("/v1/things").status_code == 200
         assert client.delete("/v1/things/x").status_code == 200
         document = is_problem(client.post("/v1/things/spent"), 403, "forbidden")
         assert "keys add" in document["way_out"]
         assert document["scope"] == "admin"
+        is_problem(serve().get("/v1/things", headers=bearer("adv_x")), *NO_KEY)
 
     def test_at_another_address_nobody_gets_in(self, serve):
         assert serve(**OUTSIDE).get("/v1/things").status_code == 401
-
-    def test_a_key_that_is_none_is_told_so(self, serve):
-        is_problem(serve().get("/v1/things", headers=bearer("adv_x")), *NO_KEY)
 
     @pytest.mark.parametrize(
         "name", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"]
@@ -144,12 +142,10 @@ class TestWithKeys:
         document = is_problem(client.get("/v1/things", headers=mine), *NO_KEY)
         assert document["detail"] == "this key was revoked"
 
-    def test_revoking_the_last_key_does_not_open_the_door(self, serve, key_of):
+    def test_revoking_the_last_key_opens_no_door_and_a_browser_is_sent_to_the_login(self, serve, key_of):
         key_of("read")
         revoke("read")
         assert serve().get("/v1/things").status_code == 401
-
-    def test_a_browser_that_opens_a_page_is_sent_to_the_login(self, serve, key_of):
         key_of("read")
         answer = serve().get("/?a=1&b=2", headers={"Accept": "text/html"}, follow_redirects=False)
         assert (answer.status_code, answer.headers["Location"]) == (303, "/login?next=%2F%3Fa%3D1%26b%3D2")
@@ -164,14 +160,12 @@ class TestWithKeys:
         assert serve(**OUTSIDE).get("/metrics").status_code == 401
 
     def test_a_store_that_is_away_keeps_no_open_door_shut(self, serve, key_of, monkeypatch):
-        """A database that hangs for a moment restarts no pod."""
         key_of("read")
         monkeypatch.setattr(gate.KeyCache, "holders", None)  # whoever asks it fails
         client = serve(**OUTSIDE)
         assert [client.get(path).status_code for path in ("/healthz", "/login")] == [200, 200]
 
     def test_answers_need_no_store_where_there_were_no_keys(self, serve, tmp_path, monkeypatch):
-        """Its disk is full or its database away: what needs no measurement is answered on."""
         store = tmp_path / "store.sqlite"
         client = serve(database_url=f"sqlite:///{store}")
         client.base_url = "http://localhost"
@@ -186,7 +180,6 @@ class TestWithKeys:
         is_problem(client.get("/v1/measurements"), 503, "store-unavailable")
 
     def test_a_store_that_is_away_opens_no_door(self, serve, key_of, monkeypatch):
-        """What was read last holds for some seconds."""
         mine, client = key_of("read"), serve()
         assert client.get("/v1/things", headers=mine).status_code == 200
 
@@ -248,12 +241,10 @@ class TestOrigins:
         text = serve().get(path, headers={"Sec-Fetch-Site": "cross-site"} | said)
         is_problem(text, 403, "foreign-origin")
 
-    def test_another_sites_link_may_be_followed(self, serve):
+    def test_another_sites_link_may_be_followed_and_no_answer_opens_cors(self, serve):
         followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
         for more in ({}, {"Sec-Fetch-Dest": "document"}):
             assert serve().get("/v1/things", headers=followed | more).status_code == 200
-
-    def test_no_answer_opens_cors(self, serve):
         client = serve()
         question = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
         for answer in (
@@ -267,7 +258,6 @@ class TestHeaders:
     @pytest.mark.parametrize("host", ["localhost", "evil.example"])
     @pytest.mark.parametrize("path", ["/healthz", "/v1/things", "/v1/things/defect", "/nowhere", "/login"])
     def test_every_answer_has_them(self, serve, path, host):
-        """A refusal too."""
         headers = serve().get(path, headers={"Host": host}).headers
         assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'")
         assert "unsafe" not in headers["Content-Security-Policy"]

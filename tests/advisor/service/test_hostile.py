@@ -55,7 +55,6 @@ def test_hostile_requests_find_no_5xx_no_defect_and_no_leak(service, key, count)
 
 @pytest.mark.parametrize("count", [60, pytest.param(2_000, marks=pytest.mark.night)])
 def test_questions_of_any_options_are_answered_or_refused(service, key, count):
-    """Whatever a person may combine is no defect of the service."""
     result = fuzz(service, itertools.islice(plausible_requests(seed=37), count), key)
     assert result.troubles == []
     assert defects_in(service.log) == []
@@ -74,8 +73,7 @@ def test_every_option_over_http_has_values_that_a_person_would_give():
 
 @pytest.mark.night
 def test_the_service_does_what_its_description_says(service, key, tmp_path):
-    """Schemathesis: no 5xx, every answer as described. What its checks cannot know is that a text
-    may be a text and still no network (`positive_data_acceptance`); events last."""
+    """Schemathesis; its checks cannot know that a text may be a text and still no network."""
     if not SCHEMATHESIS.exists():
         pytest.skip("needs schemathesis (extra dev)")
     settings = tmp_path / "schemathesis.toml"

@@ -1,6 +1,4 @@
-"""Answers that are given again: the same bytes, whoever asks, and no more of them than may be kept; and those
-whose search ends early. The audit log takes whole lines from anybody at once, and nothing out of them
-steers it."""
+"""Answers that are given again, and an audit log that nothing steers."""
 
 import json
 import multiprocessing
@@ -141,22 +139,16 @@ def test_lines_of_several_processes_stay_whole(tmp_path):
         assert mine == list(range(200))
 
 
-def test_only_its_owner_may_read_it(tmp_path):
+def test_the_log_is_its_owners_alone_is_no_link_and_is_made_anew_when_it_is_rotated(tmp_path):
     path = tmp_path / "audit.jsonl"
     path.touch(0o644)
     AuditLog(path).write("request")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_a_file_that_was_rotated_away_is_made_anew(tmp_path):
     log = AuditLog(tmp_path / "audit.jsonl")
     log.write("request", count=1)
     log.path.rename(tmp_path / "audit.1")
     log.write("request", count=2)
     assert json.loads(log.path.read_text())["count"] == 2
-
-
-def test_a_link_is_not_followed_and_a_folder_is_told(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     for name in ("link", "."):
         with pytest.raises(DataError, match="--audit-log"):

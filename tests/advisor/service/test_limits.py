@@ -65,7 +65,6 @@ class TestRates:
         [("/login", {}, 200), ("/readyz", {}, 200), ("/", {"Host": "evil.example"}, 421)],
     )
     def test_who_has_no_key_waits_for_a_turn(self, serve, monkeypatch, path, headers, status):
-        """The page's files, the login and refusals cost time as well."""
         monkeypatch.setattr(gate, "_LONGEST_TURN_SECONDS", 0.0)
         monkeypatch.setattr(gate, "_TURNS_PER_SECOND", 0.01)
         monkeypatch.setattr(gate, "_TURNS_AT_ONCE", 5)
@@ -123,13 +122,12 @@ class TestRates:
 
 
 class TestBodies:
-    def test_a_body_that_is_told_to_be_too_large_is_not_read(self, serve):
+    def test_a_body_that_is_too_large_is_not_read_whether_its_length_is_told_or_not(self, serve):
         client = serve(most_body_bytes=1000)
         answer = client.post("/v1/things", content=b"x" * 1001)
         assert (answer.status_code, kind(answer)) == (413, "too-large")
         assert client.post("/v1/things", content=b"x" * 1000).json() == {"bytes": 1000}
 
-    def test_one_that_tells_no_length_is_cut_off(self, serve):
         def parts():
             for _ in range(11):
                 yield b"x" * 100
@@ -176,7 +174,6 @@ class TestThreads:
         assert await asyncio.gather(first, second) == [True, True]
 
     def test_nobodys_many_questions_stand_before_everybody_elses(self):
-        """Of one key two slow ones stand in line; whoever comes then waits for these alone."""
         order, ends = [], threading.Semaphore(0)
 
         def work(name):
@@ -261,7 +258,6 @@ class TestThreads:
 
 
 def test_a_question_that_waits_for_another_holds_up_nothing_else(service, monkeypatch):
-    """Questions of one workload may wait for each other, as for a lock: never on the event loop."""
     question = {"task": "inference", "model": "googlenet", "target_throughput": 500}
     assert service.post("/v1/recommend", json=question).status_code == 200
     lock, recommended = threading.Event(), answers.recommended

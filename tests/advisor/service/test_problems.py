@@ -112,8 +112,6 @@ def test_a_link_says_each_word_once_and_in_utf_8(refused):
 
 
 def test_a_defect_is_told_by_its_number_alone(service, monkeypatch, caplog):
-    """The client learns where to look in the log, and nothing of what is inside."""
-
     def broken(*_, **__):
         raise RuntimeError("the secret of the house")
 

@@ -1,5 +1,4 @@
-"""`advisor serve` as a process: how it starts, what it imports, and how it ends. What the service refuses
-before it listens. Whether it lives, whether it can answer, and what it counted."""
+"""`advisor serve` as a process: what it refuses, how it starts, lives, counts and ends."""
 
 import json
 import os
@@ -130,16 +129,13 @@ def test_without_keys_it_listens_on_this_machine_only(capsys, options):
     assert "advisor keys add NAME" in capsys.readouterr().err
 
 
-def test_with_a_key_that_works_it_may_listen_elsewhere(key_of):
+def test_only_with_a_key_that_works_it_may_listen_elsewhere(key_of):
+    key_of("read", "old", lifetime=60.0, now=1.0)
+    with pytest.raises(UsageError, match="keys add"):
+        check_may_listen(Settings(host="0.0.0.0"))
     key_of("read")
     check_may_listen(Settings(host="0.0.0.0"))
     check_may_listen(Settings(public_hosts=("advisor.example",)))
-
-
-def test_a_key_that_has_expired_is_none(key_of):
-    key_of("read", lifetime=60.0, now=1.0)
-    with pytest.raises(UsageError, match="keys add"):
-        check_may_listen(Settings(host="0.0.0.0"))
 
 
 def test_an_audit_log_that_cannot_be_written_is_told_at_the_start(tmp_path):
@@ -163,7 +159,6 @@ def test_half_of_tls_is_refused(capsys, tmp_path):
 
 
 def test_folders_of_killed_servers_go_at_the_next_start(tmp_path, monkeypatch):
-    """Of one that lives, which holds its lock, and of the operator nothing is taken."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     killed, alive, other = (
@@ -183,7 +178,6 @@ def test_folders_of_killed_servers_go_at_the_next_start(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("path", "status"), [("/healthz", "alive"), ("/readyz", "ready")])
 def test_it_is_alive_and_ready(service, path, status):
-    """Load balancers may ask for the head alone."""
     assert service.get(path).json()["status"] == status
     assert service.head(path).status_code == 200
 
@@ -205,7 +199,6 @@ def test_a_store_that_does_not_answer_makes_it_not_ready(refused, monkeypatch):
 
 
 def test_the_store_is_asked_once_a_second_however_many_ask(service, monkeypatch):
-    """Who needs no key must not be able to keep the store or the answers' threads busy."""
     tried = []
     monkeypatch.setattr(routes, "require_store", tried.append)
     monkeypatch.setattr(routes, "_PROBED_EVERY_SECONDS", 3600.0)

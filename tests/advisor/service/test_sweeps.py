@@ -81,17 +81,14 @@ def test_a_dry_run_is_the_plan_of_the_command_and_starts_nothing(client):
     assert client.get("/v1/sweeps").json()["sweeps"] == []
 
 
-def test_a_started_sweep_is_where_its_location_says(client):
+def test_a_started_sweep_is_where_its_location_says_with_the_commands_status(client):
     answer = started(client)
-    shown = client.get(answer.headers["location"])
+    path = answer.headers["location"]
+    shown = client.get(path)
     assert shown.json()["id"] == answer.json()["id"]
     assert shown.json()["state"] == "starting"
     assert_keeps(answer.json(), "sweep-job")
     assert_keeps(shown.json(), "sweep-job")
-
-
-def test_its_status_and_trials_are_the_commands(client):
-    path = started(client).headers["location"]
     status, commands = client.get(path).json()["status"], command_output("status", *FLAGS)
     assert {**status, "at": ""} == {**commands, "at": ""}
     assert client.get(f"{path}/trials").json() == command_output("list", *FLAGS)

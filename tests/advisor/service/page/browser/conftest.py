@@ -76,8 +76,7 @@ class Watched:
 
 @pytest.fixture
 def visit(browser, service):
-    """Opens an address on a desk, in a fresh context; when that ends nothing was complained of, and
-    nobody else was asked."""
+    """Opens an address in a fresh context, of which nothing was complained and nobody else was asked."""
     opened = []
 
     def start(address, served=service, **options):

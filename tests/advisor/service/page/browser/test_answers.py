@@ -1,5 +1,4 @@
-"""Answers in a real browser: live while one asks, under an address each, slow or never coming; names that
-fields find, pictures that can be pointed at, and a sweep that is watched."""
+"""Answers in a real browser: live while one asks, slow or never coming, found, pointed at and watched."""
 
 import re
 
@@ -11,7 +10,6 @@ QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 
 @pytest.mark.smoke
 def test_an_answer_follows_what_is_typed(visit):
-    """No button, no reload; the address is that of the question, and Back returns."""
     page = visit(QUESTION)
     page.evaluate("window.stays = true")
     page.fill("#target_throughput", "100")
@@ -38,7 +36,6 @@ def test_the_slider_moves_the_target(visit):
 
 
 def test_a_bad_target_is_told_in_place(visit):
-    """The input stays, the alert names the way out, and mending it brings the answer back."""
     page = visit(QUESTION)
     page.fill("#target_throughput", "abc")
     expect(page.get_by_role("alert")).to_contain_text("must be a number above 0")
@@ -61,7 +58,6 @@ def test_a_server_that_is_away_is_told_and_asked_again(visit):
 
 
 def test_what_if_redraws_at_once(visit):
-    """More vCPUs lift what decoding bound; the curve's point moves with them."""
     page = visit(QUESTION)
     box = page.locator(".what-if")
     before = box.locator(".likely strong").inner_text()
@@ -96,7 +92,6 @@ def test_compare_follows_what_is_named(visit):
 
 
 def test_a_network_is_found_and_chosen_by_keyboard(visit):
-    """What is typed is a search: no answer is asked for until a name is chosen."""
     page = visit("/?task=inference&model=googlenet&target_throughput=500")
     field = page.get_by_role("combobox", name="What do you want to run?")
     field.fill("resnet 101")
@@ -175,7 +170,6 @@ def test_a_point_of_latency_asks_with_as_many_users(visit):
 
 
 def test_a_phone_has_a_picture_of_its_own(visit):
-    """Its letters are as large as on a desk, and a finger hits a point."""
     page = visit(QUESTION, **PHONE)
     picture = page.locator(".picture:visible").first
     assert "narrow-only" in picture.get_attribute("class")
@@ -184,7 +178,6 @@ def test_a_phone_has_a_picture_of_its_own(visit):
 
 
 def test_the_task_decides_which_fields_are_sent(visit):
-    """Users are of serving, the tokens of the run of fine-tuning."""
     page = visit(GENERATION)
     expect(page.locator("#tokens")).to_be_hidden()
     page.get_by_label("Fine-tuning").check()
@@ -229,7 +222,6 @@ def test_a_slow_answer_is_told_and_comes_in_the_end(held, assert_accessible):
 
 
 def test_a_slow_answer_can_be_stopped(held):
-    """The old answer and its address stay; the next question is asked as ever."""
     page, _ = held
     page.fill("#target_throughput", "250")
     page.get_by_role("button", name="Stop").click()
@@ -245,8 +237,6 @@ def test_a_slow_answer_can_be_stopped(held):
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_sweep_is_live(visit):
-    """Two trials on an emulated GPU: the page follows them without a reload, then lists them. The
-    data set is made first, which takes a minute on a quiet machine."""
     page = visit("/sweeps")
     page.fill("#networks", "alexnet")
     page.fill("#iterations", "10")

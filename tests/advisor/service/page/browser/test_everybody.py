@@ -32,7 +32,6 @@ NONE_SERVES = "/?task=generation&model=meta-llama/Llama-3.1-8B&users=8&max_price
 
 
 def test_by_keyboard_alone(visit):
-    """Skip link, task by arrows, and each point of the chart by arrows, saying itself."""
     page = visit(QUESTION)
     page.keyboard.press("Tab")
     expect(page.get_by_text("Skip to the content")).to_be_focused()
@@ -67,7 +66,6 @@ def test_nothing_is_wider_than_its_window(visit, address, width):
 
 @pytest.mark.parametrize("address", [QUESTION, GENERATION, TRAINING])
 def test_an_answer_is_in_sight(visit, address):
-    """On a phone name and price stand above the fold; on a desk a usual answer is two or three screens."""
     page = visit(address, **PHONE)
     for told in (".pick-name", ".price strong"):
         box = page.locator(told).bounding_box()

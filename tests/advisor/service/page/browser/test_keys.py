@@ -38,7 +38,6 @@ def test_signing_in_leads_to_the_question(visit, guarded):
 
 
 def test_a_revoked_key_is_told_in_place(visit, guarded):
-    """What was entered stays, and the way to another key is there."""
     page = _signed_in(visit, guarded, new_key(guarded, "soon-gone"))
     expect(page.locator(".pick-name")).to_be_visible()
     guarded.advisor("keys", "revoke", "soon-gone")
