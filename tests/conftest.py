@@ -89,6 +89,13 @@ def _lane(marks):
     return "lane_full" if marks.intersection(_FULL) and "smoke" not in marks else "lane_quick"
 
 
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    """Commands run in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path_factory, monkeypatch):
     home = tmp_path_factory.mktemp("home")

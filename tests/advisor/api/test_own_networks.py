@@ -1,17 +1,16 @@
 """Networks, loops and configurations that are objects of a Python session."""
 
 import json
-from importlib.resources import files
 
-import jsonschema
 import pytest
 
 import advisor
 from advisor.api.modules import network
 from advisor.models.zoo.torchvision_operators import import_torchvision
+from tests.sweeps.measure.test_network import validate
 
 torch = pytest.importorskip("torch")
-SCHEMA = json.loads((files("advisor.sweeps.measure") / "anchor.schema.json").read_text())
+pytestmark = pytest.mark.usefixtures("own_folder")
 ASKED = {"task": "inference", "model": "my_net", "target_throughput": 50}
 
 
@@ -23,11 +22,6 @@ class Small(torch.nn.Module):
 
     def forward(self, images):
         return self.head(self.layer(images).mean((2, 3)))
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.slow
@@ -47,7 +41,7 @@ def test_a_modules_anchor_is_measured_in_processes_of_its_own():
         Small, (torch.zeros(2, 3, 16, 16), torch.zeros(2, dtype=torch.long)), task="training", minutes=0.05
     )
     document = json.loads(file.read_text())
-    jsonschema.validate(document, SCHEMA)
+    validate(document)
     assert file.name == "anchor-Small.json"
     assert {run["task"] for run in document["runs"]} == {"training"}
 
@@ -92,7 +86,7 @@ def _measured(**settings):
 def test_a_loop_leaves_an_anchor_as_measure_writes_it():
     m = _measured(precision="amp", input_shape=(3, 64, 64))
     document = json.loads(m.file.read_text())
-    jsonschema.validate(document, SCHEMA)
+    validate(document)
     assert document == m.document
     run = document["runs"][0]
     assert (run["task"], run["precision"], run["batch_size"]) == ("inference", "amp", 16)

@@ -7,6 +7,8 @@ import pytest
 
 from advisor.answers.reporting.saved import first_fault
 from advisor.cli.main import run
+from advisor.sweeps.datasets.making import write_samples
+from tests.sweeps.builders import measurement
 
 # The files that describe the documents, by what those call themselves.
 SCHEMAS = {
@@ -31,8 +33,7 @@ def ask(capsys):
 
 @pytest.fixture
 def shown(ask):
-    """Run a command that ends with `code`, and where it is to be `quiet` says nothing on stderr;
-    returns its stdout."""
+    """Run a command that ends with `code`, where `quiet` without a word on stderr; returns its stdout."""
 
     def command(*arguments, code=0, quiet=False):
         got, out, err = ask(*arguments)
@@ -73,6 +74,41 @@ def answer(shown):
         return document
 
     return command
+
+
+@pytest.fixture
+def images(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    write_samples(folder, range(40), seed=0)
+    return folder
+
+
+class Executor:
+    """Measures nothing: each trial ends as `row` says, the others as `others` say by number."""
+
+    def __init__(self):
+        self.given, self.row, self.others = [], {"reason": "no such device"}, {}
+
+    def refuse_impossible(self, trials):
+        pass
+
+    def execute(self, trials):
+        for trial in trials:
+            self.given.append(trial)
+            yield measurement(trial=trial, **self.row | self.others.get(len(self.given) - 1, {}))
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """An executor that measures nothing, for tests of everything around it."""
+    fake = Executor()
+    for module in ("sweeps.sweeping", "verification.verify"):
+        monkeypatch.setattr(f"advisor.runs.{module}.ProcessExecutor", lambda _measure: fake)
+    return fake
 
 
 def _refuse(constant):

@@ -92,13 +92,6 @@ def test_every_live_cloud_has_a_region_or_names_usual_ones():
     assert not set(LIVE_CLOUDS) - set(DEFAULT_REGION) - set(USUAL_REGIONS)
 
 
-def test_a_price_in_a_currency_without_a_rate_is_no_price_in_dollars(offers):
-    """1.609 euros are no $1.609."""
-    prices = [offer["price"] for offer in offers("--cloud", "leafcloud")]
-    assert {price["currency"] for price in prices} == {"EUR"}
-    assert all(price["usd_per_hour"] is None and price["per_hour"] > 0 for price in prices)
-
-
 def test_an_offer_is_closed_on_the_market_on_which_nobody_sells_it(offers):
     closed = offers("--cloud", "gcp", "--gpu", "H100")
     why = {(offer["instance_type"], offer["market"]): offer["not_orderable"] for offer in closed}
@@ -127,7 +120,6 @@ def listed_sources(answer):
 
 @pytest.mark.slow
 def test_every_price_rests_on_a_source_that_is_shown(listed_sources, monkeypatch):
-    """Prices of instances and of disks, in euros too, counted one by one."""
     monkeypatch.setenv("ADVISOR_EUR_PER_USD", "0.9")
     catalog = load_catalog()
     offers, query = catalog.offers(OfferQuery(cloud="any")), OfferQuery(cloud="any")
@@ -139,7 +131,6 @@ def test_every_price_rests_on_a_source_that_is_shown(listed_sources, monkeypatch
 
 
 def test_age_counts_against_the_limit_of_prices_and_facts_have_none(listed_sources, monkeypatch):
-    """The same source is fresh on one day and too old a year later."""
     monkeypatch.setenv("ADVISOR_TODAY", "2026-08-10")
     now = listed_sources()["gcp-fd66b26f"]
     assert (now["age_days"], now["too_old"], now["licence"]) == (11, False, "Apache-2.0")
@@ -150,7 +141,6 @@ def test_age_counts_against_the_limit_of_prices_and_facts_have_none(listed_sourc
 
 
 def test_what_the_user_imported_is_among_them(listed_sources, ask):
-    """With the count of its own prices."""
     before = listed_sources()
     assert ask(*IMPORT, EXAMPLES / "free_services.csv")[0] == 0
     (own,) = [row for name, row in listed_sources().items() if name not in before][:1]
@@ -159,7 +149,6 @@ def test_what_the_user_imported_is_among_them(listed_sources, ask):
 
 
 def test_notes_can_stand_among_the_warnings_of_an_answer(listed_sources):
-    """Semicolons part those: no note begins as a sentence does, or has a semicolon of its own."""
     notes = {row["note"] for row in listed_sources().values()} - {""}
     assert notes
     for note in notes:

@@ -106,11 +106,8 @@ def test_times_are_words(ahead, words):
     assert time_left(NOW + ahead, NOW) == words
 
 
-def test_a_policy_is_printed_for_a_bucket(cloud):
+def test_a_policy_and_templates_are_printed(cloud):
     text = cloud("policy", "guest", "--bucket", "my-bucket", "--account", "1" * 12)
     assert "arn:aws:s3:::my-bucket" in text
-
-
-def test_templates_are_printed(cloud):
     for name in ("account", "schedules"):
         assert json.loads(cloud("template", name))["Resources"]

@@ -19,6 +19,7 @@ from advisor.sweeps.measure.document import anchor_of_script
 from tests.processes import gone
 from tests.sweeps.measure.test_network import recorded, validate
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 LOOP = """
 import time
 from advisor.sweeps.hook import steps
@@ -27,11 +28,6 @@ class Tensor:
 for _ in steps([Tensor()] * {count}):
     time.sleep(0.005)
 """
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def advisor(*arguments):
@@ -155,8 +151,7 @@ for inputs, targets in steps([batch] * 1_000_000):
 @pytest.mark.machine
 @pytest.mark.slow
 def test_both_kinds_of_anchors_agree_about_the_same_network(tmp_path):
-    """A script's own loop under the hook, and `measure` of the network: the same steps, timed in
-    two ways; the bound is wide since neighbours may take a core of one of them."""
+    """The same steps, timed in two ways; neighbours may take a core of one of them."""
     Path("train.py").write_text(TRAINING)
     command = [sys.executable, "train.py"]
     script = measure_script(command, minutes=0.05, profile=False, on_progress=lambda _line: None)

@@ -11,13 +11,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
-import advisor.sweeps.measure as package
 from advisor.sweeps.machine.processes import is_running, start_ticks, stat_fields
 from tests.sweeps.cuda_standin import COMMAND as STAND_IN
+from tests.sweeps.measure.test_network import validate
 
-SCHEMA = json.loads((Path(package.__file__).parent / "anchor.schema.json").read_text())
 TRAINING = ("measure", "--model", "googlenet", "--task", "training")
 
 
@@ -26,14 +24,13 @@ TRAINING = ("measure", "--model", "googlenet", "--task", "training")
     ("accelerator", "runs"), [(("--accelerator", "emulated:T4"), 0), (("--batch-size", "2"), 1)]
 )
 def test_two_ranks_of_one_node(ask, tmp_path, accelerator, runs):
-    """Torchrun starts two; what they keep of their rate is in the file, with the all-reduce alone.
-    Where the CPU computes, the rank that ran alone is a run like any other."""
+    """Where the CPU computes, the rank that ran alone is a run like any other."""
     file = tmp_path / "anchor.json"
     options = ("--ranks", "2", "--minutes", "0.05", "--out", str(file), *accelerator)
     code, out, err = ask(*TRAINING, *options)
     assert code == 0, err
     document = json.loads(file.read_text())
-    Draft202012Validator(SCHEMA).validate(document)
+    validate(document)
     (row,) = document["scaling"]
     assert (row["ranks"], row["nodes"], row["backend"]) == (2, 1, "gloo")
     assert row["gradient_bytes"] == pytest.approx(4 * 6_624_904, rel=1e-4)
@@ -43,8 +40,7 @@ def test_two_ranks_of_one_node(ask, tmp_path, accelerator, runs):
 
 @contextmanager
 def measuring(folder):
-    """`advisor measure` of two ranks that train, and what it started: process id by rank, where
-    torchrun itself is None."""
+    """`advisor measure` of two ranks that train, and the process ids by rank; torchrun's is None."""
     command = [sys.executable, "-m", "advisor", *TRAINING, "--ranks", "2", "--minutes", "5"]
     emulated = ["--accelerator", "emulated:T4", "--out", str(folder / "anchor.json")]
     with subprocess.Popen([*command, *emulated], stderr=subprocess.PIPE, text=True) as process:

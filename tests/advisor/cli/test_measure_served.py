@@ -14,17 +14,12 @@ from tests.processes import as_in_a_terminal
 from tests.sweeps.measure.endpoint.openai_server import WELL, fake_endpoint
 from tests.sweeps.measure.endpoint.test_anchors import SCHEMA
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 KEY = "sk-secret-0123456789"
 SHORT = ("--minutes", "0.04", "--output-tokens", "10", "--input-tokens", "40")
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def test_an_endpoint_is_measured_into_an_anchor(ask, tmp_path):
-    """Three loads on the screen, all of it in the file, every request in the file beside it."""
     with fake_endpoint() as endpoint:
         code, shown, output = ask(
             "measure",
@@ -63,7 +58,6 @@ def test_a_server_that_fails_later_leaves_what_was_measured(ask, tmp_path):
 
 
 def test_a_server_that_answers_nothing_leaves_no_anchor(ask, tmp_path):
-    """One line; no file that says nothing."""
     with fake_endpoint(behaviours=["page"]) as endpoint:
         code, _, text = ask("measure", "--endpoint", endpoint.url, "--model", "m", *SHORT)
     assert code == 1
@@ -73,7 +67,6 @@ def test_a_server_that_answers_nothing_leaves_no_anchor(ask, tmp_path):
 
 
 def test_the_key_stands_in_no_file_and_on_no_screen(ask, tmp_path, monkeypatch):
-    """By the environment and by a file."""
     monkeypatch.setenv("ADVISOR_ENDPOINT_API_KEY", KEY)
     with fake_endpoint(key=KEY) as endpoint:
         code, shown, text = ask("measure", "--endpoint", endpoint.url, "--model", "m", *SHORT)

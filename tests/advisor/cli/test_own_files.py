@@ -44,7 +44,6 @@ def _median(ask, model, *more):
 
 @pytest.mark.slow
 def test_a_file_named_like_a_known_network_is_the_one_that_is_predicted(ask, tmp_path):
-    """By each way to write it, as the same file under another name."""
     tiny = _median(ask, "tiny.py:build")
     for model in (
         "resnet50.py",
@@ -98,7 +97,6 @@ FAULTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_a_file_does_while_it_is_traced_is_one_line_and_no_traceback(ask, fault, tmp_path):
-    """Whether it raises, exits or dies."""
     (tmp_path / "net.py").write_text(NETWORK.format(fault=fault))
     code, out, err = ask("memory", "--task", "training", "--model", "net.py", "--gpu", "T4")
     assert (code, out) == (2, "")

@@ -1,5 +1,4 @@
-"""`advisor probe`: wrong questions are refused at once, answers come from another process. `advisor doctor`:
-one screen, a JSON document, and an exit code that scripts can use."""
+"""`advisor probe` answers from another process; `advisor doctor` by one screen and an exit code."""
 
 import json
 import os

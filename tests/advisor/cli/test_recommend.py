@@ -28,9 +28,6 @@ CATALOG, MODEL = load_catalog(), load_model()
 @pytest.mark.parametrize("task", Task)
 @pytest.mark.parametrize("network", POPULAR)
 def test_a_bigger_sibling_is_never_less_sure(network, task, family):
-    """A doubt about one stage must not hide behind another stage that is nearly as slow.
-
-    By more than held-out trials of different stages differ in (half a per cent here)."""
     lowers = []
     for size in ("xlarge", "2xlarge", "4xlarge", "8xlarge", "16xlarge"):
         instance = CATALOG.instance(f"{family}.{size}")
@@ -104,7 +101,6 @@ def test_every_format_has_as_many_specs(answer, shown, most, more):
     ],
 )
 def test_a_spec_has_one_price_in_one_answer(answer, more):
-    """Whatever part of the answer names it; another price of a type names another disk."""
     words = ("recommend", "--task", "inference", "--model", "resnet50", "--max-count", "1", *more)
     document = answer(*words, "--explain-rejected")
     specs = [document["recommendation"], *document["alternatives"]]
@@ -166,7 +162,6 @@ def test_the_export_is_of_the_recommended_instance_and_nothing_else(tool, answer
 
 
 def test_without_an_answer_nothing_is_exported(shown):
-    """An empty file is better than one that starts the wrong machine."""
     assert shown(*EXPORTED[:-1], "1e9", "--export", "ray", code=3) == ""
 
 

@@ -69,10 +69,11 @@ def test_no_schedules_are_told_without_making_a_database(answer, schedule, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_advisor_itself_may_stand_before_the_command(add, answer):
-    assert "advisor fit\n" in add("--name", "nightly", command=("advisor", "fit"))
-    document = answer("schedule", "show", "nightly")
-    assert document["schedule"]["command"] == ["fit"]
+def test_advisor_itself_may_stand_before_the_command_and_without_a_report_there_is_none(add, answer):
+    options = ("--name", "nightly", "--report-format", "md")
+    assert "advisor fit\n" in add(*options, command=("advisor", "fit"))
+    schedule = answer("schedule", "show", "nightly")["schedule"]
+    assert (schedule["command"], schedule["reporting"]) == (["fit"], None)
 
 
 def test_a_sweep_on_aws_is_added_with_its_owner_and_aws_is_not_asked(add, schedule, monkeypatch):
@@ -159,10 +160,6 @@ def test_what_is_reported_is_kept_and_shown_without_secrets(reporting, schedule,
     }
     for command in (["show", "fit"], ["list"]):
         assert "swordfish" not in schedule(*command)
-
-
-def test_without_a_report_nothing_is_told_of_one(reporting):
-    assert reporting() is None
 
 
 def test_the_same_schedule_again_is_there_already_and_another_report_is_refused(reporting, said):

@@ -6,8 +6,6 @@ import shlex
 import pytest
 
 from advisor.domain import Status
-from advisor.sweeps.datasets.making import write_samples
-from tests.sweeps.builders import measurement
 
 GRID = (
     *shlex.split("--networks googlenet --tasks inference --vcpus 0.5,1 --memory 1GiB,2GiB,4GiB"),
@@ -49,15 +47,12 @@ def test_a_simulation_tells_trials_regret_and_why_it_stopped(answer, table):
     assert regrets == sorted(regrets, reverse=True)
 
 
-def test_a_target_is_met_by_the_cheapest_that_reaches_it(sweep, table):
+def test_a_target_is_met_by_the_cheapest_that_reaches_it_and_a_seed_repeats_it(sweep, table):
     shown = sweep(
         "simulate", "--table", table, "--target-throughput", "200", "--no-stop", "--budget", "12trials"
     )
     assert "The cheapest was found" in shown
     assert "failed" in shown
-
-
-def test_the_same_seed_gives_the_same_simulation(sweep, table):
     words = ("simulate", "--table", table, "--seed", "3")
     assert sweep(*words) == sweep(*words)
 
@@ -73,34 +68,14 @@ def test_other_workloads_of_the_table_are_its_history(answer, said, tmp_path):
     assert re.search("unknown workload", said("sweep", "simulate", "--table", path, "--workload", "c"))
 
 
-class Executor:
-    """Measures nothing; the second trial dies for want of memory."""
-
-    def refuse_impossible(self, trials):
-        pass
-
-    def execute(self, trials):
-        for number, item in enumerate(trials):
-            if number == 1:
-                yield measurement(trial=item, status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
-            else:
-                yield measurement(trial=item)
-
-    def close(self):
-        pass
-
-
 @pytest.fixture
-def grid(monkeypatch, tmp_path):
-    """A grid over a few images, and an executor that measures nothing."""
-    monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda _measure: Executor())
-    folder = tmp_path / "images"
-    folder.mkdir()
-    write_samples(folder, range(8), seed=0)
+def grid(images, measured):
+    """A grid over a few images; the second trial dies for want of memory."""
+    measured.others[1] = {"status": Status.OUT_OF_MEMORY, "step_seconds": (), "reason": "killed"}
     return (
         *shlex.split("--networks alexnet --tasks inference --vcpus 0.5,1 --memory 1GiB,2GiB,4GiB"),
         *shlex.split("--disks slow=12MiB/s,unlimited --accelerator emulated:T4 --data"),
-        folder,
+        images,
         "--adaptive",
     )
 
@@ -127,13 +102,9 @@ def test_a_simulation_with_failures_and_words(answer, tmp_path, question):
     answer("sweep", "simulate", "--table", table, *question)
 
 
-def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(said, grid, monkeypatch):
-    failed = Executor()
-    failed.execute = lambda trials: (
-        measurement(trial=trial, status=Status.FAILED, step_seconds=(), reason="no such device")
-        for trial in trials
-    )
-    monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda _measure: failed)
+def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(said, grid, measured):
+    measured.others = {}
+    measured.row |= {"status": Status.FAILED, "step_seconds": ()}
     question = ("run", *map(str, grid), "--budget", "2trials", "--executor", "process")
     err = said("sweep", *question, code=1)
     assert "no such device" in err

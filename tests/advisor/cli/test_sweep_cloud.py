@@ -1,5 +1,4 @@
-"""`advisor sweep run --on aws` as a user meets it, against moto behind EC2's own ways; with `--instance A,B`
-an instance of each type, side by side."""
+"""`advisor sweep run --on aws` against moto behind EC2's own ways, for one type and for several."""
 
 from __future__ import annotations
 
@@ -79,16 +78,13 @@ def guest_that_measures(bed: Bed, minutes: float, ending: End = End.DONE, **row:
     after_launch(bed, minutes, finish)
 
 
-def test_a_dry_run_shows_offers_cost_and_checks_and_launches_nothing(shown, account) -> None:
+def test_a_dry_run_shows_offers_cost_and_checks_and_launches_nothing(shown, account, answer) -> None:
     text = shown(*ON_AWS, "--dry-run")
     assert "g4dn.xlarge   us-east-1a  spot" in text
     assert "ok       region: us-east-1 is enabled" in text
     assert "budget $5" in text
     assert "Nothing is missing" in text
     assert account.left() == []
-
-
-def test_a_dry_run_as_json_keeps_its_schema(account, answer) -> None:
     document = answer(*ON_AWS, "--dry-run")
     assert document["can_launch"]
     assert document["most_usd"] <= 5.0 + document["offers"][-1]["usd_per_hour_at_most"] / 60 + 1e-4
@@ -142,7 +138,6 @@ def test_a_sweep_that_fails_there_says_why(said, account) -> None:
 
 
 def test_data_in_s3_are_read_by_the_instance_which_needs_the_right(account, answer) -> None:
-    """They are planned with by their profile, and not brought here."""
     profile = {
         "name": "p",
         "samples": 500,

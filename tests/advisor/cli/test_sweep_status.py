@@ -37,7 +37,6 @@ def statuses(text):
 
 
 def test_watching_ends_when_nothing_runs_any_more_and_tells_a_line_each_time(sweep, monkeypatch):
-    """The trial ends between the second look and the third."""
     owner, looks = this_process(), []
     running = SqlStore.running
 
@@ -91,8 +90,7 @@ def test_stop_ends_the_driver_of_this_machine_and_names_that_of_another(said):
 def test_stop_ends_a_sweep_that_still_makes_its_data_however_its_database_is_written(
     said, shown, tmp_path, monkeypatch
 ):
-    """It has no lease yet, and would need a minute for 10,000 photographs. Another folder's file of
-    the same name is another database."""
+    """It has no lease yet; another folder's file of the same name is another database."""
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/m.sqlite")
     with closing(open_store()) as store:
         identity = store.identity
@@ -130,7 +128,6 @@ def test_a_driver_that_may_not_be_stopped_is_named_and_the_others_are_stopped(sa
 
 
 def test_a_database_that_goes_away_meanwhile_is_told_and_waited_for(sweep, monkeypatch):
-    """The third look fails; the lease ends while nobody can see it."""
     monkeypatch.setattr("advisor.cli.sweep_status._PATIENCE_SECONDS", 0.0)
     owner, looks = this_process(), []
     summaries = SqlStore.summaries
@@ -160,14 +157,11 @@ def test_a_database_that_was_never_seen_is_an_error(said, monkeypatch):
     assert "secret" not in said("sweep", "status", *FAST, code=1)
 
 
-def test_without_a_terminal_a_block_is_printed_for_each_change_and_no_escape_code(sweep):
+def test_without_a_terminal_there_is_no_escape_code_and_a_trial_without_a_log_is_told_from_its_row(sweep):
     with closing(open_store()) as store:
         store.append_all([measurement(trial=TRIALS[0], status=Status.OUT_OF_MEMORY)])
     text = sweep("status", "--watch", "--every", "0.05")
     assert text == "1 trial\n     1  out of memory\n\n"
-
-
-def test_a_trial_without_a_log_is_told_from_its_row(sweep):
     with closing(open_store()) as store:
         store.append_all([measurement(trial=TRIALS[0])])
     text = sweep("log", TRIALS[0].trial_id[:6])
@@ -251,7 +245,6 @@ def _read_all(terminal, seen):
 
 @pytest.mark.slow
 def test_a_postgresql_that_is_stopped_and_started_is_watched_on(postgresql, monkeypatch):
-    """What runs is seen again after the server was away; its password is never told."""
     url, owner = postgresql.new_database(), this_process()
     monkeypatch.setenv("ADVISOR_DATABASE_URL", url)
     with closing(SqlStore(url)) as store:

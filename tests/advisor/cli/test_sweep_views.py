@@ -1,5 +1,4 @@
-"""A sweep on a screen: what it shows, and where it does not draw. When a sweep is to measure anew, told by
-EventBridge Scheduler in the environment."""
+"""A sweep on a screen, and when it is to measure anew."""
 
 from __future__ import annotations
 
@@ -54,15 +53,9 @@ def snapshot(**changes):
     return Snapshot(**{**values, **changes})
 
 
-def test_a_running_sweep_looks_like_the_golden_one():
+def test_a_running_sweep_looks_like_the_golden_one_and_tells_no_more_than_is_known():
     assert "\n".join(view_lines(standing())) + "\n" == (GOLDEN / "sweep_live.txt").read_text()
-
-
-def test_a_sweep_that_has_not_begun_says_so():
     assert view_lines(standing(total=0)) == ["sweep  starting, 2 min"]
-
-
-def test_without_a_price_there_is_no_cost_and_without_a_rest_no_forecast():
     lines = view_lines(standing(usd=None, left=0, running=()))
     assert [line.split()[0] for line in lines] == ["sweep", "ended", "time"]
     assert lines[-1] == "time   2 min"
@@ -77,12 +70,9 @@ def test_it_fits_a_screen_however_much_runs(left):
     assert lines[-1].strip() == "and 32 more"
 
 
-def test_a_status_looks_like_the_golden_one():
+def test_a_status_and_its_document_are_the_golden_ones():
     text = "\n".join(snapshot_lines(snapshot(), "the server is away")) + "\n"
     assert text == (GOLDEN / "sweep_status.txt").read_text()
-
-
-def test_a_status_document_is_the_golden_one_and_keeps_its_schema():
     document = snapshot_document(snapshot(), "the server is away")
     jsonschema.validate(document, SCHEMA)
     assert document == json.loads((GOLDEN / "sweep_status.json").read_text())
@@ -111,7 +101,6 @@ def test_nothing_is_drawn_where_it_cannot_be_drawn_again(monkeypatch):
 
 @pytest.mark.parametrize("no_color", [{}, {"NO_COLOR": "1"}])
 def test_the_cursor_is_back_after_ctrl_c_and_no_colour_is_no_colour(no_color):
-    """On a real (pseudo) terminal."""
     ours, theirs = os.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", **no_color}
     environment |= {} if no_color else {"COLORTERM": ""}
@@ -170,13 +159,10 @@ def test_each_week_is_a_sweep_of_its_own_and_a_retry_goes_on_with_its_own(monkey
     assert named(monkeypatch, "", *more) == named(monkeypatch, "", *more) != first
 
 
-def test_the_words_of_a_command_win(monkeypatch):
+def test_the_words_of_a_command_win_over_a_time_and_what_is_none_is_told(monkeypatch, said):
     monkeypatch.setenv("ADVISOR_FRESH_SINCE", FIRST)
     context = sweep_run.make_context("run", [*ON_AWS, "--fresh-since", SECOND])
     assert context.params["fresh_since"].day == 23
-
-
-def test_a_time_that_is_none_is_told_with_where_it_stands(monkeypatch, said):
     monkeypatch.setenv("ADVISOR_FRESH_SINCE", "<aws.scheduler.scheduled-time>")
     assert "ADVISOR_FRESH_SINCE" in said("sweep", "run", *ON_AWS)
 

@@ -1,5 +1,4 @@
-"""What people read: answers of at most twelve lines, comparisons and lists. Each text is a golden file, which
-changes only when we mean it."""
+"""What people read: each text is a golden file, which changes only when we mean it."""
 
 import shlex
 from pathlib import Path

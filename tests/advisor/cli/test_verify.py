@@ -10,7 +10,6 @@ from advisor.cli.main import run
 from advisor.domain import Status
 from advisor.store.measurements import open_store
 from advisor.sweeps.datasets.making import write_samples
-from tests.sweeps.builders import measurement
 
 
 @pytest.fixture(autouse=True)
@@ -21,34 +20,9 @@ def _alone(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def images(tmp_path):
-    folder = tmp_path / "images"
-    folder.mkdir()
-    write_samples(folder, range(40), seed=0)
-    return folder
-
-
-class Fake:
-    """Measures nothing: every step of a trial takes as long as it is told."""
-
-    def __init__(self):
-        self.seconds, self.status, self.given = 0.1, Status.OK, []
-
-    def execute(self, trials):
-        for trial in trials:
-            self.given.append(trial)
-            steps = (self.seconds,) * 60
-            yield measurement(trial=trial, status=self.status, step_seconds=steps, reason="no such device")
-
-    def close(self):
-        pass
-
-
-@pytest.fixture
-def measured(monkeypatch):
-    fake = Fake()
-    monkeypatch.setattr("advisor.runs.verification.verify.ProcessExecutor", lambda _measure: fake)
-    return fake
+def measured(measured):
+    measured.row["step_seconds"] = (0.1,) * 60
+    return measured
 
 
 VERIFY = ("verify", "--task", "preprocessing", "--model", "googlenet", "--target-throughput")
@@ -59,7 +33,7 @@ VERIFY = ("verify", "--task", "preprocessing", "--model", "googlenet", "--target
     [(0.1, Status.OK, 0, "pass"), (0.5, Status.OK, 3, "missed"), (0.5, Status.CONTAMINATED, 1, "undecided")],
 )
 def test_the_verdict_is_the_exit_code(answer, images, measured, seconds, status, code, word):
-    measured.seconds, measured.status = seconds, status
+    measured.row |= {"step_seconds": (seconds,) * 60, "status": status}
     assert answer(*VERIFY, "100", "--data", images, code=code)["verdict"] == word
 
 
@@ -93,7 +67,7 @@ def test_no_further_run_begins_where_its_time_is_over(ask, images, measured, mon
 
 
 def test_a_failed_trial_is_one_line_and_stays_stored(said, images, measured):
-    measured.status = Status.FAILED
+    measured.row["status"] = Status.FAILED
     assert "no such device" in said(*VERIFY, "10", "--data", images, code=1)
     assert [row.status for row in open_store().all()] == [Status.FAILED]
 
@@ -101,7 +75,6 @@ def test_a_failed_trial_is_one_line_and_stays_stored(said, images, measured):
 @pytest.mark.machine
 @pytest.mark.slow
 def test_a_real_trial_measures_and_answers(answer, tmp_path):
-    """Anything decodes an image in ten seconds, whatever else runs on the machine."""
     write_samples(tmp_path, range(120), seed=0)
     document = answer(*VERIFY, "0.1", "--data", tmp_path, "--minutes", "0.1", "--batch-size", "4")
     assert document["measured"]["throughput"]["lower"] > 0.1
@@ -109,7 +82,6 @@ def test_a_real_trial_measures_and_answers(answer, tmp_path):
 
 @pytest.mark.slow
 def test_a_file_that_is_called_like_a_bundled_network_is_verified_itself(tmp_path, images, measured):
-    """On this machine's CPU; until now no file could be verified."""
     file = tmp_path / "resnet50.py"
     file.write_text(
         "from torch import nn\nINPUT_SHAPE = (3, 64, 64)\n\n\ndef build():\n"

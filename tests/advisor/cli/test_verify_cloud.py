@@ -1,6 +1,4 @@
-"""`advisor verify --on aws`: AWS is moto's, the instance's work is done for real, here. `advisor verify --on
-aws --top 3` as a user meets it: moto's instances side by side, whose guests send what they measured; the
-choice, the store, and nothing left."""
+"""`advisor verify --on aws`: AWS is moto's, the instances' work is done for real, here."""
 
 from __future__ import annotations
 
@@ -40,8 +38,7 @@ SMALL = ("--instance", "c5.large", "--disk", "gp3:200GiB")
 
 
 def guest_that_works(bed: Bed, folder: Path, **changes: Any) -> list[tuple[str, ...]]:
-    """The instance does its job, a minute after its launch, and powers off. Returns the commands
-    that it will have run."""
+    """The instance does its job a minute after its launch; the commands that it will have run."""
     jobs: list[tuple[str, ...]] = []
 
     def work(machine: Any) -> None:
@@ -120,8 +117,7 @@ SERVED = (
 def test_a_language_model_is_served_on_the_instance_and_its_load_comes_back(
     answer, ask, account, tmp_path, monkeypatch
 ) -> None:
-    """By the engine's words that the answer's exports have; what computes here is `transformers
-    serve` behind vLLM's name, or vLLM itself where it is installed."""
+    """`transformers serve` computes behind vLLM's name, or vLLM itself where it is installed."""
     pytest.importorskip("transformers")
     asked_for: list[str] = []
 
@@ -172,8 +168,7 @@ ASK = (
 
 
 def guests(bed: Bed, rates: dict[str, float], gpus: int = 1) -> dict[str, Any]:
-    """Each instance sends what its type reaches (images/s), tells its end and powers off; a type
-    without a rate fails its start. Returns the instances by type, as they were launched."""
+    """Instances that send what their type reaches (images/s), by type; one without a rate fails its start."""
     kinds: dict[str, Any] = {}
 
     def finish(machine: Any) -> None:
@@ -220,7 +215,6 @@ def test_the_cheapest_that_reaches_it_is_taken_once_the_cheaper_one_has_missed(a
 
 @pytest.mark.slow
 def test_a_type_with_several_gpus_is_measured_on_all_of_them(answer, account) -> None:
-    """No --max-gpus is sent, and what comes back counts a batch of each GPU."""
     ask = [{"inference": "training", "500": "3000", "3": "1", "3USD": "30USD"}.get(w, w) for w in ASK]
     plan = answer(*ask, "--dry-run")
     kind = plan["command"][plan["command"].index("--instance") + 1]
