@@ -200,18 +200,13 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
 
     def beside(self, other: Candidates) -> Candidates:
         """These, and others of other types behind them: options and types keep their places."""
+        names = ("names", "cheapest_offer", "sizes", "rows", "nodes", "gpus", "offer_usd")
         return Candidates(
             request=self.request,
             predictions=self.predictions,
             options=[*self.options, *other.options],
-            names=np.concatenate([self.names, other.names]),
-            cheapest_offer=np.concatenate([self.cheapest_offer, other.cheapest_offer]),
             kind=np.concatenate([self.kind, other.kind + len(self.names)]),
-            sizes=np.concatenate([self.sizes, other.sizes]),
-            rows=np.concatenate([self.rows, other.rows]),
-            nodes=np.concatenate([self.nodes, other.nodes]),
-            gpus=np.concatenate([self.gpus, other.gpus]),
-            offer_usd=np.concatenate([self.offer_usd, other.offer_usd]),
+            **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names},
         )
 
     @cached_property

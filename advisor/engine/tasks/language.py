@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from enum import IntEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -29,17 +29,14 @@ from advisor.domain.language import (
 from advisor.domain.money import aged, aged_spec
 from advisor.engine.assumptions import market_warnings, price_warnings
 from advisor.engine.candidates import judged_offer, offer_named, offers_in, place_query, rejected_offer
-from advisor.engine.columns import Columns, P
+from advisor.engine.columns import Columns, Floats, P
 from advisor.engine.task import Task
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.deployments import GpuFacts, gpu_facts
+from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import card_gib
 from advisor.questions.language import ServingQuestion, TuningQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.columns import Floats
-    from advisor.models.language.language_model import LanguageModel
 
 _MOST_KEPT = 8
 

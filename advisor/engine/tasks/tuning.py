@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from advisor.domain.results import Span
 from advisor.domain.words import Link, LlmMethod, LlmPrecision
 from advisor.engine.assumptions import assumed_facts, miss_assumptions
 from advisor.engine.candidates import rejected_offer
-from advisor.engine.columns import OptionTable
+from advisor.engine.columns import Floats, OptionTable
 from advisor.engine.constraints import Amount, Choice, Constraint, of_place
 from advisor.engine.disks import disks_by_price
 from advisor.engine.limits import Aim, Limit, term_factor, terms_of
@@ -43,18 +43,19 @@ from advisor.engine.tasks.language import (
 )
 from advisor.messages import Message
 from advisor.models.language.config_values import uncovered
-from advisor.models.language.finetuning.predictor import Settled, least_memory, unsupported
+from advisor.models.language.deployments import GpuFacts
+from advisor.models.language.finetuning.predictor import (
+    FineTuningPredictor,
+    Settled,
+    least_memory,
+    unsupported,
+)
 from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENCES, Checkpointing, FineTuning
+from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import weight_gib
 from advisor.naming import spec_name
 from advisor.questions.language import TuningQuestion
 from advisor.units import floor_rate
-
-if TYPE_CHECKING:
-    from advisor.engine.columns import Floats
-    from advisor.models.language.deployments import GpuFacts
-    from advisor.models.language.finetuning.predictor import FineTuningPredictor
-    from advisor.models.language.language_model import LanguageModel
 
 # GPUs of one instance that share a run; as many as there are, too. Memory is told of up to a host's eight.
 _COUNTS, _COUNTS_OF_A_HOST = (1, 2, 4, 8, 16), (1, 2, 4, 8)
@@ -62,7 +63,7 @@ _COUNTS, _COUNTS_OF_A_HOST = (1, 2, 4, 8, 16), (1, 2, 4, 8)
 # libraries, and a file of weights of the usual 5 GB.
 _BASE_GIB, _PROCESS_GIB = 8.0, 3.0
 # What of a tuning depends on an offer: a card, how many of it, and what joins them.
-_Key = tuple["GpuFacts", int, str]
+_Key = tuple[GpuFacts, int, str]
 
 
 class TuningOption(NamedTuple):

@@ -8,20 +8,16 @@ second are shared by all replicas, so that their number decides the load.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from advisor.catalog.support import most_startable
-from advisor.engine.columns import option_columns
+from advisor.engine.columns import Booleans, Floats, Integers, option_columns
 from advisor.engine.limits import GOOD_ENOUGH, Limit, times_needed
 from advisor.engine.tasks.language import Level
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.table import Rates, Replicas, ServingTable
 from advisor.questions.language import ServingQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.columns import Booleans, Floats, Integers
 
 
 def solved_table(
@@ -169,7 +165,7 @@ class _Solver:
 
 
 # Instances, the rates of a replica then and at its largest load, and the limits in order.
-_Load = tuple["Integers", Rates, Rates, list[Limit]]
+_Load = tuple[Integers, Rates, Rates, list[Limit]]
 # Of a ratio of floats that should be whole.
 _ROUNDING = 1e-12
 

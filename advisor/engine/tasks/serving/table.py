@@ -5,7 +5,7 @@ instances as each needs, and what those cost.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,19 +14,15 @@ from numpy.typing import NDArray
 from advisor.domain import Span, Spec
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, ServingRates, most_sequences
 from advisor.domain.words import PERCENTILES, KvPrecision, LlmEngine, LlmPrecision, ServingBind
-from advisor.engine.columns import OptionTable, option_columns
+from advisor.engine.columns import Booleans, Floats, Integers, OptionTable, option_columns
 from advisor.engine.limits import Limit
 from advisor.engine.tasks.language import Level
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.models.language.deployments import Traffic
-from advisor.models.language.serving import BINDS
+from advisor.models.language.serving import BINDS, ServingPredictor
+from advisor.models.language.serving.rates import ServingRates as PredictedRates
 from advisor.questions.fields import TimeLimit
 from advisor.questions.language import ServingQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.columns import Booleans, Floats, Integers
-    from advisor.models.language.serving import ServingPredictor
-    from advisor.models.language.serving.rates import ServingRates as PredictedRates
 
 # Sequences in flight in one replica that are looked at, beside the most that its KV cache holds.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST_SEQUENCES)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
 from advisor.domain.words import LlmEngine, LlmPrecision
+from advisor.engine.columns import Floats, Integers
 from advisor.engine.constraints import Amount, Choice, Constraint, R, Whole, of_place
 from advisor.engine.limits import CLEARLY_LESS, Aim, Limit, closest, term_factor, terms_of
 from advisor.engine.task import TRIAL_MINUTES, Contender
@@ -32,15 +33,12 @@ from advisor.engine.tasks.serving.table import Predicted, Replicas, ServingTable
 from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings, shortfall
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
+from advisor.models.language.deployments import Draft
+from advisor.models.language.language_model import LanguageModel
+from advisor.models.language.serving import ServingPredictor
 from advisor.questions.fields import TimeLimit
 from advisor.questions.language import RecommendGeneration, ServingQuestion
 from advisor.questions.spec import SpecQuestion
-
-if TYPE_CHECKING:
-    from advisor.engine.columns import Floats, Integers
-    from advisor.models.language.deployments import Draft
-    from advisor.models.language.language_model import LanguageModel
-    from advisor.models.language.serving import ServingPredictor
 
 # Over all clouds, types that cost more are predicted only where these do not fill the answer.
 _CHEAP_USD_PER_HOUR = (2.0, 8.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
-from typing import TYPE_CHECKING
 
 from advisor.domain.language import GenerationCandidate, most_sequences
 from advisor.domain.words import LlmEngine
@@ -14,12 +13,10 @@ from advisor.engine.tasks.language import language_warnings
 from advisor.engine.tasks.serving.options import SIXTEEN_BIT, USUAL_READY_SECONDS
 from advisor.engine.tasks.serving.table import ServingTable, deciding_level
 from advisor.messages import Message
+from advisor.models.language.language_model import LanguageModel
 from advisor.naming import spec_name
 from advisor.questions.language import ServingQuestion
 from advisor.units import ceil_ms, ceil_significant, floor_rate
-
-if TYPE_CHECKING:
-    from advisor.models.language.language_model import LanguageModel
 
 # Words a minute that people read (200 to 300) times 1.3 tokens a word: below it a reader waits.
 _READING_TOKENS_PER_SECOND = 5.0
