@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Market
-from advisor.domain.words import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
+from advisor.domain.words import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision, Protocol
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import bundled_networks
@@ -75,7 +75,7 @@ _OF_LOAD = (
     *("api_usd_per_million", "draft_acceptance", "draft_model"),
 )
 _OF_TUNING = (*_OF_MODEL, "method", "sequence", "micro_batch")
-_OF_TUNING_RUN = (*_OF_TUNING, "tokens", "start_minutes", "required_confidence")
+_OF_TUNING_RUN = (*_OF_TUNING, "protocol", "tokens", "start_minutes", "required_confidence")
 
 
 class ModelName(Text):
@@ -517,6 +517,11 @@ class TuningQuestion(LanguageQuestion):
         Number(whole=True, most=MOST_USERS),
         default=None,
         usual="the fastest that fits",
+    )
+    protocol: Protocol = _language(
+        "The training step that is meant: a typical script's of today, or a compiled benchmark's.",
+        Choice("protocol", Protocol),
+        default=Protocol.SCRIPT,
     )
     target_tokens_per_second: float | None = _TARGET
     max_hours: float | None = MAX_HOURS

@@ -22,7 +22,7 @@ from advisor.domain.language import (
     TuningPrediction,
 )
 from advisor.domain.results import Span
-from advisor.domain.words import Link, LlmMethod, LlmPrecision
+from advisor.domain.words import Link, LlmMethod, LlmPrecision, Protocol
 from advisor.engine.assumptions import assumed_facts, miss_assumptions
 from advisor.engine.candidates import rejected_offer
 from advisor.engine.columns import Floats, OptionTable
@@ -176,7 +176,8 @@ class TuningTask(
         self, request: TuningQuestion, card: GpuFacts, gpus: int = 1, link: str = "none"
     ) -> FineTuning:
         """The request on so many GPUs."""
-        return FineTuning(self.model, request.method, request.sequence, request.micro_batch, card, gpus, link)
+        asked = (self.model, request.method, request.sequence, request.micro_batch)
+        return FineTuning(*asked, card, gpus, link, protocol=request.protocol)
 
     def _keys(self, request: TuningQuestion, offer: Offer) -> list[_Key]:
         """Numbers of GPUs to try, ascending; none where the card cannot tune."""
@@ -401,7 +402,12 @@ def described(request: TuningQuestion, candidate: FineTuningCandidate) -> Messag
 def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) -> Iterator[Message]:
     if chosen is not None:
         yield from assumed_facts(request, chosen.spec.offer.instance, chosen.spec.disk)
-    yield Message("PyTorch with FSDP or data parallel, compiled, fused attention, in 16 bits")
+    if request.protocol is Protocol.SCRIPT:
+        yield Message(
+            "a typical training script: PyTorch with FSDP or data parallel, not compiled, in 16 bits"
+        )
+    else:
+        yield Message("PyTorch with FSDP or data parallel, compiled, fused attention, in 16 bits")
     if request.method == LlmMethod.FULL:
         yield Message("AdamW with 32-bit weights, gradients and moments")
     else:

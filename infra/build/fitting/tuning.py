@@ -117,6 +117,7 @@ def run_of(row: Any, gpus: Mapping[str, GpuFacts]) -> Run:
         released=row.released,
         fp8=row.precision == "fp8",
         eager=bool(row.eager),
+        script=bool(row.script),
         tensor_parallel=row.tensor_parallel,
         pipeline_parallel=row.pipeline_parallel,
         context_parallel=row.context_parallel,

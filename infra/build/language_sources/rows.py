@@ -159,6 +159,7 @@ class TrainingRow(NamedTuple):
     link: str = "nvlink"
     switched: int = 8
     eager: int = 0
+    script: int = 0
     gpu_watts: float = math.nan
     gpu_gb_per_second: float = math.nan
     tokens_per_second_per_gpu: float = math.nan

@@ -58,11 +58,13 @@ _MPT = {
 }
 _LLAMA_2_7B, _LLAMA_2_70B = "meta-llama/Llama-2-7b-hf", "meta-llama/Llama-2-70b-hf"
 _LLAMA_8B, _LLAMA_70B = "meta-llama/Meta-Llama-3.1-8B", "meta-llama/Meta-Llama-3.1-70B"
+_LLAMA_3B = "meta-llama/Llama-3.2-3B"
 _LLAMA_405B = "meta-llama/Meta-Llama-3.1-405B"
 _SIZES: Mapping[str, _Sizes] = {
     **{f"mosaicml/mpt-{name}": _gpt(*sizes, vocab=50368) for name, sizes in _MPT.items()},
     _LLAMA_2_7B: _Sizes(32, 4096, 32, 32, 128, 11008, 1, 32000, 0),
     _LLAMA_2_70B: _Sizes(80, 8192, 64, 8, 128, 28672, 1, 32000, 0),
+    _LLAMA_3B: _Sizes(28, 3072, 24, 8, 128, 8192, 1, 128256, 1),
     _LLAMA_8B: _Sizes(32, 4096, 32, 8, 128, 14336, 1, 128256, 0),
     _LLAMA_70B: _Sizes(80, 8192, 64, 8, 128, 28672, 1, 128256, 0),
     _LLAMA_405B: _Sizes(126, 16384, 128, 8, 128, 53248, 1, 128256, 0),
@@ -381,6 +383,76 @@ def qlora_rows(directory: Path) -> Iterator[TrainingRow]:
         )
 
 
+# PEFT's methods that are LoRA as questions have it, by rank and by what it trains; and all weights.
+_PEFT = re.compile(
+    r"Llama-3.2-3B (lora (?:rank32|rank64|rank64-rslora|rank10-target-mlp)|full-finetuning .*)$"
+)
+_PEFT_RATE = re.compile(r"tokens/s median (\d+).*; (\d{4}-\d\d)-\d\d;")
+_PEFT_BATCH = 4
+# Of older runs seconds of a step hold evaluations too.
+_PEFT_SINCE = "2026"
+
+
+def peft_rows(directory: Path) -> Iterator[TrainingRow]:
+    """Hugging Face's own comparison of PEFT's methods: a whole script with its loader, on one L40S. Texts are
+    of all lengths: a sequence is as long as what a step got through says in the mean."""
+    for record in _records(directory / "peft_l40s.csv"):
+        method, figures = _PEFT.search(record["network"]), _PEFT_RATE.search(record["notes"])
+        if not method or not figures or figures[2] < _PEFT_SINCE:
+            continue
+        rate = float(figures[1])
+        yield _row(
+            _LLAMA_3B,
+            source="peft",
+            licence=_APACHE,
+            framework="fsdp",
+            released=figures[2],
+            method="lora" if method[1].startswith("lora") else "full",
+            gpu="L40S",
+            gpus=1,
+            precision="bf16",
+            sequence=round(rate * float(record["step_ms"]) / 1000 / _PEFT_BATCH),
+            micro_batch=_PEFT_BATCH,
+            accumulation=1,
+            eager=1,
+            script=1,
+            link="none",
+            tokens_per_second_per_gpu=rate,
+        )
+
+
+_FLAGPERF = re.compile(r"fix_hp=MPE=(\d+) LBS=(\d+)(?: GAS=(\d+))?;")
+
+
+def flagperf_rows(directory: Path) -> Iterator[TrainingRow]:
+    """FlagPerf's script for Llama-2 with DeepSpeed, where it says what a GPU's batch is: how its state was
+    split is not published, and assumed so that what it held fits."""
+    for record in _records(directory / "flagperf.csv"):
+        sizes = _FLAGPERF.search(record["notes"])
+        if record["network"] != "llama2_7b" or not sizes:
+            continue
+        gpus = int(record["gpu_count"])
+        yield _row(
+            _LLAMA_2_7B,
+            source="flagperf",
+            licence=_APACHE,
+            framework="fsdp",
+            released="2023-10",
+            method="full",
+            gpu=record["gpu"],
+            gpus=gpus,
+            precision="bf16",
+            sequence=int(sizes[1]),
+            micro_batch=int(sizes[2]),
+            accumulation=int(sizes[3] or 1),
+            sharding="gradients",
+            eager=1,
+            script=1,
+            tokens_per_second_per_gpu=float(record["samples_per_second"]) / gpus,
+            flags="split_assumed",
+        )
+
+
 _READERS: Sequence[Callable[[Path], Iterator[TrainingRow]]] = (
     mpt_rows,
     bridge_rows,
@@ -388,6 +460,8 @@ _READERS: Sequence[Callable[[Path], Iterator[TrainingRow]]] = (
     mlperf_rows,
     torchtitan_rows,
     qlora_rows,
+    peft_rows,
+    flagperf_rows,
 )
 
 

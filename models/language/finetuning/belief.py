@@ -51,6 +51,7 @@ PRIORS: Mapping[str, Prior] = {
     "quantised": Prior(0.05, 0.1),
     "hosts": Prior(0.02, 0.03),
     "eager": Prior(0.12, 0.1),
+    "script": Prior(0.25, 0.15),
 }
 NAMES = tuple(PRIORS)
 _DIFFERENCE = 1e-4
@@ -108,6 +109,7 @@ def log_seconds(work: Work, theta: Floats) -> Floats:
     )
     factors = of["adapters"] * work.adapters + of["quantised"] * work.quantised
     factors += of["hosts"] * work.hosts + of["eager"] * work.eager
+    factors += of["script"] * work.script
     result: Floats = np.log(beside + parts.all_reduces) + factors
     return result
 
@@ -133,12 +135,13 @@ EFFECTS: Mapping[str, float] = {
     "format": 0.05,
     "experts": 0.2,
     "mixture": 0.15,
+    "loop": 0.15,
     "source": 0.03,
     "place": 0.03,
     "cell": 0.06,
 }
 # Of who measured with what, which no question names.
-OF_SOURCES = ("source", "place")
+OF_SOURCES = ("source", "place", "loop")
 # Who asks runs software of their own, which only their own rows tell.
 _OF_ANY_SOURCE = 0.1**2
 # What two runs of one configuration differ by, and what the form itself misses.
@@ -163,6 +166,8 @@ def groups_of(run: Run) -> tuple[str, ...]:
         groups += [f"mixture/{run.released}"] if model.experts else []
     if model.experts:
         groups.append(f"experts/{size}")
+    if run.script:
+        groups.append(f"loop/{run.source}")
     if run.source:
         groups += [f"source/{run.source}", f"place/{gpu.name}/{run.source}"]
     return tuple(groups)

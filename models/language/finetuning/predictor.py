@@ -1,7 +1,7 @@
 """Tokens a second of tunings, with bounds; what a question leaves open is chosen by them.
 
-A question is answered for PyTorch's FSDP or data-parallel training in 16 bits, kernels compiled,
-with fused attention and AdamW in 32 bits.
+A question is answered for PyTorch's FSDP or data-parallel training in 16 bits with fused attention and AdamW
+in 32 bits: by a typical script that compiles nothing, or as a benchmark with compiled kernels.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class FineTuningPredictor(Struct, frozen=True):
 
     def tokens_per_second(self, tunings: Sequence[FineTuning], confidence: float = 0.9) -> TuningRates:
         """Rates of settled tunings, one-sided bounds at `confidence`."""
-        runs = [Run(tuning) for tuning in tunings]
+        runs = [Run.asked(tuning) for tuning in tunings]
         estimates = self.belief.estimates(runs)
         known = {kind: self.widths(kind, confidence) for kind in self.standardised}
         widths = [known[MODEL if self.belief.has_gpu(run) else GPU] for run in runs]
@@ -87,8 +87,8 @@ class FineTuningPredictor(Struct, frozen=True):
         return withheld_tests()["tuning", "the model size" if known else "the GPU"]
 
     def unmeasured(self, tuning: FineTuning) -> tuple[Message, ...]:
-        """The features of a tuning that no measured row has, in words: every row is of several GPUs, and
-        none with a rate is of QLoRA (`tests/models/language/test_finetuning.py` counts them)."""
+        """The features of a tuning that no measured row has, in words: none with a rate is of QLoRA
+        (`tests/models/language/test_finetuning.py` counts them)."""
         run = Run(tuning)
         parts = [
             *unmeasured_parts(
@@ -99,8 +99,6 @@ class FineTuningPredictor(Struct, frozen=True):
                 model_known=self.belief.has_model(run),
             )
         ]
-        if tuning.gpus == 1:
-            parts.append(Message("tuning on one GPU was not measured: its rate follows from that of several"))
         if tuning.method == LlmMethod.QLORA:
             parts.append(Message("rates of qlora were not measured: they follow from what it computes"))
         return tuple(parts)

@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from advisor.domain.words import LlmMethod
+from advisor.domain.words import LlmMethod, Protocol
 from advisor.models.bayes import Floats
 from advisor.models.language.deployments import GpuFacts
 from advisor.models.language.language_model import LanguageModel
@@ -46,7 +46,8 @@ class Sharding(StrEnum):
 class FineTuning(NamedTuple):
     """A model tuned by `method` on `gpus` GPUs of one host, `micro_batch` sequences each at once.
 
-    `link` is nvlink, pcie, or none for one GPU. What is None is for the predictor to choose.
+    `link` is nvlink, pcie, or none for one GPU. What is None is for the predictor to choose. `protocol`: a
+    typical script, which compiles nothing, or a benchmark's compiled step.
     """
 
     model: LanguageModel
@@ -58,13 +59,15 @@ class FineTuning(NamedTuple):
     link: str = "none"
     checkpointing: Checkpointing | None = None
     sharding: Sharding | None = None
+    protocol: Protocol = Protocol.SCRIPT
 
 
 class Run(NamedTuple):
     """A settled tuning, and how it was split where somebody measured it; a question has defaults.
 
     `framework` is fsdp (PyTorch) or megatron; `source` who measured, `released` the month of the
-    software. `eager`: kernels are not compiled together. `switched`: GPUs joined by one NVLink
+    software. `eager`: kernels are not compiled together. `script`: a whole training script, with its data and
+    losses, not a benchmark's step. `switched`: GPUs joined by one NVLink
     switch, 8 in a host and 72 in a rack of GB200 or GB300.
     """
 
@@ -74,12 +77,19 @@ class Run(NamedTuple):
     released: str = ""
     fp8: bool = False
     eager: bool = False
+    script: bool = False
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
     context_parallel: int = 1
     expert_parallel: int = 1
     accumulation: int = 0
     switched: int = 8
+
+    @classmethod
+    def asked(cls, tuning: FineTuning) -> Self:
+        """The run that a question means."""
+        scripted = tuning.protocol is Protocol.SCRIPT
+        return cls(tuning, eager=scripted, script=scripted)
 
     @property
     def replica_gpus(self) -> int:
@@ -168,6 +178,7 @@ class Work(NamedTuple):
     adapters: Floats
     quantised: Floats
     eager: Floats
+    script: Floats
     least: Floats
 
 
@@ -220,6 +231,7 @@ def _row(run: Run) -> tuple[float, ...]:
         float(tuning.method != LlmMethod.FULL),
         float(tuning.method == LlmMethod.QLORA),
         float(run.eager),
+        float(run.script),
         max(sum(computed), read / tokens / bandwidth),
     )
 
