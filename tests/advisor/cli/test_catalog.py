@@ -92,13 +92,6 @@ def test_every_live_cloud_has_a_region_or_names_usual_ones():
     assert not set(LIVE_CLOUDS) - set(DEFAULT_REGION) - set(USUAL_REGIONS)
 
 
-def test_an_offer_is_closed_on_the_market_on_which_nobody_sells_it(offers):
-    closed = offers("--cloud", "gcp", "--gpu", "H100")
-    why = {(offer["instance_type"], offer["market"]): offer["not_orderable"] for offer in closed}
-    assert "seen on 2025-09-13" in why["a3-highgpu-1g", "on-demand"]
-    assert why["a3-highgpu-1g", "spot"] is why["a3-highgpu-8g", "on-demand"] is None
-
-
 def test_a_type_of_several_clouds_is_asked_for_with_its_cloud(answer, ask, shown, tmp_path):
     """A tracker's file makes a '1x-H100' of every provider: none of them is taken silently."""
     for cloud, usd in (("acme", "1.5"), ("zeta", "0.25")):

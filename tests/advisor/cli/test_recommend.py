@@ -91,51 +91,6 @@ def test_every_format_has_as_many_specs(answer, shown, most, more):
         assert document["others"] in markdown
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        ("--target-throughput", "1000", "--precision", "amp"),
-        ("--precision", "amp"),
-        ("--max-latency-ms", "60"),
-        ("--target-throughput", "500", "--pareto"),
-    ],
-)
-def test_a_spec_has_one_price_in_one_answer(answer, more):
-    words = ("recommend", "--task", "inference", "--model", "resnet50", "--max-count", "1", *more)
-    document = answer(*words, "--explain-rejected")
-    specs = [document["recommendation"], *document["alternatives"]]
-    prices = [
-        (spec["instance_type"], spec["disk"]["order"], spec["price"]["total_usd_per_hour"]) for spec in specs
-    ]
-    prices += [
-        (spec["instance_type"], spec["disk"], spec["total_usd_per_hour"]) for spec in document["pareto"]
-    ]
-    prices += [
-        (spec["instance_type"], spec["disk"], spec["usd_per_hour"])
-        for spec in (*document["rejected"], *document["close_calls"])
-        if spec["disk"]
-    ]
-    by_spec = {}
-    for name, disk, usd in prices:
-        assert by_spec.setdefault((name, disk), usd) == pytest.approx(usd), (name, disk)
-
-
-def test_a_spec_is_predicted_at_the_batch_with_which_it_is_recommended(answer):
-    for target in ("300", "1000", "2000"):
-        words = ("--task", "inference", "--model", "resnet50", "--precision", "amp")
-        single = (*words, "--max-count", "1", "--confidence", "0.9", "--target-throughput", target)
-        pick = answer("recommend", *single)["recommendation"]
-        location = ("--instance", pick["instance_type"], "--disk", pick["disk"]["order"])
-        alone = answer("predict", *words, *location)
-        assert alone["batch_size"] == alone["good_batch_size"]
-        lower = alone["predicted"]["throughput"]["lower"]
-        if lower < float(target):  # only a larger batch reaches it
-            assert pick["batch_size"] > alone["batch_size"]
-            continue
-        assert alone["batch_size"] == pick["batch_size"]
-        assert lower == pytest.approx(pick["predicted"]["throughput"]["lower"], rel=1e-9)
-
-
 def test_what_was_measured_between_nodes_is_an_anchor(answer):
     """The doubt that nobody measured is gone, and the bounds are others."""
     nodes = (
