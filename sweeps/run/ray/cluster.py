@@ -16,7 +16,9 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from advisor.domain import Trial
@@ -182,6 +184,51 @@ def _threads(machine: Machine) -> int:
 
 def _named(prefix: str, nodes: Iterable[Node]) -> list[str]:
     return sorted({key.removeprefix(prefix) for node in nodes for key in node if prefix in key})
+
+
+_NODES_CACHED_SECONDS = 5.0
+_NODES_WAIT_SECONDS = 1.0
+
+
+class Nodes:
+    """The resources of the nodes that are `alive`, at most some seconds old, and their slots by needs.
+
+    Asked for in a thread: the question hangs while the head is out of reach, and what has ended
+    is collected meanwhile, before Ray ends this process.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._asked: Future[list[Node]] | None = None
+        self._expires_at = 0.0
+        self.alive: list[Node] = []
+        self.refresh(patience_seconds=None)
+
+    def refresh(self, patience_seconds: float | None = _NODES_WAIT_SECONDS) -> None:
+        """Ask anew where the list is old; it stays where the head does not answer in time."""
+        if self._asked is None and time.monotonic() > self._expires_at:
+            self._asked = Future()
+            Thread(target=self._ask, args=(self._asked,), daemon=True).start()
+        if self._asked and wait([self._asked], patience_seconds).done:
+            answer, self._asked = self._asked, None
+            self.alive, self._slots = answer.result(), dict[Needs, int]()
+            self._expires_at = time.monotonic() + _NODES_CACHED_SECONDS
+
+    def expire(self) -> None:
+        """A node has gone."""
+        self._expires_at = 0.0
+
+    def slots_for(self, needs: Needs) -> int:
+        """The number of trials with these needs that the nodes take at once."""
+        if needs not in self._slots:
+            self._slots[needs] = slots(needs, self.alive)
+        return self._slots[needs]
+
+    def _ask(self, answer: Future[list[Node]]) -> None:
+        try:
+            answer.set_result([node["Resources"] for node in self._ray.nodes() if node["Alive"]])
+        except Exception as error:
+            answer.set_exception(error)
 
 
 # It looks every 5 s; one that says nothing for so long has to be waited for.

@@ -11,35 +11,21 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, wait
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
-from functools import cache, partial
-from pathlib import Path
-from threading import Thread
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
-from advisor.errors import AdvisorError, MeasuringError
-from advisor.sweeps.datasets.making import default_place, default_text_place, ensure_dataset, ensure_text
-from advisor.sweeps.datasets.remote import is_address
-from advisor.sweeps.events import WARNING, collected, emit, forward_all, this_node
-from advisor.sweeps.formats import (
-    measurement_from_dict,
-    measurement_to_dict,
-    run_facts,
-    trial_from_dict,
-    trial_to_dict,
-)
-from advisor.sweeps.machine.environment import machine_size
+from advisor.sweeps.events import WARNING, emit, forward_all
+from advisor.sweeps.formats import measurement_from_dict, run_facts, trial_to_dict
 from advisor.sweeps.run.queue import TrialQueue
 from advisor.sweeps.run.ray.cluster import (
     TRIAL_RESOURCE,
     Needs,
-    Node,
+    Nodes,
     all_slots,
     connected,
     describe_needs,
@@ -52,112 +38,15 @@ from advisor.sweeps.run.ray.cluster import (
     slots,
     task_options,
 )
-from advisor.sweeps.run.runner import Measure, data_at_hand, failure
+from advisor.sweeps.run.ray.task import EVENTS, NODE, measuring_task
+from advisor.sweeps.run.runner import Measure
 from advisor.sweeps.trial.orphans import clean_up
 from advisor.sweeps.trial.placement import read_node
-from advisor.sweeps.trial.trial_process import (
-    LONGEST_PAUSES,
-    REPEATS_WHEN_SPOILED,
-    WAIT,
-    measure_trial,
-    run_attempt,
-    timeout_of,
-    trial_place,
-)
-
-Document = dict[str, Any]
-NODE, EVENTS = "node", "events"  # what comes beside a measurement
-# Those that a trial waits for have deadlines of their own: longer it waits for what hangs.
-_PATIENCE_SECONDS = 24 * 3600.0
-
-
-def measuring_task(
-    measure: Measure | None, *, on_cluster: bool, when_busy: str = WAIT
-) -> Callable[[Document, bool], Iterator[Document]]:
-    """A function of a trial (and of whether others run beside it) that yields the node, as soon as
-    it has the trial's data and room for it, and then the measurement, each with the events until
-    then. Without a `measure` it measures the trial on CPUs and a GPU of its own.
-
-    A node of a cluster is prepared first: what a killed trial left there is removed, and data that
-    sweeps make themselves are made. None of that counts for the trial's deadline, which begins
-    with the first answer.
-    """
-
-    def run(document: Document, side_by_side: bool) -> Iterator[Document]:
-        trial = trial_from_dict(document)
-        with ExitStack() as block:
-            with collected() as events:
-                emit("placed", trial_id=trial.trial_id)
-                try:
-                    if on_cluster:
-                        _clean_node()
-                        _make_data(trial)
-                    data = block.enter_context(data_at_hand(trial))
-                    one_run = measure or block.enter_context(
-                        _place_taken(data.here, when_busy, side_by_side=side_by_side)
-                    )
-                    row = None
-                except AdvisorError as error:
-                    row = failure(trial, str(error))
-            yield {NODE: this_node(), EVENTS: events}
-            with collected() as events:
-                row = row or data.measured(one_run)
-        yield {**measurement_to_dict(row), EVENTS: events}
-
-    return run
-
-
-@contextmanager
-def _place_taken(trial: Trial, when_busy: str, *, side_by_side: bool) -> Iterator[Measure]:
-    """Reserves CPUs, memory and a GPU for the trial for the length of the block. Ray may start it too
-    early: it counts no whole cores, and of a node only declared resources."""
-    resources, size = trial.resources, machine_size()
-    # This node (or its container) may not hold the trial, whatever it has declared to Ray.
-    if resources.vcpus > size.vcpus:
-        raise MeasuringError(
-            "{vcpus:g} vCPUs asked for, but node {node} has {has:g}",
-            vcpus=resources.vcpus,
-            node=this_node(),
-            has=size.vcpus,
-        )
-    if resources.memory_mib > size.memory_mib:
-        raise MeasuringError(
-            "{memory:mib} of memory asked for, but node {node} has {has:mib}",
-            memory=resources.memory_mib,
-            node=this_node(),
-            has=size.memory_mib,
-            hint="ask for less, or start a larger node",
-        )
-    with trial_place(trial, side_by_side, patience_seconds=_PATIENCE_SECONDS) as placement:
-        attempt = partial(
-            run_attempt, side_by_side=side_by_side, taking=lambda *_, **__: nullcontext(placement)
-        )
-        yield partial(measure_trial, attempt=attempt, when_busy=when_busy)
-
-
-@cache
-def _clean_node() -> None:
-    """Once in each process of Ray: a trial that is killed takes its process with it, and the one
-    that follows cleans. (A look through all groups takes tens of milliseconds.)"""
-    with suppress(OSError):  # others that clean the same machine now were faster
-        clean_up()
-
-
-def _make_data(trial: Trial) -> None:
-    """Makes the data set, identical on every node: the pictures and the text come from a fixed seed."""
-    path, samples = Path(trial.dataset_path), trial.workload.dataset.samples
-    if not trial.dataset_path or is_address(trial.dataset_path) or path.exists():
-        return
-    if path.name == default_place(samples).name:
-        ensure_dataset(samples, path)
-    elif path.name == default_text_place().name:
-        ensure_text(path)
-
+from advisor.sweeps.trial.trial_process import LONGEST_PAUSES, REPEATS_WHEN_SPOILED, WAIT, timeout_of
 
 LOST_RUNS = 2  # how often what a node took down is measured again
 # A spot node that was evicted is replaced in minutes; a new one installs the advisor first.
 NODE_PATIENCE_SECONDS = 1800.0
-_NODES_CACHED_SECONDS = 5.0
 _WAIT_SECONDS = 1.0
 # Submitted beyond what the nodes take: a node is never without work, and the autoscaler sees how
 # much waits. Claimed anew when half of it is left: several at once cost the store as much as one.
@@ -208,7 +97,7 @@ class RayExecutor:
         self._needs = partial(needs_of, machine=machine)
         self._timeout_of = timeout_of
         self._patience = node_patience_seconds
-        self._nodes = _Nodes(self._ray)
+        self._nodes = Nodes(self._ray)
         self._running: dict[Any, _Flight] = {}
         self._coming: dict[Needs, deque[Trial]] = {}
         self._claim: Callable[[Sequence[Trial]], list[Trial]] = list
@@ -343,47 +232,6 @@ class RayExecutor:
         lost = {**run_facts(failure), "reason": failure.reason}
         self._submit(_Flight(flight.trial, flight.needs, [*flight.lost, lost]))
         return None
-
-
-class _Nodes:
-    """The resources of the nodes that are `alive`, at most some seconds old, and their slots by needs.
-
-    Asked for in a thread: the question hangs while the head is out of reach, and what has ended
-    is collected meanwhile, before Ray ends this process.
-    """
-
-    def __init__(self, ray: Any) -> None:
-        self._ray = ray
-        self._asked: Future[list[Node]] | None = None
-        self._expires_at = 0.0
-        self.alive: list[Node] = []
-        self.refresh(patience_seconds=None)
-
-    def refresh(self, patience_seconds: float | None = _WAIT_SECONDS) -> None:
-        """Ask anew where the list is old; it stays where the head does not answer in time."""
-        if self._asked is None and time.monotonic() > self._expires_at:
-            self._asked = Future()
-            Thread(target=self._ask, args=(self._asked,), daemon=True).start()
-        if self._asked and wait([self._asked], patience_seconds).done:
-            answer, self._asked = self._asked, None
-            self.alive, self._slots = answer.result(), dict[Needs, int]()
-            self._expires_at = time.monotonic() + _NODES_CACHED_SECONDS
-
-    def expire(self) -> None:
-        """A node has gone."""
-        self._expires_at = 0.0
-
-    def slots_for(self, needs: Needs) -> int:
-        """The number of trials with these needs that the nodes take at once."""
-        if needs not in self._slots:
-            self._slots[needs] = slots(needs, self.alive)
-        return self._slots[needs]
-
-    def _ask(self, answer: Future[list[Node]]) -> None:
-        try:
-            answer.set_result([node["Resources"] for node in self._ray.nodes() if node["Alive"]])
-        except Exception as error:
-            answer.set_exception(error)
 
 
 def _failure(flight: _Flight, status: Status, reason: str) -> Measurement:
