@@ -14,12 +14,12 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 from advisor.domain import Precision, Task
 from advisor.errors import DataError
+from advisor.infra.build.fitting.memory import MemoryRegressor
 from advisor.infra.build.fitting.stalls import DecodeRegressor, runs_columns
 from advisor.infra.build.fitting.step_times import StepTimeRegressor
 from advisor.models.performance import load_model
 from advisor.models.performance.frames import STEP_COLUMNS, observed_frame, published_frame
 from advisor.models.performance.memory.peak import bundled_peak_model, gpu_peak
-from advisor.models.performance.memory.regressor import MemoryRegressor
 from advisor.models.performance.memory.steps import Conditions
 from advisor.models.performance.memory.table import bundled_profile
 from advisor.models.performance.networks import bundled_networks
