@@ -76,9 +76,11 @@ class Judged(Struct, frozen=True, kw_only=True):
 
 
 class Judgement(Struct, kw_only=True):
-    """The verdicts on all types: those judged by their rows (None: none runs), others that are rejected,
-    and the number of offers."""
+    """The verdicts on all types of a prepared workload and place: those judged by their rows (None: none
+    runs), others that are rejected, and the number of offers."""
 
+    prepared: Prepared
+    listing: Listing
     judged: Judged | None = None
     rejected: list[Rejected] = field(default_factory=list)
     slow: list[SlowCpus] = field(default_factory=list)
@@ -102,32 +104,26 @@ def judgement(
     """The types that may be among the `shown` best, or on the front, and the reasons against the others;
     disks are fitted where a type may be among the `fitted` best, by default of those that are asked for."""
     cpus = cpus_may_compete(request) and cpu_rates_are_known(request)
+    verdicts = Judgement(prepared=prepared, listing=listing)
     if is_plain(request):
-        everywhere = request.cloud == "any"
-        return _by_price(request, prepared, listing, shown, fitted, cpus=cpus, leaves_out_dear=everywhere)
-    verdicts = Judgement(considered=listing.considered)
-    names = frozenset(listing.offers)
+        _judge_by_price(request, verdicts, shown, fitted, cpus=cpus)
+        return verdicts
+    names, verdicts.considered = frozenset(listing.offers), listing.considered
     verdicts.rejected += prepared.with_types(names, listing.offers).rejected(names)
     verdicts.add(_judged(request, prepared, names))
     if cpus:
         types = prepared.cpus(listing.cpus(math.inf))
         if types.most.any():
-            _judge_cpus_in_groups(request, prepared, types, shown, verdicts)
+            _judge_cpus_in_groups(request, types, shown, verdicts)
     return verdicts
 
 
-def _by_price(
-    request: NetworkQuestion,
-    prepared: Prepared,
-    listing: Listing,
-    shown: int,
-    fitted: int | None,
-    *,
-    cpus: bool,
-    leaves_out_dear: bool,
-) -> Judgement:
-    """Judge the types that could be as cheap as the last that is shown, in one table."""
-    verdicts = Judgement()
+def _judge_by_price(
+    request: NetworkQuestion, verdicts: Judgement, shown: int, fitted: int | None, *, cpus: bool
+) -> None:
+    """Judge the types that could be as cheap as the last that is shown, in one table; over all clouds dearer
+    ones are left out."""
+    prepared, listing, leaves_out_dear = verdicts.prepared, verdicts.listing, request.cloud == "any"
     lowest = listing.lowest_by_type if leaves_out_dear else {}
     if leaves_out_dear:
         first = _FIRST_GROUP + _FOR_EACH_SHOWN * min(request.max_results, len(lowest))
@@ -156,7 +152,6 @@ def _by_price(
     verdicts.rejected += prepared.predicted.rejected(wanted | names)
     if verdicts.judged is not None:
         verdicts.judged = verdicts.judged.within(lambda name: name in wanted or name in names)
-    return verdicts
 
 
 def _cheap(
@@ -200,9 +195,7 @@ def _cpus_by_rank(
     return rank_of
 
 
-def _judge_cpus_in_groups(
-    request: NetworkQuestion, prepared: Prepared, cpus: CpuTypes, shown: int, verdicts: Judgement
-) -> None:
+def _judge_cpus_in_groups(request: NetworkQuestion, cpus: CpuTypes, shown: int, verdicts: Judgement) -> None:
     """Judge types without an accelerator in growing groups, until nothing more could be shown, or
     lie on the front."""
     last = math.inf if wants_front(request) else verdicts.last_shown(request, shown)
@@ -223,9 +216,9 @@ def _judge_cpus_in_groups(
         )
         if wanted:
             judged |= wanted
-            prepared.with_types([name for name in some if name in wanted])
-            verdicts.add(_judged(request, prepared, wanted, limit))
-    verdicts.rejected += prepared.predicted.rejected(judged)
+            verdicts.prepared.with_types([name for name in some if name in wanted])
+            verdicts.add(_judged(request, verdicts.prepared, wanted, limit))
+    verdicts.rejected += verdicts.prepared.predicted.rejected(judged)
 
 
 def _may_lead(request: NetworkQuestion, cpus: CpuTypes, index: int, front: Table | None) -> bool:

@@ -11,11 +11,10 @@ from datetime import date
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import is_accelerated
-from advisor.domain import Candidate, Change, DiskChoice, Recommendation, Rejected, Relaxation
+from advisor.domain import Candidate, Change, DiskChoice, Recommendation, Relaxation
 from advisor.domain import Task as Work
 from advisor.engine import decide
 from advisor.engine.assumptions import assumptions, warnings
@@ -40,7 +39,7 @@ from advisor.engine.limits import (
     term_factor,
     worst_cost,
 )
-from advisor.engine.prepared import Listing, Preparations, Prepared, key_of
+from advisor.engine.prepared import Preparations, key_of
 from advisor.engine.rejected import Missed, Rejections, shortfall
 from advisor.engine.table import Table, distinct, is_among
 from advisor.engine.task import Contender, Task
@@ -67,31 +66,13 @@ def recommend(
 def at_steps(request: NetworkQuestion, preparations: Preparations) -> Table | None:
     """The types that are looked at for a request, with the catalogue's steps of disks."""
     options = NetworkTask(preparations).options(request)
-    judged, table = options.judgement.judged, options.prepared.predicted.table
+    judged, table = options.judged, options.prepared.predicted.table
     if judged is None or table is None:
         return None
     return table.take(is_among(table.kind, judged.table.kind))
 
 
-class NetworkOptions(Struct, frozen=True):
-    """The prepared workload, the listed offers of its place, and the verdicts on all types."""
-
-    prepared: Prepared
-    listing: Listing
-    judgement: Judgement
-
-    @property
-    def rejected(self) -> Sequence[Rejected]:
-        """Types that do not run the workload."""
-        return self.judgement.rejected
-
-    @property
-    def considered(self) -> int:
-        """Priced offers looked at."""
-        return self.judgement.considered
-
-
-class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recommendation]):
+class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendation]):
     """Training, inference and preprocessing of a network."""
 
     answer = Recommendation
@@ -105,17 +86,17 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         self.preparations, self.catalog = preparations, preparations.catalog
         self._seen: set[tuple[NetworkQuestion, str]] = set()
 
-    def options(self, request: NetworkQuestion, most_usd_per_hour: float | None = None) -> NetworkOptions:
+    def options(self, request: NetworkQuestion, most_usd_per_hour: float | None = None) -> Judgement:
         """Types that may be among the best, and why the others are not."""
         require_countable(request)
         return self._options(request, request.max_results)
 
-    def _options(self, request: NetworkQuestion, shown: int, fitted: int | None = None) -> NetworkOptions:
+    def _options(self, request: NetworkQuestion, shown: int, fitted: int | None = None) -> Judgement:
         prepared, listing = self.preparations.of(request), self.preparations.listing(request)
-        return NetworkOptions(prepared, listing, judgement(request, prepared, listing, shown, fitted))
+        return judgement(request, prepared, listing, shown, fitted)
 
-    def predict(self, request: NetworkQuestion, options: NetworkOptions) -> Table | None:
-        judged = options.judgement.judged
+    def predict(self, request: NetworkQuestion, options: Judgement) -> Table | None:
+        judged = options.judged
         return None if judged is None else judged.table
 
     def limits(self, request: NetworkQuestion, table: Table) -> Sequence[Limit]:
@@ -135,9 +116,9 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         """Samples per second at the lower bound."""
         return table.lower
 
-    def ranked_rows(self, request: NetworkQuestion, options: NetworkOptions, table: Table) -> Integers:
+    def ranked_rows(self, request: NetworkQuestion, options: Judgement, table: Table) -> Integers:
         """Those that may be shown."""
-        judged = options.judgement.judged
+        judged = options.judged
         assert judged is not None
         best = judged.best
         if request.target_throughput is None and len(best):
@@ -149,7 +130,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         return self.with_chances(request, table, rows, table.candidates(rows, request))
 
     def shown(
-        self, request: NetworkQuestion, options: NetworkOptions, table: Table, rows: Sequence[int]
+        self, request: NetworkQuestion, options: Judgement, table: Table, rows: Sequence[int]
     ) -> list[Candidate]:
         """Rows as records, each with its latency and with what its disk lends for a while."""
         latencies = table.source.predictions.latencies(table.row[rows].tolist())
@@ -162,25 +143,25 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
             for candidate, latency in zip(self.candidates(request, table, rows), latencies, strict=True)
         ]
 
-    def nearest(self, request: NetworkQuestion, options: NetworkOptions, table: Table) -> Candidate | None:
+    def nearest(self, request: NetworkQuestion, options: Judgement, table: Table) -> Candidate | None:
         """The nearest option within the price: the cheapest of those within 5 % of the fastest."""
         sure = np.ones(len(table), dtype=bool) if request.allow_extrapolation else table.calibrated
         affordable = _as_many_as_affordable(request, table)
         row = _nearest_row(request, affordable, np.flatnonzero(sure))
         return None if row is None else self.shown(request, options, affordable, [row])[0]
 
-    def rejected(self, request: NetworkQuestion, options: NetworkOptions, table: Table | None) -> Rejections:
+    def rejected(self, request: NetworkQuestion, options: Judgement, table: Table | None) -> Rejections:
         # An answer at surer prices is asked for its first spec alone.
         at_any_price = request.listed_on is None and request.price_spread is None
         unpriced = options.listing.unpriced if at_any_price else ()
-        judged = options.judgement.judged
+        judged = options.judged
         return Rejections(
             [*options.rejected, *unpriced],
             None if judged is None else Missed(request, judged.table, judged.missed),
-            options.judgement.slow,
+            options.slow,
         )
 
-    def require_intervals(self, request: NetworkQuestion, options: NetworkOptions, table: Table) -> None:
+    def require_intervals(self, request: NetworkQuestion, options: Judgement, table: Table) -> None:
         if request.allow_extrapolation:
             return
         guessing = answering(request, table, but_for=("no_interval",))
@@ -199,20 +180,20 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
             )
 
     def assumptions(
-        self, request: NetworkQuestion, options: NetworkOptions, chosen: Candidate | None
+        self, request: NetworkQuestion, options: Judgement, chosen: Candidate | None
     ) -> Sequence[Message]:
         return assumptions(request, chosen)
 
     def details(
         self,
         request: NetworkQuestion,
-        options: NetworkOptions,
+        options: Judgement,
         table: Table,
         rows: Integers,
         chosen: Candidate | None,
     ) -> dict[str, Any]:
         """The front of price and rate, as far as it is worth taking."""
-        judged = options.judgement.judged
+        judged = options.judged
         front = None if judged is None else judged.front
         every = () if front is None else tuple(front.candidates(range(len(front)), request))
         return {"pareto": worth_taking(every, chosen)}
@@ -224,7 +205,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         )
 
     def contenders(
-        self, request: NetworkQuestion, options: NetworkOptions, table: Table, limit: float
+        self, request: NetworkQuestion, options: Judgement, table: Table, limit: float
     ) -> Iterator[Contender[Table]]:
         """Specs whose upper bound reaches the target, at the smallest batch that is about as likely
         to reach it as any."""
@@ -247,7 +228,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
             yield min(likely_enough, key=lambda one: one.table.batch[one.row])
 
     def looked_at(
-        self, request: NetworkQuestion, options: NetworkOptions, rows: Sequence[tuple[Table, int]]
+        self, request: NetworkQuestion, options: Judgement, rows: Sequence[tuple[Table, int]]
     ) -> list[Contender[Table]]:
         """Rows of tables with their chances; a trial of one GPU settles nothing of several."""
         contenders = super().looked_at(request, options, rows)
@@ -289,7 +270,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
     def to_relax(self, answer: Recommendation, effort: Effort) -> tuple[NetworkTask, NetworkQuestion]:
         """With preparations of its own: what is asked for to relax is no concern of others."""
         request, known = answer.request, self.preparations
-        judged = self._options(request, request.max_results).judgement.judged
+        judged = self._options(request, request.max_results).judged
         many = judged is not None and self._rows_first_seen(request, judged.table) > _MANY_ROWS
         if asks_for_gpu(request) or (many and request.task is not Work.PREPROCESSING):
             # Who asks for more than 24 GiB on a GPU is not helped by an instance without one; over
@@ -309,7 +290,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         everything = replace(request, max_results=sys.maxsize)
         # Whatever the price, a finer disk makes no type answer, and is wanted of the cheapest alone.
         fitted = 1 if request.max_usd_per_hour in (None, ENDLESS) else None
-        judged = self._options(everything, request.max_results, fitted).judgement.judged
+        judged = self._options(everything, request.max_results, fitted).judged
         if judged is None:
             return None, 0
         table = judged.table.take(answering(everything, judged.table))
