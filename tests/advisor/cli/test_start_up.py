@@ -29,26 +29,26 @@ HEAVY = {
 WATCHED = """
 import json, sys
 from advisor.cli.main import run
-print(json.dumps({"code": run(sys.argv[1:]), "modules": sorted(sys.modules)}))
+loaded = {}
+for words in map(json.loads, sys.argv[1:]):
+    assert run(words) == 0, words
+    loaded[" ".join(words)] = sorted(sys.modules)
+print(json.dumps(loaded))
 """
 
 
-def modules_of(*arguments):
-    """What a command that ends well has loaded."""
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED, *arguments], capture_output=True, text=True, check=True
-    )
-    seen = json.loads(done.stdout.splitlines()[-1])
-    assert seen["code"] == 0, done.stderr
-    return set(seen["modules"])
+def modules_of(*commands):
+    """What is loaded after each of some commands that one process runs."""
+    command = [sys.executable, "-c", WATCHED, *map(json.dumps, commands)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return {words: set(seen) for words, seen in json.loads(done.stdout.splitlines()[-1]).items()}
 
 
 QUESTION = ["--task", "inference", "--model", "googlenet"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_nothing_heavy_is_imported_to_answer():
+    loaded = modules_of(
         ["recommend", *QUESTION, "--target-throughput", "500"],
         ["recommend", *QUESTION, "-o", "json"],
         ["recommend", *QUESTION, "--samples", "5000", "--explain"],
@@ -67,14 +67,12 @@ QUESTION = ["--task", "inference", "--model", "googlenet"]
         ["networks"],
         ["doctor", "--help"],
         ["mcp", "--help"],
-    ],
-)
-def test_nothing_heavy_is_imported_to_answer(arguments):
-    assert not HEAVY & modules_of(*arguments)
+    )
+    assert {words: HEAVY & seen for words, seen in loaded.items() if HEAVY & seen} == {}
 
 
 def test_what_asks_aws_is_loaded_only_to_ask():
-    seen = modules_of("recommend", *QUESTION)
+    (seen,) = modules_of(["recommend", *QUESTION]).values()
     live = ("live", "refresh", "import", "provider", "believed")
     rooms = ("advisor.answers", "advisor.catalog", "infra")  # others hold records alone
     seen -= {"advisor.catalog.live"}  # names the clouds that can be asked, and asks none
@@ -87,7 +85,8 @@ def test_an_anchor_needs_nothing_heavy_either(tmp_path, lines):
     location = tmp_path / "anchor"
     location.write_text(json.dumps(measurement_to_dict(a_measurement()) if lines else anchor()))
     question = ("--task", "training", "--model", "my_net", "--anchor", str(location))
-    assert not HEAVY & modules_of("recommend", *question)
+    (seen,) = modules_of(["recommend", *question]).values()
+    assert not HEAVY & seen
 
 
 # As where no extra is installed.

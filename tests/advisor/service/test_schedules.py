@@ -70,14 +70,10 @@ def test_what_is_wrong_within_a_sweep_is_named_by_its_place_in_the_body(service)
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"cron": "61 * * * *"}, "61"),
         ({"timezone": "Europe/Berln"}, "Europe/Berlin"),
-        ({"name": "../x"}, "64 letters"),
         ({"fit": {}}, "exactly one"),
-        ({"sweep": {"preset": "smal"}}, "small"),
         ({"sweep": {"preset": "small", "dry_run": True}}, "dry_run"),
         ({"sweep": {"preset": "small", "log_file": "x"}}, "log_file"),
-        ({"budget_per_month": "20USD"}, "what a run costs"),
         ({"command": ["rm", "-rf", "/"]}, "command"),
     ],
 )

@@ -25,11 +25,8 @@ def test_each_rejected_type_has_its_reason(page, client):
     ("words", "field", "text"),
     [
         ("target_throughput=abc", "target_throughput", "must be a number above 0"),
-        ("target_throughput=-5", "target_throughput", "must be a number above 0"),
         ("confidence=2", "confidence", "must lie between 0.5 and 1"),
-        ("gpu=TT4", "gpu", "unknown GPU"),
         ("region=us-east-11", "region", "did you mean"),
-        ("batch_size=1.5", "batch_size", "must be a whole number"),
     ],
 )
 def test_what_is_wrong_is_told_at_its_field(page, words, field, text):
