@@ -295,10 +295,8 @@ def _of_what_computes(request: NetworkQuestion, chosen: Candidate | None) -> lis
     return messages
 
 
-def warnings(chosen: Candidate | None, today: date) -> tuple[Message | str, ...]:
+def warnings(chosen: Candidate, today: date) -> tuple[Message | str, ...]:
     """The weaknesses of the answer that a reader can check."""
-    if chosen is None:
-        return ()
     offer, disk = chosen.spec.offer, chosen.spec.disk
     messages: list[Message | str] = [
         *market_warnings(chosen.spec),

@@ -316,11 +316,13 @@ def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> 
         text = _OF_LATENCY[request.is_sure].text
         batch, ms = int(shown.batch[0]), ceil_ms(p99_seconds or 0.0)
         return Message(text, code=reason, batch=batch, ms=ms, limit=request.max_latency_ms)
-    usd, upper, median = float(shown.usd[0]), float(shown.run_usd_upper[0]), float(shown.run_usd[0])
-    if reason == "too_long":
-        return run_shortfall(request, reason, request.max_hours, upper / usd, median / usd)
-    if reason == "over_max_cost":
-        return run_shortfall(request, reason, request.max_run_usd, upper, median)
+    usd = float(shown.usd[0])
+    if shown.hours_upper is not None and shown.hours_median is not None:
+        upper, median = float(shown.hours_upper[0]), float(shown.hours_median[0])
+        if reason == "too_long":
+            return run_shortfall(request, reason, request.max_hours, upper, median)
+        if reason == "over_max_cost":
+            return run_shortfall(request, reason, request.max_run_usd, upper * usd, median * usd)
     return plain_shortfall(reason, request.max_usd_per_hour, usd)
 
 

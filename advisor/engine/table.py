@@ -340,16 +340,6 @@ class Table(Struct, frozen=True, kw_only=True):
         """Their upper bound."""
         return self.count * self.upper_each
 
-    @property
-    def run_usd(self) -> Floats:
-        """The run's cost at the median; infinite without a run."""
-        return np.inf * self.usd if self.hours_median is None else self.hours_median * self.usd
-
-    @property
-    def run_usd_upper(self) -> Floats:
-        """The upper bound of the run's cost; infinite without a run."""
-        return np.inf * self.usd if self.hours_upper is None else self.hours_upper * self.usd
-
     def take(self, rows: Integers | Booleans) -> Table:
         """Some of its rows."""
         if rows.dtype == bool and rows.all():
