@@ -117,7 +117,7 @@ def _raw(record: Mapping[str, str], batch: float) -> Row | str:
     """The public tables' own format: the step is told in ms, or as a rate of all GPUs."""
     source, precision = record.get("source", ""), record.get("precision", "")
     notes = record.get("notes", "")
-    if re.search("SUSPECT|unusable|Percentiles|mol/ms|tok/s", notes):
+    if re.search("SUSPECT|unusable|ratios only|Percentiles|mol/ms|tok/s", notes):
         return "the source's own notes doubt it"
     name = named(source, record.get("network", ""), record.get("input", "").strip(), record.get("task", ""))
     batch = batch_of(source, record.get("network", ""), record.get("task", ""), batch)
