@@ -32,7 +32,16 @@ PYTORCH = frozenset({"eager", "torchscript", "compile"})
 # Forward and backward without an optimiser's step, the batch copied inside the timed step.
 _BARE_SOURCES = frozenset({"pytorch-gpu-benchmark"})
 # Sources whose training rows are whole scripts: data, losses and logs of their own around the step.
-SCRIPTS = ("flagperf", "nvidia-dle", "gavel", "detectron2", "mmdetection", "mmsegmentation", "ffcv")
+SCRIPTS = (
+    "flagperf",
+    "nvidia-dle",
+    "lambda-ngc",
+    "gavel",
+    "detectron2",
+    "mmdetection",
+    "mmsegmentation",
+    "ffcv",
+)
 _TF32 = {"none": "off", "conv": "convolutions", "all": "on"}
 # What rows scatter by about a good model: timm waits long, others say less of how they timed, scripts
 # differ in loaders, losses and care.
@@ -48,6 +57,8 @@ LEFT_OUT = frozenset({"mmsegmentation-0.x"})
 _GENERATING = re.compile(r"gpt|pythia|opt-|biogpt")
 # What guides of that time ran, where their tables do not say.
 _VERSIONS = {"nvidia-fastertransformer": 1.12}
+# Its networks are NVIDIA's examples, which write their attention out.
+_WRITES_ATTENTION_OUT = frozenset({"lambda-ngc"})
 # PyTorch 2.0 has fused attention; before 1.10 cuDNN chose other convolutions.
 _OLDEST, _OLD = 1.10, 2.0
 _KERNEL_KINDS = {"linear": "linear", "bmm": "attention_math", "conv_3x3": "conv_3x3"}
@@ -242,7 +253,9 @@ def measured_conditions(record: Mapping[str, Any]) -> dict[str, Any]:
         "ranks": ranks_of(record),
         "optimizer": not bare,
         "copies_input": bare,
-        "unfused_attention": "attention=eager" in variant or (old and "xformers" not in variant),
+        "unfused_attention": "attention=eager" in variant
+        or source in _WRITES_ATTENTION_OUT
+        or (old and "xformers" not in variant),
         "era": era_of(version) if is_pytorch else "",
         "source": source,
         "host": record.get("host", ""),
