@@ -96,7 +96,7 @@ def checked(path: Path, digest: Callable[[], str]) -> bytes:
 
 
 def _way_out() -> str:
-    return "install the package again (in a checkout: python -m benchmarks.bundled_model)"
+    return "install the package again (in a checkout: python -m advisor.infra.build.fitting.bundled_model)"
 
 
 Value = TypeVar("Value")

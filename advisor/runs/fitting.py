@@ -1,4 +1,4 @@
-"""Fits the predictor on a user's own measurements (`benchmarks.bundled_model` fits what ships); and after a
+"""Fits the predictor on a user's own measurements (`infra/build/fitting` fits what ships); and after a
 scheduled sweep: fits anew, keeps the better model, and says what has drifted.
 
 The two models are scored on the same fresh measurements, and neither has seen those trials: each is fitted

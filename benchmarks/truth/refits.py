@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import Observation
+from advisor.infra.build.fitting.bundled_model import PUBLISHED_FOLDER
 from advisor.infra.build.fitting.network_effects import Fit
 from advisor.infra.build.fitting.observations import (
     kernel_frame,
@@ -27,7 +28,6 @@ from advisor.infra.build.fitting.observations import (
 from advisor.infra.build.fitting.step_times import StepTimeRegressor
 from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.step_times_file import bundled_step_times
-from benchmarks.bundled_model import PUBLISHED_FOLDER
 from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, groups, groups_of_fit, put
 from benchmarks.truth.rows import ASKED, Row
 

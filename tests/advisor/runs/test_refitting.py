@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from advisor.domain import ON_ANY_GPU, Status, Task, Workload
 from advisor.files import own_model_path, user_folder
+from advisor.infra.build.fitting.bundled_model import BUNDLED_MEASUREMENTS
 from advisor.models.performance import load_model, save_model
 from advisor.runs.fitting import (
     after_sweep,
@@ -21,7 +22,6 @@ from advisor.runs.fitting import (
     split_rows,
 )
 from advisor.store.measurements import open_store
-from benchmarks.bundled_model import BUNDLED_MEASUREMENTS
 from tests.sweeps.builders import measurement, resources, trial
 
 THEN, NOW = "2026-11-01T00:00:00+00:00", "2026-11-20T00:00:00+00:00"

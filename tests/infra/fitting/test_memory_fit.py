@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from advisor.infra.build.fitting.bundled_model import PUBLISHED_FOLDER
 from advisor.infra.build.fitting.memory import fit_peaks, public_peaks
 from advisor.infra.build.fitting.observations import observation_frame
 from advisor.models.performance.memory.peak import bundled_peak_model
-from benchmarks.bundled_model import PUBLISHED_FOLDER
 
 ELSEWHERE = 1.6  # as `gpu_peak` widens what is no training on images
 

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 from advisor.domain import Precision, Task
 from advisor.errors import DataError
+from advisor.infra.build.fitting.bundled_model import PUBLISHED_FOLDER
 from advisor.infra.build.fitting.memory import MemoryRegressor
 from advisor.infra.build.fitting.stalls import DecodeRegressor, runs_columns
 from advisor.infra.build.fitting.step_times import StepTimeRegressor
@@ -29,7 +30,6 @@ from advisor.models.performance.step_times_file import bundled_step_times
 from advisor.models.performance.throughput import ThroughputModel, trial_frame, trials_of
 from advisor.models.performance.usable import sort_out
 from advisor.runs.fitting import reference_cpu, shipped_rows
-from benchmarks.bundled_model import PUBLISHED_FOLDER
 from benchmarks.truth.asking import ScoredModel
 from benchmarks.truth.rows import Row, rows_of
 from tests.models.performance.synthetic import measure, trials, true_parameters

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from msgspec.structs import replace as changed
 
 from advisor.domain import DiskRate, Node, Precision, Provenance, ScalingObservation, Stage, Task, Workload
+from advisor.infra.build.fitting.bundled_model import PUBLISHED_FOLDER
 from advisor.infra.build.fitting.scaling import (
     ScalingRow,
     fit_exponent,
@@ -28,7 +29,6 @@ from advisor.models.performance.scaling import (
     node_law,
 )
 from advisor.sweeps.anchors import read_anchor
-from benchmarks.bundled_model import PUBLISHED_FOLDER
 
 from .test_prediction import GPUS, machine, predict, workload
 

@@ -1,4 +1,4 @@
-"""Rebuilds the model that ships, in a checkout: `python -m benchmarks.bundled_model [FILE]`.
+"""Rebuilds the model that ships, in a checkout: `python -m advisor.infra.build.fitting.bundled_model [FILE]`.
 
 From infra/build/performance_sources and advisor/data/performance/measurements.jsonl. A FILE of `advisor
 measurements export` replaces the latter first.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from advisor.models.performance.fit import FitResult
     from advisor.models.performance.step_times import StepTimes
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 BUNDLED_MEASUREMENTS = ROOT / "advisor" / "data" / "performance" / "measurements.jsonl"
 PUBLISHED_FOLDER = ROOT / "infra/build/performance_sources"
 _SOURCES = (

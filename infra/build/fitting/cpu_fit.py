@@ -1,4 +1,4 @@
-"""Fits how fast CPUs compute networks: `python -m benchmarks.cpu_fit`.
+"""Fits how fast CPUs compute networks: `python -m advisor.infra.build.fitting.cpu_fit`.
 
 The rows are infra/build/cpu_steps/measurements.jsonl, made by `python -m infra.build.campaign gpu-hour
 --device cpu` and `--bundle FILE ...` (without places, host names and what each row repeats); the result is
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from advisor.domain import Measurement, Precision, Status
 from advisor.domain.results import mean_step_seconds
 from advisor.errors import DataError
+from advisor.infra.build.fitting.bundled_model import BUNDLED_MEASUREMENTS, ROOT, write_measurements
 from advisor.infra.build.fitting.files import seal, write_cpu_step_times
 from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.infra.build.fitting.step_times import fit_cpu_step_times
@@ -28,7 +29,6 @@ from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.step_times_file import CPU_FILE, bundled_cpu_step_times
 from advisor.models.performance.usable import measured_cpu_rate
 from advisor.runs.fitting import measurements_from, reference_cpu
-from benchmarks.bundled_model import BUNDLED_MEASUREMENTS, ROOT, write_measurements
 
 ROWS = ROOT / "infra/build/cpu_steps" / "measurements.jsonl"
 _DROPPED = ("host", "fingerprint", "gpu_peak_allocated_mib", "gpu_peak_reserved_mib", "gpu")

@@ -4,11 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.domain import Precision, Status
+from advisor.infra.build.fitting.cpu_fit import ROWS, cpu_rows, is_same, measured_cpu_steps, rebuilt
 from advisor.infra.build.fitting.step_times import held_out
 from advisor.models.performance.fit import errors_of
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.runs.fitting import measurements_from
-from benchmarks.cpu_fit import ROWS, cpu_rows, is_same, measured_cpu_steps, rebuilt
 
 pytestmark = pytest.mark.vector
 
