@@ -275,12 +275,18 @@ def serving_memory(
     )
 
 
+def starting_sequences(memory_gib: float | Floats) -> Floats:
+    """Sequences that vLLM takes in at once on cards of so many GiB, where nobody limits them."""
+    is_large = np.asarray(memory_gib) >= _LARGE_GPU_GIB
+    return np.where(is_large, _STARTING_SEQUENCES, _SMALL_STARTING_SEQUENCES)
+
+
 def _as_vllm_starts(
     facts: _Row, memory: Floats, is_large: NDArray[np.bool_], filled: float
 ) -> tuple[Floats, Floats]:
     """GiB that vLLM takes of each GPU at its start, and those that it then keeps for KV: of what it may
     fill, less weights and the larger of a chunk's and the sampler's activations."""
-    sequences = np.where(is_large, _STARTING_SEQUENCES, _SMALL_STARTING_SEQUENCES)
+    sequences = starting_sequences(memory)
     tokens = np.where(is_large, _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS)
     embedded, computed = tokens * facts.hidden * 2 / _GIB, tokens * facts.token
     left = filled * (_SHOWN * memory - _HIDDEN_GIB) - facts.weights

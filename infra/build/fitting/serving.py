@@ -10,8 +10,10 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, compress, repeat
+from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,6 +146,7 @@ _ANSWERED = {
 }
 # Held out: the cards of each chip, each model, each chip with half of the models, cells of rows.
 _CELL_FOLDS, _MODEL_HALVES, _TRIALS = 2, 2, 3
+_PROCESSES = 2
 _FEWEST_ROWS, _MOST_QUANTILES = 60, 200
 # Versions of fewer values than this do not answer: they are a single visitor's.
 _FEWEST_OF_A_VERSION = 60
@@ -188,18 +191,14 @@ def thinned(rows: Sequence[MeasuredValue]) -> list[MeasuredValue]:
     return result
 
 
-def fitted(rows: Sequence[MeasuredValue], near: Fit | None = None) -> Fit:
-    """Fit on the values of `FITTED`, from the priors, or from a fit on more of the same values:
-    that is a third of the way."""
+def fitted(rows: Sequence[MeasuredValue]) -> Fit:
+    """Fit on the values of `FITTED`, from the priors."""
     rows = thinned([row for row in rows if row.quantity in FITTED])
     parameters = Parameters()
     columns = measured(rows, parameters)
     log_measured = np.log([row.seconds for row in rows])
     noise = Scatter(rows)
     start = np.array([prior.mean for prior in parameters.priors])
-    if near:
-        start = parameters.values(near.names, near.mean)
-        noise.learn(log_measured - columns.log_seconds(start))
     best = most_likely(parameters.priors, columns, log_measured, noise, start, _SEARCH)
     white = noise.whitened(columns.linearised(best.theta)[1])
     precision = white.T @ white + np.diag([prior.sigma**-2.0 for prior in parameters.priors])
@@ -234,10 +233,9 @@ def fit_serving(
     values: Sequence[MeasuredValue], *, shipped: ServingPredictor | None = None
 ) -> ServingPredictor:
     """The predictor fitted on values, with bounds calibrated on what is held out in turn; with
-    those of `shipped` where one is given, in one fit instead of some thirty."""
-    fit = fitted(values)
-    widths = shipped.widths if shipped else held_out_widths(values, fit)
-    return replace(predictor_of(fit, values), widths=widths)
+    those of `shipped` where one is given, in one fit instead of some forty."""
+    widths = shipped.widths if shipped else held_out_widths(values)
+    return replace(predictor_of(fitted(values), values), widths=widths)
 
 
 def predictor_of(fit: Fit, values: Sequence[MeasuredValue]) -> ServingPredictor:
@@ -282,20 +280,28 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part)
 
 
-def held_out_widths(values: Sequence[MeasuredValue], fit: Fit) -> dict[str, tuple[float, ...]]:
+def held_out_widths(values: Sequence[MeasuredValue]) -> dict[str, tuple[float, ...]]:
     """Sorted residuals in predicted deviations, by quantity and by what was known of the deployment
-    (`ServingPredictor.known`), from fits that start at that of all values. Every value counts
-    alike, as in the figures of accuracy."""
+    (`ServingPredictor.known`). Every value counts alike, as in the figures of accuracy. Each fit begins at
+    the priors: one that began at the fit of all values would find what they taught it."""
     residuals: dict[str, list[float]] = defaultdict(list)
-    for out, scored, tried in _splits(values):
-        kept = [value for value, gone in zip(values, out, strict=True) if not gone]
-        test = [value for value, one in zip(values, scored, strict=True) if one]
-        if test:
-            predictor = predictor_of(fitted(kept, fit), kept)
-            of_trials = _after_trials(predictor, test) if tried else ()
-            for group, one in chain(_standardised(predictor, test), of_trials):
+    with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn")) as pool:
+        for found in pool.map(_residuals, repeat(values), *zip(*_splits(values), strict=True)):
+            for group, one in found:
                 residuals[group].append(one)
     return {name: _quantiles(group) for name, group in residuals.items()}
+
+
+def _residuals(
+    values: Sequence[MeasuredValue], out: Rows, scored: Rows, tried: bool
+) -> list[tuple[str, float]]:
+    """What `held_out_widths` collects, of one fit."""
+    test = list(compress(values, scored))
+    if not test:
+        return []
+    kept = list(compress(values, ~out))
+    predictor = predictor_of(fitted(kept), kept)
+    return [*_standardised(predictor, test), *(_after_trials(predictor, test) if tried else ())]
 
 
 def _standardised(

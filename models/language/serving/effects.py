@@ -16,10 +16,10 @@ from advisor.models.language.serving.seconds import Logs
 from advisor.models.language.serving.work import arithmetic_of
 
 # The first versions of each year, the newest first.
-_FIRST_OF: Mapping[str, Sequence[tuple[tuple[int, int], str]]] = {
+_FIRST_OF: Mapping[str, Sequence[tuple[tuple[int, ...], str]]] = {
     "vllm": (((0, 12), "2026"), ((0, 7), "2025"), ((0, 0), "2024")),
     "trtllm": (((1, 2), "2026"), ((0, 15), "2025"), ((0, 0), "2024")),
-    "sglang": (((0, 5), "2026"), ((0, 4), "2025"), ((0, 0), "2024")),
+    "sglang": (((0, 5, 6), "2026"), ((0, 4), "2025"), ((0, 0), "2024")),
 }
 # A candidate of TensorRT-LLM 1.0 that is two to three times slower than its release.
 _CANDIDATE = re.compile(r"1\.0\.0rc\d$")
@@ -27,10 +27,11 @@ SLOW_CANDIDATE = "1.0rc"
 
 
 def minor_version(version: str) -> str:
-    """`0.17.1rc2` as `0.17`: rates change with those; a slow candidate is a version of its own."""
+    """`0.17.1rc2` as `0.17`: rates change with those; a slow candidate is a version of its own, and so is
+    each `0.5.6` of the year that SGLang spent in 0.5."""
     if _CANDIDATE.match(version):
         return SLOW_CANDIDATE
-    return ".".join(version.split(".")[:2])
+    return ".".join(version.split(".")[: 3 if version.startswith("0.5.") else 2])
 
 
 def era_of(engine: str, version: str) -> str:
@@ -39,10 +40,7 @@ def era_of(engine: str, version: str) -> str:
         return year[0]
     if version == SLOW_CANDIDATE:
         return "2025"
-    number = re.match(r"(\d+)\.(\d+)", version)
-    if number is None:
-        return ""
-    numbers = int(number[1]), int(number[2])
+    numbers = tuple(map(int, re.findall(r"\d+", version))) if re.match(r"\d+\.\d", version) else ()
     return next((year for first, year in _FIRST_OF.get(engine, ()) if numbers >= first), "")
 
 
@@ -75,8 +73,8 @@ _BASE: Mapping[str, Prior] = {
     "overhead": Prior(0.0, 0.05),
     "constant": Prior(math.log(0.8e-3), 0.25),
     "layer": Prior(math.log(3e-5), 0.3),
-    "mixture": Prior(math.log(1.5e-5), 0.5),
-    "mla": Prior(math.log(3e-5), 0.5),
+    "mixture": Prior(math.log(2.5e-5), 0.4),
+    "mla": Prior(math.log(5e-5), 0.5),
     "sequence": Prior(math.log(1.2e-5), 0.4),
     "launch": Prior(math.log(2e-4), 0.5),
     "mixed": Prior(math.log(0.8), 0.3),
@@ -125,20 +123,36 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
         "host": 0.9,
         "chip": 0.1,
         "engine": 0.2,
-        "era": 0.52,
+        "fused": 0.52,
         "version": 0.2,
     },
     "overhead": {"gpu": 0.06, "chip": 0.13, "eager": 0.8},
     "constant": {"engine": 0.25, "era": 0.26, "version": 0.1, "static": 0.4},
     "layer": {"engine": 0.2, "era": 0.33, "version": 0.12, "kernels": 0.18, "mixed": 0.4},
-    "mixture": {"engine": 0.35, "era": 0.36, "version": 0.14, "kernels": 0.6, "model": 0.35},
-    "mla": {"engine": 0.4, "kernels": 0.5},
+    "mixture": {"engine": 0.35, "era": 0.36, "version": 0.14, "kernels": 0.35, "model": 0.5},
+    "mla": {"engine": 0.4, "kernels": 0.6},
     "sequence": {"engine": 0.5, "era": 0.39, "version": 0.15, "load": 0.7},
     "launch": {"engine": 0.35, "era": 0.2, "version": 0.13, "mixture": 0.6, "mla": 0.4, "model": 0.2},
     "mixed": {"engine": 0.5, "era": 0.39, "version": 0.15, "load": 0.4},
-    "first": {"engine": 0.5, "source": 0.6, "era": 0.3, "version": 0.1, "open": 1.0, "own": 0.3},
-    "queue": {"engine": 0.7, "waves": 1.0, "source": 0.5, "era": 0.52, "version": 0.1, "own": 0.3},
-    "together": {"engine": 0.5, "waves": 1.0, "version": 0.2},
+    "first": {
+        "engine": 0.5,
+        "waves": 0.6,
+        "source": 0.6,
+        "era": 0.3,
+        "version": 0.1,
+        "open": 1.0,
+        "own": 0.3,
+    },
+    "queue": {
+        "engine": 0.7,
+        "waves": 0.8,
+        "turns": 0.6,
+        "source": 0.5,
+        "era": 0.52,
+        "version": 0.1,
+        "own": 0.3,
+    },
+    "together": {"engine": 0.5, "waves": 1.0, "turns": 0.3, "version": 0.2},
     "step": {
         "model": 0.08,
         "gpu": 0.05,
@@ -261,12 +275,14 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "mla": "mla" if model.latent else "",
         "mixed": "mixed" if model.mixed else "",
         "way": way,
+        "fused": era_of(engine, deployment.version) if way == "nvlink" else "",
         "peer": _peer(gpu) if way == "pcie" else "",
         "model": shape_of(model),
         "source": "" if setting.source == REFERENCE_SOURCE else setting.source or UNNAMED,
         "load": setting.load if setting.load in ("static", "maximum") else "",
         "open": "open" if setting.load == "open" else "",
         "waves": engine if setting.load == "waves" else "",
+        "turns": version if setting.load == "waves" else "",
         "static": "static" if setting.load == "static" else "",
         "eager": "eager" if setting.eager else "",
         "cell": cell if setting.source else "",

@@ -18,11 +18,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain.words import PERCENTILES
+from advisor.domain.words import PERCENTILES, LlmEngine
 from advisor.models.bayes import Bounds, Floats
 from advisor.models.language.deployments import Deployment, Traffic
-from advisor.models.language.memory import card_gib, serving_memory
+from advisor.models.language.memory import card_gib, serving_memory, starting_sequences
 from advisor.models.language.serving.seconds import (
+    MOST_BUSY,
     Logs,
     Requests,
     RequestSeconds,
@@ -95,7 +96,7 @@ def open_loop(
         places = np.maximum(most_in_flight, 1.0)
         wait = seconds * busy ** (np.sqrt(2 * (places + 1)) - 1) / (places * (1 - busy))
         wait *= (1 + 1 / burstiness) / 2
-    within = busy < 1
+    within = busy < MOST_BUSY
     return Flow(np.where(within, high, np.nan), np.where(within, wait, np.nan))
 
 
@@ -162,8 +163,15 @@ def sequences_held(deployments: Sequence[Deployment], input_tokens: Floats, outp
     )
     kept = [1.0 if entry.engine == _KEEPS_ROOM else _ROOM for entry in deployments]
     tokens = input_tokens + np.array(kept) * output_tokens
-    limits = [entry.max_sequences or MOST_SEQUENCES for entry in deployments]
+    limits = [entry.max_sequences or _most_unasked(entry) for entry in deployments]
     return np.asarray(np.minimum(memory.most_sequences(tokens).median, limits))
+
+
+def _most_unasked(deployment: Deployment) -> float:
+    """Sequences that an engine takes in at once where nobody limits them."""
+    if deployment.engine != LlmEngine.VLLM:
+        return MOST_SEQUENCES
+    return float(starting_sequences(deployment.gpu.memory_gib))
 
 
 class RequestLogs(NamedTuple):

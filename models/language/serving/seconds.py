@@ -153,9 +153,9 @@ def read_weights(parts: Parts, logs: Logs) -> Floats:
     return np.asarray((with_them - smooth_maximum(parts.kv, parts.arithmetic)) * np.exp(logs.step))
 
 
-def prompt_seconds(work: Work, logs: Logs, tokens: Floats, length: Floats) -> Floats:
+def prompt_seconds(work: Work, logs: Logs, tokens: Floats, length: Floats, launched: bool = True) -> Floats:
     """Reading `tokens` (n,) of prompts, without the engine's own time; each sees half of `length`
-    (n,) tokens in the mean."""
+    (n,) tokens in the mean. Not `launched`: beside steps, behind which launches hide."""
     model, gpus = work.model, work.tensor_parallel
     seen = _seen(model, length / 2)
     attention = 2 * tokens * seen * model.attention_width / gpus
@@ -165,7 +165,9 @@ def prompt_seconds(work: Work, logs: Logs, tokens: Floats, length: Floats) -> Fl
     memory = _weight_bytes(work, tokens) / (work.memory * share(logs.weights))
     # Prompts run without CUDA graphs: a GPU that is done waits for the next launch.
     launches = model.layers * np.exp(logs.launch)
-    computed = smooth_maximum(smooth_maximum(memory, arithmetic), launches)
+    computed = smooth_maximum(memory, arithmetic)
+    if launched:
+        computed = smooth_maximum(computed, launches)
     return np.asarray((computed + _all_reduces(work, logs, tokens)) * np.exp(logs.prompt))
 
 
@@ -244,7 +246,7 @@ class RequestSeconds(NamedTuple):
 
 
 # A queue of prompts is not told nearer to its end than this: beyond, all in flight wait in it.
-_MOST_BUSY = 0.98
+MOST_BUSY = 0.98
 # Answers of one token have no gap between tokens.
 _NO_GAP = 1e-9
 
@@ -268,8 +270,8 @@ def request_seconds(
     # Between a request's tokens that several come of lie fewer steps.
     gaps, others = (output_tokens - 1) / work.yielded, np.maximum(sequences - 1, 0.0)
 
-    def reading(prompts: Floats) -> Floats:
-        return prompt_seconds(work, logs, prompts * computed, requests.seen_tokens)
+    def reading(prompts: Floats, launched: bool = True) -> Floats:
+        return prompt_seconds(work, logs, prompts * computed, requests.seen_tokens, launched)
 
     def longer(read: Floats) -> Floats:
         # A step that also reads prompts reads its weights once.
@@ -284,16 +286,16 @@ def request_seconds(
         left = np.maximum(others - together - queued / prompt, 0.0)
     else:
         wanted = arrivals * mixed * of_many
-        busy = np.minimum(wanted, _MOST_BUSY)
+        busy = np.minimum(wanted, MOST_BUSY)
         ahead = np.maximum(busy / (1 - busy), np.where(wanted > busy, others, 0.0))
         queued = mixed * of_many * ahead * (1 + 1 / requests.burstiness) / 2
         # As many come between the own tokens as arrive meanwhile.
-        slowed = np.minimum(arrivals * mixed * longer(prompt), busy)
+        slowed = np.minimum(arrivals * mixed * longer(reading(np.ones(1), launched=False)), busy)
         left = arrivals * gaps * step / (1 - slowed)
     # With more prompts than gaps a step reads several, up to the most tokens of a step.
     most = work.step_tokens / computed
     of_a_step = np.minimum(np.maximum(mixed * left / np.maximum(gaps, 1.0), 1.0), most)
-    reads, read = mixed * left / of_a_step, reading(of_a_step)
+    reads, read = mixed * left / of_a_step, reading(of_a_step, launched=False)
     within = np.minimum(reads, gaps)
     beyond = (reads - within) * read if arrivals is None else 0.0
     first_token = np.exp(logs.first) + step + prompt * (1 + together) + queued + beyond

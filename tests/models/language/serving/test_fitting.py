@@ -65,6 +65,8 @@ def test_rows_that_the_form_does_not_cover_are_left_out():
         ("vllm", "0.4.3", "0.4", "2024"),
         ("trtllm", "1.0.0rc3", "1.0rc", "2025"),
         ("trtllm", "0.9.0", "0.9", "2024"),
+        ("sglang", "0.5.1.post1", "0.5.1", "2025"),
+        ("sglang", "0.5.9", "0.5.9", "2026"),
         ("nobody's", "7.1.0", "7.1", ""),
     ],
 )
