@@ -15,8 +15,8 @@ from advisor.questions.spec import SpecQuestion
 from advisor.render.document import document_yaml, plain
 from advisor.render.tables import flat_rows, recommendation_csv
 from advisor.render.text import spec_lines
-from advisor.render.views.brief import brief_text, recommendation_markdown
-from advisor.render.views.whole import EVERY, FEW, NEAREST, whole_text
+from advisor.render.views.brief import brief_text
+from advisor.render.views.whole import EVERY, FEW, NEAREST, recommendation_markdown, whole_text
 
 # Formats of a whole recommendation; those of `render.export` are files that start its spec.
 FORMATS = ("json", "yaml", "csv", "md")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import date
 from operator import attrgetter, itemgetter
@@ -47,7 +45,7 @@ from advisor.render.listings import SHOWN_OFFERS, hourly_text, offers_text
 from advisor.render.records import price_block
 from advisor.render.refreshing import price_changes_text
 from advisor.render.tables import short_number
-from advisor.render.text import WIDTH, table
+from advisor.render.text import WIDTH, folded, table
 
 T = TypeVar("T")
 # Before a fact of a type.
@@ -116,10 +114,7 @@ def _source_lines(uses: list[SourceUse], now: date, *, origins: bool) -> list[st
     if origins:
         paragraphs.append([f"{use.part}, {use.as_of}: {use.origin} ({use.licence})" for use in uses])
     for texts in filter(None, paragraphs):
-        folded = (
-            textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False) for text in texts
-        )
-        lines += ["", *itertools.chain.from_iterable(folded)]
+        lines += ["", *(line for text in texts for line in folded(text, indent=2))]
     return lines
 
 
@@ -241,7 +236,7 @@ def _type_lines(document: dict[str, Any]) -> list[str]:
     lines = [
         f"{label if not index else '':{len(MARGIN)}}{part}"
         for label, value in rows
-        for index, part in enumerate(textwrap.wrap(value, width, break_on_hyphens=False) or ["-"])
+        for index, part in enumerate(folded(value, width) or ["-"])
     ]
     return [*lines, "", *_price_lines(document["prices"], document["market"])]
 
@@ -266,8 +261,8 @@ def _price_lines(prices: dict[str, dict[str, Any]], market: str) -> list[str]:
     ]
     sources = dict.fromkeys(f"{price['kind']}: {price['source']}" for _, price in rising)
     header = [f"region ({market})", "per hour", "price", "as of", "terms"]
-    folded = [part for source in sources for part in textwrap.wrap(source, WIDTH, subsequent_indent="  ")]
-    return [*table(header, rows, right=(1,)), "", *folded]
+    lines = [part for source in sources for part in folded(source, indent=2)]
+    return [*table(header, rows, right=(1,)), "", *lines]
 
 
 def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -395,7 +390,7 @@ def _disk_rows(shown: list[dict[str, Any]], region: str | None) -> list[str]:
     header = ["cloud", "disk", "MiB/s", "IOPS", "at first", "a month"]
     where = f"Prices of {region}" if region else "Prices of the cheapest region"
     legend = f"{where}. ~ is estimated, * assumed; a DISK shows the range and why."
-    return [*table(header, rows, right=(2, 3, 5)), "", *textwrap.wrap(legend, WIDTH)]
+    return [*table(header, rows, right=(2, 3, 5)), "", *folded(legend)]
 
 
 def _star(disk: dict[str, Any], rate: str) -> str:
@@ -413,7 +408,7 @@ def _disk_lines(disk: dict[str, Any]) -> list[str]:
     for name, fact in disk["assumed"].items():
         word = "imported" if fact["imported"] else "assumed"
         text = f"{word:10} {name.partition('.')[2]} {assumed_text(fact)}"
-        lines += textwrap.wrap(text, WIDTH, subsequent_indent=" " * 11, break_on_hyphens=False)
+        lines += folded(text, indent=11)
     if not disk["prices"]:
         return [*lines, "price      unknown"]
     rows = [

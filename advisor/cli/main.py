@@ -157,9 +157,25 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 # What people look for in a command that does not have it.
+_LIMITS = (
+    "--target-throughput --max-latency-ms --max-ttft-ms --max-tpot-ms --max-e2e-s --max-hours --max-cost "
+    "--max-price"
+)
 _ELSEWHERE = {
     ("recommend", "--instance"): "it looks among all; `advisor predict --instance NAME` answers for one",
-    ("compare", "--method"): "fine-tuning is not compared; `advisor predict` answers for each instance",
+    **{
+        ("compare", option): "fine-tuning is not compared; `advisor predict` answers for each instance"
+        for option in ("--method", "--sequence", "--tokens")
+    },
+    **{
+        ("compare", option): "rates are compared; `advisor predict` tells the hours and cost of a run"
+        for option in ("--epochs", "--samples")
+    },
+    **{
+        (command, option): "it shows what is reached, and judges nothing; `advisor recommend` takes limits"
+        for command in ("compare", "predict")
+        for option in _LIMITS.split()
+    },
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from advisor.messages import FieldName, Message
 from advisor.questions.fields import Choice, Flag, Kind, Number, Place
 from advisor.questions.question import Question, ask
 from advisor.questions.ranks import Ranks
-from advisor.render.text import WIDTH, table
+from advisor.render.text import folded, table
 from advisor.runs.endpoint.questions import ServedModel
 from advisor.runs.measuring_script import measure_script
 from advisor.units import format_mib, format_rate, format_usd
@@ -319,7 +318,7 @@ def _warnings(document: dict[str, Any]) -> list[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+    return folded(text, indent=2)
 
 
 def _served_screen(document: dict[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option
 from advisor.errors import DataError, MeasuringError, one_line
 from advisor.files import require_writable, write_whole
-from advisor.render.text import WIDTH, table
+from advisor.render.text import WIDTH, folded, table
 from advisor.runs.probing import checked_disk, keep_fingerprint, nothing_measured, parse_parts, probe_machine
 from advisor.sweeps.probe.showing import headline, not_measured, sections
 
@@ -99,7 +99,7 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
 
 
 def _screen(document: dict[str, Any]) -> list[str]:
-    lines = textwrap.wrap(headline(document), WIDTH, subsequent_indent="  ")
+    lines = folded(headline(document), indent=2)
     for section in sections(document):
         shown = table(section.header, section.rows, right=section.right)
         # Facts have no header: their first line would be empty.
@@ -113,5 +113,5 @@ def _screen(document: dict[str, Any]) -> list[str]:
 def _listed(title: str, entries: list[str]) -> list[str]:
     if not entries:
         return []
-    wrapped = (textwrap.wrap(entry, WIDTH - 2, subsequent_indent="  ") for entry in entries)
+    wrapped = (folded(entry, WIDTH - 2, 2) for entry in entries)
     return ["", title, *("  " + line for lines in wrapped for line in lines)]

@@ -132,8 +132,15 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
     @property
     def most_tokens_per_day(self) -> float:
         """What the spec serves a day at the most, in and out together, at the median."""
-        requests = self.most.requests_per_second.median
-        return 86400 * requests * (self.input_tokens + self.output_tokens)
+        return self._tokens_per_day(self.most)
+
+    @property
+    def asked_tokens_per_day(self) -> float:
+        """What the question asks of it, in and out together, if that goes on all day."""
+        return self._tokens_per_day(self.rates)
+
+    def _tokens_per_day(self, rates: ServingRates) -> float:
+        return 86400 * rates.requests_per_second.median * (self.input_tokens + self.output_tokens)
 
     @property
     def sure_share(self) -> float:

@@ -385,7 +385,8 @@ _RAN = frozenset(
 class Rejected(Struct, frozen=True):
     """An instance type that is not recommended, and why, with the number that decided.
 
-    `detail` is a `Message`. `usd_per_hour` is its total with `disk`, an order, where that is known.
+    `detail` is a `Message`. `usd_per_hour` is the total of `count` instances, each with `disk`, an order,
+    where that is known.
     """
 
     cloud: str
@@ -394,6 +395,7 @@ class Rejected(Struct, frozen=True):
     detail: Any
     usd_per_hour: float | None = None
     disk: str | None = None
+    count: int = 1
 
 
 class LazyRejected(Sequence[Rejected]):

@@ -268,7 +268,9 @@ def script_assumption(request: NetworkQuestion, prediction: Prediction | None) -
         return [Message("a bare step: scripts take longer around it")]
     if not (rate := prediction.bare_step if prediction else None):
         return []
-    return [Message("a typical training script; {rate:rate}/s on one GPU is a bare step", rate=rate)]
+    return [
+        Message("a typical training script: a bare step alone would do {rate:rate}/s on one GPU", rate=rate)
+    ]
 
 
 def _of_what_computes(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:

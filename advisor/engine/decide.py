@@ -213,8 +213,8 @@ def _require_fresh_price(offer: Offer, today: date) -> None:
     if command is not None:
         hint = Message("refresh it (`{command}`), or ask without --strict", command=command)
     raise StalePriceError(
-        "no price that --strict takes answers: that of {name} of {cloud} is {age} days old "
-        "({as_of}) and its source keeps for {most}",
+        "only old prices answer this, and --strict takes none: that of {name} of {cloud} is {age} days old "
+        "({as_of}), and prices of its source count as old after {most}",
         name=instance.name,
         cloud=instance.cloud,
         age=(today - price.as_of).days,

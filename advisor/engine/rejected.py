@@ -294,7 +294,7 @@ def turned_down(request: NetworkQuestion, table: Table, row: int, reason: str) -
     instance = table.offer(row).instance
     detail = shortfall(request, table, row, reason)
     usd, disk = float(table.usd[row]), str(table.disk[row].choice)
-    return Rejected(instance.cloud, instance.name, reason, detail, usd, disk)
+    return Rejected(instance.cloud, instance.name, reason, detail, usd, disk, int(table.count[row]))
 
 
 def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> Message:
@@ -372,7 +372,7 @@ def most_first_epoch_hours(request: NetworkQuestion, lower: float) -> float:
 
 
 def _too_slow(request: NetworkQuestion, shown: Table) -> Message:
-    target, count = request.target_throughput or 0.0, int(shown.count[0])
+    target = request.target_throughput or 0.0
     instance = shown.offer(0).instance
     workload = shown.source.predictions.pairs[int(shown.row[0])][0]
     parameters = {
@@ -397,8 +397,6 @@ def _too_slow(request: NetworkQuestion, shown: Table) -> Message:
             code=TOO_SLOW,
             **parameters,
         )
-    if count > 1:
-        return Message("{count} of them: {each}", code=TOO_SLOW, count=count, each=message)
     return message
 
 

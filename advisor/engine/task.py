@@ -265,7 +265,8 @@ class Task(ABC, Generic[R, O, T, C, A]):
         answered[table.kind[self.answering(request, table)]] = True
         for row, reason in closest_of_each(limits, table.kind, usd, np.flatnonzero(~answered[table.kind])):
             detail, instance = self.shortfall(request, table, row, reason), table.offer(row).instance
-            yield Rejected(instance.cloud, instance.name, reason, detail, float(usd[row]))
+            of_all, count = float(usd[row]), int(table.count[row])
+            yield Rejected(instance.cloud, instance.name, reason, detail, of_all, count=count)
 
     def require_intervals(self, request: R, options: O, table: T) -> None:
         """`NoIntervalError` where only predictions that nothing held out backs would answer."""

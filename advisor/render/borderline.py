@@ -44,7 +44,8 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
 def level_message(answer: Judged[Any, Any]) -> Message | None:
     """Which spec costs less at the median, and why it is not chosen, or how many cost the same within the
     doubt; None where the chosen one costs least."""
-    if answer.chosen is None:
+    # What may cost less, and is not sure enough to be chosen, has its own sentence.
+    if answer.chosen is None or (answer.price_call and answer.price_call.cheaper):
         return None
     cheapest = min(answer.ranked, key=lambda spec: ranked_cost(spec, answer)[0])
     usd, per = ranked_cost(cheapest, answer)

@@ -85,8 +85,12 @@ class Workload(NamedTuple):
         return usd_by_key | {key_of(spec): spec["price"]["total_usd_per_hour"] for spec in self.named()}
 
     def rates(self) -> dict[Key, Document]:
-        """Lower bound, median and upper bound (samples per second) of every spec that is told."""
-        named = {key_of(spec): spec["predicted"]["throughput"] for spec in self.named()}
+        """Lower bound, median and upper bound (samples per second) of every spec that is told, and its batch
+        size where it has one."""
+        named = {
+            key_of(spec): spec["predicted"]["throughput"] | {"batch_size": spec.get("batch_size")}
+            for spec in self.named()
+        }
         return {key_of(row): row for row in self.section.get("price_throughput") or ()} | named
 
     def rejections(self) -> dict[str, Document]:
@@ -316,6 +320,8 @@ def _predictions(old: Mapping[Key, Document], new: Mapping[Key, Document]) -> li
             "median": change(was["median"], new[key]["median"]),
             "old_interval": {bound: was[bound] for bound in BOUNDS},
             "new_interval": {bound: new[key][bound] for bound in BOUNDS},
+            "old_batch_size": was.get("batch_size"),
+            "new_batch_size": new[key].get("batch_size"),
         }
         for key, was in old.items()
         if key in new and any(differ(was[bound], new[key][bound]) for bound in BOUNDS)

@@ -6,9 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.errors import one_line
+from advisor.messages import option_name
+from advisor.questions.language import ServingQuestion, TuningQuestion
+from advisor.questions.network import NetworkQuestion
 from advisor.render.blocks import Items, Page, Paragraph
 from advisor.render.facts import spec_name
+from advisor.render.i18n.catalogue import report_texts
 from advisor.render.markdown import page_markdown
+from advisor.render.sentences import disk_name
 from advisor.render.text import usd_or_dash
 from advisor.units import floor_rate, format_counted, format_rate, format_usd
 
@@ -121,7 +126,7 @@ def _pick_text(workload: Document) -> str:
 
 def _changes(workload: Document) -> Iterator[str]:
     for row in workload["request"]:
-        yield f"asked: {row['field']} {row['old']!r} -> {row['new']!r}"
+        yield f"asked: {_option(row['field'])} {_value(row['new'])}, before {_value(row['old'])}"
     yield from _first([_price_text(row) for row in workload["prices"]], "price")
     unit = _unit(workload)
     yield from _first([_rate_text(row, unit) for row in workload["predictions"]], "prediction")
@@ -130,10 +135,10 @@ def _changes(workload: Document) -> Iterator[str]:
         "new on the list": [with_disk(row) for row in ranked["came"]],
         "gone from the list": [with_disk(row) for row in ranked["went"]],
         "places": [f"{spec_name(row)} {row['old_place']} -> {row['new_place']}" for row in ranked["moved"]],
-        "rejected now": [f"{row['instance_type']} ({row['reason']})" for row in rejected["came"]],
-        "no longer rejected": [f"{row['instance_type']} ({row['reason']})" for row in rejected["went"]],
+        "rejected now": [_why(row, row["reason"]) for row in rejected["came"]],
+        "no longer rejected": [_why(row, row["reason"]) for row in rejected["went"]],
         "rejected for another reason": [
-            f"{row['instance_type']} ({row['old']} -> {row['new']})" for row in rejected["reason_changed"]
+            _why(row, row["new"], row["old"]) for row in rejected["reason_changed"]
         ],
     }
     yield from (f"{title}: {_listed(names)}" for title, names in lists.items() if names)
@@ -170,9 +175,11 @@ def _unit(workload: Document) -> str:
 
 
 def _rate_text(row: Document, unit: str) -> str:
+    batches = [row[f"{day}_batch_size"] for day in ("new", "old")]
+    new, old = (f" at batch {batch}" if len(set(batches)) > 1 else "" for batch in batches)
     now = _interval(row["median"]["new"], row["new_interval"])
     was = _interval(row["median"]["old"], row["old_interval"])
-    return f"{with_disk(row)} is predicted {now} {unit}, was {was}"
+    return f"{with_disk(row)} is predicted {now} {unit}{new}, was {was}{old}"
 
 
 def _interval(median: float, bounds: Document) -> str:
@@ -204,11 +211,14 @@ _STANDING = {
 def _clause(reason: Document, unit: str) -> str:
     kind = reason["kind"]
     if kind == "request":
-        return f"the question changed ({', '.join(reason['fields'])})"
+        return f"the question changed ({', '.join(map(_option, reason['fields']))})"
     if kind == "moved":
         return _moved(reason, unit)
     text = _STANDING.get((kind, reason["now" if kind == "old_pick" else "then"]), "")
-    return text.format(name=spec_name(reason), usd=usd_or_dash(reason.get("usd_per_hour")), **reason)
+    words = {**reason, "reason": _reason(reason.get("reason", "")), "disk": local_or(reason["disk"])}
+    if "disk_now" in reason:
+        words["disk_now"] = local_or(reason["disk_now"])
+    return text.format(name=spec_name(reason), usd=usd_or_dash(reason.get("usd_per_hour")), **words)
 
 
 def _moved(reason: Document, unit: str) -> str:
@@ -225,7 +235,37 @@ def _moved(reason: Document, unit: str) -> str:
 
 def with_disk(spec: Document) -> str:
     """'g4dn.xlarge + gp3:158GiB'."""
-    return f"{spec_name(spec)} + {spec['disk']}"
+    return f"{spec_name(spec)} + {local_or(spec['disk'])}"
+
+
+def local_or(order: str) -> str:
+    """'gp3:158GiB', 'local disk'."""
+    return disk_name(order, report_texts("en"))
+
+
+def _why(row: Document, code: str, before: str = "") -> str:
+    """'g4dn.xlarge (too slow)', 'g4dn.xlarge (too dear, before too slow)'."""
+    was = f", before {_reason(before)}" if before else ""
+    return f"{row['instance_type']} ({_reason(code)}{was})"
+
+
+def _reason(code: str) -> str:
+    """'too slow': why a type was passed over."""
+    return report_texts("en").known(f"reason.{code}", code)
+
+
+def _option(field: str) -> str:
+    """'--max-price': the option that asks for a field of a request."""
+    known = (kind.declared.get(field) for kind in (NetworkQuestion, ServingQuestion, TuningQuestion))
+    return next((each.option for each in known if each), option_name(field))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return str(value.get("name") or ", ".join(f"{name} {_value(each)}" for name, each in value.items()))
+    if isinstance(value, list):
+        return ", ".join(map(_value, value)) or "not set"
+    return "not set" if value is None else f"{value:,.12g}" if isinstance(value, float) else str(value)
 
 
 def cost_text(change: Document) -> str:

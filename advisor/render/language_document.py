@@ -42,7 +42,7 @@ from advisor.render.records import (
     spec_block,
     withheld_block,
 )
-from advisor.units import format_count, format_target, format_usd
+from advisor.units import format_count, format_target
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
 # What the two latencies are the means of; users and tools mean different things by TPOT.
@@ -133,6 +133,7 @@ def _against_api(candidate: GenerationCandidate) -> dict[str, Any]:
             "usd_per_million_tokens": candidate.api_usd_per_million_tokens,
             "cheaper_from_tokens_per_day": candidate.tokens_per_day_of_api,
             "most_tokens_per_day": candidate.most_tokens_per_day,
+            "asked_tokens_per_day": candidate.asked_tokens_per_day,
         }
     }
 
@@ -350,7 +351,7 @@ def tuning_question_text(request: TuningQuestion, candidate: FineTuningCandidate
     if request.target_tokens_per_second is not None:
         parts.append(f"at least {format_target(request.target_tokens_per_second)} tokens/s")
     if request.max_hours is not None:
-        parts.append(f"<= {request.max_hours:g} h")
+        parts.append(f"within {request.max_hours:g} h")
     if request.max_run_usd is not None:
-        parts.append(f"<= {format_usd(request.max_run_usd)}")
+        parts.append(f"at most ${request.max_run_usd:,g} a run")
     return ", ".join(parts)

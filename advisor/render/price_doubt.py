@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from advisor.messages import Message
 from advisor.naming import covers_clouds
 from advisor.render.facts import place_name, spec_name
 from advisor.render.records import by_price, fields, spec_fields
-from advisor.render.text import WIDTH, AnyAnswer
+from advisor.render.text import AnyAnswer, folded
 
 # How the price of an instance that is not listed, or old, is known; and that of a disk, alone and
 # after the instance's.
@@ -65,7 +64,11 @@ def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
     if is_published:
         return Message("{lies}; the cheapest at a recent list price is {named}.", lies=lies, named=named)
     if listed["unlisted"]["instance"]:
-        return Message("{lies}; the cheapest at an old list price is {named}.", lies=lies, named=named)
+        # Old for a list, and often newer than the price of another kind.
+        day = listed.get("as_of") or Message("long ago")
+        return Message(
+            "{lies}; the cheapest at a list price, of {day}, is {named}.", lies=lies, day=day, named=named
+        )
     return Message("{lies}; the cheapest at a list price is {named}.", lies=lies, named=named)
 
 
@@ -76,8 +79,8 @@ def _cheaper_sentence(call: Record, *, clouds: bool) -> Message | None:
         return None
     cost = cheaper["cost"]
     return Message(
-        "Borderline on price: {name} ({market}, {region}) may be cheaper than {listed} at "
-        "{usd:usd}{per}. {kind}: {low:usd} to {high:usd}{per}, median {median:usd}.",
+        "{name} ({market}, {region}) may be cheaper than {listed} at {usd:usd}{per}. {kind}: {low:usd} to "
+        "{high:usd}{per}, median {median:usd}.",
         name=spec_name(cheaper),
         market=Message(cheaper["market"]),
         region=place_name(cheaper, clouds=clouds),
@@ -139,6 +142,7 @@ def _priced_block(candidate: AnyCandidate, answer: AnyAnswer) -> dict[str, Any]:
     return {
         **spec_fields(spec, "instance_type cloud region market count disk"),
         "kind": spec.offer.price.kind,
+        "as_of": spec.offer.price.as_of.isoformat(),
         **fields(spec, "total_usd_per_hour low_usd_per_hour high_usd_per_hour"),
         "cost": {"median": cost, **by_price(spec, cost)},
         # The kind of a price that is not listed, or is old (`list`).
@@ -169,4 +173,4 @@ def resting_lines(answer: AnyAnswer) -> list[str]:
         return []
     facts = _facts(answer, answer.price_call)
     sentence = _resting_sentence(facts, clouds=covers_clouds(answer.request))
-    return textwrap.wrap(str(sentence), WIDTH) if sentence else []
+    return folded(str(sentence)) if sentence else []

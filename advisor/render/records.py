@@ -295,7 +295,7 @@ def rejected_block(rejected: Rejected) -> dict[str, Any]:
     if rejected.reason == "not_offered" and isinstance(detail, Message):
         day = detail.parameters.get("as_of")
         closed = {"not_orderable": {"status": detail.code} | ({"as_of": day} if day else {})}
-    return closed | fields(rejected, "cloud instance_type reason detail usd_per_hour disk")
+    return closed | fields(rejected, "cloud instance_type count reason detail usd_per_hour disk")
 
 
 def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> dict[str, Any]:
@@ -307,6 +307,8 @@ def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> d
         ],
         "gives": {
             **spec_fields(relaxation.gives.spec, "cloud instance_type count region total_usd_per_hour"),
+            "price_kind": relaxation.gives.spec.offer.price.kind,
+            "price_as_of": relaxation.gives.spec.offer.price.as_of.isoformat(),
             "probability": relaxation.gives.probability,
             "lower": lower(relaxation.gives),
         },

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from advisor.domain import LIST, Stage
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Stage
 from advisor.messages import Message
 from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
@@ -192,8 +192,16 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
         name=type_name(gives, clouds=request["cloud"] == "any"),
         p10=lower_name(request["confidence"]),
         lower=lower_rate(gives["lower"]),
-        usd=format_usd(gives["total_usd_per_hour"]),
+        usd=dated_usd(gives, t),
     )
+
+
+def dated_usd(record: Record, t: Texts) -> str:
+    """'$0.606/h', of a price that is not listed '$0.606/h (observed price of 2024-09-28)'."""
+    usd, kind = f"{format_usd(record['total_usd_per_hour'])}/h", record.get("price_kind")
+    if kind not in (OBSERVED, ESTIMATED):
+        return usd
+    return t("price.dated", usd=usd, kind=t.known(f"price.{kind}", kind), day=record["price_as_of"])
 
 
 def _range(limits: Record, *, write: Callable[[float], str]) -> str:
@@ -232,6 +240,21 @@ _USUAL: Mapping[str, tuple[object, ...]] = {
     "engine": ("vllm",),
     "burstiness": (1.0,),
 }
+
+
+# What is aimed at where no rate is: what runs, and by when, or for whom.
+_AIMS = "epochs samples tokens max_hours users target_requests_per_second"
+
+
+def aimed_at(request: Record, t: Texts) -> str | None:
+    """'90 epochs in all, done within 72 h', '40 users': the aim of a question without a rate."""
+    written = {field: write for write, fields in _WRITERS for field in fields.split()}
+    aims = [
+        t(f"limit.{field}", value=written[field](request[field]))
+        for field in _AIMS.split()
+        if request.get(field)
+    ]
+    return t.listed(aims) or None
 
 
 def _limits(request: Record, t: Texts) -> Iterator[str]:

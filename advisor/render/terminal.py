@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
@@ -20,7 +19,7 @@ from advisor.render.blocks import (
     Section,
     Table,
 )
-from advisor.render.text import INDENT, WIDTH, fact, fact_lines, folded_command, hanging
+from advisor.render.text import INDENT, WIDTH, fact, fact_lines, folded, folded_command
 
 # Columns between two cells, and at the left of a row.
 _GAP = "  "
@@ -45,9 +44,9 @@ def _leaf_lines(block: Leaf) -> list[str]:
         case Facts(pairs):
             return fact_lines(pairs)
         case Paragraph(text):
-            return textwrap.wrap(text, WIDTH)
+            return folded(text)
         case Items(texts):
-            return [line for text in texts for line in hanging(f"- {text}")]
+            return [line for text in texts for line in folded(f"- {text}", indent=2)]
         case Command(text):
             return [fact("", line) for line in folded_command(text, WIDTH - INDENT)]
         case Chart(table=table):
@@ -68,13 +67,13 @@ def _table_lines(block: Table) -> list[str]:
         return _table_lines(block._replace(columns=[columns[number] for number in kept], total=total))
     lines = []
     for row in ([column.heading for column in columns], *rows):
-        folded = [textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
-        for parts in zip_longest(*folded, fillvalue=""):
-            cells = [
+        cells = [folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            line = [
                 part.rjust(width) if column.look.is_number else part.ljust(width)
                 for part, width, column in zip(parts, widths, columns, strict=True)
             ]
-            lines.append((_GAP + _GAP.join(cells)).rstrip())
+            lines.append((_GAP + _GAP.join(line)).rstrip())
     return lines
 
 

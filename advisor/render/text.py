@@ -78,15 +78,15 @@ def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[
     for kept in range(len(texts), 0, -1):
         left = len(texts) - kept
         end = f"; {left} more (-o json has all)." if left else "."
-        paragraph = hanging(f"{title}: " + "; ".join(texts[:kept]) + end)
+        paragraph = folded(f"{title}: " + "; ".join(texts[:kept]) + end, indent=2)
         if len(paragraph) <= lines:
             break
     return paragraph
 
 
-def hanging(text: str, indent: int = 2) -> list[str]:
-    """A paragraph, all lines but the first one indented."""
-    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * indent)
+def folded(text: str, width: int = WIDTH, indent: int = 0) -> list[str]:
+    """The lines of a paragraph, all but the first one indented; no name breaks at a hyphen."""
+    return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
 def lower_name(confidence: float) -> str:
@@ -173,7 +173,7 @@ def fact_lines(facts: Iterable[tuple[str, str]]) -> list[str]:
     """The lines of each fact, its text folded beside its title; none of one without a text."""
     lines: list[str] = []
     for title, text in facts:
-        paragraph = textwrap.wrap(text, WIDTH - INDENT, break_on_hyphens=False)
+        paragraph = folded(text, WIDTH - INDENT)
         lines += [fact("" if number else title, line) for number, line in enumerate(paragraph)]
     return lines
 

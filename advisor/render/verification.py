@@ -8,7 +8,7 @@ from advisor.domain import Verdict, Verification
 from advisor.domain.verification import Criterion, ServingVerification, p99_of
 from advisor.questions.reading import question_document
 from advisor.render.records import bounds, fields, rate_unit
-from advisor.render.text import hanging, table, throughput_message
+from advisor.render.text import folded, table, throughput_message
 from advisor.units import format_counted, format_mib, format_rate, format_target, format_usd
 
 SCHEMA = "advisor.verification/1"
@@ -75,7 +75,7 @@ def verification_text(verification: Verification) -> str:
     computes = f"{trial.processes} x {trial.accelerator}" if trial.processes > 1 else trial.accelerator
     target, unit = verification.request.target_throughput or 0, rate_unit(verification.request.dataset)
     lines = [
-        *hanging(f"{_WORDS[verification.verdict]}: {verification.reason}{stands}."),
+        *folded(f"{_WORDS[verification.verdict]}: {verification.reason}{stands}.", indent=2),
         "",
         what,
         f"  for         {workload.network} {workload.task}, batch {workload.batch_size}, "
@@ -85,8 +85,8 @@ def verification_text(verification: Verification) -> str:
         f"  measured    {_measured(verification, unit)}",
         *_compared(verification, unit),
         "",
-        *hanging(f"Now: {verification.answer_now}."),
-        *(line for caveat in verification.caveats for line in hanging(f"Note: {caveat}.")),
+        *folded(f"Now: {verification.answer_now}.", indent=2),
+        *(line for caveat in verification.caveats for line in folded(f"Note: {caveat}.", indent=2)),
         f"Stored as trial {trial.trial_id} (`advisor measurements list`).",
     ]
     return "\n".join(lines)
@@ -181,8 +181,8 @@ def serving_verification_text(done: ServingVerification) -> str:
         *table(header, rows, right=(1, 2, 3)),
         "",
         *_predicted_lines(done),
-        *hanging(f"Now: {done.answer_now}."),
-        *(line for caveat in done.caveats for line in hanging(f"Note: {caveat}.")),
+        *folded(f"Now: {done.answer_now}.", indent=2),
+        *(line for caveat in done.caveats for line in folded(f"Note: {caveat}.", indent=2)),
     ]
     return "\n".join(lines)
 

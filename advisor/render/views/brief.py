@@ -1,6 +1,5 @@
 """The answer in a dozen lines: what to rent, what it does, how sure that is, what holds it back, what to
-try first, two others to take, what is assumed, and how far to trust it; and the same with its tables as
-Markdown.
+try first, two others to take, what is assumed, and how far to trust it.
 
 It is made of an answer's document, whatever the task, in the reader's language.
 """
@@ -8,7 +7,6 @@ It is made of an answer's document, whatever the task, in the reader's language.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,9 +17,8 @@ from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, p
 from advisor.render.borderline import modest
 from advisor.render.facts import answer_facts, covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
-from advisor.render.markdown import md_text, rendered
 from advisor.render.phrases import ENGINES, seconds_text
-from advisor.render.price_doubt import resting_lines
+from advisor.render.price_doubt import price_sentences, resting_lines
 from advisor.render.sentences import (
     asked_sentence,
     basis_sentence,
@@ -29,28 +26,31 @@ from advisor.render.sentences import (
     borderline_sentence,
     bound_name,
     calls_of_chosen,
-    headline,
     instead_text,
     stage_name,
 )
-from advisor.render.tables import NETWORK, SERVING, columns_of_task, ranked_rows, records_markdown
 from advisor.render.terminal import block_lines
-from advisor.render.text import WIDTH, lower_name, spec_lines, upper_name, wrapped
-from advisor.render.views.specs import machine_message, placement_message
+from advisor.render.text import folded, lower_name, spec_lines, upper_name, wrapped
+from advisor.render.views.specs import (
+    TIMES,
+    api_message,
+    machine_message,
+    most_by_price,
+    placement_message,
+    run_usd_text,
+)
 from advisor.units import format_hours, format_rate, format_usd
 
 Record = Mapping[str, Any]
 LINES = 12
-# How much a block is needed that is never spared, another spec to take, and one that warns.
-_NEEDED, _TAKE, _WARNS = 6, 5, 4
+# How much blocks are needed: one that is never spared, those on price, on what binds and on another spec
+# to take, and one that warns.
+_NEEDED, _PRICE, _BINDS, _TAKE, _WARNS = 8, 7, 6, 5, 4
 # What is assumed and a reader may want to change: the fields of the request, some of them with a text.
 _ASSUMED = ("dataset", "stack", "protocol", "input_tokens", "output_tokens", "engine", "method", "sequence")
+# A stage that is used less says nothing.
+_SOME_USE = 0.01
 _OF_A_SPEC = ("cloud", "instance_type", "count", "market")
-_TIMES = (
-    ("ttft", "TTFT", "max_ttft_ms"),
-    ("tpot", "TPOT", "max_tpot_ms"),
-    ("e2e", "whole request", "max_e2e_seconds"),
-)
 
 
 def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
@@ -61,7 +61,7 @@ def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
     *leaves, (_, trust) = brief_blocks(asked, document, report_texts("en"))
     assert isinstance(trust, Paragraph)
     blocks = [(rank, block_lines([leaf])) for rank, leaf in leaves]
-    last = textwrap.wrap(f"{trust.text} --explain has the rest.", WIDTH)
+    last = folded(f"{trust.text} --explain has the rest.")
     for least in range(_NEEDED + 1):
         lines = [*head, *(line for rank, some in blocks if rank >= least for line in some), *last]
         if len(lines) <= LINES:
@@ -93,8 +93,12 @@ def brief_blocks(
         (t("brief.on"), _machine(spec, t)),
         (t("brief.does"), _rate(spec, request, t)),
     ]
-    yield _NEEDED, Facts([*facts, *binding_facts(spec, t)])
+    yield _NEEDED, Facts(facts)
+    yield _BINDS, Facts(list(binding_facts(spec, t)))
     yield from sure_leaves(document, t)
+    yield from ((_PRICE, Facts([(t("brief.price"), text)])) for text in _cheaper(document, t))
+    if api := (spec.get("cost") or {}).get("api"):
+        yield _NEEDED, Facts([(t("brief.api"), translated(api_message(api), t))])
     titles = (t("brief.take"), "")
     for title, other in zip(titles, _other_kinds(document), strict=False):
         yield (_TAKE if title else 1), Facts([(title, _other(other, document, t))])
@@ -119,8 +123,10 @@ def _machine(spec: Record, t: Texts) -> str:
     if serving:
         engine = f"{ENGINES.get(serving['engine'], serving['engine'])} {serving['engine_version']}"
         placed = translated(placement_message(serving["placement"]), t)
-        formats = dict.fromkeys((serving["precision"], serving["kv_precision"]))
-        parts.append(", ".join([engine, "/".join(formats), placed]))
+        formats = [serving["precision"]]
+        if serving["kv_precision"] != serving["precision"]:
+            formats.append(t("brief.kv", format=serving["kv_precision"]))
+        parts.append(", ".join([engine, *formats, placed]))
     return t.listed(parts)
 
 
@@ -137,11 +143,11 @@ def _rate(spec: Record, request: Record, t: Texts) -> str:
     )
     run, serving, cost = spec.get("run"), spec.get("serving"), spec.get("cost")
     if run:
-        p90, usd = upper_name(confidence), run["usd"]
+        p90 = upper_name(confidence)
         hours = _span(run["hours"], format_hours, p90, t)
-        if usd is None:
+        if run["usd"] is None:
             return t("brief.run_hours", rate=rate, hours=hours)
-        return t("brief.run", rate=rate, hours=hours, usd=_span(usd, format_usd, p90, t))
+        return t("brief.run", rate=rate, hours=hours, usd=_run_cost(run, p90, t))
     latency = [", ".join(_times(serving, request))] if serving else []
     per, of = ("brief.tokens", "output_tokens") if serving else ("brief.samples", "samples")
     usd = cost and cost[f"usd_per_million_{of}"]
@@ -151,7 +157,7 @@ def _rate(spec: Record, request: Record, t: Texts) -> str:
 
 def _times(serving: Record, request: Record) -> Iterator[str]:
     """'TTFT 256 ms (p95 1.47 s)': the means, and the percentiles and times that the question limits."""
-    for name, title, option in _TIMES:
+    for name, title, option in TIMES:
         limit = request.get(option)
         if (name == "tpot" and serving["output_tokens"] <= 1) or (name == "e2e" and limit is None):
             continue
@@ -163,9 +169,25 @@ def _times(serving: Record, request: Record) -> Iterator[str]:
         yield f"{title} {mean}"
 
 
-def _span(span: Record, write: Callable[[float], str], p90: str, t: Texts) -> str:
-    upper = "?" if span["upper"] is None else write(span["upper"])
+def _span(span: Record, write: Callable[..., str], p90: str, t: Texts) -> str:
+    upper = "?" if span["upper"] is None else write(span["upper"], up=True)
     return t("brief.span", median=write(span["median"]), p90=p90, upper=upper)
+
+
+def _run_cost(run: Record, p90: str, t: Texts) -> str:
+    """'$48.19 (p90 $87.40)'; of a price that is not sure also what the run may cost at its upper end."""
+    usd, most = run["usd"], most_by_price(run)
+    if most is None:
+        return _span(usd, run_usd_text, p90, t)
+    median, upper = run_usd_text(usd["median"]), run_usd_text(usd["upper"], up=True)
+    return t("brief.span_price", median=median, p90=p90, upper=upper, most=run_usd_text(most, up=True))
+
+
+def _cheaper(document: Record, t: Texts) -> Iterator[str]:
+    """What may be cheaper than the spec, by a price that is not sure."""
+    call = document.get("price_call") or {}
+    if call.get("cheaper") and "per" in call:
+        yield translated(price_sentences(call, clouds=covers_clouds(document))[-1], t)
 
 
 def binding_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
@@ -174,7 +196,7 @@ def binding_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
         return
     text, used = bound_name(spec, t), spec.get("utilization", {})
     others = sorted((share, stage) for stage, share in used.items() if stage != spec["bottleneck"])
-    if others:
+    if others and others[-1][0] >= _SOME_USE:
         share, stage = others[-1]
         second = stage_name(stage, t, on_cpu=spec["gpu"] is None)
         text = t("brief.next", first=text, second=second, share=f"{100 * share:.0f}")
@@ -244,96 +266,9 @@ def _assumed(request: Record, t: Texts, spell: Spell) -> str:
         if value is not None and (field != "protocol" or request["task"] == Task.TRAINING):
             if isinstance(value, Mapping):
                 stored = t("brief.stored", name=value["name"], format=value.get("storage_format", ""))
-                value = stored if value["kind"] == "image" else str(value["name"])
+                name = str(value["name"])
+                value = stored if value["kind"] == "image" else t.known(f"assumed.{name}", name)
             written = value if isinstance(value, str) else f"{value:,.0f}"
             text = t.known(f"assumed.{field}", "{value}")
             says.append(f"{text.format(value=written)} ({spell(field)})")
     return ", ".join(says)
-
-
-_SHORT_NETWORK = (
-    "rank instance_type gpu disk_order disk_read_iops disk_read_mib_per_second throughput_lower "
-    "throughput_median total_usd_per_hour usd_per_million_samples bottleneck risk"
-)
-_SHORT_RUN = "run_hours_median run_hours_upper run_usd_median"
-_SHORT_SERVING = (
-    "rank instance_type gpu gpu_count replicas tensor_parallel disk_order throughput_lower throughput_median "
-    "ttft_seconds_median tpot_seconds_median total_usd_per_hour usd_per_million_output_tokens_median "
-    "ready_seconds bottleneck"
-)
-_SHORT_TUNING = (
-    "rank instance_type gpu gpu_count micro_batch throughput_lower throughput_median run_hours_median "
-    "run_usd_median total_usd_per_hour"
-)
-_SHORT_FRONT = "instance_type gpu disk batch_size total_usd_per_hour lower usd_per_million_samples"
-
-
-def recommendation_markdown(document: Record) -> str:
-    """The answer and tables that paste into a pull request, rounded for reading: what is ranked, and the
-    front of price and rate where there is one. What is known of its price stands above, what is assumed and
-    warned of below.
-    """
-    call, t = document["price_call"] or {"sentences": ()}, report_texts("en")
-    head = [md_text(str(sentence)) for sentence in call["sentences"]]
-    tables = _tables(document)
-    if document["recommendation"]:
-        head = [f"**{md_text(headline(document, t))}**", *rendered(brief_leaves(document, t)), *head]
-    else:
-        head = [*([md_text(str(document["asked"]))] if document.get("asked") else []), *head]
-        tables = _nothing(document)
-    notes = [
-        f"- {title}: {md_text(str(text))}\n"
-        for title, name in (("Warning", "warnings"), ("Assumed", "assumptions"))
-        for text in document[name]
-    ]
-    notes += [f"- Specs: {md_text(str(document['others']))}\n"] if document.get("others") else []
-    above = "".join(f"{text}\n\n" for text in head)
-    return f"{above}{tables}\n{''.join(notes)}" if notes else f"{above}{tables}"
-
-
-def _nothing(document: Record) -> str:
-    """An answer without a spec: the nearest one, and the relaxations."""
-    nearest = document["nearest"]
-    near = f" Nearest: {_priced(nearest, nearest['price'])}." if nearest else ""
-    lines = [f"No offer meets this.{near}", *([""] if document["relax"] else [])]
-    for relaxation in document["relax"]:
-        changes = " ".join(f"{change['option']} {change['to']}" for change in relaxation["changes"])
-        gives = relaxation["gives"]
-        lines.append(f"- One change would do: `{changes}` gives {_priced(gives, gives)}")
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _priced(spec: Record, price: Record) -> str:
-    """'g6.2xlarge of aws in us-east-1 at $0.440/h'."""
-    name = md_text(f"{spec['instance_type']} of {spec['cloud']} in {spec['region']}")
-    return f"{name} at {format_usd(price['total_usd_per_hour'])}/h"
-
-
-def _tables(document: Record) -> str:
-    rows, task = ranked_rows(document), columns_of_task(document)
-    short = _SHORT_SERVING if task is SERVING else _SHORT_TUNING
-    if task is NETWORK:
-        has_run = any(row["run_samples"] is not None for row in rows)
-        short = f"{_SHORT_NETWORK} {_SHORT_RUN}" if has_run else _SHORT_NETWORK
-    rank, *others = short.split()
-    several = ("count",) if any(row["count"] > 1 for row in rows) else ()
-    columns = (rank, *several, *others, *_unusual_columns(rows, document["request"]))
-    ranked, front = records_markdown(rows, columns), document.get("pareto", ())
-    if len(front) < 2:
-        return ranked
-    cloud = ("cloud",) if "cloud" in columns else ()
-    region = ("region",) if len({row["region"] for row in front}) > 1 else ()
-    front_table = records_markdown(front, (*_SHORT_FRONT.split(), *cloud, *region))
-    return f"{ranked}\nPareto front of price and rate:\n\n{front_table}"
-
-
-def _unusual_columns(rows: Sequence[Record], request: Record) -> list[str]:
-    """The columns on place and payment of ranked specs in which not all of them are as usual."""
-    unusual = {
-        "cloud": request["cloud"] == "any",
-        "region": len({row["region"] for row in rows}) > 1,
-        "market": request["market"] == "any",
-        "price_kind": any(row["price_kind"] != "list" for row in rows),
-        "disk_price_kind": any(row.get("disk_price_kind") not in (None, "list") for row in rows),
-    }
-    return [name for name, is_unusual in unusual.items() if is_unusual]

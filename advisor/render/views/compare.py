@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,7 +27,7 @@ from advisor.render.records import (
 )
 from advisor.render.sentences import stage_name
 from advisor.render.tables import flat_rows, same_paths, spread_paths
-from advisor.render.text import WIDTH, disk_text, fitting_table, lower_name, table, usd_or_dash, wrapped
+from advisor.render.text import disk_text, fitting_table, folded, lower_name, table, usd_or_dash, wrapped
 from advisor.units import format_rate, format_usd
 
 SCHEMA = "advisor.comparison/1"
@@ -299,7 +298,7 @@ def serving_comparison_text(
         f"tokens/s of all GPUs; bound by: {', '.join(binds)}."
     )
     shown = fitting_table(columns, ("instance", "gpu", "runs as"), ("TTFT", "runs as", "gpu"))
-    return "\n".join([*textwrap.wrap(title, WIDTH), "", *shown, "", *notes_lines(predictions)])
+    return "\n".join([*folded(title), "", *shown, "", *notes_lines(predictions)])
 
 
 def _rate_headings(confidence: float) -> list[str]:

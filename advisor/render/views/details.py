@@ -164,8 +164,8 @@ def other_parts(answer: Record, t: Texts, room: Room) -> Iterator[Part]:
     if rejected:
         columns = rejected_columns(t, clouds=covers_clouds(answer))
         blocks = [*_shortened(columns, rejected, room.rejected, t)]
-        if len(rejected) < answer["catalog"]["offers_rejected"]:
-            blocks.append(Paragraph(t("rejected.some"), "note"))
+        if len(rejected) < (count := answer["catalog"]["offers_rejected"]):
+            blocks = [*blocks[:1], Paragraph(t("rejected.some", count=f"{count:,}"), "note")]
         yield Part(t("rejected.title"), blocks, detail=True)
 
 

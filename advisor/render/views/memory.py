@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from msgspec.structs import asdict
 from advisor.domain.language import ServingMemoryAnswer, SplitMemory, TunedMemory, TuningMemoryAnswer
 from advisor.render.phrases import ENGINES, gib_text
 from advisor.render.records import fields
-from advisor.render.text import WIDTH, hanging, table
+from advisor.render.text import folded, table
 from advisor.units import format_mib
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def memory_text(answer: MemoryAnswer) -> str:
         ]
         lines += table(heads, what_ifs, right=range(1, len(heads)))
         lines += ["  (under a GPU: its largest batch then)", ""]
-    return "\n".join(lines + [line for note in _notes(answer) for line in hanging(note)])
+    return "\n".join(lines + [line for note in _notes(answer) for line in folded(note, indent=2)])
 
 
 def _batch_text(batch: int | None) -> str:
@@ -198,7 +197,7 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
         if (use := split.use) is not None
     ]
     remarks = ["GiB of each GPU; sequences and the longest context are of one copy of the model."]
-    return _model_memory(textwrap.wrap(title, WIDTH), header, rows, remarks, answer.gpus)
+    return _model_memory(folded(title), header, rows, remarks, answer.gpus)
 
 
 def _use_block(gpu: SplitMemory | TunedMemory) -> dict[str, Any]:
@@ -219,7 +218,9 @@ def _model_memory(
     lines += [*table(header, rows, right=range(1, 9)), *remarks] if rows else []
     missed = [gpu for gpu in gpus if gpu.use is None]
     lines += ["", "Does not fit:"] if missed else []
-    return "\n".join(lines + [line for gpu in missed for line in hanging(f"  {gpu.gpu}: {gpu.why_not}", 4)])
+    return "\n".join(
+        lines + [line for gpu in missed for line in folded(f"  {gpu.gpu}: {gpu.why_not}", indent=4)]
+    )
 
 
 def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:

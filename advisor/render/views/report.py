@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
+from advisor.domain import LIST
 from advisor.render.blocks import (
     Block,
     Column,
@@ -20,6 +21,7 @@ from advisor.render.blocks import (
     Part,
     Section,
     Table,
+    percent,
     plain,
     translated,
 )
@@ -29,6 +31,7 @@ from advisor.render.document import is_language
 from advisor.render.facts import covers_clouds, decision_of, run_usd, spec_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.sentences import (
+    aimed_at,
     asked_sentence,
     basis_sentence,
     borderline_calls,
@@ -139,7 +142,7 @@ def _totals_columns(sections: Sequence[Record], confidences: Sequence[float], t:
 
     def target(section: Record) -> str | None:
         rate = section["answer"]["target_throughput"]
-        return None if rate is None else format_target(rate)
+        return aimed_at(section["recommendation"]["request"], t) if rate is None else format_target(rate)
 
     def risk(section: Record) -> str:
         """'medium (2 of 4)'; nothing where nothing is recommended."""
@@ -243,6 +246,12 @@ def _costs(section: Record, t: Texts) -> Part:
         market = t.known("market." + choice["market"], choice["market"])
         return f"{market} ({translated(choice['terms'], t)})" if choice["terms"] else market
 
+    def saving(choice: Record) -> str | None:
+        """'59 %', of what is no list price with its day: such prices may be far older."""
+        share = (choice["saving_percent"] or 0) / 100
+        day = "" if choice["kind"] == LIST else f" ({choice['as_of']})"
+        return f"{percent(share)}{day}" if share else None
+
     run, chosen = _run_usd(section), section["answer"]["spec"]["usd_per_hour"]
     per = (
         ("per_month", "usd_per_month", Look.USD)
@@ -259,7 +268,7 @@ def _costs(section: Record, t: Texts) -> Part:
         ("per_hour", "usd_per_hour", Look.USD),
         per,
         (f"per_million_{counted}", "usd_per_million_samples", Look.USD),
-        ("saving", lambda choice: (choice["saving_percent"] or 0) / 100 or None, Look.SHARE),
+        ("saving", saving),
         ("kind", lambda choice: t.known("kind." + choice["kind"], choice["kind"])),
         ("as_of", "as_of", Look.DAY),
     )

@@ -29,6 +29,12 @@ Fact = tuple[Message, Message | str]
 _LEAST_USD = 0.0001
 # A first epoch that is less slower than later ones is not worth a word.
 _SLOWER = 1.05
+# Times of a request: as documents, people and questions name them.
+TIMES = (
+    ("ttft", "TTFT", "max_ttft_ms"),
+    ("tpot", "TPOT", "max_tpot_ms"),
+    ("e2e", "a whole request", "max_e2e_seconds"),
+)
 _TUNED = ("weights", "gradients", "optimizer", "activations", "overhead", "free")
 
 
@@ -42,7 +48,7 @@ def spec_facts(spec: Record, request: Record, t: Texts) -> Facts:
 def facts_of(spec: Record, request: Record, t: Texts) -> list[tuple[str, str]]:
     """The facts of a spec of any task but for what holds it back; of a GPU by itself its rate."""
     if "serving" in spec:
-        facts = serving_facts(spec)
+        facts = serving_facts(spec, request)
     elif "tuning" in spec:
         facts = tuning_facts(spec)
     else:
@@ -151,24 +157,29 @@ def _run(run: Record, request: Record, confidence: float) -> Message:
 
 def _run_cost(run: Record, confidence: float) -> Message:
     """'median $10.13, p90 $14.70; by its price $4.739 to $55.29, p90 up to $80.24'."""
-    usd, ends = run["usd"], run.get("usd_by_price")
-    text = _bounded(usd, _run_usd, confidence)
-    if not ends or ends["high"] <= SURE * ends["low"]:
+    text, most = _bounded(run["usd"], run_usd_text, confidence), most_by_price(run)
+    if most is None:
         return text
-    upper: Message | str = Message("unknown")
-    if usd["upper"] is not None:
-        upper = _run_usd(usd["upper"] * ends["high"] / usd["median"], up=True)
     return Message(
         "{usd}; by its price {low} to {high}, {p90} up to {upper}",
         usd=text,
-        low=_run_usd(ends["low"]),
-        high=_run_usd(ends["high"]),
+        **{end: run_usd_text(usd) for end, usd in run["usd_by_price"].items()},
         p90=upper_name(confidence),
-        upper=upper,
+        upper=run_usd_text(most, up=True),
     )
 
 
-def _run_usd(usd: float, *, up: bool = False) -> str:
+def most_by_price(run: Record) -> float | None:
+    """Dollars of a run at the upper end of its rate and of its price; None where the price is sure, or the
+    rate has no bound."""
+    usd, ends = run["usd"], run.get("usd_by_price")
+    if not ends or ends["high"] <= SURE * ends["low"] or usd["upper"] is None:
+        return None
+    return float(usd["upper"] * ends["high"] / usd["median"])
+
+
+def run_usd_text(usd: float, *, up: bool = False) -> str:
+    """'$48.19', rounded `up` to three digits where it is a bound."""
     if usd < _LEAST_USD:
         return f"under {format_usd(_LEAST_USD)}"
     return format_usd(ceil_significant(usd)).removesuffix(".00") if up else format_usd(usd)
@@ -184,7 +195,7 @@ def _bounded(span: Record, write: Callable[..., str], confidence: float) -> Mess
     )
 
 
-def serving_facts(spec: Record) -> list[Fact]:
+def serving_facts(spec: Record, request: Record) -> list[Fact]:
     """Its placement, its rates and times, its memory, its cost and its time to ready."""
     serving, confidence = spec["serving"], spec["predicted"]["confidence"]
     rates, memory, ready = serving["rates"], serving["memory_per_gpu"], serving["ready_seconds"]
@@ -209,7 +220,8 @@ def serving_facts(spec: Record) -> list[Fact]:
             interval_message(rates["output_tokens_per_second"], "output tokens/s", confidence),
         ),
         (Message("requests"), _requests(rates, serving["most"], confidence)),
-        *_time_facts(serving, confidence),
+        *_time_facts(serving, request, confidence),
+        *_wait_facts(rates, request),
         (
             Message("GPU memory"),
             Message(
@@ -236,7 +248,7 @@ def serving_facts(spec: Record) -> list[Fact]:
     ]
 
 
-def _time_facts(serving: Record, confidence: float) -> Iterator[Fact]:
+def _time_facts(serving: Record, request: Record, confidence: float) -> Iterator[Fact]:
     """What a user gets, the times of a request, and what all but the slowest keep, which no document of an
     earlier version has. Where there is but one token, no second one has a time."""
     rates, tails, several = serving["rates"], serving.get("percentiles"), serving["output_tokens"] > 1
@@ -255,14 +267,35 @@ def _time_facts(serving: Record, confidence: float) -> Iterator[Fact]:
         tpot = time_message(rates["tpot_seconds"])
         latency = Message("{ttft}; TPOT (after the first token) {tpot}", ttft=latency, tpot=tpot)
     yield Message("latency"), latency
-    if tails:
-        ttft, e2e, each = (
-            seconds_text(tails[f"{time}_seconds"]["p99"]["median"]) for time in ("ttft", "e2e", "tpot")
-        )
-        times = Message("TTFT {ttft}, a whole request {e2e}", ttft=ttft, e2e=e2e)
-        if several:
-            times = Message("{times}, TPOT {tpot}", times=times, tpot=each)
-        yield Message("p99"), times
+    if not tails:
+        return
+    limited = [str(request.get(field)).partition(":") for _, _, field in TIMES]
+    for which in sorted({"p99", *(name for name, of_requests, _ in limited if of_requests)}):
+        times: list[Message | str] = [
+            Message(f"{title} {{time}}", time=seconds_text(tails[f"{name}_seconds"][which]["median"]))
+            for name, title, _ in TIMES
+            if (several or name != "tpot") and which in tails[f"{name}_seconds"]
+        ]
+        yield Message(which), Message("{parts}", parts=times)
+
+
+def _wait_facts(rates: Record, request: Record) -> Iterator[Fact]:
+    """The users for whose requests there is no room, and how long each waits for it, by Little's law: those
+    that wait over the requests that are served a second."""
+    users, served = request.get("users") or 0, rates["requests_per_second"]["median"]
+    waiting = users - rates["concurrency"] - (request.get("think_seconds") or 0.0) * served
+    if waiting < 1:
+        return
+    yield (
+        Message("wait"),
+        Message(
+            "{waiting:.0f} of {users:,} users wait for room: {seconds} more to the first token on average, "
+            "beyond the times above",
+            waiting=waiting,
+            users=users,
+            seconds=seconds_text(waiting / served),
+        ),
+    )
 
 
 def _cost_facts(cost: Record | None, confidence: float) -> Iterator[Fact]:
@@ -282,18 +315,20 @@ def _cost_facts(cost: Record | None, confidence: float) -> Iterator[Fact]:
     yield Message("cost"), costs
     if not api:
         return
-    least, most = api["cheaper_from_tokens_per_day"], api["most_tokens_per_day"]
-    told = {"usd": api["usd_per_million_tokens"], "least": format_count(least), "most": format_count(most)}
-    dearer = Message(
-        "at {usd:usd} per million tokens costs more from {least} tokens a day on; this serves up to {most}",
-        **told,
-    )
-    cheaper = Message(
-        "at {usd:usd} per million tokens costs less at any load: {least} tokens a day would cost the "
-        "same, and this serves {most}",
-        **told,
-    )
-    yield Message("an API"), cheaper if least > most else dearer
+    served = format_count(api["most_tokens_per_day"])
+    text = Message("{api}; this serves up to {served}", api=api_message(api), served=served)
+    yield Message("an API"), text
+
+
+def api_message(api: Record) -> Message:
+    """Below how many tokens a day an API is cheaper, beside those that are asked for, which no document of an
+    earlier version has."""
+    usd, least = api["usd_per_million_tokens"], format_count(api["cheaper_from_tokens_per_day"])
+    text = Message("{usd:usd} per million tokens is cheaper below {least} a day", usd=usd, least=least)
+    if api["cheaper_from_tokens_per_day"] > api["most_tokens_per_day"]:
+        text = Message("{usd:usd} per million tokens is cheaper at any load that this serves", usd=usd)
+    asked = api.get("asked_tokens_per_day")
+    return Message("{text}; asked for: {asked}", text=text, asked=format_count(asked)) if asked else text
 
 
 def time_message(span: Record) -> Message:

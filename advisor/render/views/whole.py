@@ -1,15 +1,16 @@
 """The whole of an answer as plain text, whatever its task: its facts, then the parts that a report has of
-them. What `--explain` tells, and what one instance or one GPU does."""
+them. What `--explain` tells, and what one instance or one GPU does; and an answer as Markdown."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.render.blocks import Block, Column, Command, Facts, Items, Look, Paragraph, Part, Table
 from advisor.render.facts import covers_clouds
 from advisor.render.i18n.catalogue import Texts, report_texts
+from advisor.render.markdown import rendered
 from advisor.render.sentences import (
     basis_sentence,
     columns_of,
@@ -23,7 +24,7 @@ from advisor.render.sentences import (
     stage_name,
 )
 from advisor.render.terminal import block_lines
-from advisor.render.views.brief import binding_facts, sure_leaves
+from advisor.render.views.brief import binding_facts, brief_leaves, sure_leaves
 from advisor.render.views.details import (
     Room,
     evidence_part,
@@ -51,7 +52,29 @@ def whole_text(head: Sequence[str], asked: str, document: Record, room: Room = N
     return "\n".join([*head, *block_lines(_blocks(asked, document, report_texts("en"), room))])
 
 
+def recommendation_markdown(document: Record) -> str:
+    """The answer, and what stands beside it, to paste into a pull request."""
+    t = report_texts("en")
+    answer: Iterable[Block] = _answer("", document, t)
+    if document["recommendation"]:
+        leaves = (*brief_leaves(document, t), *price_call_leaves(document, t))
+        answer = [Paragraph(headline(document, t), "answer"), *leaves]
+    beside = (*_changes(document, t), *_curves(document, t), *other_parts(document, t, FEW))
+    return "\n\n".join(rendered([*answer, *beside, *notes_parts(document, t)])) + "\n"
+
+
 def _blocks(asked: str, document: Record, t: Texts, room: Room) -> Iterator[Block]:
+    yield from _answer(asked, document, t)
+    yield from _changes(document, t)
+    yield from _curves(document, t)
+    yield from other_parts(document, t, room) if "alternatives" in document else ()
+    yield from _why(document, t)
+    notes = document if "warnings" in document else {**document, "warnings": document["extrapolation"]}
+    yield from notes_parts(notes, t)
+
+
+def _answer(asked: str, document: Record, t: Texts) -> Iterator[Block]:
+    """The facts of the spec, or of the nearest one, how sure it is, and on what it stands."""
     ranks = "alternatives" in document
     spec = document["recommendation"] if ranks else document
     if spec is None:
@@ -70,12 +93,6 @@ def _blocks(asked: str, document: Record, t: Texts, room: Room) -> Iterator[Bloc
         yield Paragraph(basis_sentence(spec, t))
     else:
         yield Facts([("for", asked), ("does", "nothing: no batch fits its memory")])
-    yield from _changes(document, t)
-    yield from _curves(document, t)
-    yield from other_parts(document, t, room) if ranks else ()
-    yield from _why(document, t)
-    notes = document if "warnings" in document else {**document, "warnings": document["extrapolation"]}
-    yield from notes_parts(notes, t)
 
 
 def _changes(document: Record, t: Texts) -> Iterator[Part]:

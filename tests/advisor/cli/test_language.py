@@ -39,6 +39,25 @@ def test_requests_that_are_too_long_for_the_model_are_a_warning(answer, shown, t
     shown(*ask, code=2)
 
 
+def test_users_for_whom_there_is_no_room_wait(answer, shown):
+    """By Little's law: who is not in flight waits until so many others are served."""
+    words = [
+        "predict",
+        "--task",
+        "generation",
+        "--model",
+        "meta-llama/Llama-3.1-8B",
+        "--instance",
+        "g6.xlarge",
+    ]
+    rates = answer(*words, "--users", "40")["serving"]["rates"]
+    waiting = 40 - rates["concurrency"]
+    seconds = waiting / rates["requests_per_second"]["median"]
+    text = " ".join(shown(*words, "--users", "40").split())
+    assert f"{waiting:.0f} of 40 users wait for room: {seconds:.3g} s more to the first token" in text
+    assert "wait for room" not in shown(*words, "--users", f"{rates['concurrency']:.0f}")
+
+
 FP8 = Path(__file__).parents[2] / "data" / "llama_fp8_config.json"
 
 
@@ -238,6 +257,6 @@ def test_an_api_s_price_says_from_how_many_tokens_a_day_an_instance_costs_less(a
         api["cheaper_from_tokens_per_day"] / 2
     )
     cheap = " ".join(shown(*ask, "--api-usd-per-million", "0.001,0.001", "--explain").split())
-    assert "costs less at any load" in cheap
+    assert "cheaper at any load that this serves" in cheap
     assert run([*ask, "--api-usd-per-million", "0.2"]) == 2
     assert "takes two prices" in capsys.readouterr().err

@@ -75,7 +75,7 @@ def test_a_price_that_fell_is_told_with_its_share(old, new):
     assert (row["instance_type"], round(row["percent"], 6)) == ("g4dn.2xlarge", -4)
     text = difference_text(changes)
     assert "g4dn.2xlarge (us-east-1, on-demand) became 4 % cheaper: $0.752 -> $0.722" in text
-    assert "the pick stays (g4dn.2xlarge + instance_store), $0.752 -> $0.722 (-4.0 %)" in text
+    assert "the pick stays (g4dn.2xlarge + local disk), $0.752 -> $0.722 (-4.0 %)" in text
     assert changes["totals"]["usd_per_hour"]["new"] < changes["totals"]["usd_per_hour"]["old"]
 
 
@@ -92,7 +92,7 @@ def test_another_pick_has_its_reasons(old, new):
     assert kinds == [("old_pick", "rejected", None), ("new_pick", None, "alternative")]
     text = difference_text(changes)
     assert f"the pick changed from {before['instance_type']}" in text
-    assert f"because {before['instance_type']} is rejected now (not_offered: sold out)" in text
+    assert f"because {before['instance_type']} is rejected now (not offered: sold out)" in text
     assert after["instance_type"] in text
 
 

@@ -18,8 +18,8 @@ from advisor.render.export.serving import FORMATS, export_serving, serve_words
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language_document import finetuning_document, generation_document
 from advisor.render.tables import recommendation_csv
-from advisor.render.views.brief import recommendation_markdown
 from advisor.render.views.details import serving_parts
+from advisor.render.views.whole import recommendation_markdown
 from tests.advisor.render.language_answers import (
     SOURCES,
     finetuning_recommendation,
@@ -59,12 +59,10 @@ def test_markdown_says_how_many_are_paid_for_and_how():
     offer = replace(chosen.spec.offer, market=Market.COMMITMENT_3Y, price=price)
     two = replace(chosen, spec=replace(chosen.spec, offer=offer, count=2))
     answer = replace(ANSWER, ranked=(two,), request=replace(ANSWER.request, market=None))
-    lines = recommendation_markdown(plain(generation_document(answer, SOURCES))).splitlines()
-    first = next(number for number, line in enumerate(lines) if line.startswith("| rank"))
-    header, _, row = (line.strip("| ").split(" | ") for line in lines[first : first + 3])
-    cells = dict(zip(header, row, strict=True))
-    names = ("count", "market", "price_kind")
-    assert [cells[name] for name in names] == ["2", "commitment-3y", "observed"]
+    text = recommendation_markdown(plain(generation_document(answer, SOURCES)))
+    assert text.startswith(f"**Rent 2 x {offer.instance.name} ")
+    assert "(commitment, 3 years)" in text.splitlines()[0]
+    assert "observed price" in text
 
 
 def test_the_chart_shows_each_point_of_the_front_and_says_its_ends():

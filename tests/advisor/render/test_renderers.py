@@ -26,8 +26,8 @@ from advisor.render.document import Sources, plain, recommendation_document
 from advisor.render.records import risk
 from advisor.render.tables import recommendation_csv, short_number
 from advisor.render.text import spec_lines
-from advisor.render.views.brief import LINES, brief_text, recommendation_markdown
-from advisor.render.views.whole import whole_text
+from advisor.render.views.brief import LINES, brief_text
+from advisor.render.views.whole import recommendation_markdown, whole_text
 from tests.advisor.render.schemas import assert_keeps
 from tests.alike import assert_golden_text
 from tests.builders import candidate, close_call, network_question, prediction, recommendation, rejected
@@ -119,13 +119,16 @@ def test_text_has_a_dozen_lines_of_a_hundred_columns_whatever_the_answer_holds(r
     assert max(map(len, text(**holds).splitlines())) <= 100
 
 
-def test_a_markdown_table_says_how_sure_its_price_is_and_numbers_have_no_exponent():
-    call = {"sentences": ["Old price; cheapest listed: x_1."]}
+def test_markdown_says_how_sure_its_price_is_and_numbers_have_no_exponent():
+    """Above it the answer and what the price rests on, below it warnings and assumptions."""
+    today = {"command": None, "page": None}
+    call = {"sentences": ["Old price; cheapest listed: x_1."], "todays_price": today}
     lines = recommendation_markdown(document() | {"price_call": call}).splitlines()
     assert lines[0] == r"**Rent g4dn.xlarge + gp3:158GiB at \$0.543/h in us-east-1 (on-demand).**"
     assert r"Old price; cheapest listed: x\_1." in lines
-    assert "- Warning: the instance price is 124 days old (2026-07-20)" in lines
-    assert "- Assumed: imagenet" in lines
+    warned, assumed = lines.index("### Warnings"), lines.index("### Assumptions")
+    assert lines[warned + 2] == "- the instance price is 124 days old (2026-07-20)"
+    assert lines[assumed + 2] == "- imagenet"
     assert [short_number(number) for number in (42500.0, 0.22095, 166.02)] == ["42500", "0.221", "166"]
 
 
