@@ -81,24 +81,9 @@ def asked_of(request: NetworkQuestion, workload: Workload | None = None, unit: s
     parts += [size] if size else []
     if target is not None and unit:
         parts.append(Message("at least {target:target} {unit}", target=target, unit=unit))
-    if workload is not None:
-        parts += _of_run(request)
     if names:
         return Message("{parts} ({names})", parts=parts, names=names)
     return Message("{parts}", parts=parts)
-
-
-def _of_run(request: NetworkQuestion) -> list[Message]:
-    """'90 epochs', 'within 72 h', 'at most $30 a run': how much is run, and the limits of it."""
-    epochs = Message("{limit:g} epoch") if request.epochs == 1 else Message("{limit:g} epochs")
-    limits = (
-        (epochs, request.epochs),
-        (Message("{limit:,.0f} samples"), request.samples),
-        (Message("p99 latency <= {limit:g} ms"), request.max_latency_ms),
-        (Message("within {limit:g} h"), request.max_hours),
-        (Message("at most ${limit:,g} a run"), request.max_run_usd),
-    )
-    return [Message(message.text, limit=limit) for message, limit in limits if limit is not None]
 
 
 def other_names(request: NetworkQuestion) -> list[Message]:

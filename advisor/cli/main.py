@@ -163,14 +163,9 @@ _LIMITS = (
 )
 _ELSEWHERE = {
     ("recommend", "--instance"): "it looks among all; `advisor predict --instance NAME` answers for one",
-    **{
-        ("compare", option): "fine-tuning is not compared; `advisor predict` answers for each instance"
-        for option in ("--method", "--sequence", "--tokens")
-    },
-    **{
-        ("compare", option): "rates are compared; `advisor predict` tells the hours and cost of a run"
-        for option in ("--epochs", "--samples")
-    },
+    ("compare", "--method"): "fine-tuning is not compared; `advisor predict` answers for each instance",
+    ("compare", "--tokens"): "rates are compared, not of fine-tuning; `advisor predict` tells hours and cost",
+    ("compare", "--epochs"): "rates are compared; `advisor predict` tells the hours and cost of a run",
     **{
         (command, option): "it shows what is reached, and judges nothing; `advisor recommend` takes limits"
         for command in ("compare", "predict")

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.catalog.live import PRICE_PAGES, is_live, refresh_command
-from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, PriceCall, Spec
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.money import is_listed
 from advisor.messages import Message
 from advisor.naming import covers_clouds
 from advisor.render.facts import place_name, spec_name
 from advisor.render.records import by_price, fields, spec_fields
-from advisor.render.text import AnyAnswer, folded
+from advisor.render.text import AnyAnswer
 
 # How the price of an instance that is not listed, or old, is known; and that of a disk, alone and
 # after the instance's.
@@ -110,10 +110,16 @@ def _named(spec: Record, clouds: bool) -> Message | str:
 def price_doubt_block(answer: AnyAnswer) -> dict[str, Any] | None:
     """The document's `price_call`, with the command or the page that tells today's price of the offer that
     would settle it; null where listed prices alone decide."""
-    if answer.price_call is None:
+    call = answer.price_call
+    if call is None:
         return None
-    facts = _facts(answer, answer.price_call)
-    doubted: AnyCandidate = answer.price_call.cheaper or answer.chosen
+    specs = {"chosen": answer.chosen, "listed": call.listed, "cheaper": call.cheaper}
+    # The numbers and codes that the sentences are made of.
+    facts: dict[str, Any] = {
+        "per": ranked_cost(answer.chosen, answer)[1],
+        **{name: candidate and _priced_block(candidate, answer) for name, candidate in specs.items()},
+    }
+    doubted: AnyCandidate = call.cheaper or answer.chosen
     offer: Offer = doubted.spec.offer
     command = None
     if is_live(offer.instance.cloud, offer.market):
@@ -124,15 +130,6 @@ def price_doubt_block(answer: AnyAnswer) -> dict[str, Any] | None:
         "sentences": price_sentences(facts, clouds=covers_clouds(answer.request)),
         **facts,
         "todays_price": {"command": command, "page": PRICE_PAGES.get(offer.instance.cloud)},
-    }
-
-
-def _facts(answer: AnyAnswer, call: PriceCall) -> dict[str, Any]:
-    """The numbers and codes that the sentences are made of."""
-    specs = {"chosen": answer.chosen, "listed": call.listed, "cheaper": call.cheaper}
-    return {
-        "per": ranked_cost(answer.chosen, answer)[1],
-        **{name: candidate and _priced_block(candidate, answer) for name, candidate in specs.items()},
     }
 
 
@@ -165,12 +162,3 @@ def ranked_cost(candidate: AnyCandidate, answer: AnyAnswer) -> tuple[float, str]
     if tokens is not None:
         return tokens.median, "million_output_tokens"
     return candidate.usd_per_million_samples, "million_samples"
-
-
-def resting_lines(answer: AnyAnswer) -> list[str]:
-    """The source of the chosen price where it is not listed: the first lines of an answer."""
-    if answer.price_call is None:
-        return []
-    facts = _facts(answer, answer.price_call)
-    sentence = _resting_sentence(facts, clouds=covers_clouds(answer.request))
-    return folded(str(sentence)) if sentence else []

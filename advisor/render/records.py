@@ -291,11 +291,11 @@ def pareto_block(candidate: Candidate) -> dict[str, Any]:
 def rejected_block(rejected: Rejected) -> dict[str, Any]:
     """A type that is not recommended, and why; of what cannot be ordered also since when."""
     detail = rejected.detail
-    closed = {}
+    closed: dict[str, Any] = {"count": rejected.count} if rejected.count > 1 else {}
     if rejected.reason == "not_offered" and isinstance(detail, Message):
         day = detail.parameters.get("as_of")
-        closed = {"not_orderable": {"status": detail.code} | ({"as_of": day} if day else {})}
-    return closed | fields(rejected, "cloud instance_type count reason detail usd_per_hour disk")
+        closed["not_orderable"] = {"status": detail.code} | ({"as_of": day} if day else {})
+    return closed | fields(rejected, "cloud instance_type reason detail usd_per_hour disk")
 
 
 def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> dict[str, Any]:

@@ -243,11 +243,11 @@ _USUAL: Mapping[str, tuple[object, ...]] = {
 
 
 # What is aimed at where no rate is: what runs, and by when, or for whom.
-_AIMS = "epochs samples tokens max_hours users target_requests_per_second"
+_AIMS = "epochs samples tokens max_hours max_run_usd max_latency_ms users target_requests_per_second"
 
 
 def aimed_at(request: Record, t: Texts) -> str | None:
-    """'90 epochs in all, done within 72 h', '40 users': the aim of a question without a rate."""
+    """'90 epochs in all; done within 72 h', '40 users': the aims of a question beside a rate."""
     written = {field: write for write, fields in _WRITERS for field in fields.split()}
     aims = [
         t(f"limit.{field}", value=written[field](request[field]))

@@ -15,11 +15,13 @@ from advisor.domain.decision import Judged
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, translated
 from advisor.render.borderline import modest
+from advisor.render.document import is_language
 from advisor.render.facts import answer_facts, covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.phrases import ENGINES, seconds_text
-from advisor.render.price_doubt import price_sentences, resting_lines
+from advisor.render.price_doubt import price_sentences
 from advisor.render.sentences import (
+    aimed_at,
     asked_sentence,
     basis_sentence,
     borderline_calls,
@@ -57,8 +59,15 @@ def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
     """The answer for a terminal in `LINES` lines; `asked` is the question. What may be spared goes where
     there is no room for it: `--explain` has it."""
     assert answer.chosen is not None
-    head = [*resting_lines(answer), *spec_lines(answer.chosen.spec, answer.request)]
-    *leaves, (_, trust) = brief_blocks(asked, document, report_texts("en"))
+    call = document["price_call"] or {"sentences": [], "borderline": False}
+    # What may be cheaper stands below.
+    resting = call["sentences"][:-1] if call["borderline"] else call["sentences"]
+    head = [line for sentence in resting for line in folded(str(sentence))]
+    head += spec_lines(answer.chosen.spec, answer.request)
+    t = report_texts("en")
+    # Of a language model the question has said it.
+    aims = None if is_language(document) else aimed_at(document["request"], t)
+    *leaves, (_, trust) = brief_blocks(t.listed([asked, aims]) if aims else asked, document, t)
     assert isinstance(trust, Paragraph)
     blocks = [(rank, block_lines([leaf])) for rank, leaf in leaves]
     last = folded(f"{trust.text} --explain has the rest.")
@@ -96,7 +105,10 @@ def brief_blocks(
     yield _NEEDED, Facts(facts)
     yield _BINDS, Facts(list(binding_facts(spec, t)))
     yield from sure_leaves(document, t)
-    yield from ((_PRICE, Facts([(t("brief.price"), text)])) for text in _cheaper(document, t))
+    call = document.get("price_call") or {}
+    if call.get("cheaper") and "per" in call:
+        cheaper = translated(price_sentences(call, clouds=covers_clouds(document))[-1], t)
+        yield _PRICE, Facts([(t("brief.price"), cheaper)])
     if api := (spec.get("cost") or {}).get("api"):
         yield _NEEDED, Facts([(t("brief.api"), translated(api_message(api), t))])
     titles = (t("brief.take"), "")
@@ -181,13 +193,6 @@ def _run_cost(run: Record, p90: str, t: Texts) -> str:
         return _span(usd, run_usd_text, p90, t)
     median, upper = run_usd_text(usd["median"]), run_usd_text(usd["upper"], up=True)
     return t("brief.span_price", median=median, p90=p90, upper=upper, most=run_usd_text(most, up=True))
-
-
-def _cheaper(document: Record, t: Texts) -> Iterator[str]:
-    """What may be cheaper than the spec, by a price that is not sure."""
-    call = document.get("price_call") or {}
-    if call.get("cheaper") and "per" in call:
-        yield translated(price_sentences(call, clouds=covers_clouds(document))[-1], t)
 
 
 def binding_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
