@@ -26,6 +26,7 @@ from advisor.models.language.language_model import LanguageModel
 # layer. `watts`: cards with fewer watts for each TFLOP/s reach less of it. Attention is faster with
 # wider heads and longer sequences, and on Hopper 1.5 to 2 times with kernels made for it
 # (FlashAttention-3, arXiv 2407.08608, against FlashAttention-2).
+# `script`: how much longer scripts of images and encoders take than bare steps (`script/16` of step times).
 PRIORS: Mapping[str, Prior] = {
     "matrices": Prior(math.log(1 / 0.72), 0.3),
     "fp8": Prior(0.3, 0.3),
@@ -51,7 +52,7 @@ PRIORS: Mapping[str, Prior] = {
     "quantised": Prior(0.05, 0.1),
     "hosts": Prior(0.02, 0.03),
     "eager": Prior(0.12, 0.1),
-    "script": Prior(0.25, 0.15),
+    "script": Prior(0.25, 0.2),
 }
 NAMES = tuple(PRIORS)
 _DIFFERENCE = 1e-4
