@@ -26,18 +26,30 @@ def most_sequences(engine: LlmEngine) -> int:
 
 class ServingPlacement(Struct, frozen=True, kw_only=True):
     """The placement of a model on one instance: `replicas` of it, each split over `tensor_parallel` GPUs,
-    which are joined by `link`. With several `nodes` as many instances have one replica together, some layers
-    each: at any time every instance works on requests of its own, as if it had a replica."""
+    which are joined by `link`; or in `ranks` of so many, which share the experts alone and have requests of
+    their own (attention data parallel, expert parallel). With several `nodes` as many instances have one
+    replica together, some layers each: at any time every instance works on requests of its own."""
 
     tensor_parallel: int
     replicas: int
     link: Link = Link.NONE
     nodes: int = 1
+    ranks: int = 1
+
+    @property
+    def width(self) -> int:
+        """GPUs of one replica on an instance."""
+        return self.tensor_parallel * self.ranks
 
     @property
     def gpus_used(self) -> int:
         """GPUs of one instance that work."""
-        return self.tensor_parallel * self.replicas
+        return self.width * self.replicas
+
+    @property
+    def batches(self) -> int:
+        """What an instance works on at a time: requests of one are not those of another."""
+        return self.ranks * self.replicas
 
 
 class GpuMemoryUse(Struct, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ from advisor.render.paper import (
     scale_of,
     within_reach,
 )
-from advisor.render.phrases import count_text, seconds_text
+from advisor.render.phrases import count_text, seconds_text, way_text
 from advisor.render.sentences import stage_name, unit_name
 from advisor.render.text import shortened
 from advisor.units import format_mib, format_rate, format_target, format_usd
@@ -377,7 +377,7 @@ def front_picture(
     for record, (x, y) in zip(front, points, strict=True):
         text = t(
             "lm.front_point",
-            runs=f"{record['replicas']} x TP{record['tensor_parallel']}",
+            runs=way_text(record),
             flight=count_text(record["concurrency"]),
             ttft=seconds_text(record["ttft_seconds"]["median"]),
             tpot=seconds_text(record["tpot_seconds"]["median"]),

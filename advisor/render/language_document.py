@@ -163,8 +163,12 @@ def _serving_block(candidate: GenerationCandidate) -> dict[str, Any]:
 
 def placement_block(placement: ServingPlacement) -> dict[str, Any]:
     """The placement of the model on one instance, or over several."""
-    nodes = {"pipeline_parallel": placement.nodes} if placement.nodes > 1 else {}
-    return {**fields(placement, "tensor_parallel replicas"), "link": str(placement.link), **nodes}
+    further = {"pipeline_parallel": placement.nodes, "data_parallel": placement.ranks}
+    return {
+        **fields(placement, "tensor_parallel replicas"),
+        "link": str(placement.link),
+        **{name: number for name, number in further.items() if number > 1},
+    }
 
 
 def rates_block(rates: ServingRates) -> dict[str, Any]:

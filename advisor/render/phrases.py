@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from math import isfinite
+from typing import Any
 
 from advisor.domain import InstanceType
-from advisor.domain.language import GenerationCandidate, ServingPlacement
+from advisor.domain.language import GenerationCandidate
 from advisor.domain.words import LlmEngine, ServingBind
 from advisor.render.text import shortened
 from advisor.units import ceil_significant
@@ -32,9 +34,10 @@ def engine_text(candidate: GenerationCandidate) -> str:
     return f"{name} {candidate.engine_version or 'of an unknown version'}"
 
 
-def short_placement_text(placement: ServingPlacement) -> str:
-    """'2 x TP4'."""
-    return f"{placement.replicas} x TP{placement.tensor_parallel}"
+def way_text(placed: Mapping[str, Any]) -> str:
+    """'2 x TP4', '1 x DP8': a placement as documents have it."""
+    ranks = placed.get("data_parallel", 1)
+    return f"{placed['replicas']} x " + (f"DP{ranks}" if ranks > 1 else f"TP{placed['tensor_parallel']}")
 
 
 def gpus_text(instance: InstanceType) -> str:
@@ -69,7 +72,7 @@ def trial_command(candidate: GenerationCandidate) -> str:
     """The command to type on one of the instances: the load of one replica, as its share of the whole."""
     placement = candidate.placement
     replicas = placement.replicas * candidate.spec.count // placement.nodes
-    alone = placement.nodes == 1  # several instances are started by an export
+    alone = placement.nodes == placement.ranks == 1  # else an export starts it
     options = {
         **({"--engine": str(candidate.engine)} if alone else {"--endpoint": "http://FIRST:8000"}),
         "--model": candidate.model,

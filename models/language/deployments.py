@@ -114,7 +114,8 @@ class Deployment(NamedTuple):
     none for one GPU. `version` is the engine's, "" stands for the one that answers;
     `max_sequences` is the most that the engine takes in at once, None: as memory allows. Of several `nodes`,
     joined at `node_gb_s`, each has such GPUs and a part of the layers: the rest is of one node's requests.
-    `draft` is None without speculative decoding.
+    `draft` is None without speculative decoding. Of several `ranks`, which share the experts alone, all else
+    is of one of them.
     """
 
     model: LanguageModel
@@ -129,6 +130,7 @@ class Deployment(NamedTuple):
     nodes: int = 1
     node_gb_s: float = 0.0
     draft: Draft | None = None
+    ranks: int = 1
 
 
 class Traffic(NamedTuple):

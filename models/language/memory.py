@@ -239,6 +239,7 @@ def serving_memory(
     filled: float = USUAL_SHARE,
     nodes: int | Sequence[int] = 1,
     drafts: LanguageModel | Sequence[LanguageModel | None] | None = None,
+    ranks: int | Sequence[int] = 1,
 ) -> ServingMemory:
     """Memory of replicas, one a row; each argument is one value or a sequence of n of them. vLLM is told
     to have the part `filled` of each card. Of a replica over several `nodes` it is that of one node, for the
@@ -247,7 +248,17 @@ def serving_memory(
     `gpu_memory_gib` is of one card as `card_gib` has it. KV gets the card less what stays
     empty, weights and engine. `ValueError` where the sequences differ in length.
     """
-    arguments = (models, precisions, kv_precisions, tensor_parallel, engines, nodes, drafts, gpu_memory_gib)
+    arguments = (
+        models,
+        precisions,
+        kv_precisions,
+        tensor_parallel,
+        engines,
+        nodes,
+        drafts,
+        ranks,
+        gpu_memory_gib,
+    )
     columns = np.broadcast_arrays(*(np.atleast_1d(np.array(each, dtype=object)) for each in arguments))
     memory, count = columns[-1].astype(float), len(columns[-1])
     rows = np.array([_row(*replica) for replica in zip(*columns[:-1], strict=True)], float)
@@ -324,9 +335,13 @@ def _row(
     engine: str,
     nodes: int,
     draft: LanguageModel | None,
+    ranks: int,
 ) -> _Row:
     full, windowed = _token_bytes(model, KvPrecision(kv_precision), tensor_parallel)
     weights = weight_gib_per_gpu(model, LlmPrecision(precision), tensor_parallel, engine_of_formats(engine))
+    if ranks > 1:
+        bits = bits_by_module(model, LlmPrecision(precision), engine_of_formats(engine)).experts
+        weights -= model.weights.experts * bits / 8 / _GIB / tensor_parallel * (1 - 1 / ranks)
     if nodes > 1:  # the first node has the input's table, the last the output's: both the same where tied
         table = 2 * model.vocab * model.hidden / tensor_parallel / _GIB
         weights = (weights - table * (1 if model.tied else 2)) / nodes + table
@@ -336,14 +351,15 @@ def _row(
     # Activations in 16 bits: both halves of a gated network's width, and four vectors of the model's.
     of_experts = (model.experts_per_token + model.shared_experts) * model.expert_ffn
     vector = 2 * max(model.ffn, of_experts) / tensor_parallel + 4 * model.hidden
-    together = _COLLECTIVES_GIB if tensor_parallel > 1 else 0.0
+    is_split = tensor_parallel * ranks > 1
+    together = _COLLECTIVES_GIB if is_split else 0.0
     return _Row(
         weights=weights,
         fixed=_CONTEXT_GIB + _GRAPHS_GIB + together,
         token=vector * 2 / _GIB,
         hidden=model.hidden,
         vocab=model.vocab,
-        is_split=float(tensor_parallel > 1),
+        is_split=float(is_split),
         full=full,
         window=windowed,
         window_tokens=float(model.window or np.inf),

@@ -116,8 +116,11 @@ def export_serving(
 
 def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
     """The arguments of one replica's `vllm serve`, the model first."""
-    parts = str(candidate.placement.tensor_parallel)
-    return [candidate.model, "--tensor-parallel-size", parts, *engine_words(candidate, request)]
+    placement = candidate.placement
+    words = [candidate.model, "--tensor-parallel-size", str(placement.tensor_parallel)]
+    if placement.ranks > 1:
+        words += ["--data-parallel-size", str(placement.ranks), "--enable-expert-parallel"]
+    return [*words, *engine_words(candidate, request)]
 
 
 def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
@@ -183,7 +186,7 @@ def _spread(candidate: GenerationCandidate) -> tuple[str, ...]:
 
 def _gpus_of(candidate: GenerationCandidate) -> list[str]:
     """The GPUs of each replica, as CUDA counts them: ['0,1', '2,3']."""
-    width, replicas = candidate.placement.tensor_parallel, candidate.placement.replicas
+    width, replicas = candidate.placement.width, candidate.placement.replicas
     return [",".join(str(replica * width + index) for index in range(width)) for replica in range(replicas)]
 
 
@@ -294,7 +297,7 @@ def _on_cluster(candidate: GenerationCandidate, request: ServingQuestion, format
     pod, documents = template["pod"], template[format]
     (container,) = pod["containers"]
     container["image"], container["args"] = _image(candidate), ["--model", *serve_words(candidate, request)]
-    container["resources"] = {"limits": {"nvidia.com/gpu": candidate.placement.tensor_parallel}}
+    container["resources"] = {"limits": {"nvidia.com/gpu": candidate.placement.width}}
     start = container["startupProbe"]
     patience = _DOWNLOAD_SECONDS + candidate.ready.upper_seconds
     start["failureThreshold"] = math.ceil(patience / start["periodSeconds"])

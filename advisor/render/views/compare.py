@@ -15,8 +15,8 @@ from advisor.questions.reading import question_document
 from advisor.render.blocks import lower_rate
 from advisor.render.document import Sources
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.language_document import serving_block
-from advisor.render.phrases import BINDS, ENGINES, seconds_text, short_placement_text
+from advisor.render.language_document import placement_block, serving_block
+from advisor.render.phrases import BINDS, ENGINES, seconds_text, way_text
 from advisor.render.phrases import gpus_text as serving_gpus
 from advisor.render.records import (
     disk_block,
@@ -282,7 +282,7 @@ def serving_comparison_text(
     columns = {
         "instance": [row["instance_type"] for row in rows],
         "gpu": [serving_gpus(prediction.instance) for prediction in predictions],
-        "runs as": [short_placement_text(prediction.candidate.placement) for prediction in predictions],
+        "runs as": [way_text(placement_block(each.candidate.placement)) for each in predictions],
         f"{lower_name(request.confidence)} tokens/s": [lower_rate(row["throughput_lower"]) for row in rows],
         "median": [format_rate(row["throughput_median"]) for row in rows],
         "TTFT": [seconds_text(row["ttft_seconds"]) for row in rows],

@@ -28,7 +28,7 @@ from advisor.render.charts import (
 )
 from advisor.render.facts import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.phrases import count_text, seconds_text
+from advisor.render.phrases import count_text, seconds_text, way_text
 from advisor.render.sentences import (
     alternative_columns,
     columns_of,
@@ -123,7 +123,7 @@ def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
     """The points of the chart."""
     lower, median, _ = rate_columns(t, request["confidence"], "output_tokens_per_second.")
     columns = [
-        Column(t("lm.runs"), lambda point: f"{point['replicas']} x TP{point['tensor_parallel']}"),
+        Column(t("lm.runs"), way_text),
         Column(t("lm.in_flight"), lambda point: count_text(point["concurrency"])),
         Column(t("lm.ttft"), lambda point: seconds_text(point["ttft_seconds"]["median"])),
         Column(t("lm.tpot"), lambda point: seconds_text(point["tpot_seconds"]["median"])),

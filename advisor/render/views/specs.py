@@ -345,7 +345,8 @@ def time_message(span: Record) -> Message:
 def placement_message(placed: Record) -> Message:
     """'2 replicas, each on 4 GPUs (TP4, nvlink)', '1 replica on 1 GPU', '1 replica over 2 instances, 8 GPUs
     of each (TP8, nvlink; PP2)'."""
-    gpus, replicas = placed["tensor_parallel"], placed["replicas"]
+    ranks = placed.get("data_parallel", 1)
+    gpus, replicas = placed["tensor_parallel"] * ranks, placed["replicas"]
     if nodes := placed.get("pipeline_parallel"):
         return Message(
             "1 replica over {nodes} instances, {gpus} of each (TP{width}, {link}; PP{nodes})",
@@ -358,7 +359,10 @@ def placement_message(placed: Record) -> Message:
         )
     if gpus == 1:
         return each
-    return Message("{placement} (TP{gpus}, {link})", placement=each, gpus=gpus, link=placed["link"])
+    about = {"placement": each, "gpus": gpus, "link": placed["link"]}
+    if ranks > 1:
+        return Message("{placement} (DP{gpus} and EP{gpus}, {link})", **about)
+    return Message("{placement} (TP{gpus}, {link})", **about)
 
 
 def _requests(rates: Record, most: Record, confidence: float) -> Message:

@@ -163,11 +163,10 @@ def serving_trial(
                 "name the type that the endpoint runs on by {instance}", instance=FieldName("instance")
             ),
         )
-    if candidate.placement.nodes > 1:
+    if candidate.placement.nodes > 1 or candidate.placement.ranks > 1:
         raise wrong(
             "instance",
-            "{nodes} instances hold this model together, which no trial measures yet",
-            nodes=candidate.placement.nodes,
+            "no trial measures yet what is split over several instances, or data parallel",
             hint="start it with an export, and load it by `advisor measure --endpoint`",
         )
     return ServingTrial(question, request, candidate, before, today)

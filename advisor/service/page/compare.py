@@ -17,7 +17,7 @@ from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Compare, Predict
 from advisor.render.blocks import Column, Look, Table, lower_rate
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.phrases import seconds_text
+from advisor.render.phrases import seconds_text, way_text
 from advisor.render.sentences import bound_name, columns_of, disk_name, rate_columns
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import (
@@ -256,9 +256,7 @@ def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
         Fact(t("compare.baseline", name=document["baseline"]), lambda row: f"{row['relative']:.2f}"),
         *(Fact(column.heading, column.value, seconds_text, min) for column in times),
         Fact(t("lm.bound"), lambda row: t(f"bind.{row['bottleneck']}")),
-        Fact(
-            t("lm.runs"), lambda row: "{replicas} x TP{tensor_parallel}".format(**row["serving"]["placement"])
-        ),
+        Fact(t("lm.runs"), lambda row: way_text(row["serving"]["placement"])),
         Fact(t("lm.formats"), lambda row: "{precision}, {kv_precision}".format(**row["serving"])),
     ]
     facts = _facts(rows, "output_tokens", "cost.usd_per_million_output_tokens.median", of_serving, t)

@@ -36,8 +36,11 @@ _MOST_UPDATES, _REWEIGHTED = 8, 3
 _MOST_GROWTH = 0.9
 # How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
 _RUN_SIGMA = {"each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate": 0.05, "batch": 0.05}
-# What is not known of a model over several nodes, in log seconds.
-_NODES_SIGMA = 0.35
+# Ranks and nodes wait for each other: so much longer are steps and prompts, in log seconds, by 18 rows of
+# ranks on B200 and three of pipelines on A100, and so little is known of either.
+_RANKS_WAIT, _NODES_WAIT = (0.25, 0.8), (0.3, 0.3)
+_RANKS_SIGMA, _NODES_SIGMA = 0.25, 0.35
+_RANKS = Message("few rows have attention data parallelism: the bounds of its rates are wider")
 _NODES = Message("no model over several instances was measured: the bounds of its rates are wider")
 # As much is not known of speculative decoding beside its acceptance.
 _DRAFT_SIGMA = 0.2
@@ -116,9 +119,11 @@ class ServingPredictor(Gaussian, frozen=True):
             gpu_known=gpu in self.gpus or f"step/gpu/{gpu}" in self.names,
             model_known=is_known,
         )
-        unlike = ((not is_known and model.mixed, _MIXED), (deployment.nodes > 1, _NODES))
-        further = [text for applies, text in (*unlike, (deployment.draft, _DRAFT)) if applies]
-        return (*unmeasured, *further)
+        unlike = (
+            *((not is_known and model.mixed, _MIXED), (deployment.draft, _DRAFT)),
+            *((deployment.nodes > 1, _NODES), (deployment.ranks > 1, _RANKS)),
+        )
+        return (*unmeasured, *(text for applies, text in unlike if applies))
 
     def has_shape(self, model: LanguageModel) -> bool:
         """Whether rows or trials are of a model of these sizes."""
@@ -297,9 +302,15 @@ class ServingPredictor(Gaussian, frozen=True):
         posterior = self.extended(parameters)
         positions, known = {key: position for position, key in enumerate(distinct)}, self.known(answering)
         rows = np.array([positions[key] for key in keys], dtype=np.intp)
+        waits = [
+            _RANKS_WAIT if entry.ranks > 1 else _NODES_WAIT if entry.nodes > 1 else (0.0, 0.0)
+            for entry in answering
+        ]
+        step, prompt = np.array(waits).reshape(-1, 2)[rows].T
+        logs = Logs(*design.logs(posterior.mean)[rows].T)
         return _View(
             requests=requests_of(answering, traffics).take(rows),
-            logs=Logs(*design.logs(posterior.mean)[rows].T),
+            logs=logs._replace(step=logs.step + step, prompt=logs.prompt + prompt),
             covariance=design.covariance(posterior.covariance)[rows],
             known=[known[row] for row in rows.tolist()],
             further=np.array([_further_sigma(entry) for entry in answering])[rows],
@@ -349,7 +360,8 @@ class ServingPredictor(Gaussian, frozen=True):
 
 def _further_sigma(deployment: Deployment) -> float:
     """What no row tells of it, in log seconds."""
-    return math.hypot(_NODES_SIGMA * (deployment.nodes > 1), _DRAFT_SIGMA * (deployment.draft is not None))
+    ranks, nodes = _RANKS_SIGMA * (deployment.ranks > 1), _NODES_SIGMA * (deployment.nodes > 1)
+    return math.hypot(ranks, nodes, _DRAFT_SIGMA * (deployment.draft is not None))
 
 
 class _View(NamedTuple):

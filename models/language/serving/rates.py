@@ -159,6 +159,7 @@ def sequences_held(deployments: Sequence[Deployment], input_tokens: Floats, outp
         [entry.tensor_parallel for entry in deployments],
         [entry.engine for entry in deployments],
         nodes=[entry.nodes for entry in deployments],
+        ranks=[entry.ranks for entry in deployments],
         drafts=[entry.draft and entry.draft.model for entry in deployments],
     )
     kept = [1.0 if entry.engine == _KEEPS_ROOM else _ROOM for entry in deployments]

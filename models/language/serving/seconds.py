@@ -174,8 +174,9 @@ def prompt_seconds(work: Work, logs: Logs, tokens: Floats, length: Floats, launc
 def _weight_bytes(work: Work, tokens: Floats) -> Floats:
     """Bytes of the weights that one GPU reads for `tokens` at once: of experts, those that they touch."""
     model = work.model
-    touched = 1 - (1 - model.experts_per_token / model.experts) ** tokens
-    return np.asarray((model.fixed_bytes + model.expert_bytes * touched) / work.tensor_parallel)
+    touched = 1 - (1 - model.experts_per_token / model.experts) ** (tokens * work.ranks)
+    of_experts = model.expert_bytes * touched / work.ranks
+    return np.asarray((model.fixed_bytes + of_experts) / work.tensor_parallel)
 
 
 def _seen(model: ModelWork, context: Floats) -> Floats:
@@ -198,9 +199,20 @@ def _token_seconds(work: Work, logs: Floats) -> Floats:
 
 
 def _all_reduces(work: Work, logs: Logs, tokens: Floats) -> Floats:
-    """All of a step: a latency each, and twice the activations less one part over the link; and what goes
-    from node to node."""
-    gpus, several = work.tensor_parallel, work.tensor_parallel > 1
+    """All of a step, and what goes from node to node. Where ranks share the experts there is one behind
+    attention, and one of what all ranks send to the experts and back."""
+    model, gpus, ranks = work.model, work.tensor_parallel, work.ranks
+    inside = _all_reduce(work, logs, gpus, tokens)
+    to_experts = model.mixture_layers * _all_reduce(work, logs, gpus * ranks, tokens * ranks)
+    alike = _ALL_REDUCES * model.layers * inside
+    # From node to node goes one vector a token, and back the token.
+    hops = work.nodes - 1
+    passed = hops * (_HOP_SECONDS + tokens * model.hidden * _ACTIVATION_BYTES / work.between)
+    return np.asarray(np.where(ranks > 1, model.layers * inside + to_experts, alike) + passed)
+
+
+def _all_reduce(work: Work, logs: Logs, gpus: Floats, tokens: Floats) -> Floats:
+    """One over so many GPUs (n,): a latency, and twice the activations less one part over the link."""
     doublings = np.log2(np.maximum(gpus, 1))
     over_nvlink = work.nvlink > 0
     rate = np.where(
@@ -208,11 +220,7 @@ def _all_reduces(work: Work, logs: Logs, tokens: Floats) -> Floats:
     ) * share(logs.link)
     latency = np.exp(logs.latency) * np.where(over_nvlink, 0.7 + 0.3 * doublings, gpus / 2)
     moved = 2 * (gpus - 1) / gpus * tokens * work.model.hidden * _ACTIVATION_BYTES
-    each = np.where(several, latency + moved / rate, 0.0)
-    # From node to node goes one vector a token, and back the token.
-    hops = work.nodes - 1
-    passed = hops * (_HOP_SECONDS + tokens * work.model.hidden * _ACTIVATION_BYTES / work.between)
-    return np.asarray(_ALL_REDUCES * work.model.layers * each + passed)
+    return np.where(gpus > 1, latency + moved / rate, 0.0)
 
 
 def _overhead(work: Work, logs: Logs, sequences: Floats) -> Floats:

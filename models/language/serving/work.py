@@ -91,6 +91,7 @@ class Work(NamedTuple):
     `kv_bytes` are those of one token in the cache of one GPU, `state_bytes` those of a sequence that a step
     reads and writes, however long it is. Peaks: of 16 bits, and of the format that the quantised layers
     compute in. `step_tokens` are the most that a step reads. `nodes` are joined by `between` bytes a second.
+    Each of `ranks` has the experts together with the others, and all else alone.
     A step drafts `drafted` tokens of each sequence and yields `yielded`; `draft_*` are of what drafts them.
     """
 
@@ -105,6 +106,7 @@ class Work(NamedTuple):
     pcie: Floats
     step_tokens: Floats
     nodes: Floats
+    ranks: Floats
     between: Floats
     drafted: Floats
     yielded: Floats
@@ -174,6 +176,7 @@ def work_of(deployments: Sequence[Deployment]) -> Work:
             lambda entry: _STEP_TOKENS[entry.gpu.memory_gib >= 70 and "A100" not in entry.gpu.name]
         ),
         nodes=column(lambda entry: entry.nodes),
+        ranks=column(lambda entry: entry.ranks),
         between=column(lambda entry: entry.node_gb_s * 1e9 if entry.nodes > 1 else np.inf),
         drafted=column(lambda entry: entry.draft.tokens if entry.draft else 0),
         yielded=column(lambda entry: entry.draft.tokens_of_step if entry.draft else 1),

@@ -161,6 +161,36 @@ def test_speculative_decoding_counts_as_it_is_stated() -> None:
     assert refused.value.field == "draft_model"
 
 
+def test_ranks_that_share_the_experts_are_a_split_like_others() -> None:
+    """DeepSeek-R1 for many: tensor parallelism copies its cache on each GPU, ranks do not, so they hold more
+    requests; no other split of the same instance costs less, and what starts it says so."""
+    question = recommend(users=500).replace(model="deepseek-ai/DeepSeek-R1")
+    answer = serving_recommended(context(), question)
+    found = answer.chosen
+    assert found is not None
+    assert (found.placement.tensor_parallel, found.placement.ranks, found.placement.gpus_used) == (1, 8, 8)
+    assert found.rates.concurrency == pytest.approx(500)
+    name = found.spec.offer.instance.name
+    usual = PredictGeneration(**COMMON | {"model": question.model}, users=500, instance=name)
+    split = usual.replace(tensor_parallel=8, users=8)
+    together = language.predicted(context().catalog, split).result.candidate
+    assert found.memory.largest_concurrency > 2 * together.memory.largest_concurrency
+    assert found.memory.weights_gib > 1.1 * together.memory.weights_gib
+    doubts = [each.rates.tpot_seconds.sure_share for each in (found, together)]
+    assert doubts[0] < doubts[1]
+    for number in (1, 2, 4, 8):
+        other = serving_recommended(context(), question.replace(tensor_parallel=number), relax=False).chosen
+        if other is not None:
+            assert other.spec.total_usd_per_hour >= found.spec.total_usd_per_hour * (1 - 1e-9)
+    written = ask.recommend(Sources(), question)
+    (deployment, _) = yaml.safe_load_all(written.written("kubernetes"))
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    words = " ".join(container["args"])
+    assert "--tensor-parallel-size 1 --data-parallel-size 8 --enable-expert-parallel" in words
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
+    assert written.document()["recommendation"]["serving"]["placement"]["data_parallel"] == 8
+
+
 def test_two_instances_hold_a_model_that_none_holds_alone() -> None:
     """A 405B model in 16 bits on H100: two nodes, a pipeline between them, wide bounds; never where one
     instance holds it, and not where one alone may be had. Neither its memory nor its rate is more than the

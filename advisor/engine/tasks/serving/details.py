@@ -57,7 +57,7 @@ def front_of(
         for load in range(replicas.grid.concurrency.shape[1]):
             rates = replicas.grid.take((np.array(number), np.array(load)))
             if not np.isnan(rates.tpot[Level.MEDIAN]):
-                points.append(_Point(option, rates, chosen.spec.count * option.placement.replicas))
+                points.append(_Point(option, rates, chosen.spec.count * option.placement.batches))
     points.sort(key=lambda point: (point.rates.tpot[Level.MEDIAN], -point.output(Level.MEDIAN)))
     front, most = list[FrontPoint](), 0.0
     for point in points:
@@ -154,7 +154,7 @@ def _changes(
     chosen: GenerationCandidate, model: LanguageModel
 ) -> Iterator[tuple[StepKind, str, dict[str, Any]]]:
     """Each step with its option and the fields that ask for it; all else is as chosen."""
-    split = chosen.placement.tensor_parallel
+    split = chosen.placement.tensor_parallel if chosen.placement.ranks == 1 else None
     kept: dict[str, Any] = {
         "precision": chosen.precision,
         "tensor_parallel": split,
@@ -166,7 +166,8 @@ def _changes(
     if chosen.kv_precision is not KvPrecision.FP8:
         yield StepKind.FP8_KV, "--kv-precision fp8", {**kept, "kv_precision": KvPrecision.FP8}
     gpus = chosen.spec.offer.instance.gpu_count
-    splits = (more for more in splits_of(chosen.engine) if split < more <= gpus and can_split(model, more))
+    width = chosen.placement.width
+    splits = (more for more in splits_of(chosen.engine) if width < more <= gpus and can_split(model, more))
     if wider := next(splits, None):
         yield StepKind.TENSOR_PARALLEL, f"--tensor-parallel {wider}", {**kept, "tensor_parallel": wider}
     ready = chosen.ready

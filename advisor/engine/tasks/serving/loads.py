@@ -50,7 +50,7 @@ class _Solver:
         self._option = replicas.numbers(options)
         # Instances that serve together only count as one, with the replicas of all of them.
         self._nodes = np.array([option.placement.nodes for option in options], dtype=np.intp)
-        self._each = self._nodes * [float(option.placement.replicas) for option in options]
+        self._each = self._nodes * [float(option.placement.batches) for option in options]
         startable = np.array([most_startable(option.offer, request.vcpu_quota) for option in options])
         most = np.minimum(request.max_count, startable) // self._nodes
         self._most = np.maximum(1, most).astype(np.intp)

@@ -69,6 +69,10 @@ _NO_NETWORK = Message("its network is not published, and one instance does not h
 NODES = 2
 
 
+# GPUs of a split, and ranks of so many that share the experts.
+_Way = tuple[int, int]
+
+
 class ServingOption(NamedTuple):
     """One option to serve on one instance of an offer; `memory` is of each of its GPUs."""
 
@@ -158,18 +162,18 @@ class OptionFinder:
         if isinstance(precision, Message):
             return rejected_offer(offer, "unsupported", precision)
         gpus = used_gpus(offer.instance, self._request.max_gpus)
-        fits = {split: fit for split, fit in self.fits(card, precision).items() if split <= gpus}
+        fits = {way: fit for way, fit in self.fits(card, precision).items() if way[0] * way[1] <= gpus}
         if self._nodes > 1:
             if offer.instance.network is None:
                 return rejected_offer(offer, "unsupported", _NO_NETWORK)
-            fits = {split: fit for split, fit in fits.items() if split == gpus}
+            fits = {way: fit for way, fit in fits.items() if way == (gpus, 1)}
         if not fits:
             needed = self._request.tensor_parallel or 1
             why = Message(
                 "has {gpus} GPUs to split the model over, not {needed}", code="gpus", gpus=gpus, needed=needed
             )
             return rejected_offer(offer, "gpus", why)
-        uses = {split: use for split, (_, use) in fits.items() if use}
+        uses = {way: use for way, (_, use) in fits.items() if use}
         if not uses:
             return rejected_offer(offer, *self.misfit(card, precision, max(fits)))
         small = ram_shortage(offer, _BASE_GIB + _FILE_GIB + _PROCESS_GIB * gpus)
@@ -181,7 +185,7 @@ class OptionFinder:
         notes: tuple[Message, ...],
         card: GpuFacts,
         precision: LlmPrecision,
-        uses: dict[int, GpuMemoryUse],
+        uses: dict[_Way, GpuMemoryUse],
     ) -> list[ServingOption] | Rejected:
         request, served, link = self._request, self._served, gpu_link(offer.instance)
         gpus = used_gpus(offer.instance, request.max_gpus)
@@ -192,20 +196,22 @@ class OptionFinder:
         between = network.gbit_per_second / 8 if network else 0.0
         disks: dict[float, tuple[Disk, ReadyTime] | Rejected] = {}
         options: list[ServingOption] = []
-        for split, memory in uses.items():
-            gib = gib_to_read(weights / nodes, offer.instance.memory_mib, gpus // split)
+        for (split, ranks), memory in uses.items():
+            replicas = gpus // (split * ranks)
+            gib = gib_to_read(weights / nodes, offer.instance.memory_mib, replicas)
             if gib not in disks:
                 disks[gib] = ready_disk(request, served.catalog, offer, weights, gib=gib, gpus=gpus)
             disk = disks[gib]
             if isinstance(disk, Rejected):
                 continue
-            kind = link.among(split)
+            kind = link.among(split * ranks)
             kv_precision = kv_precision_of(request, precision, card)
+            apart = {"nodes": nodes, "node_gb_s": between, "ranks": ranks}
             deployment = served.deployment(
-                precision, kv_precision, request.engine, card, split, kind, nodes=nodes, node_gb_s=between
+                precision, kv_precision, request.engine, card, split, kind, **apart
             )
             placement = ServingPlacement(
-                tensor_parallel=split, replicas=gpus // split, link=Link(kind), nodes=nodes
+                tensor_parallel=split, replicas=replicas, link=Link(kind), nodes=nodes, ranks=ranks
             )
             options.append(ServingOption(offer, *disk, deployment, placement, memory, notes))
         return options or next(disk for disk in disks.values() if isinstance(disk, Rejected))
@@ -227,20 +233,23 @@ class OptionFinder:
 
     def _fits(
         self, card: GpuFacts, precision: LlmPrecision
-    ) -> dict[int, tuple[ServingMemory, GpuMemoryUse | None]]:
-        """By split, of those that the model allows, its memory and the use of it; None where the
+    ) -> dict[_Way, tuple[ServingMemory, GpuMemoryUse | None]]:
+        """By split and ranks, of those that the model allows, its memory and the use of it; None where the
         longest sequence does not fit."""
         request = self._request
         splits = (request.tensor_parallel,) if request.tensor_parallel else splits_of(request.engine)
         kv_precision = kv_precision_of(request, precision, card)
+        ways = [(split, 1) for split in splits if can_split(self._model, split)]
+        if self._model.moe and request.tensor_parallel is None and self._nodes == 1:
+            ways += [(1, ranks) for ranks in splits_of(request.engine)[1:]]
         memories = {
-            split: self._served.memory(
-                precision, kv_precision, card.memory_gib, split, request.engine, nodes=self._nodes
+            (split, ranks): self._served.memory(
+                *(precision, kv_precision, card.memory_gib, split, request.engine),
+                **{"nodes": self._nodes, "ranks": ranks},
             )
-            for split in splits
-            if can_split(self._model, split)
+            for split, ranks in ways
         }
-        return {split: (memory, self._use_of(memory)) for split, memory in memories.items()}
+        return {way: (memory, self._use_of(memory)) for way, memory in memories.items()}
 
     def _use_of(self, memory: ServingMemory) -> GpuMemoryUse | None:
         """The parts of the memory, by the lower bound of the KV cache."""
@@ -258,9 +267,9 @@ class OptionFinder:
             longest_context=longest,
         )
 
-    def misfit(self, card: GpuFacts, precision: LlmPrecision, split: int) -> tuple[str, Message]:
-        """Whether weights or KV are too large for a split that does not fit."""
-        memory, _ = self.fits(card, precision)[split]
+    def misfit(self, card: GpuFacts, precision: LlmPrecision, way: _Way) -> tuple[str, Message]:
+        """Whether weights or KV are too large for a way that does not fit."""
+        split, (memory, _) = way[0] * way[1], self.fits(card, precision)[way]
         if memory.kv_gib.lower[0] > 0:
             return "kv", Message(
                 "beside the weights its memory holds a sequence of {longest:,.0f} tokens, not {needed:,}",
@@ -360,8 +369,9 @@ def _on_card(finder: OptionFinder, card: GpuFacts) -> SplitMemory:
     split, use = 1, None
     if not isinstance(precision, Message):
         fits = finder.fits(card, precision)
-        split, use = next(((split, use) for split, (_, use) in fits.items() if use), (max(fits), None))
-        why = "" if use else finder.misfit(card, precision, split)[1]
+        splits = {split: use for (split, ranks), (_, use) in fits.items() if ranks == 1}
+        split, use = next(((split, use) for split, use in splits.items() if use), (max(splits), None))
+        why = "" if use else finder.misfit(card, precision, (split, 1))[1]
     return SplitMemory(
         gpu=card.name,
         gpu_memory_gib=card.memory_gib,

@@ -237,8 +237,8 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
 
     @property
     def at_once(self) -> Floats:
-        """Replicas of all instances."""
-        return np.asarray(self.count * [option.placement.replicas for option in self.options], dtype=float)
+        """Replicas of all instances, or ranks of those."""
+        return np.asarray(self.count * [option.placement.batches for option in self.options], dtype=float)
 
     def busy(self, request: ServingQuestion) -> Floats:
         """Replicas under the load of `rates`: not all have one user more."""
@@ -287,12 +287,12 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
     ) -> GenerationCandidate:
         """A row as a record."""
         option, index = self.options[row], (np.array(row),)
-        deployment = option.deployment
+        deployment, placement = option.deployment, option.placement
         rates, most = self.rates.take(index), self.most.take(index)
         replicas, busy = float(self.at_once[row]), float(self.busy(request)[row])
         return GenerationCandidate(
             spec=Spec(offer=option.offer, disk=option.disk, count=int(self.count[row])),
-            placement=option.placement,
+            placement=placement,
             model=request.model,
             precision=LlmPrecision(deployment.precision),
             kv_precision=KvPrecision(deployment.kv_precision),
@@ -300,7 +300,10 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             engine_version=predictor.engine_version(deployment.engine),
             input_tokens=request.input_tokens,
             output_tokens=request.output_tokens,
-            memory=option.memory,
+            memory=replace(
+                option.memory,
+                largest_concurrency=option.memory.largest_concurrency * placement.ranks * placement.nodes,
+            ),
             rates=replace(rates_record(request, rates, busy), tails=tails_record(request, rates)),
             most=rates_record(request, most, replicas),
             ready=option.ready,

@@ -176,6 +176,20 @@ _TOGETHER = Message(
 )
 
 
+_EXPERTS = Message(
+    "{ranks} GPUs share the experts, and each attends to its own requests (attention data parallel)"
+)
+
+
+def _of_split(chosen: GenerationCandidate) -> Iterator[Message]:
+    placement, count = chosen.placement, chosen.spec.count
+    if placement.ranks > 1:
+        yield Message(_EXPERTS.text, ranks=placement.ranks)
+    if count > 1:
+        text = _SHARED if placement.nodes == 1 else _TOGETHER
+        yield Message(text.text, count=count, nodes=placement.nodes)
+
+
 def _of_instances(
     request: ServingQuestion, model: LanguageModel, chosen: GenerationCandidate | None
 ) -> Iterator[Message]:
@@ -207,9 +221,8 @@ def _of_instances(
             "a disk for the weights plus 20 %, the cheapest with which it serves within {minutes:g} minutes",
             minutes=USUAL_READY_SECONDS / 60,
         )
-    if chosen is not None and chosen.spec.count > 1:
-        text = _SHARED if chosen.placement.nodes == 1 else _TOGETHER
-        yield Message(text.text, count=chosen.spec.count, nodes=chosen.placement.nodes)
+    if chosen is not None:
+        yield from _of_split(chosen)
 
 
 def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
@@ -225,5 +238,5 @@ def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message 
         )
     placement = chosen.placement
     return language_warnings(
-        chosen, today, joined_gpus=placement.tensor_parallel, used_gpus=placement.gpus_used, further=slow
+        chosen, today, joined_gpus=placement.width, used_gpus=placement.gpus_used, further=slow
     )

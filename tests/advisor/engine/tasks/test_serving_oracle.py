@@ -52,7 +52,7 @@ def prices_of(
     request: ServingQuestion, task: ServingTask, option: ServingOption, count: int
 ) -> Iterator[float]:
     """Of one way on so many instances, at each load that keeps all limits."""
-    replicas = count * option.placement.replicas
+    replicas = count * option.placement.batches
     usd = count * (option.offer.price.usd_per_hour + option.disk.usd_per_hour)
     if usd > (request.max_usd_per_hour or math.inf):
         return
