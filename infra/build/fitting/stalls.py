@@ -159,7 +159,7 @@ def runs_columns(X: pd.DataFrame) -> PipelineColumns:
         copy_bytes_per_second=np.inf * ones,
         input_bytes=12 * width**2,
         on_cpu=0 * ones,
-        training=(X["task"] == "training").to_numpy(dtype=float),
+        training=np.array([task == "training" for task in X["task"]], dtype=float),
         gpu_count=X["gpus"].to_numpy(),
         batches_ahead=ones,
         workers=ones,
