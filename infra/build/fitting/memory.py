@@ -62,7 +62,7 @@ class MemoryRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     whoever was measured as sources do. `model_` is what ships.
     """
 
-    def __init__(self, *, margin: float = 1.7, trained_on: str = "") -> None:
+    def __init__(self, *, margin: float = 1.5, trained_on: str = "") -> None:
         self.margin = margin
         self.trained_on = trained_on
 
@@ -181,15 +181,17 @@ def _workload(record: Mapping[str, Any]) -> Workload:
 
 
 def fit_peaks(rows: pd.DataFrame) -> PeakModel:
-    """The model of public peaks, each family alike for what CUDA takes, each source for errors."""
+    """The model of public peaks; each family counts alike for what CUDA takes."""
     whole = rows[rows["whole"]]
-    context = _fitted(whole, whole["peak_mib"], "family").context_mib
+    weights = 1 / whole.groupby("family")["family"].transform("size")
+    context = _fitted(whole, whole["peak_mib"], weights).context_mib
     trained = rows[rows["images"]]
-    return _fitted(trained, trained["peak_mib"] + np.where(trained["whole"], 0.0, context), "source")
+    return _fitted(trained, trained["peak_mib"] + np.where(trained["whole"], 0.0, context))
 
 
-def _fitted(rows: pd.DataFrame, peak_mib: pd.Series[float], alike: str) -> PeakModel:
-    weights = 1 / rows.groupby(alike)[alike].transform("size")
+def _fitted(
+    rows: pd.DataFrame, peak_mib: pd.Series[float], weights: pd.Series[float] | None = None
+) -> PeakModel:
     trained_on = f"{len(rows)} public peaks of networks of images in training"
     model = MemoryRegressor(trained_on=trained_on)
     fitted: PeakModel = model.fit(rows[["step_mib"]], peak_mib, weights, rows["family"]).model_
