@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from advisor.runs.endpoint.questions import ServedModel
 from advisor.runs.measuring_script import measure_script
 from advisor.units import format_mib, format_rate, format_usd
 
+_hanging = partial(folded, indent=2)
 _TASKS = (Task.INFERENCE, Task.TRAINING)
 _PRECISIONS = tuple(dict.fromkeys([*map(str, MEASURABLE_PRECISIONS), *map(str, LlmPrecision)]))
 
@@ -239,7 +241,7 @@ def _screen(document: dict[str, Any]) -> list[str]:
     lines += table(header, rows, right=(3, 4, 5)) if rows else []
     for row in document.get("scaling", ()):
         reduced = statistics.median(row["all_reduce_seconds"])
-        lines += _wrapped(
+        lines += _hanging(
             f"{row['ranks']} ranks on {row['nodes']} nodes ({row['backend']}, {row['accelerator']}), "
             f"batch {row['batch_size']} each: {row['efficiency']:.1%} of {row['ranks']} times the rate "
             f"of one; an all-reduce of {row['gradient_bytes'] / 1e6:.1f} MB takes {reduced:.3g} s"
@@ -247,14 +249,14 @@ def _screen(document: dict[str, Any]) -> list[str]:
     lines += _spreads(document["runs"])
     for run in document["runs"]:
         if (gaps := run.get("gaps_seconds")) and (starts := run.get("loader_start_seconds")):
-            lines += _wrapped(
+            lines += _hanging(
                 f"{len(starts)} epochs: the loader's start took {sum(starts):.1f} s, part of the rate; "
                 f"{sum(gaps):.1f} s between epochs are not"
             )
     lines += _usage_lines(document["usage"]) if "usage" in document else []
     for task, operators in document.get("operators", {}).items():
         shares = ", ".join(f"{entry['name']} {entry['share']:.0%}" for entry in operators[:4])
-        lines += _wrapped(f"{task} spends its time in {shares or '-'}")
+        lines += _hanging(f"{task} spends its time in {shares or '-'}")
     return lines + _warnings(document)
 
 
@@ -285,19 +287,19 @@ def _usage_lines(usage: dict[str, Any]) -> list[str]:
     ]
     steady = "steady" if usage["is_steady"] else "not steady yet, the last half"
     lines = [f"{usage['seconds']:.0f} s, {steady}:", *table(("", "used", "here"), rows, right=(1, 2))]
-    lines += _wrapped(_BOUND[usage["bound_by"]])
+    lines += _hanging(_BOUND[usage["bound_by"]])
     if min(usage["waited_cores"], usage["other_cores"]) > _BUSY_CORES:
-        lines += _wrapped(
+        lines += _hanging(
             "Warning: others had CPUs that it waited for; measure again when the machine is quiet"
         )
     gpus = f", {needs['gpus']} GPU with {format_mib(needs['gpu_memory_mib'])}" if needs["gpus"] else ""
     same = "the same rate" if rate is None else f"{format_rate(rate)} samples/s"
-    lines += _wrapped(
+    lines += _hanging(
         f"{same} needs {needs['vcpus']} vCPUs like these, {format_mib(needs['memory_mib'])} beside the page "
         f"cache, {needs['disk_mib_per_second']:.3g} MiB/s of disk{gpus}"
     )
     names = [f"{each['instance']} ({format_usd(each['usd_per_hour'])}/h)" for each in usage["instances"]]
-    return lines + _wrapped(f"on AWS: {', '.join(names) or 'no instance has that'}")
+    return lines + _hanging(f"on AWS: {', '.join(names) or 'no instance has that'}")
 
 
 def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
@@ -314,11 +316,7 @@ def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _warnings(document: dict[str, Any]) -> list[str]:
-    return [part for text in document["warnings"] for part in _wrapped(f"Warning: {text}")]
-
-
-def _wrapped(text: str) -> list[str]:
-    return folded(text, indent=2)
+    return [part for text in document["warnings"] for part in _hanging(f"Warning: {text}")]
 
 
 def _served_screen(document: dict[str, Any]) -> list[str]:

@@ -194,9 +194,8 @@ def _of_ranking(request: NetworkQuestion) -> list[Message]:
 def market_warnings(spec: Spec) -> list[Message]:
     """What a commitment comes to in all, and what a spot instance may do."""
     if spec.offer.market is Market.SPOT:
-        return [
-            Message("the cloud may take a spot instance back; restarts and the work lost are not counted")
-        ]
+        taken = Message("the cloud may take a spot instance back; restarts and the work lost are not counted")
+        return [Message(taken.text, code=str(Market.SPOT))]
     hours = spec.offer.market.term_hours
     if not hours:
         return []

@@ -120,11 +120,12 @@ def brief_blocks(
         yield _TAKE, Facts([(t("brief.shrink"), text)])
     yield 3, Facts([(t("brief.assumed"), _assumed(request, t, spell))])
     # The risk counts what lies outside of what was measured.
-    beside = [translated(text, t) for text in document["warnings"] if text not in spec["extrapolation"]]
+    beside = [text for text in document["warnings"] if text not in spec["extrapolation"]]
     if beside:
-        # Spot may be taken back in the midst of the work.
+        # Spot may be taken back in the midst of the work: that comes first.
+        beside.sort(key=lambda text: getattr(text, "code", None) != Market.SPOT)
         rank = _NEEDED if spec["market"] == Market.SPOT else _WARNS
-        yield rank, Paragraph(" ".join(wrapped("Warning", beside, 2)))
+        yield rank, Paragraph(" ".join(wrapped("Warning", [translated(text, t) for text in beside], 2)))
     yield _NEEDED, Paragraph(basis_sentence(spec, t), "note")
 
 
