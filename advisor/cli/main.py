@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -164,13 +165,11 @@ _LIMITS = (
 _ELSEWHERE = {
     ("recommend", "--instance"): "it looks among all; `advisor predict --instance NAME` answers for one",
     ("compare", "--method"): "fine-tuning is not compared; `advisor predict` answers for each instance",
-    ("compare", "--tokens"): "rates are compared, not of fine-tuning; `advisor predict` tells hours and cost",
     ("compare", "--epochs"): "rates are compared; `advisor predict` tells the hours and cost of a run",
-    **{
-        (command, option): "it shows what is reached, and judges nothing; `advisor recommend` takes limits"
-        for command in ("compare", "predict")
-        for option in _LIMITS.split()
-    },
+    **dict.fromkeys(
+        product(("compare", "predict"), _LIMITS.split()),
+        "it shows what is reached, and judges nothing; `advisor recommend` takes limits",
+    ),
 }
 
 

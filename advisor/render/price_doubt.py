@@ -63,12 +63,10 @@ def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
         named = Message("{spec} ({market})", spec=named, market=Message(listed["market"]))
     if is_published:
         return Message("{lies}; the cheapest at a recent list price is {named}.", lies=lies, named=named)
-    if listed["unlisted"]["instance"]:
-        # Old for a list, and often newer than the price of another kind.
-        day = listed.get("as_of") or Message("long ago")
-        return Message(
-            "{lies}; the cheapest at a list price, of {day}, is {named}.", lies=lies, day=day, named=named
-        )
+    if listed["unlisted"]["instance"] and "as_of" in listed:
+        # Old for a list, and often newer than the price of another kind; no older document has its day.
+        dated = Message("{lies}; the cheapest at a list price, of {day}, is {named}.").text
+        return Message(dated, lies=lies, day=listed["as_of"], named=named)
     return Message("{lies}; the cheapest at a list price is {named}.", lies=lies, named=named)
 
 

@@ -248,13 +248,9 @@ _AIMS = "epochs samples tokens max_hours max_run_usd max_latency_ms users target
 
 def aimed_at(request: Record, t: Texts) -> str | None:
     """'90 epochs in all; done within 72 h', '40 users': the aims of a question beside a rate."""
-    written = {field: write for write, fields in _WRITERS for field in fields.split()}
-    aims = [
-        t(f"limit.{field}", value=written[field](request[field]))
-        for field in _AIMS.split()
-        if request.get(field)
-    ]
-    return t.listed(aims) or None
+    text = {field: write for write, fields in _WRITERS for field in fields.split()}
+    aims = (name for name in _AIMS.split() if request.get(name))
+    return t.listed([t(f"limit.{name}", value=text[name](request[name])) for name in aims]) or None
 
 
 def _limits(request: Record, t: Texts) -> Iterator[str]:

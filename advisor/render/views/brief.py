@@ -60,12 +60,10 @@ def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
     there is no room for it: `--explain` has it."""
     assert answer.chosen is not None
     call = document["price_call"] or {"sentences": [], "borderline": False}
-    # What may be cheaper stands below.
     resting = call["sentences"][:-1] if call["borderline"] else call["sentences"]
     head = [line for sentence in resting for line in folded(str(sentence))]
     head += spec_lines(answer.chosen.spec, answer.request)
     t = report_texts("en")
-    # Of a language model the question has said it.
     aims = None if is_language(document) else aimed_at(document["request"], t)
     *leaves, (_, trust) = brief_blocks(t.listed([asked, aims]) if aims else asked, document, t)
     assert isinstance(trust, Paragraph)

@@ -3,7 +3,6 @@ them. What `--explain` tells, and what one instance or one GPU does; and an answ
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -42,8 +41,6 @@ from advisor.units import format_usd
 Record = Mapping[str, Any]
 FEW, NEAREST, EVERY = (Room(1, rejected=rows) for rows in (5, 10, 10**6))
 SHOWN_FRONT = 20
-# What is free has no logarithm.
-_LEAST_USD = 1e-6
 
 
 def whole_text(head: Sequence[str], asked: str, document: Record, room: Room = NEAREST) -> str:
@@ -172,11 +169,6 @@ def _why(document: Record, t: Texts) -> Iterator[Part]:
 
 
 def thinned(front: Sequence[Record], most: int) -> list[Record]:
-    """At most so many of a front, about the same ratio of prices apart; the ends stay."""
-    if len(front) <= most:
-        return list(front)
-    logs = [math.log(max(point["total_usd_per_hour"], _LEAST_USD)) for point in front]
-    step = (logs[-1] - logs[0]) / (most - 1)
-    marks = [logs[0] + step * number for number in range(most - 1)]
-    kept = {next(number for number, log in enumerate(logs) if log >= mark) for mark in marks}
-    return [front[number] for number in sorted({*kept, len(front) - 1})]
+    """At most so many of a front; the ends stay."""
+    count = min(len(front), most)
+    return [front[place * (len(front) - 1) // max(1, count - 1)] for place in range(count)]
