@@ -52,6 +52,8 @@ _NEEDED, _PRICE, _BINDS, _TAKE, _WARNS = 8, 7, 6, 5, 4
 _ASSUMED = ("dataset", "stack", "protocol", "input_tokens", "output_tokens", "engine", "method", "sequence")
 # A stage that is used less says nothing.
 _SOME_USE = 0.01
+# A dearer spec with less of the chosen one's rate is no alternative.
+_LEAST_SHARE = 0.5
 _OF_A_SPEC = ("cloud", "instance_type", "count", "market")
 
 
@@ -232,15 +234,23 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
 
 
 def _other_kinds(document: Record) -> Sequence[Record]:
-    """The first of the alternatives with another GPU, cloud or market each, else the first ones; without the
-    safe spec, which stands above, where there are others."""
-    chosen, others = document["recommendation"], document["alternatives"]
+    """The first alternatives with another GPU, cloud or market each, else the first ones; without those
+    that are no cheaper at less than half of the rate, and without the safe spec, which stands above, where
+    there are others."""
+    chosen = document["recommendation"]
+    others = [each for each in document["alternatives"] if not _is_far_behind(each, chosen)]
     safe = decision_of(document).get("safe") or {}
     first: dict[Any, Record] = {}
     for each in (chosen, *others):
         first.setdefault((each["gpu"] and each["gpu"]["name"], each["cloud"], each["market"]), each)
     new = [each for each in others if any(each[name] != safe.get(name) for name in _OF_A_SPEC)]
     return [each for each in list(first.values())[1:] if each in new] or new or others
+
+
+def _is_far_behind(spec: Record, chosen: Record) -> bool:
+    is_dearer = spec["price"]["total_usd_per_hour"] >= chosen["price"]["total_usd_per_hour"]
+    lower, enough = (each["predicted"]["throughput"]["lower"] for each in (spec, chosen))
+    return is_dearer and lower < _LEAST_SHARE * enough
 
 
 def _other(spec: Record, document: Record, t: Texts) -> str:

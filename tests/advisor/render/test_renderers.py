@@ -119,6 +119,19 @@ def test_text_has_a_dozen_lines_of_a_hundred_columns_whatever_the_answer_holds(r
     assert max(map(len, text(**holds).splitlines())) <= 100
 
 
+def test_an_answer_takes_no_dearer_spec_of_a_fraction_of_its_rate():
+    """Neither with another GPU nor as the only other one."""
+    slow = candidate("g6.xlarge", 0.805, prediction=prediction(20.0, 22.0, 25.0))
+    shown = recommendation().ranked[0], FASTER, slow
+    lines = brief_text(recommendation(ranked=shown), "googlenet inference", document(ranked=shown))
+    assert "g5.xlarge" in lines
+    assert "g6.xlarge" not in lines
+    alone = shown[0], slow
+    assert "g6.xlarge" not in brief_text(
+        recommendation(ranked=alone), "googlenet inference", document(ranked=alone)
+    )
+
+
 def test_markdown_says_how_sure_its_price_is_and_numbers_have_no_exponent():
     """Above it the answer and what the price rests on, below it warnings and assumptions."""
     today = {"command": None, "page": None}
