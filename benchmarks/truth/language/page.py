@@ -40,21 +40,19 @@ python -m benchmarks.truth --language --json > DIR/shipped.json
 python -m benchmarks.truth --language --json --refit-without KIND > DIR/KIND.json
 ```
 
-KIND is gpu (all cards of a chip) or model (shape, engine and source are scored likewise). Rows
-with nothing left out taught the predictor. The scorer calls the serving
+KIND is gpu (all cards of a chip) or model (also shape, engine and source). The scorer calls the
 predictor that ships, as questions do, and refits it without what is left out; intervals keep the
 quantiles that ship. All rows of `infra/build/language_sources/serving.csv.gz` are scored (`--rows`:
-other rows in its columns). Errors are mean / median per cent of the measured figure, each row alike.
+others). Errors are mean / median per cent of the measured figure, each row alike.
 `held`: how often the 90 % bound held, the upper one of a time, the lower one of a rate. `half width`
 is that of the interval's log. A miss of the aim is **bold**."""
 
 _NOTES = """## What the misses are
 
-- First tokens: the error is nearly as large as the aim even with nothing left out. SGLang's are the
-  worst; NVIDIA's runs take a quarter longer than the answers, which mean InferenceX's.
+- First tokens: requests of equal lengths wait for all prompts in flight in SGLang 0.5.1, for a tenth of them
+  in 0.5.6. Without the one version nothing says what it does.
 - PCIe: the scatter between hosts widens bounds; only trials move it.
-- Mixtures of many small experts (Qwen3-235B, -30B), and engines unlike all others (llama.cpp,
-  TensorRT-LLM's release candidates) are the farthest off when they are left out."""
+- Mixtures: without Qwen3-235B its experts seem as slow as those of DeepSeek-R1, a third slower."""
 
 
 class Line(NamedTuple):

@@ -296,10 +296,9 @@ def _residuals(
     values: Sequence[MeasuredValue], out: Rows, scored: Rows, tried: bool
 ) -> list[tuple[str, float]]:
     """What `held_out_widths` collects, of one fit."""
-    test = list(compress(values, scored))
+    test, kept = list(compress(values, scored)), list(compress(values, ~out))
     if not test:
         return []
-    kept = list(compress(values, ~out))
     predictor = predictor_of(fitted(kept), kept)
     return [*_standardised(predictor, test), *(_after_trials(predictor, test) if tried else ())]
 

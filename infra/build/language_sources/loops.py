@@ -42,6 +42,7 @@ def inferencex(record: Mapping[str, str]) -> ServingRow:
     doubts = ["layout-doubtful"] * doubtful + ["queued"] * _is_queued(ttft, tpot, output)
     doubts += [flag for flag, stands in _UNSAID.items() if stands(record, model)]
     is_held_up = not doubts and _is_held_up(record, model, ttft)
+    flags = [*doubts, *["first-token-disturbed"] * is_held_up, "kv-assumed", *["equal-lengths"] * own_runs]
     return ServingRow(
         source="nvidia-gap" if own_runs else "inferencex",
         licence=_APACHE,
@@ -63,9 +64,7 @@ def inferencex(record: Mapping[str, str]) -> ServingRow:
         ttft_seconds=math.nan if is_held_up else ttft,
         tpot_seconds=tpot,
         fit=0 if doubts else 1,
-        flags=" ".join(
-            [*doubts, *["first-token-disturbed"] * is_held_up, "kv-assumed", *["equal-lengths"] * own_runs]
-        ),
+        flags=" ".join(flags),
     )
 
 
