@@ -158,8 +158,6 @@ def _rate(spec: Record, request: Record, t: Texts) -> str:
     if run:
         p90 = upper_name(confidence)
         hours = _span(run["hours"], format_hours, p90, t)
-        if run["usd"] is None:
-            return t("brief.run_hours", rate=rate, hours=hours)
         return t("brief.run", rate=rate, hours=hours, usd=_run_cost(run, p90, t))
     latency = [", ".join(_times(serving, request))] if serving else []
     per, of = ("brief.tokens", "output_tokens") if serving else ("brief.samples", "samples")
@@ -257,7 +255,8 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
     """'g6.2xlarge (L4) $0.978/h, p10 843 images/s, 99 % sure'; of a run its hours and its cost."""
     clouds = covers_clouds(document)
     place = f" {place_name(spec, clouds=clouds)}" if clouds else ""
-    place += f", {spec['market']}" if document["request"]["market"] == "any" else ""
+    market = t.known(f"market.{spec['market']}", spec["market"])
+    place += f", {market}" if document["request"]["market"] == "any" else ""
     gpu = " ({})".format(re.split("-| Blackwell", spec["gpu"]["name"])[0]) if spec["gpu"] else ""
     name, usd = f"{spec_name(spec)}{place}{gpu}", format_usd(spec["price"]["total_usd_per_hour"])
     run, predicted, chance = spec.get("run"), spec["predicted"], spec["probability"]
