@@ -52,7 +52,7 @@ _MOST = {
     "rejected": 3,
     "pareto": 5,
     "front": 5,
-    "serving.front": 5,
+    "serving.front": 4,
     "gpus": 20,
     "sources": 0,
     "catalog.sources": 0,
