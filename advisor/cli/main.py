@@ -158,10 +158,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 # What people look for in a command that does not have it.
-_LIMITS = (
-    "--target-throughput --max-latency-ms --max-ttft-ms --max-tpot-ms --max-e2e-s --max-hours --max-cost "
-    "--max-price"
-)
+_LIMITS = "--target-throughput --max-latency-ms --max-ttft-ms --max-tpot-ms --max-hours --max-price"
 _ELSEWHERE = {
     ("recommend", "--instance"): "it looks among all; `advisor predict --instance NAME` answers for one",
     ("compare", "--method"): "fine-tuning is not compared; `advisor predict` answers for each instance",

@@ -73,15 +73,12 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
             )
     if answer.level < 2:
         return None
+    text = Message("{count} specs cost the same within the error; this one has the lowest price per hour")
     if answer.request.ends:
-        return Message(
-            "{count} specs cost the same within the error; the run is expected to cost least on this one",
-            count=answer.level,
+        text = Message(
+            "{count} specs cost the same within the error; the run is expected to cost least on this one"
         )
-    return Message(
-        "{count} specs cost the same within the error; this one has the lowest price per hour",
-        count=answer.level,
-    )
+    return Message(text.text, count=answer.level)
 
 
 def sure_message(answer: Judged[Any, Any]) -> Message | None:

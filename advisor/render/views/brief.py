@@ -50,8 +50,6 @@ LINES = 12
 _NEEDED, _PRICE, _BINDS, _TAKE, _WARNS = 8, 7, 6, 5, 4
 # What is assumed and a reader may want to change: the fields of the request, some of them with a text.
 _ASSUMED = ("dataset", "stack", "protocol", "input_tokens", "output_tokens", "engine", "method", "sequence")
-# A stage that is used less says nothing.
-_SOME_USE = 0.01
 # A dearer spec with less of the chosen one's rate is no alternative.
 _LEAST_SHARE = 0.5
 _OF_A_SPEC = ("cloud", "instance_type", "count", "market")
@@ -200,7 +198,7 @@ def binding_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
         return
     text, used = bound_name(spec, t), spec.get("utilization", {})
     others = sorted((share, stage) for stage, share in used.items() if stage != spec["bottleneck"])
-    if others and others[-1][0] >= _SOME_USE:
+    if others and others[-1][0] >= 0.01:  # what is used less says nothing
         share, stage = others[-1]
         second = stage_name(stage, t, on_cpu=spec["gpu"] is None)
         text = t("brief.next", first=text, second=second, share=f"{100 * share:.0f}")

@@ -218,9 +218,8 @@ def _model_memory(
     lines += [*table(header, rows, right=range(1, 9)), *remarks] if rows else []
     missed = [gpu for gpu in gpus if gpu.use is None]
     lines += ["", "Does not fit:"] if missed else []
-    return "\n".join(
-        lines + [line for gpu in missed for line in folded(f"  {gpu.gpu}: {gpu.why_not}", indent=4)]
-    )
+    lines += [line for gpu in missed for line in folded(f"  {gpu.gpu}: {gpu.why_not}", indent=4)]
+    return "\n".join(lines)
 
 
 def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
