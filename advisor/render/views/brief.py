@@ -246,7 +246,7 @@ def _other_kinds(document: Record) -> Sequence[Record]:
 def _is_far_behind(spec: Record, chosen: Record) -> bool:
     is_dearer = spec["price"]["total_usd_per_hour"] >= chosen["price"]["total_usd_per_hour"]
     lower, enough = (each["predicted"]["throughput"]["lower"] for each in (spec, chosen))
-    return is_dearer and lower < _LEAST_SHARE * enough
+    return bool(is_dearer and lower < _LEAST_SHARE * enough)
 
 
 def _other(spec: Record, document: Record, t: Texts) -> str:
