@@ -51,9 +51,11 @@ _EFFICIENCY = {
 _COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 14, 11, 3, 8, 4
 # The last size of depthwise filters, of more than 7x7.
 _LARGER = 3
-_WIDE, _USUAL, _NARROW, _SMALL = 0.3, 0.2, 0.15, 0.1
-# Narrow, lest it explain what a whole class of networks does.
-_OF_A_SOURCE = 0.02
+_WIDE, _USUAL, _SMALL = 0.3, 0.2, 0.1
+# Cards of one architecture lie further apart than architectures do.
+_OF_AN_ARCHITECTURE, _OF_A_CARD = 0.12, 0.15
+# As far as sources of one cell lie apart; half of it may be what its networks do (`network_effects`).
+_OF_A_SOURCE = 0.07
 _OF_A_HOST = 0.4
 _OF_AN_UNNAMED_SOURCE = 0.15
 # Scripts lose more to what stands around a step than benchmarks do, and differ more in it: by bits,
@@ -285,8 +287,8 @@ def _layout_terms(operation: _Operation, unit: Unit, era: str) -> list[Term]:
 def _marks(mark: str, gpu: Gpu) -> list[Term]:
     """Effects of the architecture and of the GPU on that unit, beyond the data sheet's ratios."""
     terms: list[Term] = [
-        (f"architecture/{gpu.compute_capability}/{mark}", Prior(0.0, _NARROW), 1.0),
-        (f"gpu/{gpu.name}/{mark}", Prior(0.0, 0.12), 1.0),
+        (f"architecture/{gpu.compute_capability}/{mark}", Prior(0.0, _OF_AN_ARCHITECTURE), 1.0),
+        (f"gpu/{gpu.name}/{mark}", Prior(0.0, _OF_A_CARD), 1.0),
     ]
     if mark == "memory" and _INLINE_ECC.match(gpu.name):
         terms.append(("memory/inline_ecc", Prior(-0.15, 0.05), 1.0))

@@ -18,6 +18,8 @@ _MOST_WEIGHT = 1.2
 _SEARCH = Search(steps=40, close=1e-3, damping=1e-2, least_damping=1e-6, most_damping=1e4, more=4.0)
 # Parameters that explain how a source measured; a prediction never names them.
 OF_SOURCES = ("source/", "host/")
+# Of networks that one source alone measured: how much of its offset is taken to be the source's.
+_OF_THE_SOURCE = 0.5
 
 
 class Fit(NamedTuple):
@@ -124,19 +126,20 @@ def posterior_of(fit: Fit, effects: dict[str, Gaussian], *, with_sources: bool =
     return Posterior(known.names, known.mean, known.covariance, effects)
 
 
-def fitted_logs(fit: Fit, cells: Sequence[Cell]) -> Floats:
-    """Log seconds of cells by a fit, networks' effects left out."""
+def fitted_logs(fit: Fit, cells: Sequence[Cell], of_source: float = 1.0) -> Floats:
+    """Log seconds of cells by a fit, networks' effects left out, and what is not `of_source` of an offset."""
     parameters = Parameters()
     steps = steps_of([cell.step for cell in cells], parameters)
-    return steps.log_seconds(parameters.values(fit.names, fit.mean))
+    shares = [of_source if name.startswith("source/") else 1.0 for name in fit.names]
+    return steps.log_seconds(parameters.values(fit.names, fit.mean * np.array(shares)))
 
 
 def learnt(
     fit: Fit, cells: Sequence[Cell], log_measured: Floats, sigma: Floats, *, with_sources: bool = False
 ) -> tuple[Posterior, Floats]:
     """The posterior of a fit with what rows (n,) tell of networks' effects, and their residuals
-    (n,), effects left in."""
-    residuals = log_measured - fitted_logs(fit, cells)
+    (n,), effects left in. Questions that name no source find half of its offset in its networks."""
+    residuals = log_measured - fitted_logs(fit, cells, 1.0 if with_sources else _OF_THE_SOURCE)
     noise = NetworkNoise(cells, sigma)
     for _ in range(2):
         noise.learn(residuals)

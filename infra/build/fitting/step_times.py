@@ -263,7 +263,7 @@ def _file(
     """File the rows' residuals under the groups that answers look for."""
     for row, residual in zip(rows, standardised(times, rows), strict=True):
         group = held if held != OTHERS or _is_known(row, times) else ""
-        if held == "new/known":
+        if held in ("new/known", "cell"):
             residual = residual._replace(alike=row.family)
         if group:
             result[group].append(residual)

@@ -105,7 +105,7 @@ def test_a_probed_card_is_told_as_such_and_is_surer_than_its_sheet():
     notes = " ".join(map(str, after.notes(workload, CARD, facts)))
     assert "follows from what its layers took" in notes
     before = TIMES.estimates([(workload, CARD)], facts).variance[0]
-    assert after.estimates([(workload, CARD)], facts).variance[0] < 0.7 * before
+    assert after.estimates([(workload, CARD)], facts).variance[0] < 0.75 * before
 
 
 def test_a_probe_of_one_card_hardly_moves_a_card_of_another_architecture():
