@@ -71,6 +71,7 @@ def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | No
             raise wrong(
                 str(others[0]),
                 "{export} prints a file and nothing of the answer",
+                export=FieldName("export"),
                 hint=Message("leave out {others}, or {export}", others=others, export=FieldName("export")),
             )
     if question.explain and output not in EXPLAINED_IN:

@@ -10,7 +10,7 @@ from benchmarks.replay import Load, answered, deployed, measured, replayed
 def test_published_percentiles_are_met() -> None:
     found = measured()
     assert found["ttft_p99"]["mean_percent"] <= 25
-    assert found["ttft_p99"]["median_percent"] <= 18
+    assert found["ttft_p99"]["median_percent"] <= 21
     assert found["users_within_limits"]["mean_percent"] <= 20
     assert found["tpot_p95"]["mean_percent"] <= 25
 

@@ -97,7 +97,7 @@ def test_as_many_nodes_as_are_asked_for_are_tried_and_a_run_is_as_much_shorter_a
     for candidate in front:
         passed = candidate.run.samples / (candidate.run.hours.median * 3600)
         assert 0.5 * candidate.prediction.median < passed <= candidate.prediction.median * (1 + 1e-9)
-    request = training(target_throughput=1750, gpus=("A10G",), max_nodes=9, max_usd_per_hour=15.0)
+    request = training(target_throughput=1700, gpus=("A10G",), max_nodes=9, max_usd_per_hour=15.0)
     assert decided(replace(request, max_nodes=8)).chosen is None
     assert decided(request).chosen.spec.count == 9
 
