@@ -241,11 +241,13 @@ def _start_file(result: Any, question: RecommendGeneration | RecommendFinetuning
             field="export",
             hint=Message("take one of {formats}", formats=FORMATS),
         )
-    # A start file needs the name of the checkpoint with its organisation, or its configuration and the
-    # folder of that.
+    # A start file needs names of checkpoints with their organisations, or a configuration and its folder.
     config = file_of(question.config).absolute() if question.config else None
     checkpoint = question.model if "/" in question.model else result.chosen.model
-    return export_serving(result.chosen, result.request, name, checkpoint, config=config)
+    draft, request = draft_of(question), result.request
+    if draft and draft.model and "/" not in str(question.draft_model):
+        request = replace(request, draft_model=draft.model.name)
+    return export_serving(result.chosen, request, name, checkpoint, config=config)
 
 
 def predicted(catalog: Catalog, question: PredictGeneration | PredictFinetuning) -> Answer:

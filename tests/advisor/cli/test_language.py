@@ -103,6 +103,14 @@ def test_a_start_file_names_a_checkpoint_that_can_be_loaded(shown, model, checkp
     assert service["command"][1] == checkpoint
 
 
+def test_a_start_file_names_a_draft_that_can_be_loaded(shown):
+    draft = ["--draft-acceptance", "0.7,4", "--draft-model", "llama-3.2-1b"]
+    text = shown(
+        "recommend", "--task", "generation", "--model", "llama-3.1-8b", *draft, "--export", "compose"
+    )
+    assert '"model": "meta-llama/Llama-3.2-1B"' in text
+
+
 PLAN = """
 title: Mixed team
 defaults: {region: us-east-1}
