@@ -161,11 +161,15 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 _LIMITS = "--target-throughput --max-latency-ms --max-ttft-ms --max-tpot-ms --max-hours --max-price"
 _ELSEWHERE = {
     ("recommend", "--instance"): "it looks among all; `advisor predict --instance NAME` answers for one",
+    **dict.fromkeys(
+        (("recommend", "--budget"), ("recommend", "--max-budget")),
+        "--max-cost limits the cost of a run, --max-price that of an hour",
+    ),
     ("compare", "--method"): "fine-tuning is not compared; `advisor predict` answers for each instance",
     ("compare", "--epochs"): "rates are compared; `advisor predict` tells the hours and cost of a run",
     **dict.fromkeys(
         product(("compare", "predict"), _LIMITS.split()),
-        "it shows what is reached, and judges nothing; `advisor recommend` takes limits",
+        "it shows what is reached; `advisor recommend` holds instances to limits",
     ),
 }
 

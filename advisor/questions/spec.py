@@ -239,8 +239,8 @@ class SpecQuestion(Question):
     )
     strict: bool = ask(
         "Leave out instances whose price is older than its source keeps (`advisor catalog sources`: "
-        "lists of AWS 730 days, of other large clouds 365, of neo-clouds 30; spot 90); exit 5 if "
-        "only such answer.",
+        "lists of AWS 730 days, of other large clouds 365, of neo-clouds 30; spot 90); exit 5 "
+        "where only older ones answer.",
         Flag(),
         section=ANSWER,
         default=False,
