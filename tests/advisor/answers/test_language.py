@@ -282,3 +282,15 @@ def test_questions_about_networks_do_not_load_what_knows_language_models() -> No
         "sys.exit(any('models.language' in name for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_users_that_could_be_served_are_those_of_as_many_instances_as_may_be_had() -> None:
+    """Four serve four times as many as one."""
+    question = recommend(users=50_000).replace(gpu_filter=GpuFilter(names=("L4",)))
+
+    def served(most: int) -> int:
+        answer = serving_recommended(context(), question.replace(max_count=most))
+        changes = [way.changes[0] for way in answer.relaxations if len(way.changes) == 1]
+        return int(next(change.after for change in changes if change.constraint == "users"))
+
+    assert served(4) == pytest.approx(4 * served(1), rel=0.01)

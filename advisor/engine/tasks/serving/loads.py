@@ -40,6 +40,14 @@ def weighed_table(
     return even.beside(sure.take(other)) if other.any() else even
 
 
+def most_counts(request: ServingQuestion, options: Sequence[ServingOption]) -> Integers:
+    """The most instances of each option that a request allows: those that serve together, once at least."""
+    nodes = np.array([option.placement.nodes for option in options], dtype=np.intp)
+    startable = np.array([most_startable(option.offer, request.vcpu_quota) for option in options])
+    whole = np.minimum(request.max_count, startable) // nodes
+    return np.asarray(nodes * np.maximum(1, whole), dtype=np.intp)
+
+
 class _Solver:
     """Finds counts and loads of options, whose replicas are predicted once."""
 
@@ -51,9 +59,7 @@ class _Solver:
         # Instances that serve together only count as one, with the replicas of all of them.
         self._nodes = np.array([option.placement.nodes for option in options], dtype=np.intp)
         self._each = self._nodes * [float(option.placement.batches) for option in options]
-        startable = np.array([most_startable(option.offer, request.vcpu_quota) for option in options])
-        most = np.minimum(request.max_count, startable) // self._nodes
-        self._most = np.maximum(1, most).astype(np.intp)
+        self._most = most_counts(request, options) // self._nodes
         self._grid = replicas.grid.take((self._option,))
 
     def table(self) -> ServingTable:

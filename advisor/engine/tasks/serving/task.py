@@ -21,7 +21,7 @@ from advisor.engine.limits import CLEARLY_LESS, Aim, Limit, closest, term_factor
 from advisor.engine.task import TRIAL_MINUTES, Contender
 from advisor.engine.tasks.language import JudgedOffer, LanguageOptions, LanguageTask, Level, options_of_types
 from advisor.engine.tasks.serving.details import SMALLER_FORMATS, front_of, steps_of
-from advisor.engine.tasks.serving.loads import solved_table, weighed_table
+from advisor.engine.tasks.serving.loads import most_counts, solved_table, weighed_table
 from advisor.engine.tasks.serving.options import (
     NODES,
     OptionFinder,
@@ -303,7 +303,8 @@ class ServingTask(
         values = {
             "target_output_tokens_per_second": table.most_output(level),
             "target_requests_per_second": table.most_output(level) / request.output_tokens,
-            "users": table.at_once * table.most.concurrency,
+            # One user is served by one instance; more are by as many as may be had.
+            "users": most_counts(request, options) / table.count * table.at_once * table.most.concurrency,
             "max_usd_per_hour": table.usd,
             **{
                 limit.field: rates.limited(limit, request.output_tokens)[level]
