@@ -113,6 +113,8 @@ def basis_sentence(spec: Record, t: Texts) -> str:
     if test:
         half, held = f"{test['median_percent']:g}", f"{test['held_percent']:.0f}"
         proof = t("answer.withheld", half=half, held=held)
+    elif spec.get("serving") and spec["extrapolation"]:
+        proof = t("answer.outside", fact=translated(spec["extrapolation"][0], t))
     rate = t(
         "answer.rate",
         provenance=t.known("provenance." + provenance, provenance),
