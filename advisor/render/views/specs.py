@@ -324,11 +324,17 @@ def api_message(api: Record) -> Message:
     """Below how many tokens a day an API is cheaper, beside those that are asked for, which no document of an
     earlier version has."""
     usd, least = api["usd_per_million_tokens"], format_count(api["cheaper_from_tokens_per_day"])
-    text = Message("{usd:usd} per million tokens is cheaper below {least} a day", usd=usd, least=least)
+    text = Message(
+        "{usd:usd} per million tokens, in and out, is cheaper below {least} a day", usd=usd, least=least
+    )
     if api["cheaper_from_tokens_per_day"] > api["most_tokens_per_day"]:
-        text = Message("{usd:usd} per million tokens is cheaper at any load that this serves", usd=usd)
+        text = Message(
+            "{usd:usd} per million tokens, in and out, is cheaper at any load that this serves", usd=usd
+        )
     asked = api.get("asked_tokens_per_day")
-    return Message("{text}; asked for: {asked}", text=text, asked=format_count(asked)) if asked else text
+    return (
+        Message("{text}; asked for: {asked} a day", text=text, asked=format_count(asked)) if asked else text
+    )
 
 
 def time_message(span: Record) -> Message:
