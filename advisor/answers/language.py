@@ -241,13 +241,17 @@ def _start_file(result: Any, question: RecommendGeneration | RecommendFinetuning
             field="export",
             hint=Message("take one of {formats}", formats=FORMATS),
         )
-    # A start file needs names of checkpoints with their organisations, or a configuration and its folder.
     config = file_of(question.config).absolute() if question.config else None
-    checkpoint = question.model if "/" in question.model else result.chosen.model
-    draft, request = draft_of(question), result.request
-    if draft and draft.model and "/" not in str(question.draft_model):
-        request = replace(request, draft_model=draft.model.name)
+    request, checkpoint = result.request, _checkpoint(question.model, result.chosen.model)
+    if question.draft_model and (draft := draft_of(question)) and draft.model:
+        request = replace(request, draft_model=_checkpoint(question.draft_model, draft.model.name))
     return export_serving(result.chosen, request, name, checkpoint, config=config)
+
+
+def _checkpoint(asked_for: str, known: str) -> str:
+    """The name by which an engine loads a model: as it was asked for with its organisation, since tuned
+    checkpoints share the facts of a `known` one; else the known one's."""
+    return asked_for if "/" in asked_for else known
 
 
 def predicted(catalog: Catalog, question: PredictGeneration | PredictFinetuning) -> Answer:

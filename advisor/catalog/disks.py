@@ -153,7 +153,7 @@ class DiskCatalog:
 
     def with_burst(self, instance: InstanceType, disk: Disk) -> Disk:
         """A disk on its instance, with what it reads there at first; local disks lend nothing."""
-        if disk.rate.type == LOCAL:
+        if disk.is_local:
             return disk
         volume, size_gib = self.rate(disk.choice), disk.choice.size_gib or 0.0
         return replace(disk, burst=self.burst_of(volume, size_gib, instance))

@@ -48,7 +48,7 @@ class ServingPlacement(Struct, frozen=True, kw_only=True):
 
     @property
     def batches(self) -> int:
-        """What an instance works on at a time: requests of one are not those of another."""
+        """Batches that an instance works on at once, each of other requests."""
         return self.ranks * self.replicas
 
 

@@ -164,12 +164,12 @@ class Disk(Struct, frozen=True, kw_only=True):
 
     @property
     def known_usd_per_hour(self) -> float | None:
-        """The same; None where nobody tells the price."""
+        """Dollars an hour; None where no price of the disk is known."""
         return None if self.price is None and not self.is_local else self.usd_per_hour
 
     @property
     def is_local(self) -> bool:
-        """Whether it is part of its instance."""
+        """Whether the disk belongs to the instance, and costs nothing by itself."""
         return self.rate.type == LOCAL_DISK
 
 

@@ -17,7 +17,6 @@ from advisor.catalog.assumed import (
     THREADS_PER_CORE,
     USD_PER_GIB_MONTH,
 )
-from advisor.catalog.disk_orders import LOCAL
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import (
     AssumedFact,
@@ -383,7 +382,7 @@ def assumed_facts(request: SpecQuestion, instance: InstanceType, disk: Disk) -> 
     """One short clause for the disk and one for the host, where anything of them is assumed."""
     if request.disk is None and not request.disk_types:
         yield from _not_compared(instance, disk)
-    kind = "local" if disk.rate.type == LOCAL else disk.rate.type
+    kind = "local" if disk.is_local else disk.rate.type
     parts = [_part(fact) for fact in disk.assumed]
     if parts and all(fact.imported for fact in disk.assumed):
         yield Message(
@@ -405,7 +404,7 @@ def assumed_facts(request: SpecQuestion, instance: InstanceType, disk: Disk) -> 
                 cloud=instance.cloud,
                 threads=fact.value,
             )
-        if fact.name == NETWORK_LIMIT and disk.rate.type != LOCAL:
+        if fact.name == NETWORK_LIMIT and not disk.is_local:
             yield Message(
                 "{name} passes on {limit:g} MB/s a vCPU to network disks ({low:g} to {high:g}, assumed)",
                 name=instance.name,
@@ -420,7 +419,7 @@ def _not_compared(instance: InstanceType, disk: Disk) -> Iterator[Message]:
     compares none."""
     if instance.cloud == "gcp" and disk.rate.type.startswith(_PERSISTENT):
         yield Message("Hyperdisk is not compared: its rates and prices are not known here")
-    if disk.rate.type != LOCAL and instance.instance_store_gib and not (instance.instance_store_read_iops):
+    if not disk.is_local and instance.instance_store_gib and not (instance.instance_store_read_iops):
         yield Message(
             "the local disk of {name} is not compared: its rate is not published", name=instance.name
         )

@@ -64,7 +64,7 @@ def disks_by_price(
     if isinstance(attached, Rejected):
         return attached
     own = request.disk is not None or LOCAL in request.disk_types
-    disks = [disk for disk in attached if own or disk.rate.type != LOCAL]
+    disks = [disk for disk in attached if own or not disk.is_local]
     if not disks:
         return rejected_offer(
             offer,

@@ -402,8 +402,8 @@ def good_batches(table: Table, good: Integers, chosen: Integers) -> Integers:
 def closest_of_each(
     judged: Sequence[Limit], kinds: Integers, usd: Floats, rows: Integers
 ) -> list[tuple[int, str]]:
-    """Of rows of types (`kinds` of all rows), all of which miss something, the one of each type that shows
-    best what it misses, and the reason; by type."""
+    """The row of each type that shows best which limit the type misses, and the reason, sorted by type;
+    `kinds` numbers the types of all rows, and each of the `rows` misses some limit."""
     closest: dict[int, tuple[int, str]] = {}
     for limit in judged:
         keeps = rows[limit.keeps[rows]]
@@ -418,7 +418,7 @@ def closest_of_each(
 
 
 def closest(judged: Sequence[Limit], usd: Floats, rows: Integers) -> tuple[int, str]:
-    """The same of rows of one type."""
+    """The row that shows best which limit rows of one type miss, and the limit's reason."""
     return closest_of_each(judged, np.zeros(len(usd), dtype=np.intp), usd, rows)[0]
 
 

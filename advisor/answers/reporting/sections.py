@@ -18,7 +18,6 @@ from advisor.answers.context import Context
 from advisor.answers.curves import Subject, curves, curves_block, gpu_memory_block, sensitivity
 from advisor.answers.networks import explained_answer
 from advisor.catalog import Catalog
-from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import (
     HOURS_PER_MONTH,
     Candidate,
@@ -284,7 +283,7 @@ def _region(spec: Spec, catalog: Catalog, region: str, price: Price) -> dict[str
 def _disk_in(spec: Spec, catalog: Catalog, region: str) -> Disk | None:
     """The same disk order in another region; None where its price is unknown."""
     disk, offer = spec.disk, spec.offer
-    if region == offer.region or disk.rate.type == LOCAL or disk.price is None:
+    if region == offer.region or disk.is_local or disk.price is None:
         return disk
     order = replace(disk.choice, size_gib=disk.size_gib)
     try:

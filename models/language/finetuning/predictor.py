@@ -67,7 +67,7 @@ class FineTuningPredictor(Struct, frozen=True):
 
     def tokens_per_second(self, tunings: Sequence[FineTuning], confidence: float = 0.9) -> TuningRates:
         """Rates of settled tunings, one-sided bounds at `confidence`."""
-        runs = [Run.asked(tuning) for tuning in tunings]
+        runs = [Run.of_question(tuning) for tuning in tunings]
         estimates = self.belief.estimates(runs)
         known = {kind: self.widths(kind, confidence) for kind in self.standardised}
         widths = [known[MODEL if self.belief.has_gpu(run) else GPU] for run in runs]

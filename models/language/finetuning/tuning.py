@@ -86,7 +86,7 @@ class Run(NamedTuple):
     switched: int = 8
 
     @classmethod
-    def asked(cls, tuning: FineTuning) -> Self:
+    def of_question(cls, tuning: FineTuning) -> Self:
         """The run that a question means."""
         scripted = tuning.protocol is Protocol.SCRIPT
         return cls(tuning, eager=scripted, script=scripted)
