@@ -12,7 +12,7 @@ from msgspec import Struct
 from advisor.catalog.bundle import DATA_FOLDER, Files
 from advisor.domain import Gpu, InstanceType, Offer
 from advisor.domain.gpu_names import WHOLE_SHARE, gpus_named, identified, slice_profile
-from advisor.domain.machines import gpu_of_row, number_of
+from advisor.domain.machines import gpu_of_row, is_on_board, number_of
 from advisor.errors import UsageError, unknown_name
 
 
@@ -179,7 +179,6 @@ class GpuLink(NamedTuple):
 
 
 UNKNOWN = GpuLink("pcie", 0, "")
-_ON_A_BOARD = ("-SXM", "GB200-", "GB300-")
 _BOARD = "data sheets of NVIDIA HGX and Grace Blackwell boards"
 
 
@@ -190,7 +189,7 @@ def gpu_link(instance: InstanceType) -> GpuLink:
     for start, link in known:
         if instance.name.startswith(start):
             return link
-    if not known and any(part in (instance.gpu_name or "") for part in _ON_A_BOARD):
+    if not known and is_on_board(instance.gpu_name or ""):
         return GpuLink("nvlink", instance.gpu_count, _BOARD)
     return UNKNOWN
 

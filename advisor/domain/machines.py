@@ -11,6 +11,13 @@ from msgspec import Struct
 
 from advisor.domain.words import AcceleratorKind
 
+_BOARDS = ("-SXM", "GB200-", "GB300-")
+
+
+def is_on_board(gpu_name: str) -> bool:
+    """Whether such GPUs come on a board that joins them by NVLink: NVIDIA's HGX and Grace Blackwell."""
+    return any(board in gpu_name for board in _BOARDS)
+
 
 class Accelerator(Struct, frozen=True, kw_only=True):
     """A GPU, an emulated one, or the CPU.

@@ -25,7 +25,7 @@ from advisor.models.performance.pipeline import (
     smooth_log_minimum,
 )
 from advisor.models.performance.prepared import MATTERS, copy_assumed_note
-from advisor.models.performance.scaling import bundled_scaling
+from advisor.models.performance.scaling import bundled_scaling, kind_of
 from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 
@@ -53,8 +53,8 @@ def distances(
     matters = {stage: weight >= MATTERS for stage, weight in weights.items()}
     of = partial(_distance, matters)
     result = [*_of_accelerator(of, workload, resources, pipeline, step_times, table)]
-    if (gpus := prediction.gpus_used) > 1:
-        largest = max(bundled_scaling().largest.values())
+    if (gpus := prediction.gpus_used) > 1 and resources.gpu is not None:
+        largest = bundled_scaling().largest[kind_of(workload.task, resources.gpu.name)]
         message = Message(
             "{count} GPUs: how {task} scales was published for 2 to {most}",
             count=gpus,

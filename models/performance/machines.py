@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from advisor.domain import DiskRate, Gpu, Measurement, Node, Resources, Workload, require_positive
+from advisor.domain import DataKind, DiskRate, Gpu, Measurement, Node, Resources, Workload, require_positive
 from advisor.models.bayes import Floats
 
 # A mark is no measure across instruction sets: two benchmarks disagree about Arm cores that far.
@@ -232,7 +232,9 @@ FACTS: Mapping[str, Callable[[Workload, Resources], float | None]] = {
     "disk_throughput": lambda _, has: has.disk.read_mib_per_second,
     "disk_iops": lambda _, has: has.disk.read_iops,
     "sample_bytes": lambda workload, _: workload.dataset.bytes_per_sample,
-    "decoded_pixels": lambda workload, _: workload.dataset.pixels,
+    "decoded_pixels": lambda workload, _: (
+        workload.dataset.pixels if workload.dataset.kind is DataKind.IMAGE else None
+    ),
 }
 
 

@@ -1,12 +1,15 @@
 """The share of its own rate that each GPU of a host keeps when several work at once.
 
-`efficiency(n) = n ** -exponent`: each doubling of the GPUs costs the same share. Parameters over
-step time and constants for each n were no better (internals/scaling.md). In training each
-GPU has a whole batch of its own (data parallel, weak scaling); in inference each has a process of
-its own. Batch size means that of one GPU.
+    1 / efficiency(n) = n ** exponent * (1 + seconds_per_gb * 2 (n - 1) / n * pace)
 
-Steps shorter than those that were measured exchange the same gradients: below, what is lost of a
-step stays as long as it was, and more of the step is lost (`with_pace`).
+Each doubling of the GPUs costs the same share, and a ring all-reduce (below) sends each GPU's
+gradients, `pace` GB for each second of a step on one GPU alone. Cards that NVLink joins on a board,
+other server cards and players' cards have constants of their own (internals/scaling.md). In training
+each GPU has a whole batch of its own (data parallel, weak scaling); in inference each has a process
+of its own, and sends no gradients. Batch size means that of one GPU.
+
+Steps shorter than those that were measured exchange the same gradients: beyond that pace, what is
+lost of a step stays as long as it was, and more of the step is lost (`with_pace`).
 
 The numbers come from published runs (infra/build/performance_sources/scaling.csv), and from what the user
 measured of such GPUs (`Scaling.given`): another instance than the one in question, so a rate of
@@ -45,6 +48,7 @@ from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from advisor.domain import STEP_SIGMA, Gpu, ScalingObservation, Task
+from advisor.domain.machines import is_on_board
 from advisor.messages import Message
 from advisor.models.bayes import Floats, HalfWidths, gaussian_multiplier, half_widths
 from advisor.models.bundled import read_bundled
@@ -58,7 +62,7 @@ BUNDLED = "scaling.json"
 # Gradients are exchanged as the parameters are kept, in mixed precision too.
 BYTES_PER_GRADIENT = 4
 # Cards for players' machines copy from one to another through the host's memory.
-CONSUMER, SERVER = "consumer", "server"
+CONSUMER, PCIE, NVLINK = "consumer", "pcie", "nvlink"
 # Bounds of the counts whose residuals are pooled: 2, 3 to 4, 5 and more.
 _POOLS = (2, 4)
 # What a measured efficiency tells of another number of GPUs: log standard deviation of each
@@ -173,6 +177,7 @@ class Scaling(Struct, frozen=True):
 
     `widths` are half widths of its logarithm; `largest` is the most GPUs that were measured, and
     `pace` the GB/s of gradients up to which it was; infinite where none are exchanged.
+    `seconds_per_gb`: what a GB that a GPU sends adds to its step, on top of `efficiency` (`with_pace`).
     """
 
     gpus: int
@@ -180,6 +185,7 @@ class Scaling(Struct, frozen=True):
     widths: HalfWidths
     largest: int
     pace: float = math.inf
+    seconds_per_gb: float = 0.0
     beyond_pace: bool = False
     nodes: int = 1
     node_efficiency: float = 1.0
@@ -212,28 +218,35 @@ class Scaling(Struct, frozen=True):
         Beyond the measured pace the time that is lost of a step does not shrink with the step:
         it exchanges as many bytes. Nobody has to use more GPUs than help.
         """
-        if gradient_gb_per_second <= self.pace:
+        if self.gpus == 1:
             return self
-        times = gradient_gb_per_second / self.pace
-        lost = (1 / self.efficiency - 1) * times
+        within = min(gradient_gb_per_second, self.pace)
+        lost = (1 + exchange_share(self.gpus, self.seconds_per_gb, within)) / self.efficiency - 1
+        # No GPU does more beside others than alone.
+        lost = max(0.0, lost) * max(1.0, gradient_gb_per_second / self.pace)
         efficiency = max(1 / (1 + lost), 1 / self.gpus)
-        return replace(self, efficiency=efficiency, beyond_pace=True)
+        lower, upper, calibrated = self.widths
+        widths = HalfWidths(lower, min(upper, -math.log(efficiency)), calibrated)
+        beyond = gradient_gb_per_second > self.pace
+        return replace(self, efficiency=efficiency, widths=widths, beyond_pace=beyond)
 
     def given(self, rows: Sequence[ScalingObservation], gpu: Gpu, confidence: float) -> Scaling:
-        """The scaling with what was measured of such GPUs of one node: a Gaussian over the logarithm
-        of the efficiency, which the bounds describe before."""
+        """The scaling, before any pace, with what was measured of such GPUs of one node: a Gaussian over
+        the logarithm of the efficiency, which the bounds describe before."""
         z = max(gaussian_multiplier(confidence), _LEAST_Z)
         weight = (max(self.widths.lower, STEP_SIGMA * z) / z) ** -2
         total, pace = weight * math.log(self.efficiency), self.pace
         for row in rows:
             if row.nodes == 1 and row.gpu is not None and is_same_card(row.gpu, gpu):
-                # Each doubling costs the same share.
-                logs = math.log(min(1.0, row.efficiency)) * math.log(self.gpus, row.ranks)
+                own_pace = row.gradient_bytes / row.one_step_seconds / 1e9
+                exchanged = math.log1p(exchange_share(row.ranks, self.seconds_per_gb, own_pace))
+                # Each doubling costs the same share of what the exchange leaves.
+                logs = (math.log(min(1.0, row.efficiency)) + exchanged) * math.log(self.gpus, row.ranks)
                 sigma = math.hypot(STEP_SIGMA, _PER_DOUBLING_SIGMA * abs(math.log2(self.gpus / row.ranks)))
                 weight, total = weight + sigma**-2, total + logs / sigma**2
-                pace = max(pace, row.gradient_bytes / row.one_step_seconds / 1e9)
+                pace = max(pace, own_pace)
         log, width = total / weight, z * weight**-0.5
-        widths = HalfWidths(width, min(width, -log), self.widths.calibrated)
+        widths = HalfWidths(width, width, self.widths.calibrated)
         return replace(self, efficiency=math.exp(log), widths=widths, pace=pace)
 
     @property
@@ -260,30 +273,35 @@ class Scaling(Struct, frozen=True):
 ALONE = Scaling(1, 1.0, HalfWidths(0.0, 0.0, True), 1)
 
 
-class ScalingModel(Struct, frozen=True, kw_only=True):
-    """Exponents and held-out residuals by kind ('training/server'); see `efficiency`.
+def exchange_share(gpus: int, seconds_per_gb: float, pace: float) -> float:
+    """What a ring all-reduce adds to a step on one GPU, as a share of it."""
+    return 2 * (gpus - 1) / gpus * seconds_per_gb * pace
 
-    `residuals` are sorted lists by kind and pool ('training/server/4'), `largest` the most GPUs
+
+class ScalingModel(Struct, frozen=True, kw_only=True):
+    """Exponents, seconds a GB sent, and held-out residuals by kind ('training/pcie').
+
+    `residuals` are sorted lists by kind and pool ('training/pcie/4'), `largest` the most GPUs
     of a row of a kind, `gradient_gb_per_second` the pace up to which a kind was measured.
     """
 
     exponents: Mapping[str, float]
+    seconds_per_gb: Mapping[str, float]
     residuals: Mapping[str, Sequence[float]]
     largest: Mapping[str, int]
     gradient_gb_per_second: Mapping[str, float]
 
     def of(self, task: Task, gpu: Gpu | None, gpus: int, confidence: float) -> Scaling:
-        """The scaling of `gpus` equal GPUs; with one GPU, no GPU, or none in use the efficiency is 1."""
+        """The scaling of `gpus` equal GPUs that exchange nothing yet (`with_pace`); with one GPU, no GPU,
+        or none in use the efficiency is 1."""
         if gpus <= 1 or gpu is None or task is Task.PREPROCESSING:
             return ALONE
         kind = kind_of(task, gpu.name)
         log = -self.exponents[kind] * math.log(gpus)
         widths = self.widths(kind, gpus, confidence)
-        # No GPU does more beside others than alone.
-        upper = min(widths.upper, -log)
-        capped = HalfWidths(widths.lower, upper, widths.calibrated)
         pace = self.gradient_gb_per_second[kind] if task is Task.TRAINING else math.inf
-        return Scaling(gpus, math.exp(log), capped, self.largest[kind], pace)
+        per_gb = self.seconds_per_gb[kind]
+        return Scaling(gpus, math.exp(log), widths, self.largest[kind], pace, per_gb)
 
     def widths(self, kind: str, gpus: int, confidence: float) -> HalfWidths:
         """Half widths in log efficiency: the widest of this count's pool and the smaller ones';
@@ -300,15 +318,17 @@ class ScalingModel(Struct, frozen=True, kw_only=True):
 
 
 def kind_of(task: Task, gpu_name: str) -> str:
-    """'training/server', 'inference': in training, cards that cannot reach each other scale apart;
-    in inference no card asks another for anything."""
+    """'training/pcie', 'inference': in training cards scale by how they reach each other; in inference
+    no card asks another for anything."""
     if task is not Task.TRAINING:
         return str(task)
-    return f"{task}/{CONSUMER if is_consumer_card(gpu_name) else SERVER}"
+    if is_consumer_card(gpu_name):
+        return f"{task}/{CONSUMER}"
+    return f"{task}/{NVLINK if is_on_board(gpu_name) else PCIE}"
 
 
 def pool_name(kind: str, gpus: float) -> str:
-    """'training/server/4' for three or four GPUs."""
+    """'training/pcie/4' for three or four GPUs."""
     bound = next((most for most in _POOLS if gpus <= most), "more")
     return f"{kind}/{bound}"
 

@@ -12,14 +12,24 @@ from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
+from scipy.optimize import least_squares
 
 from advisor.domain import Task
 from advisor.models.bayes import Floats, Rows, held_out
-from advisor.models.performance.scaling import BYTES_PER_GRADIENT, SCHEMA, ScalingModel, kind_of, pool_name
+from advisor.models.performance.scaling import (
+    BYTES_PER_GRADIENT,
+    SCHEMA,
+    ScalingModel,
+    exchange_share,
+    kind_of,
+    pool_name,
+)
 from advisor.models.performance.step_times import chip
 
 # Residuals of one GPU that stand for all of its own.
 _MOST_OF_A_GPU = 32
+# Beyond so much of a logarithm a row counts by its distance alone: sources have wrong rows.
+_USUAL_RESIDUAL = 0.01
 
 
 class ScalingRow(Struct, frozen=True, kw_only=True):
@@ -44,7 +54,9 @@ class ScalingRow(Struct, frozen=True, kw_only=True):
 
     @property
     def gradient_gb_per_second(self) -> float:
-        """fp32 gradients over the step on one GPU."""
+        """fp32 gradients over the step on one GPU; none in inference."""
+        if self.task is not Task.TRAINING:
+            return 0.0
         return BYTES_PER_GRADIENT * self.parameters / self.one_gpu_step_seconds / 1e9
 
 
@@ -69,11 +81,11 @@ def read_scaling(path: Path) -> list[ScalingRow]:
 
 
 def fit_scaling(rows: Sequence[ScalingRow]) -> ScalingModel:
-    """Exponents from all rows, intervals from rows of GPUs that were left out."""
-    exponents, residuals, largest, paces = {}, {}, {}, {}
+    """Constants from all rows, intervals from rows of GPUs that were left out."""
+    exponents, per_gb, residuals, largest, paces = {}, {}, {}, {}, {}
     for kind in sorted({row.kind for row in rows}):
         members = [row for row in rows if row.kind == kind]
-        exponents[kind] = fit_exponent(members)
+        exponents[kind], per_gb[kind] = fit_constants(members)
         largest[kind] = max(row.gpus for row in members)
         paces[kind] = _usual_pace(members)
         left_out = held_out_residuals(members, lambda row: chip(row.gpu))
@@ -82,32 +94,46 @@ def fit_scaling(rows: Sequence[ScalingRow]) -> ScalingModel:
             inside = [i for i, row in enumerate(members) if pool_name(kind, row.gpus) == pool]
             residuals[pool] = _pooled([members[i] for i in inside], left_out[inside])
     return ScalingModel(
-        exponents=exponents, residuals=residuals, largest=largest, gradient_gb_per_second=paces
+        exponents=exponents,
+        seconds_per_gb=per_gb,
+        residuals=residuals,
+        largest=largest,
+        gradient_gb_per_second=paces,
     )
 
 
-def fit_exponent(rows: Sequence[ScalingRow]) -> float:
-    """The exponent with the least absolute error of the logarithm, each GPU weighing alike.
+def fit_constants(rows: Sequence[ScalingRow]) -> tuple[float, float]:
+    """The exponent and the seconds a GB sent that explain the rows best, each GPU weighing alike.
 
-    That is the weighted median of each row's own exponent, weighted by how far it bears; never
-    below 0, since GPUs do not help each other. Sources have wrong rows: a mean would follow them.
+    Neither is below 0, since GPUs do not help each other.
     """
-    logs = np.log([float(row.gpus) for row in rows])
-    own = -np.log([row.efficiency for row in rows]) / logs
     chips = [chip(row.gpu) for row in rows]
-    weights = logs / np.array([chips.count(name) for name in chips])
-    order = np.argsort(own)
-    half = np.cumsum(weights[order]) >= weights.sum() / 2
-    return max(0.0, float(own[order][half.argmax()]))
+    weights = np.sqrt([1 / chips.count(name) for name in chips])
+    efficiency = np.log([row.efficiency for row in rows])
+
+    def residuals(constants: Floats) -> Floats:
+        return weights * (efficiency - _log_efficiency(rows, *constants))
+
+    fit = least_squares(
+        residuals, (0.03, 0.03), bounds=(0.0, np.inf), loss="soft_l1", f_scale=_USUAL_RESIDUAL, xtol=1e-12
+    )
+    exponent, per_gb = fit.x.tolist()
+    return exponent, per_gb if any(row.gradient_gb_per_second for row in rows) else 0.0
+
+
+def _log_efficiency(rows: Sequence[ScalingRow], exponent: float, per_gb: float) -> Floats:
+    exchanged = [exchange_share(row.gpus, per_gb, row.gradient_gb_per_second) for row in rows]
+    return np.asarray(-exponent * np.log([row.gpus for row in rows]) - np.log1p(exchanged))
 
 
 def held_out_residuals(rows: Sequence[ScalingRow], key: Callable[[ScalingRow], str]) -> Floats:
     """log(observed efficiency / predicted), each row predicted without all rows of its key."""
-    efficiency, gpus = np.array([(row.efficiency, row.gpus) for row in rows], dtype=float).T
 
     def residuals_without(out: Rows) -> Floats:
         others = [row for row, gone in zip(rows, out, strict=True) if not gone] or list(rows)
-        return np.asarray(np.log(efficiency[out]) + fit_exponent(others) * np.log(gpus[out]))
+        tests = [row for row, gone in zip(rows, out, strict=True) if gone]
+        efficiency = np.log([row.efficiency for row in tests])
+        return np.asarray(efficiency - _log_efficiency(tests, *fit_constants(others)))
 
     return held_out([key(row) for row in rows], residuals_without)
 
@@ -117,6 +143,7 @@ def scaling_document(model: ScalingModel) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "exponents": {kind: round(value, 4) for kind, value in model.exponents.items()},
+        "seconds_per_gb": {kind: round(value, 4) for kind, value in model.seconds_per_gb.items()},
         "largest": dict(model.largest),
         "gradient_gb_per_second": {
             kind: round(value, 4) for kind, value in model.gradient_gb_per_second.items()

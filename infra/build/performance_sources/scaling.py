@@ -18,15 +18,22 @@ from advisor.infra.build.performance_sources.naming import LAMBDA_NETWORKS, TASK
 
 DEFAULT_PATH = Path(__file__).with_name("scaling.csv")
 COLUMNS = ("source", "system", "gpu", "network", "task", "precision", "batch_size", "gpus")
-# Of torchvision's and timm's networks, and of BERT base with the head for questions.
+# Of torchvision's and timm's networks, and of BERT base with the head for questions; NVIDIA's examples
+# by their papers, those of SSD and nnU-Net about.
 PARAMETERS = {
     "alexnet": 61_100_840,
     "bert": 108_893_186,
     "inception_v3": 23_834_568,
     "inception_v4": 42_679_816,
+    "jasper": 333_000_000,
+    "nnunet": 31_000_000,
+    "quartznet": 18_900_000,
     "resnet18": 11_173_962,
     "resnet50": 25_557_032,
     "resnet152": 60_192_808,
+    "ssd300-resnet50": 23_000_000,
+    "transformer-big": 213_000_000,
+    "transformer-xl-base": 192_000_000,
     "vgg16": 138_357_544,
 }
 _CELL = ["system", "network", "task", "precision", "batch_size"]
@@ -40,6 +47,15 @@ _TENSORFLOW_NETWORKS = {
 }
 # Its other workloads (NCF, speech, detection) are no networks whose parameters are stated.
 _POLLUX_NETWORKS = {"imagenet": "resnet50", "cifar10": "resnet18", "bert": "bert"}
+# Their name, and the samples of which their rate counts that many a batch: 192 tokens of a sequence.
+_NVIDIA_NETWORKS = {
+    "Detection/SSD": ("ssd300-resnet50", 1),
+    "LanguageModeling/Transformer-XL": ("transformer-xl-base", 192),
+    "Segmentation/nnUNet": ("nnunet", 1),
+    "SpeechRecognition/Jasper": ("jasper", 1),
+    "SpeechRecognition/QuartzNet": ("quartznet", 1),
+    "Translation/Transformer": ("transformer-big", 1),
+}
 _POLLUX_PLACEMENTS = {"1": 1, "2": 2, "3": 3, "4": 4}
 
 
@@ -108,9 +124,42 @@ def pollux_rows(directory: Path) -> pd.DataFrame:
     )
 
 
+def nvidia_rows(directory: Path) -> pd.DataFrame:
+    """NVIDIA's examples in PyTorch, a process a GPU, on DGX-1, DGX-2 and DGX A100 (BSD-3, Apache-2.0).
+
+    Only examples that state the batch of one GPU and train as fast as they can on one, too.
+    """
+    rows = pd.read_csv(find_source(directory, "nvidia_dle_pytorch.csv"))
+    rows = rows[(rows.task == "training") & rows.network.isin(_NVIDIA_NETWORKS) & rows.batch_size.notna()]
+    rows = rows[~rows.notes.str.contains("Large model")]
+    gpus = [_dgx_gpu(gpu, notes) for gpu, notes in zip(rows.gpu, rows.notes, strict=True)]
+    by_batch = rows.network.map(lambda name: _NVIDIA_NETWORKS[name][1])
+    table = pd.DataFrame(
+        {
+            "source": "nvidia-dle",
+            "system": [f"DGX of {gpu}" for gpu in gpus],
+            "gpu": gpus,
+            "network": rows.network.map(lambda name: _NVIDIA_NETWORKS[name][0]),
+            "task": rows.task,
+            "precision": rows.precision,
+            "batch_size": rows.batch_size.astype(int),
+            "gpus": rows.gpu_count,
+            "step_seconds": rows.batch_size * by_batch * rows.gpu_count / rows.samples_per_second,
+        }
+    )
+    return table.groupby(list(COLUMNS), as_index=False).median()
+
+
+def _dgx_gpu(gpu: str, notes: str) -> str:
+    """'V100-32GB' of a DGX-2 -> 'V100-SXM3-32GB'."""
+    chip, _, memory = gpu.partition("-")
+    board = "SXM4" if chip == "A100" else "SXM3" if "16x" in notes else "SXM2"
+    return f"{chip}-{board}-{memory}"
+
+
 def compact(directory: Path) -> pd.DataFrame:
     """All runs on several GPUs beside theirs on one, sorted; `efficiency` is step over step."""
-    sources = [read(directory) for read in (lambda_rows, tensorflow_rows, pollux_rows)]
+    sources = [read(directory) for read in (lambda_rows, tensorflow_rows, pollux_rows, nvidia_rows)]
     rows = pd.concat(sources, ignore_index=True).dropna()
     several = rows[rows.gpus > 1]
     pairs = several.merge(rows[rows.gpus == 1], on=_CELL, suffixes=("", "_of_one"))
