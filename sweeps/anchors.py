@@ -1,8 +1,7 @@
 """Reads a user's measurements of their own code: observations of a GPU alone, and why other rows are none.
 
-Taken are `advisor measure --out` (advisor.anchor/1), `advisor measurements export` and the file
-of a campaign (JSON lines both). A row is one step of PyTorch eager on a real GPU, nothing else.
-"""
+Taken are `advisor measure --out` (advisor.anchor/1), `advisor measurements export` and the file of a campaign
+(JSON lines both). A row is one step of PyTorch eager on a real GPU, nothing else."""
 
 from __future__ import annotations
 
@@ -65,9 +64,8 @@ class RefusedRow(Struct, frozen=True):
 class AnchorFile(Struct, frozen=True):
     """All of one file. `captured` and `input_shape` describe its network where it says so.
 
-    An observation's network is "" where a script does not name it. `scaling` says what several
-    ranks kept of their rate.
-    """
+    An observation's network is "" where a script does not name it. `scaling` says what several ranks kept of
+    their rate."""
 
     path: Path
     observations: tuple[Observation, ...]
@@ -210,8 +208,7 @@ def _step_seconds(row: Measurement) -> float | None:
 def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFile:
     """The file's rows; a script that does not name its precision ran in `precision`.
 
-    `UsageError` names a file that cannot be read, or is something else.
-    """
+    `UsageError` names a file that cannot be read, or is something else."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -1,8 +1,7 @@
 """Events of sweeps and trials, for subscribers: logs, metrics, displays.
 
 An event is a record of the standard library's logging, with `event`, `trial_id` and `facts`. Without a
-subscriber an event costs a comparison, and prints nothing. No event is emitted inside of a timed run.
-"""
+subscriber an event costs a comparison, and prints nothing. No event is emitted inside of a timed run."""
 
 from __future__ import annotations
 

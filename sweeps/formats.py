@@ -92,8 +92,7 @@ class NewerFormatError(DataError):
 def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
     """The measurement a document describes; `DataError` when it describes none.
 
-    What is computed (`trial_id`, the rate) is computed again, never believed.
-    """
+    What is computed (`trial_id`, the rate) is computed again, never believed."""
     if not isinstance(document, Mapping) or not isinstance(document.get("schema", 0), int):
         raise DataError("this is no measurement of `advisor measurements export`")
     if document.get("schema", 0) > SCHEMA_VERSION:
@@ -307,10 +306,9 @@ def read_file(path: Path) -> ReadLines:
 def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> ReadLines:
     """The measurements of the lines, in order; empty lines are passed over.
 
-    Where a trial occurs more than once, a row that ended well beats one that did not, and a
-    later row an earlier one. `UsageError` when more than `most_refused` lines are refused: what
-    somebody else sends is no file of ours then, and its troubles would fill the memory.
-    """
+    Where a trial occurs more than once, a row that ended well beats one that did not, and a later row an
+    earlier one. `UsageError` when more than `most_refused` lines are refused: what somebody else sends is no
+    file of ours then, and its troubles would fill the memory."""
     rows: dict[str, Measurement] = {}
     refused: list[RefusedLine] = []
     taken = 0

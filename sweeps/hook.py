@@ -65,9 +65,8 @@ Batch = TypeVar("Batch")
 def steps(loader: Iterable[Batch]) -> Iterable[Batch]:
     """The loader's batches, each step timed where `advisor measure` asks for it.
 
-    Call it once an epoch, as the loader itself. Of several processes of one training (torchrun)
-    only the first records.
-    """
+    Call it once an epoch, as the loader itself. Of several processes of one training (torchrun) only the
+    first records."""
     path = os.environ.get(FILE_VARIABLE)
     if not path or os.environ.get("RANK", "0") != "0":
         return loader
@@ -130,11 +129,10 @@ class _Step(NamedTuple):
 class Recorder:
     """Times the steps of all epochs until the seconds are over.
 
-    A step lasts from the completion of the one before to its own. On a GPU both are events on
-    its stream: the loop is never made to wait, but for one time at the end of an epoch. The first
-    step of an epoch begins where `steps` is called, so the start of the loader is part of it;
-    what the script does between two epochs is part of no step. Nothing here raises into the loop.
-    """
+    A step lasts from the completion of the one before to its own. On a GPU both are events on its stream: the
+    loop is never made to wait, but for one time at the end of an epoch. The first step of an epoch begins
+    where `steps` is called, so the start of the loader is part of it; what the script does between two epochs
+    is part of no step. Nothing here raises into the loop."""
 
     def __init__(
         self,

@@ -2,8 +2,7 @@
 
 One row a trial, durable when the call returns. A trial that has a row keeps it unless something else is asked
 for. Rows come back in the order in which they were first written. Any number of processes read and write at
-once. What fails, fails whole: a `DataError` means that nothing of that call was kept.
-"""
+once. What fails, fails whole: a `DataError` means that nothing of that call was kept."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ class Held(Struct, frozen=True):
     """A lease in force: who measures the trial, since when it runs and for how long at least.
 
     `seconds_held` counts from when the trial began, and is None while it waits for a node. `here`: its
-    process is one of this machine (and container).
-    """
+    process is one of this machine (and container)."""
 
     trial_id: str
     host: str
@@ -74,8 +72,7 @@ class LeaseBook(Protocol):
     """Leases of trials among drivers, by the database's clock.
 
     A lease ends when it is given back, when it is not renewed in time, and at once when the process that took
-    it on this very machine has gone.
-    """
+    it on this very machine has gone."""
 
     def take(self, labels: Mapping[str, str], owner: Owner) -> set[str]:
         """The trials, of those named by id with what they are called, that the owner may measure: all but

@@ -1,9 +1,8 @@
 """Assumed facts that answers need and no seller publishes, each with its reason and range.
 
-`catalog/assumed_facts.csv` has a row a fact, of one cloud or of several. A type's row names the
-facts that it rests on; those of a disk type are called after it. What the user imports counts
-before what is assumed, and for every type of the cloud.
-"""
+`catalog/assumed_facts.csv` has a row a fact, of one cloud or of several. A type's row names the facts that it
+rests on; those of a disk type are called after it. What the user imports counts before what is assumed, and
+for every type of the cloud."""
 
 from __future__ import annotations
 

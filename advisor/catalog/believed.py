@@ -1,8 +1,7 @@
 """Checks a source's line about a known type against the catalogue: its price, its GPUs, its size.
 
-The one rule for imports, refreshes, `--live` and trackers. The largest change of a list price of a
-GPU type in us-east-1 from 2022 to 2026 was a factor of 1.79 (p5.48xlarge, June 2025).
-"""
+The one rule for imports, refreshes, `--live` and trackers. The largest change of a list price of a GPU type
+in us-east-1 from 2022 to 2026 was a factor of 1.79 (p5.48xlarge, June 2025)."""
 
 from __future__ import annotations
 
@@ -33,10 +32,9 @@ OTHER_SIZE = "the line has other vCPUs or RAM than the type has"
 def why_not_believed(usd: float, known: Catalog, cloud: str, name: str, region: str, market: Market) -> str:
     """Why a price is not believed; "" where it is, or where nothing is known to hold it to.
 
-    It is held to the price of the same market there; else, on demand, to that of the region whose
-    name is most like it, and on other markets to the price on demand. Small steps add up, so that
-    it is held to the snapshot's price too, until one that is far from that was accepted.
-    """
+    It is held to the price of the same market there; else, on demand, to that of the region whose name is
+    most like it, and on other markets to the price on demand. Small steps add up, so that it is held to the
+    snapshot's price too, until one that is far from that was accepted."""
     price = _listed(known, cloud, name, region, market)
     first = _listed(known.shipped, cloud, name, region, market)
     if price and first and 1 / FACTOR <= price.usd_per_hour / first.usd_per_hour <= FACTOR:

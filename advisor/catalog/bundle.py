@@ -34,9 +34,8 @@ Cells = Mapping[str, Mapping[str, tuple[float, str]]]
 class StoredPrices(Struct, frozen=True):
     """A row a type, a column a region; `distinct[0]` is nan and stands for no price.
 
-    `position` and `basis` are of shape (types, regions) and index `distinct` and `bases`; a basis
-    means nothing where there is no price. Prices are in the currency of their basis.
-    """
+    `position` and `basis` are of shape (types, regions) and index `distinct` and `bases`; a basis means
+    nothing where there is no price. Prices are in the currency of their basis."""
 
     market: str
     types: Sequence[str]
@@ -201,9 +200,8 @@ def table_if_any(files: Files, path: str) -> Table:
 class BundleFiles:
     """The files of a bundle, each read and checked against the manifest when it is asked for.
 
-    Raises `DataError` that names the file and the way out when one is missing, cut short,
-    changed, or of another format version.
-    """
+    Raises `DataError` that names the file and the way out when one is missing, cut short, changed, or of
+    another format version."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -280,8 +280,7 @@ class Catalog:
         """Priced offers that match and whose facts are known, in the bundle's order.
 
         Retired types that still have a list price are among them, so that they can be rejected by name
-        (`support.check`). `UsageError` for names nobody knows, `NoOfferError` for a region without prices.
-        """
+        (`support.check`). `UsageError` for names nobody knows, `NoOfferError` for a region without prices."""
         return [cell.offer() for cell in self._matching(query)]
 
     def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:

@@ -1,12 +1,11 @@
 """Disks that can be ordered, what they cost, and the orders that are worth a prediction.
 
-People write an order as gp3:158GiB:6000iops:250MiB/s, or less of it from the right. A disk inside
-the host is part of the instance's price, and empty after a stop.
+People write an order as gp3:158GiB:6000iops:250MiB/s, or less of it from the right. A disk inside the host is
+part of the instance's price, and empty after a stop.
 
-For the search there is a coarse ladder of rates for each type. Rate is bought with provisioning
-(gp3, io2) or with size (all others). The steps only have to show which types of instance can answer
-at all: `advisor.engine.disks` then looks for the cheapest order between them.
-"""
+For the search there is a coarse ladder of rates for each type. Rate is bought with provisioning (gp3, io2) or
+with size (all others). The steps only have to show which types of instance can answer at all:
+`advisor.engine.disks` then looks for the cheapest order between them."""
 
 from __future__ import annotations
 
@@ -78,8 +77,7 @@ def local_if_it_fits(instance: InstanceType, dataset_gib: float) -> Disk | None:
 def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:
     """An order of one of the types, or of the local disk; `UsageError` names the limit it breaks.
 
-    Sizes and provisioning are sold in whole GiB, IOPS and MiB/s.
-    """
+    Sizes and provisioning are sold in whole GiB, IOPS and MiB/s."""
     named, *extras = text.strip().split(":")
     sizes = [part for part in extras if not (part.lower().endswith("iops") or "/" in part)]
     iops = [part for part in extras if part.lower().endswith("iops")]
@@ -177,9 +175,8 @@ _WORTH_BEYOND = {"io2": (80000.0, 2000.0), "ultra": (80000.0, 1907.0)}
 def volumes(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Iterator[DiskChoice]:
     """A ladder of orders of one type from the smallest size that holds the data, slowest first.
 
-    Types whose rate grows with their size double it until it no longer does. `wide`: other types
-    may not be had, so that what they would give for less counts too.
-    """
+    Types whose rate grows with their size double it until it no longer does. `wide`: other types may not be
+    had, so that what they would give for less counts too."""
     if smallest_gib > rule.max_gib:
         return
     steps = (_WIDE_STEPS if wide else _STEPS).get(rule.type)
@@ -220,9 +217,8 @@ def cut_to(
 def undominated(disks: Iterable[Disk]) -> list[Disk]:
     """Cheapest first, without those that a cheaper one equals in rate, IOPS and latency.
 
-    Of a type whose size buys its rate the first such step stays, where a smaller one did: a size
-    between the two may be cheaper than what equals the step.
-    """
+    Of a type whose size buys its rate the first such step stays, where a smaller one did: a size between the
+    two may be cheaper than what equals the step."""
     kept: list[Disk] = []
     may_end: set[str] = set()
     for disk in sorted(disks, key=lambda offered: (offered.usd_per_hour, offered.rate.type)):

@@ -33,8 +33,7 @@ def rules_path(files: Files, cloud: str) -> str | None:
 class DiskSize(Struct, frozen=True, kw_only=True):
     """A size that a type is sold in, what it sustains, and what it lends at first (None: no more).
 
-    A disk of any other size is billed, and runs, as the next larger one of these.
-    """
+    A disk of any other size is billed, and runs, as the next larger one of these."""
 
     gib: float
     iops: float
@@ -48,8 +47,7 @@ class DiskRule(Struct, frozen=True, kw_only=True):
 
     Unprovisioned IOPS: `iops_base + iops_per_gib * GiB`, held in `iops_floor`..`iops_cap`. MiB/s: `mib_s_base
     + mib_s_per_gib * GiB` (or `mib_s_large` from `mib_s_large_from_gib` on, or `mib_s_per_provisioned_iops`
-    where that is more), up to `mib_s_cap`. A type with `sizes` has the IOPS and MiB/s of its size instead.
-    """
+    where that is more), up to `mib_s_cap`. A type with `sizes` has the IOPS and MiB/s of its size instead."""
 
     type: str
     media: str
@@ -216,9 +214,8 @@ _VISIBLE = 1.02
 class VolumeBurst(Struct, frozen=True):
     """A full bucket of one volume: limits while it lasts, and what it holds.
 
-    `io_credits` are single requests (gp2), `mib_credits` MiB (st1, sc1); the others are None.
-    Of Azure's disks it is documented how long a full bucket lasts at full speed, and no more.
-    """
+    `io_credits` are single requests (gp2), `mib_credits` MiB (st1, sc1); the others are None. Of Azure's
+    disks it is documented how long a full bucket lasts at full speed, and no more."""
 
     mib_per_second: float
     iops: float
@@ -252,8 +249,7 @@ def volume_burst(
 def burst_on(instance: InstanceType | None, volume: DiskRate, bucket: VolumeBurst | None) -> Burst | None:
     """The faster rate of a volume at first, on its instance or alone; None where it lends nothing.
 
-    A burst of one is held to what the other passes on, and ends when the first one's credits do.
-    """
+    A burst of one is held to what the other passes on, and ends when the first one's credits do."""
     always = (volume.read_mib_per_second or math.inf, volume.read_iops or math.inf)
     at_first = (bucket.mib_per_second, bucket.iops) if bucket else always
     passed, passed_at_first = _passed_on(instance)

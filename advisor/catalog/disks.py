@@ -1,8 +1,7 @@
 """Disks of one cloud on its instances: effective rates, prices, and which are worth a look.
 
-The effective rate is the lower of the volume's and of the instance's own sustained limit.
-Prices are per month in the source; an hour is a 730th of that. "GB-month" is billed per GiB.
-"""
+The effective rate is the lower of the volume's and of the instance's own sustained limit. Prices are per
+month in the source; an hour is a 730th of that. "GB-month" is billed per GiB."""
 
 from __future__ import annotations
 
@@ -136,8 +135,7 @@ class DiskCatalog:
 
         `binding_limit` says whose throughput limit is the lower one. `UsageError` for a size or provisioning
         that is not sold, and for local disks the instance does not have; `NoOfferError` where no price is
-        known, unless it may be `unpriced`.
-        """
+        known, unless it may be `unpriced`."""
         if choice.type == LOCAL:
             return local_disk(instance, choice.size_gib or 0.0)
         self._rule(choice.type)
@@ -208,10 +206,9 @@ class DiskCatalog:
     ) -> list[Disk]:
         """Disks worth a look for a data set, cheapest first.
 
-        Local disks where they are large enough and their rate is known; of the network volumes
-        those that no cheaper one equals on this instance. Volumes without a price are left out.
-        Only of `types`, where any are named.
-        """
+        Local disks where they are large enough and their rate is known; of the network volumes those that no
+        cheaper one equals on this instance. Volumes without a price are left out. Only of `types`, where any
+        are named."""
         with_local = not types or LOCAL in types
         local = local_if_it_fits(instance, dataset_gib) if with_local else None
         return [*([local] if local else []), *self._volumes(instance, dataset_gib, region, types)]

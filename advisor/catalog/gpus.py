@@ -70,11 +70,10 @@ def usual_sheet_name(name: str, known: Iterable[str]) -> str:
 def sheet_of(
     name: str, sheets: Mapping[str, Gpu], *, memory_mib: float | None = None, sm_count: int | None = None
 ) -> Gpu:
-    """The sheet of a card that torch or the catalogue names, and says this size of (None: it does
-    not say); `UsageError` where there is none.
+    """The sheet of a card that torch or the catalogue names, and says this size of (None: it does not say);
+    `UsageError` where there is none.
 
-    Only the very card: a laptop's, a slice of a card or a "Super" is another GPU.
-    """
+    Only the very card: a laptop's, a slice of a card or a "Super" is another GPU."""
     identity = identified(name, sheets, memory_mib=memory_mib, sm_count=sm_count)
     if identity.is_slice:
         raise UsageError(
@@ -98,8 +97,7 @@ def sheet_of(
 class GpuSheet(Struct, frozen=True, kw_only=True):
     """A data sheet with what a person chooses by and no prediction needs; None: unknown.
 
-    `fp64_tflops` is without tensor cores; `link` is how it reaches the host and other GPUs.
-    """
+    `fp64_tflops` is without tensor cores; `link` is how it reaches the host and other GPUs."""
 
     gpu: Gpu
     fp64_tflops: float | None
@@ -143,8 +141,7 @@ def usd_per_gpu_hour(offer: Offer) -> float:
 def cheapest_by_gpu(offers: Iterable[Offer]) -> dict[str, Offer]:
     """GPU name -> the offer with the lowest price a GPU; the smaller instance where two tie.
 
-    Shares of a GPU and types that nobody can order are no price of a GPU.
-    """
+    Shares of a GPU and types that nobody can order are no price of a GPU."""
     cheapest: dict[str, Offer] = {}
     for offer in offers:
         instance = offer.instance

@@ -44,8 +44,7 @@ def import_file(
     """Check a file as a whole and keep it in `folder`, in place of one of the same name, also a damaged one.
 
     `as_of` is when a file that tells no date was fetched; `accept_implausible` takes prices that are far from
-    the known ones. `UsageError` with line and reason: then nothing has changed.
-    """
+    the known ones. `UsageError` with line and reason: then nothing has changed."""
     name = Line(0, {"name": (name or path.stem).lower().replace(" ", "_")}).name("name")
     if as_of is not None and is_to_come(as_of):
         raise UsageError(

@@ -34,9 +34,8 @@ def with_host(
 ) -> InstanceType:
     """The type with a host of so many vCPUs and so much RAM; None leaves what it has.
 
-    Cores go with the vCPUs, as many threads a core as it has, rounded up to whole ones. GPUs, disks
-    and links stay the type's own.
-    """
+    Cores go with the vCPUs, as many threads a core as it has, rounded up to whole ones. GPUs, disks and links
+    stay the type's own."""
     vcpus = instance.vcpus if vcpus is None else vcpus
     cores = math.ceil(vcpus * instance.physical_cores / instance.vcpus)
     mib = instance.memory_mib if memory_mib is None else round(memory_mib)
@@ -77,8 +76,7 @@ def load_catalog(
     given, but for the import called `without`); `live` was told just now, by cloud, and counts before all of
     it. A dollar is worth `cny_per_usd` yuan: as given, as ADVISOR_CNY_PER_USD says, else as in the snapshot;
     euros, which have no rate there, as ADVISOR_EUR_PER_USD says. Each file is checked against the manifest's
-    SHA-256 when it is read. Raises `DataError` that names the file and the way out.
-    """
+    SHA-256 when it is read. Raises `DataError` that names the file and the way out."""
     bundle = BundleFiles(folder or DATA_FOLDER)
     own = imports or (own_imports() if folder is None else None)
     catalog = Catalog([bundle], _currencies(bundle, cny_per_usd))

@@ -28,8 +28,7 @@ class OfferQuery(Struct, frozen=True, kw_only=True):
     accelerator. `max_usd_per_hour` limits the instance alone: with its disk a spec costs more, so the total
     is limited where specs are made. GPU memory is that of one GPU, or of the share of one that a type has; a
     K80 card counts as two GPUs. `listed_on` keeps prices that are listed and not old on that day, `fresh_on`
-    those that are not old then, `price_spread` those that are so sure.
-    """
+    those that are not old then, `price_spread` those that are so sure."""
 
     cloud: str | None = None
     region: str | None = None

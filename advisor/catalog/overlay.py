@@ -1,12 +1,11 @@
 """A user's own prices, in the user's data directory: laid over the bundle's, or of other clouds.
 
 `CLOUD.refreshed.json` holds prices and offerings of a cloud that the bundle has, whoever told them (a
-refresh, `--live`, an imported list): a JSON document with a row a line, sealed with the SHA-256 of its
-own bytes. `NAME.import.json` holds what a file told of clouds that the bundle lacks, or disk prices and
-facts, in the form of the bundle: the first line is a manifest (with the SHA-256 of its own bytes and of
-the rest), the second holds the tables, so that who asks about no imported cloud reads first lines only.
-A file is written whole or not at all, and two refreshes at once lose nothing of each other.
-"""
+refresh, `--live`, an imported list): a JSON document with a row a line, sealed with the SHA-256 of its own
+bytes. `NAME.import.json` holds what a file told of clouds that the bundle lacks, or disk prices and facts, in
+the form of the bundle: the first line is a manifest (with the SHA-256 of its own bytes and of the rest), the
+second holds the tables, so that who asks about no imported cloud reads first lines only. A file is written
+whole or not at all, and two refreshes at once lose nothing of each other."""
 
 from __future__ import annotations
 

@@ -41,8 +41,7 @@ class Currency(NamedTuple):
 class Basis(Struct, frozen=True):
     """Kind, currency and origin of prices.
 
-    The true price lies with 90 % between `low` and `high` times the one that is stored.
-    """
+    The true price lies with 90 % between `low` and `high` times the one that is stored."""
 
     kind: str
     origin: Origin
@@ -199,9 +198,8 @@ SOURCES_FILE = "catalog/sources.csv"
 class SourceUse(Struct, frozen=True, kw_only=True):
     """A source, and what rests on it.
 
-    `prices` counts prices of instances and of disks. `max_age_days` is None where no price rests
-    on it: facts do not expire. `note` is what users should know of it, or empty.
-    """
+    `prices` counts prices of instances and of disks. `max_age_days` is None where no price rests on it: facts
+    do not expire. `note` is what users should know of it, or empty."""
 
     id: str
     part: str

@@ -52,9 +52,8 @@ def check(
 ) -> Supported | Rejection:
     """Judge a type; `gpu` is its data sheet (None: no GPU, or no sheet known).
 
-    `closed` says why the type cannot be ordered. What can never run comes first, so that
-    `not_offered` means: it would run, and cannot be had.
-    """
+    `closed` says why the type cannot be ordered. What can never run comes first, so that `not_offered` means:
+    it would run, and cannot be had."""
     verdict: Supported | Rejection | None = _check_host(instance)
     if verdict is None and needs_gpu:
         verdict = _check_card(instance) or _check_sheet(instance, gpu)

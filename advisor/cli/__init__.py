@@ -1,7 +1,6 @@
 """Commands. One makes thousands of small records and hardly a cycle: garbage is looked for rarely.
 
-Set before anything is imported, which else takes a hundred looks.
-"""
+Set before anything is imported, which else takes a hundred looks."""
 
 import gc
 

@@ -79,9 +79,8 @@ catalog.add_command(refresh)
 def sources(origins: bool, output: str) -> None:
     """Show where prices and facts come from: date, age, licence, and what rests on each.
 
-    A price that is older than its limit gives a warning, and is left out by --strict. Several
-    sources of one name are a line, with the day of the oldest.
-    """
+    A price that is older than its limit gives a warning, and is left out by --strict. Several sources of one
+    name are a line, with the day of the oldest."""
     now, uses = today(), load_catalog().source_uses
     rows = [
         {
@@ -189,8 +188,7 @@ def diff(question: ChangedPrices, old: str, new: str, output: str) -> None:
 def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> None:
     """List priced offers, cheapest first: all of them in JSON, the first 40 in a table.
 
-    Prices are list prices, observed ones (spot), or estimated: the table says which.
-    """
+    Prices are list prices, observed ones (spot), or estimated: the table says which."""
     catalogue = load_catalog(cny_per_usd=cny_per_usd)
     query = query_of(question)
     if output == "table":
@@ -300,9 +298,8 @@ BURST_KEYS = ("read_mib_per_second", "read_iops", "seconds")
 def disks(disk: str | None, cloud: str | None, region: str | None, output: str) -> None:
     """Show network disks: sustained rate, burst, price.
 
-    DISK is a type, with a size and what is provisioned if you like: gp3:500GiB:6000iops:250MiB/s.
-    Without one, every type is shown at 500 GiB.
-    """
+    DISK is a type, with a size and what is provisioned if you like: gp3:500GiB:6000iops:250MiB/s. Without
+    one, every type is shown at 500 GiB."""
     catalogue = load_catalog()
     shown = [
         _disk_document(catalogue.disks_of(name), name, choice, region)

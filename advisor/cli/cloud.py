@@ -213,9 +213,8 @@ for _command in (guest, policy, template, log):
 def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
     """List what the advisor has on AWS, with owner and expiry.
 
-    Instances, spot requests, volumes, network interfaces, security groups, keys and launch
-    templates. Exit codes: 0 complete, 1 a region did not answer.
-    """
+    Instances, spot requests, volumes, network interfaces, security groups, keys and launch templates. Exit
+    codes: 0 complete, 1 a region did not answer."""
     reaped = reap_cloud(owner=owner, regions=regions, dry_run=True)
     print_answer(output, reaped_document(reaped, "advisor.cloud-status/1"), lambda: status_lines(reaped))
     return 1 if reaped.not_listed else 0
@@ -229,12 +228,11 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
 def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str) -> int:
     """Remove what has expired on AWS. Needs credentials and no local file.
 
-    Only what is tagged advisor:managed = true, with an advisor:expires-at in the past. Run it by
-    a schedule too: docs/how-to/aws.md.
+    Only what is tagged advisor:managed = true, with an advisor:expires-at in the past. Run it by a schedule
+    too: docs/how-to/aws.md.
 
-    Exit codes: 0 nothing expired is left (or it was a dry run), 1 something is, or a region did
-    not tell all.
-    """
+    Exit codes: 0 nothing expired is left (or it was a dry run), 1 something is, or a region did not tell
+    all."""
     try:
         reaped = reap_cloud(owner=owner, regions=regions, dry_run=dry_run)
     except KeyboardInterrupt:

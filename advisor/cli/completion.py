@@ -32,8 +32,7 @@ def completion() -> None:
 def install(shell: str | None) -> None:
     """Install it for SHELL: bash, zsh or fish (default: yours).
 
-    It writes one file; for bash and zsh it also adds one line to ~/.bashrc or ~/.zshrc.
-    """
+    It writes one file; for bash and zsh it also adds one line to ~/.bashrc or ~/.zshrc."""
     shell = shell or Path(os.environ.get("SHELL", "")).name
     script = get_completion_class(shell)
     if shell not in _FILES or script is None:

@@ -79,9 +79,8 @@ def convert(
 ) -> None:
     """Convert the images of SOURCE, in any format, and report the rate.
 
-    JPEG bytes are copied as they are unless --resize is given; an LMDB holds them decoded, 256 x
-    256, as Caffe stores ImageNet. Stopped or failed, it leaves nothing behind.
-    """
+    JPEG bytes are copied as they are unless --resize is given; an LMDB holds them decoded, 256 x 256, as
+    Caffe stores ImageNet. Stopped or failed, it leaves nothing behind."""
     from advisor.runs.sweeps.data import convert_dataset
 
     with dataset_progress("converting") as progress:
@@ -106,8 +105,7 @@ def convert(
 def show(path: str, output: str) -> None:
     """Show format, samples, sizes and decoding cost of PATH, or of what lies at an address.
 
-    s3://BUCKET/PREFIX, or any address of fsspec, is brought into this machine's cache first.
-    """
+    s3://BUCKET/PREFIX, or any address of fsspec, is brought into this machine's cache first."""
     from advisor.runs.sweeps.data import show_dataset
 
     with dataset_progress("fetching", "files") as progress:

@@ -81,10 +81,9 @@ def export(question: MeasurementExport, out: Path | None) -> None:
 def import_(file: Path, output: str) -> None:
     """Take measurements from a JSONL FILE: an export, or what a campaign wrote.
 
-    All good lines are stored together, or none; a second import changes nothing. A line that is
-    no measurement is named by its number, and the exit code is 1. A stored row stays, unless its
-    trial failed and the file has one that did not.
-    """
+    All good lines are stored together, or none; a second import changes nothing. A line that is no
+    measurement is named by its number, and the exit code is 1. A stored row stays, unless its trial failed
+    and the file has one that did not."""
     from advisor.runs.stored_rows import import_document
     from advisor.store.measurements import open_store
 

@@ -24,8 +24,7 @@ def is_terminal(stream: IO[str] | None) -> bool:
 def live_block(lines: Callable[[], Sequence[str]], *, stderr: bool) -> Iterator[Callable[[str], None]]:
     """The lines, drawn every second; what is yielded prints a line above them that stays.
 
-    The cursor is back and the last state stands when it ends, however it ends. NO_COLOR holds.
-    """
+    The cursor is back and the last state stands when it ends, however it ends. NO_COLOR holds."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text

@@ -1,7 +1,6 @@
 """Options of a command: from the typed question that it takes, and of other types.
 
-Wrong text is exit code 2 with a hint.
-"""
+Wrong text is exit code 2 with a hint."""
 
 from __future__ import annotations
 

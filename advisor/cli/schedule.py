@@ -167,8 +167,7 @@ def schedule() -> None:
 def add(question: ScheduleRequest, command: tuple[str, ...]) -> None:
     """Add a schedule. Its command follows `--`, without `advisor`.
 
-    Allowed are `sweep run`, `fit` and `catalog refresh`. The command is checked now.
-    """
+    Allowed are `sweep run`, `fit` and `catalog refresh`. The command is checked now."""
     from advisor.store.schedules import ScheduleBook
 
     now, reporting = time.time(), checked_reporting(question)
@@ -226,8 +225,7 @@ def remove(name: str) -> None:
 def run() -> None:
     """The daemon: runs what is due, until Ctrl-C or SIGTERM.
 
-    One at a time serves a database; a second one waits, and goes on when the first has gone.
-    """
+    One at a time serves a database; a second one waits, and goes on when the first has gone."""
     from advisor.runs.daemon import PATIENCE_SECONDS, Daemon
     from advisor.runs.delivery.sending import Resender
     from advisor.store.schedules import ScheduleBook

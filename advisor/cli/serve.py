@@ -65,8 +65,7 @@ def keys() -> None:
 def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> None:
     """Create a key and print it once; it cannot be shown again.
 
-    From the first key on every request needs one, on this machine too.
-    """
+    From the first key on every request needs one, on this machine too."""
     from advisor.service.audit import AuditLog
     from advisor.store.keys import ApiKeys, parse_lifetime_seconds
 
@@ -112,8 +111,7 @@ def list_(output: str) -> None:
 def revoke(name: str, audit_log: Path | None) -> None:
     """Revoke a key by name or id, and the logins made with it.
 
-    Running services refuse it within two seconds.
-    """
+    Running services refuse it within two seconds."""
     from advisor.service.audit import AuditLog
     from advisor.store.keys import ApiKeys
 

@@ -234,9 +234,8 @@ _FEWEST_CHARACTERS = 4
 def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> None:
     """What happened to a trial, in order: planning, attempts, limits, steady state, storing.
 
-    TRIAL_ID is an id of `sweep list`, or how it begins. Where no log of this machine tells of it,
-    its stored row does. Without one: the latest events of all.
-    """
+    TRIAL_ID is an id of `sweep list`, or how it begins. Where no log of this machine tells of it, its stored
+    row does. Without one: the latest events of all."""
     path = log_file or sweep_log_path()
     if log_file and not log_file.exists():
         raise UsageError(

@@ -3,8 +3,7 @@
 Any number of processes write into one file: each line is one `write` to a file opened with O_APPEND, which
 the kernel puts whole behind what is there. Everything that comes from outside is cut to length and written as
 ASCII JSON, so that no text can begin a line of its own or steer a terminal. Secrets and bodies have no field
-that they could stand in.
-"""
+that they could stand in."""
 
 from __future__ import annotations
 

@@ -1,17 +1,16 @@
 """The gate before the routes: by which name, from which page, by whom and how often.
 
 Host: a page of a stranger may point a name of its own at 127.0.0.1 (DNS rebinding) and then read answers as
-if they were its own; the Host header has that name, so only our names are taken. Origin and Sec-Fetch-Site:
-a page of a stranger may send a request here without reading the answer; browsers say so, and programs that
-are no browser send neither. CORS stays closed.
+if they were its own; the Host header has that name, so only our names are taken. Origin and Sec-Fetch-Site: a
+page of a stranger may send a request here without reading the answer; browsers say so, and programs that are
+no browser send neither. CORS stays closed.
 
 A caller is recognised by a key, by a session's cookie, or by being on this machine while there are no keys,
 before a route is reached; each route under /v1 names the scope that it needs. Each worker process reads the
 (small) tables of keys in a thread of its own. What it read is used for `FRESH_SECONDS`; from half of that on
 the next is fetched meanwhile, so that under load no request waits for it. A key that is not there is looked
 for once more: it may be new. Where the store cannot be read, the last reading is used for `STALE_SECONDS`,
-and then nobody gets in.
-"""
+and then nobody gets in."""
 
 from __future__ import annotations
 
@@ -267,8 +266,7 @@ class KeyCache:
         """The keys and sessions of the store, no older than `FRESH_SECONDS`, or read after `since`
         (monotonic).
 
-        `StoreUnreadableError` where that cannot be had.
-        """
+        `StoreUnreadableError` where that cannot be had."""
         now = time.monotonic()
         age = now - self._read_at
         if self._read_at >= since and age < FRESH_SECONDS:

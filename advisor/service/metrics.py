@@ -1,8 +1,7 @@
 """The metrics at /metrics, in the text format of Prometheus.
 
 Each worker process counts for itself. With several of them the counts lie in files of one folder
-(PROMETHEUS_MULTIPROC_DIR, which `advisor serve` makes), and whichever worker is asked adds up all.
-"""
+(PROMETHEUS_MULTIPROC_DIR, which `advisor serve` makes), and whichever worker is asked adds up all."""
 
 from __future__ import annotations
 

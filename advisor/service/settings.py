@@ -17,8 +17,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Settings of the service: its address, and the requests that it lets in. Sizes are bytes.
 
     `allowed_code` are the references `file.py:build` that clients may use, by the name they use;
-    `allowed_data` likewise the paths of data sets. `database_url` None is the store's own default.
-    """
+    `allowed_data` likewise the paths of data sets. `database_url` None is the store's own default."""
 
     host: str = "127.0.0.1"
     port: int = 8765

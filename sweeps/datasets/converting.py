@@ -1,7 +1,6 @@
 """Every sample of a data set, in side processes: converted to another format, or checked.
 
-Conversion is the preprocessing task of the articles.
-"""
+Conversion is the preprocessing task of the articles."""
 
 from __future__ import annotations
 
@@ -54,10 +53,9 @@ def convert(
 ) -> Conversion:
     """Write the samples of `path` into a new `folder` in the format `target`.
 
-    Images are changed in `processes` side processes; bytes that stay as they are, are copied
-    by this one. Whole or not at all: after an error or Ctrl-C nothing is left. Raises
-    `UsageError` for a wrong question, `DataError` for a damaged source or a full disk.
-    """
+    Images are changed in `processes` side processes; bytes that stay as they are, are copied by this one.
+    Whole or not at all: after an error or Ctrl-C nothing is left. Raises `UsageError` for a wrong question,
+    `DataError` for a damaged source or a full disk."""
     if target not in TARGETS:
         raise unknown_name("format", target, TARGETS)
     if target == "lmdb" and change.shorter_edge:
@@ -120,9 +118,8 @@ def _reported(samples: Iterator[Sample], source: SampleSource, progress: Progres
 def broken_samples(path: Path, processes: int, progress: Callable[[int, int], None]) -> tuple[int, list[str]]:
     """The number of samples, and a line for each that a trial would fail at.
 
-    Every sample is read and decoded, in `processes` side processes. Raises `UsageError` and
-    `DataError` where the data set as a whole cannot be opened.
-    """
+    Every sample is read and decoded, in `processes` side processes. Raises `UsageError` and `DataError` where
+    the data set as a whole cannot be opened."""
     count = len(open_dataset(path))
     spans, broken = _spans(count), list[str]()
     for span, faults in zip(spans, in_order(partial(_broken_chunk, path), spans, processes), strict=True):

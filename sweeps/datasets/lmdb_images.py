@@ -1,9 +1,8 @@
 """Images in an LMDB as Caffe and NVCaffe store them: decoded, 256 x 256, one Datum a record.
 
-Datum is a protocol buffer (src/caffe/proto/caffe.proto): 1 channels, 2 height, 3 width, 4 data
-(uint8 planes, blue-green-red), 5 label, 7 encoded (then `data` is a compressed image). It is read
-and written here in twenty lines, so that no protobuf package is needed.
-"""
+Datum is a protocol buffer (src/caffe/proto/caffe.proto): 1 channels, 2 height, 3 width, 4 data (uint8 planes,
+blue-green-red), 5 label, 7 encoded (then `data` is a compressed image). It is read and written here in twenty
+lines, so that no protobuf package is needed."""
 
 from __future__ import annotations
 
@@ -98,9 +97,8 @@ class _Keys:
 def write_lmdb(folder: Path, samples: Iterable[Sample], most: int) -> int:
     """`data.mdb` with up to `most` samples of pixels; returns how many.
 
-    Keys are zero-padded numbers, as Caffe's convert_imageset writes them. Raises `OSError`
-    (ENOSPC) when the disk is full, as the other writers do.
-    """
+    Keys are zero-padded numbers, as Caffe's convert_imageset writes them. Raises `OSError` (ENOSPC) when the
+    disk is full, as the other writers do."""
     lmdb = _library()
     size = most * BYTES_A_RECORD * 2 + _ROOM_BYTES  # address space, not disk
     count, pending = 0, iter(samples)

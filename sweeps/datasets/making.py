@@ -4,8 +4,7 @@ The text has the Penn Treebank's size, sentences and vocabulary, where the corpu
 sentences of train, valid and test are the corpus's own (Mikolov's preparation: 929,589, 73,760 and 82,430
 tokens with `<eos>`; 42,068, 3,370 and 3,761 sentences; 10,000 words with `<eos>`). Word frequencies follow
 Zipf's law as Mandelbrot wrote it, 1 / (rank + 1): the most frequent word is 5.7 % of all words. Words are
-invented syllables, short for frequent ones. The text means nothing: it is for speed, never for perplexity.
-"""
+invented syllables, short for frequent ones. The text means nothing: it is for speed, never for perplexity."""
 
 from __future__ import annotations
 
@@ -61,8 +60,7 @@ _CROP_SHARE = (0.5, 1.0)
 def write_samples(folder: Path, indices: range, seed: int) -> int:
     """Write one JPEG file an index into `folder`; returns the bytes written.
 
-    A file's content depends on the seed and its index alone.
-    """
+    A file's content depends on the seed and its index alone."""
     total = 0
     for index in indices:
         content = make_sample(random.Random(f"{seed}:{index}"))
@@ -187,9 +185,8 @@ def ensure_dataset(
 ) -> tuple[Path, DatasetProfile]:
     """The folder of a made data set of `samples` files, made now if it is not there yet.
 
-    `progress` gets (made, all) from time to time. Raises `DataError` when it cannot be
-    written; then nothing half-made is left.
-    """
+    `progress` gets (made, all) from time to time. Raises `DataError` when it cannot be written; then nothing
+    half-made is left."""
     folder = destination or default_place(samples)
     profile = read_profile(folder, samples)
     if profile:
@@ -239,8 +236,7 @@ def ensure_text(destination: Path | None = None) -> tuple[Path, DatasetProfile]:
 def make_text(folder: Path, seed: int = 0) -> DatasetProfile:
     """Write train.txt, valid.txt and test.txt into a new folder; returns the profile of train.
 
-    Every word of the vocabulary occurs in train. Raises `DataError` when it cannot be written.
-    """
+    Every word of the vocabulary occurs in train. Raises `DataError` when it cannot be written."""
     draw = np.random.default_rng(seed)
     spelled = [spelling(rank) for rank in range(_WORDS)]
     with made_whole(folder) as unfinished:
@@ -258,8 +254,7 @@ def make_text(folder: Path, seed: int = 0) -> DatasetProfile:
 def word_counts(total: int) -> np.ndarray:
     """The count of each rank in a text of `total` words: shape (9,999,), sum exactly `total`.
 
-    What is lost by rounding down goes to the ranks that lost most.
-    """
+    What is lost by rounding down goes to the ranks that lost most."""
     shares = 1 / (np.arange(1, _WORDS + 1) + _SHIFT)
     exact = shares / shares.sum() * total
     counts: np.ndarray = np.floor(exact).astype(np.int64)

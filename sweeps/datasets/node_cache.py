@@ -1,9 +1,8 @@
 """Data sets of other places, kept on this machine: filled once, read by all, the oldest removed.
 
-Each data set has a folder of its own that takes its name when all of it is there, and beside it a
-lock: held by who fills it alone, and shared by those that read it, so that it ends with a process
-that is killed. What a killed fill has brought is kept, and the next one goes on from there.
-"""
+Each data set has a folder of its own that takes its name when all of it is there, and beside it a lock: held
+by who fills it alone, and shared by those that read it, so that it ends with a process that is killed. What a
+killed fill has brought is kept, and the next one goes on from there."""
 
 from __future__ import annotations
 
@@ -156,12 +155,11 @@ class CachedData(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def cached_data(address: str, on_progress: Progress = lambda _here, _all: None) -> Iterator[CachedData]:
-    """The data set of an address on this machine, brought now if it is not here; nobody removes it
-    inside of the block.
+    """The data set of an address on this machine, brought now if it is not here; nobody removes it inside of
+    the block.
 
-    `on_progress` gets (files here, all files). Raises `AdvisorError` with the way out; what was
-    brought until then stays for the next time.
-    """
+    `on_progress` gets (files here, all files). Raises `AdvisorError` with the way out; what was brought until
+    then stays for the next time."""
     address = address.rstrip("/")
     entry = _entry_of(address)
     root = entry.parent

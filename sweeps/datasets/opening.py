@@ -1,8 +1,7 @@
 """Opens a path as a data set: its format, its samples and its profile; folders of them, whole or not at all.
 
 A text is words between spaces, one sentence a line, `<eos>` behind it: the Penn Treebank's layout as Mikolov
-prepared it, and any text file of one's own.
-"""
+prepared it, and any text file of one's own."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ _TRAINING_NAMES = ("train.txt", "ptb.train.txt")
 class Corpus(Struct, frozen=True, kw_only=True):
     """Word numbers in the order of the text (int64, shape (tokens,)); number n is `words[n]`.
 
-    Words are ordered from the most frequent one on; what is too rare is `<unk>`.
-    """
+    Words are ordered from the most frequent one on; what is too rare is `<unk>`."""
 
     tokens: np.ndarray
     words: tuple[str, ...]
@@ -130,9 +128,8 @@ _SUFFIXES = {".tar": TAR, ".rec": RECORDIO, ".mdb": LMDB, ".txt": TEXT}
 def recognise(path: Path) -> str:
     """The storage format of a file or folder: jpeg-files, tar, recordio, lmdb or text.
 
-    JPEG files beneath a folder come first: a tar file among them is a user's copy. A file
-    without a known suffix is taken for text. Raises `UsageError` for what is none of them.
-    """
+    JPEG files beneath a folder come first: a tar file among them is a user's copy. A file without a known
+    suffix is taken for text. Raises `UsageError` for what is none of them."""
     try:
         if path.is_dir():
             return _recognise_folder(path)
@@ -157,8 +154,7 @@ def recognise(path: Path) -> str:
 def open_dataset(path: Path) -> SampleSource:
     """The images of a data set in any format, readable in any order.
 
-    Raises `UsageError` for what holds none, `DataError` for what is damaged.
-    """
+    Raises `UsageError` for what holds none, `DataError` for what is damaged."""
     kind = recognise(path)
     if kind == JPEG_FILES:
         return JpegFiles(path)
@@ -202,8 +198,7 @@ def profile_folder(path: Path) -> DatasetProfile:
     Stored bytes are those of the files that hold the samples, over the samples. A `profile.json` beside them
     is believed when it counts as many samples in the same format; else up to 200 samples, chosen evenly by a
     fixed seed, are decoded, once for a folder that stays as it is. Raises `UsageError` for a place without
-    images or text, or a looked-at sample that is no image.
-    """
+    images or text, or a looked-at sample that is no image."""
     if recognise(path) == TEXT:
         return profile_text(path)
     source = open_dataset(path)
@@ -279,8 +274,7 @@ def check_free(folder: Path) -> None:
 def made_whole(folder: Path) -> Iterator[Path]:
     """A folder to fill; it takes its name when all is written, and is gone when that fails.
 
-    What a killed run left is removed first. Raises `DataError` when it cannot be written.
-    """
+    What a killed run left is removed first. Raises `DataError` when it cannot be written."""
     unfinished = unfinished_name(folder)
     try:
         forget_unfinished(folder)
@@ -317,8 +311,7 @@ def dataset_on_mount(mount: Path, data: str) -> Path:
 def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
     """The data set at its place on a mount, copied now unless all of its samples are there.
 
-    Whole or not at all; `DataError` when it cannot be written.
-    """
+    Whole or not at all; `DataError` when it cannot be written."""
     if mount == data or _holds(mount, samples):
         return mount
     unfinished = unfinished_name(mount)

@@ -1,13 +1,12 @@
 """MXNet's RecordIO, exactly: records in dmlc-core's framing, each with an image header.
 
-Framing (dmlc-core, include/dmlc/recordio.h): magic 0xced7230a, then a word whose upper 3 bits
-say which part of a record this is and whose lower 29 bits are its length, the content, and zeros
-up to a multiple of 4 bytes. A magic word inside the content (at a multiple of 4) is left out
-and splits the record, so that a reader can find its way from any place.
+Framing (dmlc-core, include/dmlc/recordio.h): magic 0xced7230a, then a word whose upper 3 bits say which part
+of a record this is and whose lower 29 bits are its length, the content, and zeros up to a multiple of 4
+bytes. A magic word inside the content (at a multiple of 4) is left out and splits the record, so that a
+reader can find its way from any place.
 
-Image header (MXNet, python/mxnet/recordio.py): flag uint32, label float32, id uint64, id2
-uint64; with flag > 0 that many float32 labels follow. All little-endian.
-"""
+Image header (MXNet, python/mxnet/recordio.py): flag uint32, label float32, id uint64, id2 uint64; with flag >
+0 that many float32 labels follow. All little-endian."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Data sets at an address: S3 by boto3, any other place by fsspec, where that is installed.
 
-S3 through fsspec needs `s3fs`, which pins another botocore than boto3's; so S3 is read by boto3.
-"""
+S3 through fsspec needs `s3fs`, which pins another botocore than boto3's; so S3 is read by boto3."""
 
 from __future__ import annotations
 

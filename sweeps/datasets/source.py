@@ -75,8 +75,7 @@ class Manifest(Sequence[Path]):
 def manifest_of(folder: Path, suffixes: frozenset[str]) -> Manifest:
     """The manifest of all files with such a suffix, in lower case: the kept one, else a new one.
 
-    Raises `DataError` for a name with a line break, and for a folder that cannot be listed.
-    """
+    Raises `DataError` for a name with a line break, and for a folder that cannot be listed."""
     return kept_manifest(folder) or _made(folder, suffixes)
 
 
@@ -234,8 +233,7 @@ Handle = TypeVar("Handle")
 class SampleKind(StrEnum):
     """The content of a stored sample's bytes.
 
-    `pixels` are decoded: uint8 planes blue, green, red of height x width each, as Caffe has them.
-    """
+    `pixels` are decoded: uint8 planes blue, green, red of height x width each, as Caffe has them."""
 
     JPEG = "jpeg"
     PIXELS = "pixels"
@@ -254,9 +252,8 @@ class Sample(NamedTuple):
 class SampleSource(Protocol):
     """Stored samples by number, in any order.
 
-    Cheap to hand to loader processes: an index and paths, files opened by the process that
-    reads. `files` are all files that hold samples, for the page cache.
-    """
+    Cheap to hand to loader processes: an index and paths, files opened by the process that reads. `files` are
+    all files that hold samples, for the page cache."""
 
     storage_format: str
     files: Sequence[Path]
@@ -281,8 +278,7 @@ def stored_bytes(source: SampleSource) -> int:
 class PerProcess(Generic[Handle]):
     """A handle that is opened when a process first needs it, never shared with its children.
 
-    LMDB forbids an environment in a forked child; and no open file travels through pickle.
-    """
+    LMDB forbids an environment in a forked child; and no open file travels through pickle."""
 
     def __init__(self, opened: Callable[[], Handle]) -> None:
         self._opened = opened
@@ -352,9 +348,8 @@ class FileSpans:
 class LatencyInjected:
     """A `SampleSource` whose reads from the disk take at least `seconds`.
 
-    Bandwidth and IOPS are the kernel's to hold; it has no limit for latency. What comes out of
-    the page cache is not held up: the kernel counts the blocks that this thread had read for it.
-    """
+    Bandwidth and IOPS are the kernel's to hold; it has no limit for latency. What comes out of the page cache
+    is not held up: the kernel counts the blocks that this thread had read for it."""
 
     def __init__(self, source: SampleSource, seconds: float) -> None:
         self._source = source

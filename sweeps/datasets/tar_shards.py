@@ -1,8 +1,7 @@
 """Tar shards in WebDataset's layout: members `KEY.jpg` and `KEY.cls` side by side.
 
-The standard library writes and reads them. What `webdataset` adds is a stream of samples; a
-trial reads in random order instead, as from every other format, by an index of offsets.
-"""
+The standard library writes and reads them. What `webdataset` adds is a stream of samples; a trial reads in
+random order instead, as from every other format, by an index of offsets."""
 
 from __future__ import annotations
 
@@ -51,9 +50,8 @@ class TarShards(FileSpans):
 def write_shards(folder: Path, samples: Iterable[Sample]) -> int:
     """`shard-000000.tar` and so on, each with its index beside it; returns how many samples.
 
-    A shard ends at 10,000 samples or 1 GiB. The format is ustar, and times are zero, so that
-    the same samples give the same bytes.
-    """
+    A shard ends at 10,000 samples or 1 GiB. The format is ustar, and times are zero, so that the same samples
+    give the same bytes."""
     count, shard_number, pending = 0, 0, iter(samples)
     while rows := _write_shard(folder / f"shard-{shard_number:06d}.tar", pending, count):
         count += rows

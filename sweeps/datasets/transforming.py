@@ -54,9 +54,8 @@ def pixels_of(sample: Sample) -> np.ndarray:
 def decode_costs(source: SampleSource) -> dict[str, float]:
     """Seconds of one thread that a sample costs from its stored bytes to pixels, by decoder.
 
-    `stored` where pixels are stored. Median of five rounds over up to 60 samples that are in
-    memory, the decoders in turn; reading is not part of it.
-    """
+    `stored` where pixels are stored. Median of five rounds over up to 60 samples that are in memory, the
+    decoders in turn; reading is not part of it."""
     numbers = random.Random(0).sample(range(len(source)), min(_MEASURED_SAMPLES, len(source)))
     samples = {source.name(number): source.read(number) for number in numbers}
     names = [name for name, package in ((PILLOW, "PIL"), (SIMPLEJPEG, SIMPLEJPEG)) if _installed(package)]

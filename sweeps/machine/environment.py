@@ -2,8 +2,7 @@
 process (the host's, or its container's share), CPU, software.
 
 Kernel documentation: admin-guide/cgroup-v2.rst (cpu.max, memory.max), scheduler/sched-bwc.rst and
-cgroup-v1/memory.rst. A cpuset narrows the affinity of its processes, so that is not read apart.
-"""
+cgroup-v1/memory.rst. A cpuset narrows the affinity of its processes, so that is not read apart."""
 
 from __future__ import annotations
 
@@ -74,8 +73,7 @@ def read_caches(cpu: int, root: Path = _CPUS) -> list[Cache]:
 def distinct_caches(cpus: Iterable[int], root: Path = _CPUS) -> dict[Cache, int]:
     """Each cache of the CPUs once; how often one of its shape exists among them.
 
-    The key is a shape: its `shared_by` is that of the first of its kind.
-    """
+    The key is a shape: its `shared_by` is that of the first of its kind."""
     seen = {cache for cpu in cpus for cache in read_caches(cpu, root)}
     shapes: dict[tuple[int, str, int], list[Cache]] = {}
     for cache in sorted(seen, key=lambda entry: (entry.level, entry.kind, entry.shared_by)):

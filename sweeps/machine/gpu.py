@@ -1,9 +1,8 @@
 """The GPUs of this machine, by NVML, the library of NVIDIA's driver; and one of them sampled while steps are
 timed.
 
-`nvidia-ml-py` (imported as pynvml) is optional and needs no torch: a process that plans, or a
-probe, asks it too. What a driver does not report is None.
-"""
+`nvidia-ml-py` (imported as pynvml) is optional and needs no torch: a process that plans, or a probe, asks it
+too. What a driver does not report is None."""
 
 from __future__ import annotations
 
@@ -224,10 +223,9 @@ class ThreadSampler:
 class GpuSampler(ThreadSampler):
     """Samples one GPU; `environment` is what a row keeps of it.
 
-    `uuid` is torch's or the driver's; without one there is nothing to sample, and the row says
-    nothing. `group` is the process group that is measured (None: this process's); any other
-    process on the GPU is a neighbour.
-    """
+    `uuid` is torch's or the driver's; without one there is nothing to sample, and the row says nothing.
+    `group` is the process group that is measured (None: this process's); any other process on the GPU is a
+    neighbour."""
 
     def __init__(
         self, uuid: str | None, group: int | None = None, every_seconds: float = _EVERY_SECONDS
@@ -297,10 +295,9 @@ def _of_processes(processes: Iterable[Any] | None, group: int) -> dict[str, Any]
     """MiB of this group's processes on the GPU, the driver's context among them, and the number of other
     processes there.
 
-    A container's process may be hidden from NVML in there, or have the host's number. So a single
-    unknown one may be our own or a neighbour, and neither figure is known; of several unknown ones
-    all but one are neighbours.
-    """
+    A container's process may be hidden from NVML in there, or have the host's number. So a single unknown one
+    may be our own or a neighbour, and neither figure is known; of several unknown ones all but one are
+    neighbours."""
     known = list(processes or ())
     mine = [process for process in known if _group_of(process.pid) == group]
     used = [process.usedGpuMemory for process in mine if process.usedGpuMemory is not None]

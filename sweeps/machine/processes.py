@@ -99,8 +99,7 @@ class Contention(Struct, frozen=True, kw_only=True):
     `waited_cores` is what its threads waited for a CPU while they were ready to run, as the scheduler counts
     it (None: it does not), without what the trial's own quota held back; `sibling_cores` is what others used
     of the other hardware threads of its cores. `at_limit` says that the accelerator or the disk gave all that
-    it gives: nothing lacked.
-    """
+    it gives: nothing lacked."""
 
     own_cores: float
     busy_cores: float
@@ -120,8 +119,7 @@ class Contention(Struct, frozen=True, kw_only=True):
         """Whether others took CPU time that the trial would have used, or half of its cores.
 
         Its threads wait for each other, too, and others may use what it leaves idle: they took no more than
-        the smaller of what it waited and what they used.
-        """
+        the smaller of what it waited and what they used."""
         limit = max(_HOUSEKEEPING_CORES, _TOLERATED_SHARE * self.vcpus)
         if self.at_limit:
             return False

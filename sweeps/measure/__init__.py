@@ -1,8 +1,7 @@
 """Two minutes of one network on the machine at hand, as a document: docs/how-to/measuring.md.
 
-In a notebook: `from advisor.sweeps.measure import measure_network`. Needs torch and NumPy;
-torchvision for the networks that come from it, torchvision and Pillow for `data`.
-"""
+In a notebook: `from advisor.sweeps.measure import measure_network`. Needs torch and NumPy; torchvision for
+the networks that come from it, torchvision and Pillow for `data`."""
 
 from __future__ import annotations
 
@@ -30,12 +29,11 @@ def measure_network(
 ) -> dict[str, Any]:
     """The document `advisor.anchor/1` of a network of the zoo, or of `path/to/file.py:build`.
 
-    On `device` (default: CUDA where torch sees one, else the CPU). `data` is a folder of JPEG
-    files for networks that take images. With `batches` each task runs at its batch size alone, as
-    another process did before; without `profile` there is no table of operations. `keep` gets the
-    document as it is after each run. Raises `UsageError` for what cannot be asked,
-    `MeasuringError` where torch or the device is missing, or nothing could be measured.
-    """
+    On `device` (default: CUDA where torch sees one, else the CPU). `data` is a folder of JPEG files for
+    networks that take images. With `batches` each task runs at its batch size alone, as another process did
+    before; without `profile` there is no table of operations. `keep` gets the document as it is after each
+    run. Raises `UsageError` for what cannot be asked, `MeasuringError` where torch or the device is missing,
+    or nothing could be measured."""
     settings = dict(locals())
     load_torch()
     from advisor.sweeps.measure.network import measure

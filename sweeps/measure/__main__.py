@@ -1,9 +1,8 @@
 """The child of `advisor measure`: `python -m advisor.sweeps.measure JOB`, JSON lines on stdout.
 
-JOB is a JSON object `{"reference", "minutes", "tasks", "precision", "data", "batches", "profile"}`.
-Lines are `{"progress": ...}` and `{"so_far": ...}` (the document after each run), and last
-`{"anchor": ...}`, or `{"error": ..., "usage": bool}`.
-"""
+JOB is a JSON object `{"reference", "minutes", "tasks", "precision", "data", "batches", "profile"}`. Lines are
+`{"progress": ...}` and `{"so_far": ...}` (the document after each run), and last `{"anchor": ...}`, or
+`{"error": ..., "usage": bool}`."""
 
 from __future__ import annotations
 

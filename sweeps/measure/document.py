@@ -28,9 +28,8 @@ _SCHEMAS = (STEPS_SCHEMA, "advisor.steps/1")
 class RecordedSteps(Struct):
     """Rows are [seconds waited for the loader, seconds, samples], of all epochs in order.
 
-    `epochs` have their first row's number, the seconds between the epoch before and this one, and
-    those until its first batch came (part of its first row); `facts` are of torch and the device.
-    """
+    `epochs` have their first row's number, the seconds between the epoch before and this one, and those until
+    its first batch came (part of its first row); `facts` are of torch and the device."""
 
     rows: list[list[float]] = field(default_factory=list)
     epochs: list[dict[str, Any]] = field(default_factory=list)
@@ -51,8 +50,7 @@ class RecordedSteps(Struct):
 def read_steps(path: Path) -> RecordedSteps:
     """The steps in the file, also where its script was killed in the middle of a line.
 
-    `MeasuringError` where another version of the hook wrote it.
-    """
+    `MeasuringError` where another version of the hook wrote it."""
     result = RecordedSteps()
     for line in path.read_text().splitlines():
         try:

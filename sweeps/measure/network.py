@@ -153,9 +153,8 @@ def measure_with_loader(
 ) -> None:
     """Adds the run with the loader, and the rate of the loader alone (`host`), in `seconds`.
 
-    Files that the machine has just read come from its page cache: the disk is not measured.
-    Raises `UsageError` for a folder without enough JPEG files.
-    """
+    Files that the machine has just read come from its page cache: the disk is not measured. Raises
+    `UsageError` for a folder without enough JPEG files."""
     workers = loader_workers(machine_size().vcpus)
     drained = workers * PREFETCH_FACTOR
     box = TimeBox(seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2, period=workers)

@@ -48,8 +48,7 @@ class Sample(Struct, frozen=True, kw_only=True):
 
     `busiest` is the seconds in which the one that computed most since the sample before did so, or waited for
     a CPU, `machine_seconds` the time that this machine's CPUs were not idle; `is_blocked`, whether one waits
-    for a disk.
-    """
+    for a disk."""
 
     moment: float
     total: _Taken

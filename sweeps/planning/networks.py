@@ -93,8 +93,7 @@ def network_of_zoo(name: str) -> PlannedNetwork:
 def planned_network(reference: str) -> PlannedNetwork:
     """A network of the zoo, or the own one of `path/to/file.py:build`, tried with two rows.
 
-    `UsageError` says in one line what is wrong with the file.
-    """
+    `UsageError` says in one line what is wrong with the file."""
     if not is_own(reference):
         return network_of_zoo(reference)
     # -P: what lies where the user stands must not take the place of ours.

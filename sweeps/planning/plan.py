@@ -50,12 +50,11 @@ def wanted_runs(trial: Trial) -> int:
 def rounds(
     trials: Sequence[Trial], done: Mapping[str, int], runs_of: Callable[[Trial], int] = wanted_runs
 ) -> list[list[Trial]]:
-    """The runs that are left to measure, in rounds: each trial at most once in each. `done` has the runs
-    that stay, by trial_id.
+    """The runs that are left to measure, in rounds: each trial at most once in each. `done` has the runs that
+    stay, by trial_id.
 
-    Between two runs of a trial lie all the others, in another random order every round (always
-    the same ones), so that a slow drift of the machine shows as a spread of repeats.
-    """
+    Between two runs of a trial lie all the others, in another random order every round (always the same
+    ones), so that a slow drift of the machine shows as a spread of repeats."""
     named = [(trial, trial.trial_id) for trial in trials]
     left = {name: runs_of(trial) - done.get(name, 0) for trial, name in named}
     number, all_rounds = 0, []
@@ -132,9 +131,8 @@ class SweepRequest(Struct, frozen=True, kw_only=True):
     memory and disk are of all of them.
 
     `memory_formats` and `stacks` are of networks that are computed, here or on a GPU. Without
-    `memory_formats`, images on a GPU are measured in both where 16 bits make the difference
-    large: tensor cores take channels last.
-    """
+    `memory_formats`, images on a GPU are measured in both where 16 bits make the difference large: tensor
+    cores take channels last."""
 
     networks: tuple[str, ...]
     tasks: tuple[Task, ...]
@@ -170,8 +168,7 @@ def plan_trials(
     """Exactly one trial for each cell of each grid, cells that occur twice once.
 
     They come in a random order that is always the same, so that a slow drift of the machine spoils no one
-    resource. Raises `UsageError` for what cannot be held on the machine, and for more than 10,000 trials.
-    """
+    resource. Raises `UsageError` for what cannot be held on the machine, and for more than 10,000 trials."""
     trials: dict[str, Trial] = {}
     for request in requests:
         _refuse_silly_size(request)

@@ -1,9 +1,7 @@
 """`python -m advisor.sweeps.probe [--quick] [--disk FOLDER] [--only PARTS]`: JSON on stdout.
 
-Progress goes to stderr. Ends with 0 when it answered, 2 for wrong arguments, 130 after Ctrl-C.
-With the same as one JSON object it is the child of `advisor probe`: lines `{"progress": ...}`, then
-`{"probe": ...}`.
-"""
+Progress goes to stderr. Ends with 0 when it answered, 2 for wrong arguments, 130 after Ctrl-C. With the same
+as one JSON object it is the child of `advisor probe`: lines `{"progress": ...}`, then `{"probe": ...}`."""
 
 from __future__ import annotations
 

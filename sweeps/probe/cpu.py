@@ -22,8 +22,7 @@ _NODES = Path("/sys/devices/system/node")
 def threads_first_by_core(cores: Mapping[int, object]) -> list[int]:
     """CPUs ordered so that every core gets its first hardware thread before any its second.
 
-    `cores` names the physical core of each CPU.
-    """
+    `cores` names the physical core of each CPU."""
     seen: dict[object, int] = {}
     ranked = []
     for cpu in sorted(cores):

@@ -106,9 +106,8 @@ _CROP_SHARE = (0.08, 1.0)  # of the area, as RandomResizedCrop's default
 
 
 def decode_on(cpu: int, orders: Connection) -> None:
-    """Serve until the other end closes: first the images (JPEG bytes) in and `ready` out, each
-    decoded once by then; after that seconds in, (images decoded, seconds taken) out.
-    """
+    """Serve until the other end closes: first the images (JPEG bytes) in and `ready` out, each decoded once
+    by then; after that seconds in, (images decoded, seconds taken) out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us, by closing the pipe
     os.sched_setaffinity(0, {cpu})
     draw = random.Random(cpu)

@@ -75,8 +75,7 @@ def opened_past_cache(descriptor: int, size_bytes: int) -> Iterator[Opened]:
 def timed_read(file: Opened, pattern: Pattern, seconds: float) -> TimedRead:
     """Read for about `seconds`; a buffered file's pages are dropped from the cache before.
 
-    Raises OSError when a read fails or ends short.
-    """
+    Raises OSError when a read fails or ends short."""
     if not file.direct:
         os.posix_fadvise(file.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     blocks = file.size_bytes // pattern.block_bytes
@@ -143,10 +142,9 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 def scratch_file(folder: Path, most_bytes: int, seconds: float) -> Iterator[tuple[int, int]]:
     """(descriptor, bytes) of a file of random bytes that are on the disk by now.
 
-    It holds what can be written in `seconds`, at most `most_bytes` and a tenth of the free
-    space, and at least 16 MiB; it has no name from its first moment on. Raises
-    `MeasuringError` when the folder cannot be written or has no room.
-    """
+    It holds what can be written in `seconds`, at most `most_bytes` and a tenth of the free space, and at
+    least 16 MiB; it has no name from its first moment on. Raises `MeasuringError` when the folder cannot be
+    written or has no room."""
     try:
         space = os.statvfs(folder)
         opened = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed below
@@ -213,8 +211,7 @@ _OWN_CPU_IS_THE_LIMIT = 0.8
 def probe(session: ProbeSession) -> Document:
     """Rates, IOPS and latencies of the disk at the session's folder, 1 and 16 reads at a time.
 
-    Raises `MeasuringError` when the folder cannot be written or is full.
-    """
+    Raises `MeasuringError` when the folder cannot be written or is full."""
     budget = session.budget
     with (
         scratch_file(session.disk, budget.disk_file_mib * MIB, budget.disk_write) as written,

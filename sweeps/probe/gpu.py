@@ -73,8 +73,7 @@ def parse_generation(speed: str) -> int | None:
 def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
     """Display and processing accelerators with their PCI Express links, in the order of slots.
 
-    Names come from lspci where it is installed; sysfs has the codes and the links.
-    """
+    Names come from lspci where it is installed; sysfs has the codes and the links."""
     names = dict[str, PciDevice]()
     with suppress(OSError, subprocess.SubprocessError):
         command = ["lspci", "-D", "-mm", "-nn"]
@@ -217,9 +216,8 @@ _MOST_QUEUED = 900  # beyond some 1,000 launches the host would wait for the dev
 def state_under_load(budget: ProbeBudget) -> Document:
     """The state of every GPU, asked while device 0 multiplies matrices.
 
-    Raises `MeasuringError` when the work was done before the driver answered: then it would
-    be the state of an idle GPU.
-    """
+    Raises `MeasuringError` when the work was done before the driver answered: then it would be the state of
+    an idle GPU."""
     torch = load_torch()
     free, _ = torch.cuda.mem_get_info()
     side = _SIDE if free > _SMALL_MEMORY_BYTES else _SMALL_SIDE

@@ -30,12 +30,11 @@ _LSTM_STEPS = 35
 class Layer(Struct, frozen=True, kw_only=True):
     """A layer ready to run: `call(*inputs)` gives the output.
 
-    `weights` are its parameters; `flops` are those of one forward pass (2 a multiply-add), None
-    for a layer that moves data and hardly computes. `needs` is what its backward pass reads
-    beside the output's gradient: `inputs` (and weights), its `output`, or the `indices` of the
-    maxima (8 bytes an output). Two inputs share one gradient. `sizes` describe its work: batch,
-    channels, the side of its input, kernel and groups, as far as it has them.
-    """
+    `weights` are its parameters; `flops` are those of one forward pass (2 a multiply-add), None for a layer
+    that moves data and hardly computes. `needs` is what its backward pass reads beside the output's gradient:
+    `inputs` (and weights), its `output`, or the `indices` of the maxima (8 bytes an output). Two inputs share
+    one gradient. `sizes` describe its work: batch, channels, the side of its input, kernel and groups, as far
+    as it has them."""
 
     call: Callable[..., Any]
     inputs: tuple[Any, ...]
@@ -173,9 +172,8 @@ _BACKWARD_FLOPS = 2
 def probe(session: ProbeSession) -> Document:
     """Each class, size and precision, forward and backward, on the GPU or else the CPU.
 
-    fp32 and amp (float16 autocast) are PyTorch's defaults, as trials use them: convolutions in
-    fp32 may use TF32.
-    """
+    fp32 and amp (float16 autocast) are PyTorch's defaults, as trials use them: convolutions in fp32 may use
+    TF32."""
     accelerator = CUDA if has_cuda() else CPU
     load_torch()
     document: Document = {

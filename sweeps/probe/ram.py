@@ -75,8 +75,7 @@ def _figure(session: ProbeSession, work: str, run: Callable[[Work], float]) -> D
 def _pinned_threads(cpus: Sequence[int], array_bytes: int) -> Iterator[Callable[[Work], float]]:
     """One thread a CPU, each with its own part of both arrays.
 
-    The thread that uses a part touches it first, so that it lies in its NUMA node.
-    """
+    The thread that uses a part touches it first, so that it lies in its NUMA node."""
     length = array_bytes // 8 // len(cpus)
 
     def touched_pair() -> tuple[Array, Array]:

@@ -70,9 +70,8 @@ def largest_affordable(
 ) -> int:
     """The largest of rising `sizes` whose warm-up and repeats fit in `seconds`.
 
-    `seconds_of` runs one size once; the next one's time is predicted by the power `growth` of
-    the sizes' ratio (3 for matrix products), so that none is run that is far too large.
-    """
+    `seconds_of` runs one size once; the next one's time is predicted by the power `growth` of the sizes'
+    ratio (3 for matrix products), so that none is run that is far too large."""
     for size, following in itertools.pairwise(sizes):
         if seconds_of(size) * (following / size) ** growth * (LEAST_REPEATS + 3) > seconds:
             return size
@@ -170,9 +169,8 @@ Document = dict[str, Any]
 def figure(values: Sequence[float], unit: str, method: str) -> Document:
     """A measured figure: the median of `values` (at least one), with how it came about.
 
-    `spread` is the interquartile range over the median, 0.0 for a single value; the values
-    themselves are kept, unrounded.
-    """
+    `spread` is the interquartile range over the median, 0.0 for a single value; the values themselves are
+    kept, unrounded."""
     middle = statistics.median(values)
     spread = 0.0
     if len(values) > 1 and middle:
@@ -212,8 +210,7 @@ def fingerprint(document: Mapping[str, Any]) -> Document:
 
     `figures` maps a dotted name (`gemm.cuda.fp16`) to `{"value", "unit"}`, unrounded; what was skipped is
     left out. Two machines may be compared by the names that they share. `sizes` maps the matrices and layers
-    (`operations.conv3x3.wide`) to their sizes; layers were timed on `operations_device`.
-    """
+    (`operations.conv3x3.wide`) to their sizes; layers were timed on `operations_device`."""
     machine, parts = document["machine"], document["parts"]
     return {
         "schema": FINGERPRINT_SCHEMA,
@@ -325,8 +322,7 @@ class ProbeSession(Struct, kw_only=True):
 def run_probe(parts: Iterable[str], *, quick: bool, disk: Path, report: Callable[[str], None]) -> Document:
     """The document `advisor.probe/1` of the asked parts (names of `PARTS`), in their order.
 
-    Never raises for what a machine lacks: the place of what is missing says why.
-    """
+    Never raises for what a machine lacks: the place of what is missing says why."""
     budget = QUICK if quick else FULL
     began, wanted = time.monotonic(), set(parts)
     session = ProbeSession(budget=budget, disk=disk, report=report, ends_at=began + budget.total)

@@ -1,10 +1,9 @@
 """Weaknesses of a measurement, each with its remedy; pure.
 
-One record for all of it: limits and ends, too few or unsteady steps, stalls, runs that differ, what
-the machine did meanwhile (neighbours, throttling, stolen time, clocks), age. What the machine did
-stands in the environment, from `advisor.sweeps.worker.timed_run`, the sampler of the GPU and
-`sustained_rate`; a row without raises no issue there.
-"""
+One record for all of it: limits and ends, too few or unsteady steps, stalls, runs that differ, what the
+machine did meanwhile (neighbours, throttling, stolen time, clocks), age. What the machine did stands in the
+environment, from `advisor.sweeps.worker.timed_run`, the sampler of the GPU and `sustained_rate`; a row
+without raises no issue there."""
 
 from __future__ import annotations
 

@@ -2,16 +2,15 @@
 runs.
 
 Steady state: a change-point test on the logarithms of step times: the series is cut where the levels before
-and after differ most, measured in standard errors (the maximally selected two-sample statistic;
-Hawkins 1977, JASA 72:180-186). Values are first drawn in to four deviations of the later half
-(Huber's winsorising), so that stalls of any length weigh like slightly long steps.
+and after differ most, measured in standard errors (the maximally selected two-sample statistic; Hawkins 1977,
+JASA 72:180-186). Values are first drawn in to four deviations of the later half (Huber's winsorising), so
+that stalls of any length weigh like slightly long steps.
 
-Within a run: overlapping batch means (Meketon and Schmeiser 1984, Winter Simulation Conference),
-which is the variance that the moving-block bootstrap of the mean converges to (Kuensch 1989,
-Annals of Statistics 17:1217-1241), without its draws. Between runs: a run is one value, as Kalibera
-and Jones (2013, ISMM) and pyperf have it, and few runs borrow their spread from what repeats of
-other trials showed (Smyth 2004, SAGMB 3:3).
-"""
+Within a run: overlapping batch means (Meketon and Schmeiser 1984, Winter Simulation Conference), which is the
+variance that the moving-block bootstrap of the mean converges to (Kuensch 1989, Annals of Statistics
+17:1217-1241), without its draws. Between runs: a run is one value, as Kalibera and Jones (2013, ISMM) and
+pyperf have it, and few runs borrow their spread from what repeats of other trials showed (Smyth 2004, SAGMB
+3:3)."""
 
 from __future__ import annotations
 
@@ -44,8 +43,7 @@ _MOST_OF_IT = 0.75
 def is_steady(step_seconds: Sequence[float], period: int = 1) -> bool:
     """Whether the level does not change anywhere by more than 5 % and more than chance.
 
-    Fewer than four steps are never steady.
-    """
+    Fewer than four steps are never steady."""
     if len(step_seconds) < 4:
         return False
     values = _levels(step_seconds, steps_together(step_seconds, period))
@@ -55,12 +53,11 @@ def is_steady(step_seconds: Sequence[float], period: int = 1) -> bool:
 def count_warmup_steps(step_seconds: Sequence[float], period: int = 1, *, cold: bool = False) -> int:
     """The number of leading steps before steady state; no step after it is ever left out.
 
-    A series begins where the pipeline already runs; of a `cold` one the first step loads kernels
-    and fills queues, and is warm-up whatever it took. Beyond that the first level change is cut
-    off, and that of what remains, as long as all that is cut is a short slow start (up to a fifth)
-    or a fast one (up to half). So neither a stall (a single step or round, wherever it stands) nor
-    a slow phase of the run is ever warm-up. Changes below 1 % bias nothing by more than that.
-    """
+    A series begins where the pipeline already runs; of a `cold` one the first step loads kernels and fills
+    queues, and is warm-up whatever it took. Beyond that the first level change is cut off, and that of what
+    remains, as long as all that is cut is a short slow start (up to a fifth) or a fast one (up to half). So
+    neither a stall (a single step or round, wherever it stands) nor a slow phase of the run is ever warm-up.
+    Changes below 1 % bias nothing by more than that."""
     if cold and len(step_seconds) > 1:
         return 1 + count_warmup_steps(step_seconds[1:], period)
     size = steps_together(step_seconds, period)
@@ -171,10 +168,9 @@ _BLOCKS = 5
 class RateInterval(Struct, frozen=True, kw_only=True):
     """A rate in samples per second, and where the rate of the trial's next run lies with 95 %.
 
-    `standard_error` is that of the logarithm of `rate`, spread between runs included;
-    `relative_error` is half the width of the 95 % interval of what the runs themselves averaged,
-    as a share: what more steps would make smaller.
-    """
+    `standard_error` is that of the logarithm of `rate`, spread between runs included; `relative_error` is
+    half the width of the 95 % interval of what the runs themselves averaged, as a share: what more steps
+    would make smaller."""
 
     lower: float
     rate: float
@@ -184,13 +180,12 @@ class RateInterval(Struct, frozen=True, kw_only=True):
 
 
 def rate_interval(measurement: Measurement, spread: RunSpread = BETWEEN_RUNS) -> RateInterval | None:
-    """The interval of a measurement's rate over all good runs; None where one of them has too few steps
-    for an error.
+    """The interval of a measurement's rate over all good runs; None where one of them has too few steps for
+    an error.
 
-    The runs' variance is the pooled one of the prior (`spread`, and the error within a run) and of
-    the runs, a scaled inverse chi-square; the next run differs from the mean of n by
-    sqrt(1 + 1/n) of its root, and Student's t has both degrees of freedom.
-    """
+    The runs' variance is the pooled one of the prior (`spread`, and the error within a run) and of the runs,
+    a scaled inverse chi-square; the next run differs from the mean of n by sqrt(1 + 1/n) of its root, and
+    Student's t has both degrees of freedom."""
     rate, period = measurement.throughput_samples_per_second, measurement.trial.loader_period
     if rate is None:
         return None
@@ -303,10 +298,9 @@ _MOST_ROUNDS = 1024
 class StoppingRule:
     """Whether a run has measured enough, asked after each step.
 
-    It has when the steady steps are at least `min_steps` and last `first_seconds`, do not drift,
-    and have a mean known to `rel_error`. That is checked five times, first after `first_seconds`,
-    and never again after `last_seconds`.
-    """
+    It has when the steady steps are at least `min_steps` and last `first_seconds`, do not drift, and have a
+    mean known to `rel_error`. That is checked five times, first after `first_seconds`, and never again after
+    `last_seconds`."""
 
     def __init__(
         self, *, rel_error: float, min_steps: int, first_seconds: float, last_seconds: float, period: int = 1
@@ -344,13 +338,12 @@ _FEWEST_STEPS = 6
 def sustained_rate(
     step_seconds: Sequence[float], samples_per_step: int, first_minute: Sequence[float] = ()
 ) -> dict[str, float]:
-    """Samples per second of the cold first minute and of the last one (of what follows the first
-    where that is shorter), and the seconds in which the last was seen.
+    """Samples per second of the cold first minute and of the last one (of what follows the first where that
+    is shorter), and the seconds in which the last was seen.
 
-    `step_seconds` are all steps in order, warm-up too: a burst at the start looks like one. The
-    first minute is theirs, unless the run had one before them that does not count. The last one
-    is left out where it has fewer than six steps or 30 s, and then a first one that counts too.
-    """
+    `step_seconds` are all steps in order, warm-up too: a burst at the start looks like one. The first minute
+    is theirs, unless the run had one before them that does not count. The last one is left out where it has
+    fewer than six steps or 30 s, and then a first one that counts too."""
     counts = not first_minute
     if counts:
         split = sum(end <= MINUTE_SECONDS for end in itertools.accumulate(step_seconds))

@@ -97,10 +97,9 @@ _LOG = logging.getLogger(__name__)
 class TrialQueue:
     """`trials` in their order, which an executor claims and measures, and whose rows it completes.
 
-    To iterate is to claim one after the other; who has several in flight claims what he has room
-    for, all at once. `retried` has the start of the runs that are to be replaced, by trial_id;
-    `runs_of` says how many good runs a trial is to have; `passed_over` counts those that others measured.
-    """
+    To iterate is to claim one after the other; who has several in flight claims what he has room for, all at
+    once. `retried` has the start of the runs that are to be replaced, by trial_id; `runs_of` says how many
+    good runs a trial is to have; `passed_over` counts those that others measured."""
 
     def __init__(
         self,
@@ -129,8 +128,7 @@ class TrialQueue:
     def claim(self, trials: Sequence[Trial]) -> list[Trial]:
         """Those of the trials that are still to be measured, once this driver has their leases.
 
-        None any more once the store has failed: what is in flight comes to its end.
-        """
+        None any more once the store has failed: what is in flight comes to its end."""
         mine: list[Trial] = []
         if self._failure is None:
             try:
@@ -144,8 +142,7 @@ class TrialQueue:
     def complete(self, measurement: Measurement) -> bool:
         """Store a run, and end its lease with that; False when somebody else was faster.
 
-        Once the store has failed for good, everything that still comes is kept in a file.
-        """
+        Once the store has failed for good, everything that still comes is kept in a file."""
         name = measurement.trial.trial_id
         _, row = self._in_hand.pop(name, (None, None))
         self._begun.discard(name)
@@ -259,8 +256,7 @@ class TrialQueue:
 def leasing(leases: LeaseBook, *, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> Iterator[Owner]:
     """A new owner, whose leases are renewed from a thread, and end when this ends.
 
-    A beat that fails is left to the next one; a lease lasts for several.
-    """
+    A beat that fails is left to the next one; a lease lasts for several."""
     owner, over = this_process(), threading.Event()
 
     def beat() -> None:

@@ -180,16 +180,15 @@ def run_sweep(
     runs_of: Callable[[Trial], int] = wanted_runs,
     poll_seconds: float = POLL_SECONDS,
 ) -> Outcome:
-    """Measure the trials that have no row yet, those whose row has a status in `again` or began
-    before `since`, and those with fewer runs than planned (`runs_of`); repeats in random order,
-    each into its trial's row.
+    """Measure the trials that have no row yet, those whose row has a status in `again` or began before
+    `since`, and those with fewer runs than planned (`runs_of`); repeats in random order, each into its
+    trial's row.
 
-    Each measurement is durable before the next trial's result is taken, so that a kill loses
-    only what was in flight. What is known of the `machine` joins every row's environment.
-    Trials that other drivers measure are left to them, and waited for at the end: those that
-    they give up are measured here. The executor is closed by its owner. `DataError`, when the
-    store takes no more, names the file that holds what was measured.
-    """
+    Each measurement is durable before the next trial's result is taken, so that a kill loses only what was in
+    flight. What is known of the `machine` joins every row's environment. Trials that other drivers measure
+    are left to them, and waited for at the end: those that they give up are measured here. The executor is
+    closed by its owner. `DataError`, when the store takes no more, names the file that holds what was
+    measured."""
     before = stored_runs(trials, store, again, runs_of, since)
     todo = [trial for each in rounds(trials, before.done, runs_of) for trial in each]
     skipped = len(trials) - len({trial.trial_id for trial in todo})
@@ -229,11 +228,10 @@ def current_rows(
     again: frozenset[Status] = frozenset(),
     since: datetime | None = None,
 ) -> dict[str, Measurement]:
-    """The rows of the trials by id, but for those that are to be measured again: of a status in
-    `again`, or begun before `since`.
+    """The rows of the trials by id, but for those that are to be measured again: of a status in `again`, or
+    begun before `since`.
 
-    A row that cannot be read counts as failed: `DataError` names it where those are not asked for.
-    """
+    A row that cannot be read counts as failed: `DataError` names it where those are not asked for."""
     stored = store.read(trial.trial_id for trial in trials)
     if Status.FAILED not in again:
         _refuse(stored.damaged)

@@ -43,9 +43,8 @@ def disk_burst(
 ) -> dict[str, Any] | None:
     """The disk's baseline and burst, and the `reads` that were above the baseline.
 
-    A volume whose rate comes with its size has that of its real one, others what they were ordered
-    with. None for a disk that lends nothing, and for types that the catalogue does not know.
-    """
+    A volume whose rate comes with its size has that of its real one, others what they were ordered with. None
+    for a disk that lends nothing, and for types that the catalogue does not know."""
     if disk.type not in disks.network_types:
         return None
     volume, rule = disk, disks.rules[disk.type]

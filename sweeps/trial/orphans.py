@@ -234,9 +234,8 @@ def find_orphans(
     """Everything on this machine of such owners (by default of those that have gone: only such things may be
     taken from others), in the order of removal.
 
-    Processes first, since they use the rest; mounts before the loop devices beneath them, both
-    before the folders that they lie in.
-    """
+    Processes first, since they use the rest; mounts before the loop devices beneath them, both before the
+    folders that they lie in."""
     every = chain(
         orphan_processes(),
         orphan_mounts(),
@@ -291,9 +290,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def owning() -> Iterator[None]:
     """Marks everything started inside the block as this process's, and ends it on leaving.
 
-    An interrupt may come between taking something and noting that: what the code around did
-    not give back is found by its name.
-    """
+    An interrupt may come between taking something and noting that: what the code around did not give back is
+    found by its name."""
     before = os.environ.get(OWNER_VARIABLE)
     os.environ[OWNER_VARIABLE] = str(own_tag())
     try:
@@ -310,10 +308,9 @@ def owning() -> Iterator[None]:
 def deferred_signals() -> Iterator[None]:
     """Ctrl-C, SIGTERM and SIGHUP wait for the end of the block (a second one does not).
 
-    For starting processes: one that loses its parent while it is born prints a traceback. And for
-    starting Ray: it takes signals for itself meanwhile, and an exception that is raised in the
-    middle of it gets lost now and then, which leaves a driver without its Ray.
-    """
+    For starting processes: one that loses its parent while it is born prints a traceback. And for starting
+    Ray: it takes signals for itself meanwhile, and an exception that is raised in the middle of it gets lost
+    now and then, which leaves a driver without its Ray."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

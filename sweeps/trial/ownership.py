@@ -1,11 +1,10 @@
 """Names that carry the owner of everything a sweep takes, so that leftovers can be traced to it.
 
 Everything that outlives a process by itself (a cgroup, a folder, a process of its own) is marked
-`advisor-PID-STARTTIME-PLACE-..`. A reused pid has another start time; a pid of another machine,
-boot or container another place: neither is the owner. The names are the whole register, so that
-nothing has to be written before something is taken, and no file can disagree with the machine.
-Standard library only: the worker imports this too.
-"""
+`advisor-PID-STARTTIME-PLACE-..`. A reused pid has another start time; a pid of another machine, boot or
+container another place: neither is the owner. The names are the whole register, so that nothing has to be
+written before something is taken, and no file can disagree with the machine. Standard library only: the
+worker imports this too."""
 
 from __future__ import annotations
 

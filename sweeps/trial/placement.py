@@ -1,7 +1,6 @@
 """The physical cores and GPUs of a node, each with its NUMA node, and the choice of a trial's.
 
-CPUs are read from sysfs (kernel: ABI/stable/sysfs-devices-system-cpu, -node), GPUs by NVML.
-"""
+CPUs are read from sysfs (kernel: ABI/stable/sysfs-devices-system-cpu, -node), GPUs by NVML."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ def placement_of(
     """CPUs, and so many of `gpus` where given, of what is free; None where that is not enough.
 
     Whole cores, the threads of one together, as clouds sell them; those of the GPU's NUMA node first. The
-    last cores of a node come first: interrupts and other people's work tend to sit on the first ones.
-    """
+    last cores of a node come first: interrupts and other people's work tend to sit on the first ones."""
     wanted, nodes = wanted_cpus(vcpus), defaultdict[int | None, list[Core]](list)
     for core in cores:
         nodes[core.numa_node].append(core)
@@ -150,10 +148,9 @@ def cores_of(cpus: Iterable[int], root: Path = _CPUS) -> tuple[Core, ...]:
 def read_gpus() -> tuple[GpuDevice, ...]:
     """GPUs, and in place of one that is cut the slices of it (MIG): CUDA computes on these alone.
 
-    Those that CUDA_VISIBLE_DEVICES leaves (Ray sets it for a task; a user may). As the CUDA
-    programming guide has it, the first entry that names nothing ends the list. Numbers are those
-    of PCI addresses; `MeasuringError` where CUDA would count another way.
-    """
+    Those that CUDA_VISIBLE_DEVICES leaves (Ray sets it for a task; a user may). As the CUDA programming guide
+    has it, the first entry that names nothing ends the list. Numbers are those of PCI addresses;
+    `MeasuringError` where CUDA would count another way."""
     try:
         known = gpus()
     except MeasuringError:
@@ -214,12 +211,11 @@ def placed(
 ) -> Iterator[Placement]:
     """CPUs, and GPUs where `on_gpu` and the driver shows any, that nobody else has meanwhile.
 
-    Of the memory so much is taken that all trials together have no more than the machine; who
-    needs more than that takes all. The disk (MAJOR:MINOR) is taken whole, or together with others
-    that share it, too. Waits while others have what is needed; those who wait take turns, so that
-    small trials do not pass a large one for ever. `MeasuringError` where the machine has too few
-    CPUs or GPUs, or where others left too little for `patience_seconds`.
-    """
+    Of the memory so much is taken that all trials together have no more than the machine; who needs more than
+    that takes all. The disk (MAJOR:MINOR) is taken whole, or together with others that share it, too. Waits
+    while others have what is needed; those who wait take turns, so that small trials do not pass a large one
+    for ever. `MeasuringError` where the machine has too few CPUs or GPUs, or where others left too little for
+    `patience_seconds`."""
     node, folder = node or read_node(with_gpus=on_gpu), folder or lock_folder()
     gpus = node.gpus if on_gpu and node.gpus else None
     if gpus is not None and len(gpus) < gpu_count:

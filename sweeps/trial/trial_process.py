@@ -65,9 +65,8 @@ def measure_trial(
     """Measure a trial; one that neighbours spoiled is measured again once the machine is quieter, up to
     `repeats` times, unless `when_busy` has it counted or left.
 
-    The spoiled attempts stay inside the measurement, raw. Never raises for what happens to
-    the trial: every ending is a measurement with a status and a reason.
-    """
+    The spoiled attempts stay inside the measurement, raw. Never raises for what happens to the trial: every
+    ending is a measurement with a status and a reason."""
     attempt = attempt or run_attempt
     measurement = _reported(attempt, trial, 1)
     disturbed: list[dict[str, Any]] = []
@@ -149,9 +148,8 @@ def run_attempt(
 ) -> Measurement:
     """Measure once in a fresh worker under the trial's limits, on CPUs and GPUs of its own.
 
-    `side_by_side`: others may run on this machine meanwhile. They share a disk only while each
-    has its data set in memory: who empties the page cache, or reads a disk, has it alone.
-    """
+    `side_by_side`: others may run on this machine meanwhile. They share a disk only while each has its data
+    set in memory: who empties the page cache, or reads a disk, has it alone."""
     started_at = datetime.now(UTC).isoformat()
     timeout_seconds = timeout_of(trial) if timeout_seconds is None else timeout_seconds
     measurement, shares_disk = None, side_by_side and stays_in_memory(trial)

@@ -1,9 +1,8 @@
 """The log of sweeps: one JSON object a line, in a file of bounded size that drivers share; read as a story.
 
-Through the standard library's logging: it has the levels, handlers and rotation that this
-needs, every other library's warnings come the same way, and structlog would add a dependency
-to a worker that has to run on a bare GPU machine.
-"""
+Through the standard library's logging: it has the levels, handlers and rotation that this needs, every other
+library's warnings come the same way, and structlog would add a dependency to a worker that has to run on a
+bare GPU machine."""
 
 from __future__ import annotations
 

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 def served(registry: CollectorRegistry, port: int, host: str = "127.0.0.1") -> Iterator[int]:
     """`http://HOST:PORT/metrics` meanwhile; port 0 takes a free one, which is yielded.
 
-    `MeasuringError` where the port is taken.
-    """
+    `MeasuringError` where the port is taken."""
     try:
         server, thread = start_http_server(port, host, registry)
     except (OSError, OverflowError) as error:

@@ -9,9 +9,8 @@ the measurement is printed as soon as the main run is over, with `{"stages_follo
 stdout is the whole measurement. A trial on several GPUs has a process for each; this is the first of them
 (`advisor.sweeps.worker.companion`).
 
-Started as a process, never imported by the parent. Needs the standard library, NumPy, Pillow,
-torch and torchvision only, so that it runs on a bare GPU machine.
-"""
+Started as a process, never imported by the parent. Needs the standard library, NumPy, Pillow, torch and
+torchvision only, so that it runs on a bare GPU machine."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Another process of a trial on several GPUs, beside the worker (a process id), with which it ends:
-`python -m advisor.sweeps.worker.companion RANK WORKER`.
+"""Another process of a trial on several GPUs, beside the worker (a process id), with which it ends: `python
+-m advisor.sweeps.worker.companion RANK WORKER`.
 
-Reads the job of the worker (`advisor.sweeps.worker.__main__`) as one line of JSON on stdin, and
-computes beside it. Prints nothing where all goes well, else one line of JSON with `status` and
-`reason`, and ends with exit code 1.
-"""
+Reads the job of the worker (`advisor.sweeps.worker.__main__`) as one line of JSON on stdin, and computes
+beside it. Prints nothing where all goes well, else one line of JSON with `status` and `reason`, and ends with
+exit code 1."""
 
 from __future__ import annotations
 

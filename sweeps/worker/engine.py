@@ -93,8 +93,7 @@ class EmulatedGpu(Engine):
     """Takes a known time for each batch, as MLPerf Storage does; the CPU sleeps meanwhile.
 
     Steps are ended by an ideal clock (a step begins when the one before it ends, or when its batch comes), so
-    late wake-ups delay nothing that a GPU would not have delayed, and errors do not add up.
-    """
+    late wake-ups delay nothing that a GPU would not have delayed, and errors do not add up."""
 
     def __init__(self, step_seconds: float, **host: Any) -> None:
         super().__init__(**host)
@@ -193,9 +192,8 @@ _NEVER = 2**31 - 1
 class CudaCompletion:
     """The place in the stream behind a step.
 
-    A thread that waits for it sleeps (CUDA's own wait spins, and would take the vCPU that the
-    loader needs). `batch` lies on the host until its copy is done.
-    """
+    A thread that waits for it sleeps (CUDA's own wait spins, and would take the vCPU that the loader needs).
+    `batch` lies on the host until its copy is done."""
 
     def __init__(self, device: torch.device, batch: Any = None) -> None:
         event: Any = torch.cuda.Event
@@ -222,8 +220,7 @@ class TorchEngine(Engine):
     loss on CUDA), `bf16` autocast to bf16, `fp32` PyTorch's default (convolutions may use TF32). With `stack`
     COMPILE the first step compiles. Copies go through the stream that computes, as in a plain loop: they
     overlap with the host's work, not with the GPU's own. A `parallel` training averages its gradients over
-    all ranks of the process group, which exists.
-    """
+    all ranks of the process group, which exists."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
 """The processes of one trial on several GPUs: one each, and what they wait for together. Needs torch.
 
-Every process has a share of the data set, batches, and a GPU. A training averages its gradients
-over all of them, as DistributedDataParallel does; other tasks run side by side.
-"""
+Every process has a share of the data set, batches, and a GPU. A training averages its gradients over all of
+them, as DistributedDataParallel does; other tasks run side by side."""
 
 from __future__ import annotations
 
@@ -169,8 +168,7 @@ class Group:
 def joined_group(trial: Trial, job: Mapping[str, Any], rank: int = 0) -> Group:
     """With the others of the trial, at the job's `rendezvous`, a file; on a GPU of its own.
 
-    `MeasuringError` where there are too few.
-    """
+    `MeasuringError` where there are too few."""
     if trial.processes == 1:
         return Group()
     on_gpu = trial.accelerator.is_gpu

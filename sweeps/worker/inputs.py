@@ -78,12 +78,11 @@ class Images(Dataset[tuple[torch.Tensor, int]]):
 
 
 class EndlessOrder(Sampler[int]):
-    """The numbers of all samples as a loader reads them, epoch after epoch, without an end between them:
-    that would restart the loader's workers and stall the steps around it.
+    """The numbers of all samples as a loader reads them, epoch after epoch, without an end between them: that
+    would restart the loader's workers and stall the steps around it.
 
     Shuffled anew each epoch, or as they are stored, as Caffe reads an LMDB; of several processes every
-    `of`-th from the `first` on, which no other one reads.
-    """
+    `of`-th from the `first` on, which no other one reads."""
 
     def __init__(self, samples: int, order: str = SHUFFLED, first: int = 0, of: int = 1) -> None:
         self._samples, self._order, self._first, self._of = samples, order, first, of
@@ -116,8 +115,7 @@ def make_loader(
     """Batches of float32 images (batch, 3, pixels, pixels) and int64 labels, for ever.
 
     `transform` is `augmented` or `served`, `order` `shuffled` or `stored`; `share` is which process of how
-    many this is.
-    """
+    many this is."""
     return DataLoader(
         Images(source, pixels, decoder_name, transform),
         batch_size=batch_size,
@@ -157,9 +155,8 @@ def evict(paths: Iterable[Path]) -> None:
 def fill(paths: Iterable[Path], limit_bytes: float) -> int:
     """Read files in the given order until `limit_bytes` were read; returns the bytes read.
 
-    A file may be the whole data set (a shard, a database), so it stops inside one, too. Pages
-    are charged to the reader's memory cgroup, so a trial must fill its own cache.
-    """
+    A file may be the whole data set (a shard, a database), so it stops inside one, too. Pages are charged to
+    the reader's memory cgroup, so a trial must fill its own cache."""
     total = 0
     for path in paths:
         if total >= limit_bytes:
@@ -209,10 +206,9 @@ def photograph_batches(
 ) -> Batches:
     """Batches (images, targets) of a loader, whose processes start now, over the stored images of a trial.
 
-    Targets are the loader's class numbers where those are what the network learns from; else
-    (boxes, masks, an own file's targets) they are made once, from the first batch, since they
-    cost the input pipeline nothing. `share` is which process of how many this is.
-    """
+    Targets are the loader's class numbers where those are what the network learns from; else (boxes, masks,
+    an own file's targets) they are made once, from the first batch, since they cost the input pipeline
+    nothing. `share` is which process of how many this is."""
     plan = trial.plan
     loader = make_loader(
         source,
@@ -243,10 +239,9 @@ def with_targets(loaded: Iterator[Any], opened: Runnable | None) -> Batches:
 def _text_batches(trial: Trial, opened: Runnable) -> Batches:
     """Batches of a text: word numbers (batch, unroll), and the words that follow them.
 
-    As language models read the Penn Treebank (Zaremba et al. 2014): the text is cut into as many
-    equal parts as a batch has rows, and every row goes on through its part, `unroll` words a step.
-    The numbers lie in memory; there is nothing to load beside a step.
-    """
+    As language models read the Penn Treebank (Zaremba et al. 2014): the text is cut into as many equal parts
+    as a batch has rows, and every row goes on through its part, `unroll` words a step. The numbers lie in
+    memory; there is nothing to load beside a step."""
     rows, (unroll,) = trial.workload.batch_size, opened.info.input_shape
     tokens = torch.from_numpy(read_corpus(Path(trial.dataset_path), opened.info.classes).tokens)
     columns = len(tokens) // rows

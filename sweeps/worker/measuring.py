@@ -1,8 +1,7 @@
 """Measures one trial in this process: the worker's heart. Needs torch.
 
-The order: load everything, bring the page cache into the asked state, wait for the limits,
-measure end to end, then each stage by itself.
-"""
+The order: load everything, bring the page cache into the asked state, wait for the limits, measure end to
+end, then each stage by itself."""
 
 from __future__ import annotations
 
@@ -80,8 +79,7 @@ def runner_of(trial: Trial, opened: Runnable) -> StepRunner:
     """The runner of a trial's steps, compiled where the trial asks for that.
 
     A GPU has two steps in flight, as in a plain training loop, unless the trial synchronises each step; a CPU
-    computes in the foreground. Raises `MeasuringError` where another GPU is here than was asked for.
-    """
+    computes in the foreground. Raises `MeasuringError` where another GPU is here than was asked for."""
     ahead = not trial.accelerator.is_cpu
     synchronised = bool(trial.plan.get("synchronise_each_step"))
     runner = StepRunner(_engine(trial, opened), depth=QUEUE_DEPTH if ahead and not synchronised else 0)

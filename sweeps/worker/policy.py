@@ -31,9 +31,8 @@ def gpu_alone_seconds(plan: Mapping[str, Any]) -> float:
 def loader_workers(vcpus: float) -> int:
     """One loader process a vCPU, and never none.
 
-    Below one vCPU a process of its own still lets decoding go on while the accelerator is
-    fed; more processes than vCPUs only take memory and context switches.
-    """
+    Below one vCPU a process of its own still lets decoding go on while the accelerator is fed; more processes
+    than vCPUs only take memory and context switches."""
     return max(1, math.floor(vcpus))
 
 

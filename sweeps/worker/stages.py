@@ -1,12 +1,11 @@
 """Each stage by itself, after the main run and under the same limits, for a second or so each.
 
-As DS-Analyzer does (Mohan et al., VLDB 2021, section 3.3): the accelerator on one synthetic batch
-that lies on it; the storage by reading samples that are not cached, as the pipeline reads them,
-without decoding; the host on samples that are cached, with nothing that computes; the transfer by
-copies of one pinned batch. The accelerator comes first, as warm as the main run left it, and a GPU
-for ten seconds, since answers rest on that figure. What fails costs its own figure, never the main
-run; a fault of CUDA that stays with the process costs those that come after, too.
-"""
+As DS-Analyzer does (Mohan et al., VLDB 2021, section 3.3): the accelerator on one synthetic batch that lies
+on it; the storage by reading samples that are not cached, as the pipeline reads them, without decoding; the
+host on samples that are cached, with nothing that computes; the transfer by copies of one pinned batch. The
+accelerator comes first, as warm as the main run left it, and a GPU for ten seconds, since answers rest on
+that figure. What fails costs its own figure, never the main run; a fault of CUDA that stays with the process
+costs those that come after, too."""
 
 from __future__ import annotations
 

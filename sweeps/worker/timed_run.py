@@ -1,9 +1,8 @@
 """Steps, at most two in flight, each timed from end to end; and a trial's run with what is used meanwhile.
 
-A training loop hands over the next batch while the device still computes: the loader, the copy
-and the launch of step i+1 take place during step i. `StepRunner` is that loop's queue, and the
-same one for a GPU, an emulated GPU and this CPU; only the `Completion` of a step differs.
-"""
+A training loop hands over the next batch while the device still computes: the loader, the copy and the launch
+of step i+1 take place during step i. `StepRunner` is that loop's queue, and the same one for a GPU, an
+emulated GPU and this CPU; only the `Completion` of a step differs."""
 
 from __future__ import annotations
 
@@ -112,9 +111,8 @@ _MOST_SKIPPED = 50
 class StepRunner:
     """Submits steps to an engine, and keeps raw seconds from one completion to the next.
 
-    `depth` is the number of steps in flight when `submit` returns; 0 waits for each step, which
-    gives the latency of a single batch.
-    """
+    `depth` is the number of steps in flight when `submit` returns; 0 waits for each step, which gives the
+    latency of a single batch."""
 
     def __init__(self, engine: Engine, *, depth: int = QUEUE_DEPTH) -> None:
         self.engine = engine
@@ -126,9 +124,8 @@ class StepRunner:
     def submit(self, inputs: Any, targets: Any) -> None:
         """Launch a step, then wait for the one `depth` steps before it.
 
-        What the engine raises goes on; no batch of before is held then, so that its memory is
-        free for a smaller one.
-        """
+        What the engine raises goes on; no batch of before is held then, so that its memory is free for a
+        smaller one."""
         try:
             if self._last is None:
                 self._last = self.engine.mark()
@@ -156,9 +153,8 @@ class StepRunner:
     def take_seconds(self) -> list[float]:
         """Seconds of each step that was completed since this was last called.
 
-        A step lasts from the end of the one before it to its own end, by the clock of what
-        computes: the sum is the time that passed, however late the host wakes up.
-        """
+        A step lasts from the end of the one before it to its own end, by the clock of what computes: the sum
+        is the time that passed, however late the host wakes up."""
         taken, self._seconds = self._seconds, []
         return taken
 
@@ -174,9 +170,8 @@ class TimeBox(Struct, frozen=True, kw_only=True):
     """The duration of timing: until `seconds` of steady state and `min_steps` are over and their mean is
     known to `rel_error` (`StoppingRule`); no step begins after `max_seconds`.
 
-    `iterations` takes exactly so many, however long they last; there are never more than
-    `most_steps`. `period` is the number of loader processes.
-    """
+    `iterations` takes exactly so many, however long they last; there are never more than `most_steps`.
+    `period` is the number of loader processes."""
 
     seconds: float
     min_steps: int
@@ -190,10 +185,9 @@ class TimeBox(Struct, frozen=True, kw_only=True):
 def warm_up(runner: StepRunner, batches: Iterator[Any], least: int) -> int:
     """Submit at least `least` steps that do not count; returns how many it took.
 
-    The first steps allocate and choose algorithms, and batches that were prepared while nothing
-    consumed them would look fast. A scaled loss overflows at first: goes on until steps are
-    whole. `MeasuringError` where they never are.
-    """
+    The first steps allocate and choose algorithms, and batches that were prepared while nothing consumed them
+    would look fast. A scaled loss overflows at first: goes on until steps are whole. `MeasuringError` where
+    they never are."""
     before, skipped, count, whole = runner.engine.skipped_steps, 0, 0, 0
     while count < least or (skipped and whole < _SETTLED_AFTER):
         runner.submit(*next(batches))
@@ -209,9 +203,8 @@ def warm_up(runner: StepRunner, batches: Iterator[Any], least: int) -> int:
 def timed_steps(runner: StepRunner, batches: Iterator[Any], box: TimeBox) -> list[float]:
     """Seconds of each step, from the end of the one before it; their sum is the time that passed.
 
-    Raises `MeasuringError` where the steps were none of a training: its loss is not finite, or
-    optimiser steps were skipped.
-    """
+    Raises `MeasuringError` where the steps were none of a training: its loss is not finite, or optimiser
+    steps were skipped."""
     skipped = runner.engine.skipped_steps
     rule = StoppingRule(
         rel_error=box.rel_error,

@@ -1,8 +1,7 @@
 """Price lists that a user can import, a module each: see `Provider`.
 
 A list tells prices of types that the bundle has (`Contents.overlays`), or offers of clouds that it lacks
-(`Contents.rows`). What all providers share is in `rows`.
-"""
+(`Contents.rows`). What all providers share is in `rows`."""
 
 from __future__ import annotations
 

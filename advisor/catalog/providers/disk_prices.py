@@ -2,8 +2,7 @@
 
 Columns (docs/reference/catalog.md): `cloud`, `region`, `disk_type`, `price_per_gib_month`, `currency` and
 `as_of` are needed; `kind`, `source` and what IOPS and MiB/s cost apart may be left out. Only a disk whose
-rules are known and whose price is not can be priced so: no price of another origin is hidden.
-"""
+rules are known and whose price is not can be priced so: no price of another origin is hidden."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A user's CSV of what they measured of assumed facts of a cloud (docs/reference/catalog.md).
 
 The columns are those of `assumed_facts.csv`; `low` and `high` may be left out where the value is sure, and
-`why` says where it is from.
-"""
+`why` says where it is from."""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
 """GPU hours as public trackers of rental prices tell them, in JSON: a row a provider and card.
 
-Known so far: the `latest.json` of gpurentalprices.com and the offerings of gpu-pricing. A price is
-of one GPU, or of `gpu_count` of them where the field says a price and no GPU; a row that tells a
-count is of that size alone. Rows of what is no instance (serverless, a part of a GPU), of a term,
-and in another currency than US dollars are left out and counted.
+Known so far: the `latest.json` of gpurentalprices.com and the offerings of gpu-pricing. A price is of one
+GPU, or of `gpu_count` of them where the field says a price and no GPU; a row that tells a count is of that
+size alone. Rows of what is no instance (serverless, a part of a GPU), of a term, and in another currency than
+US dollars are left out and counted.
 
 A GPU hour is the price of a bundled type only where the cloud sells it by the GPU: of each card those types
 are priced anew that cost the least for one of its GPUs now (all, where the list is linear). Other types, and
-clouds whose prices do not change within weeks, keep the price that they have.
-"""
+clouds whose prices do not change within weeks, keep the price that they have."""
 
 from __future__ import annotations
 
@@ -42,9 +41,8 @@ _SAME = 1.01
 class GpuHour(Struct, frozen=True, kw_only=True):
     """The price of one GPU by the hour, in US dollars, and the host that comes with it where that is told.
 
-    `gpu_count` is the size that the price is of, None where any size costs as much by the GPU;
-    vCPUs and memory are those of the whole size.
-    """
+    `gpu_count` is the size that the price is of, None where any size costs as much by the GPU; vCPUs and
+    memory are those of the whole size."""
 
     path: str
     cloud: str

@@ -2,8 +2,7 @@
 
 Columns (docs/reference/catalog.md): `instance_type`, `region`, `market`, `price_per_hour`, `currency`, `kind`
 and `as_of` are needed; the facts may be empty where nobody knows them: such a type is listed and never
-ranked. Columns that are not known are refused: a misspelt one would be lost.
-"""
+ranked. Columns that are not known are refused: a misspelt one would be lost."""
 
 from __future__ import annotations
 

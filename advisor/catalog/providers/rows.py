@@ -1,10 +1,9 @@
 """A user's price file, its lines of CSV or rows of JSON as checked cells, and what a provider makes of it.
 
-A bad line of CSV refuses the whole file with its number and the reason, unless the provider leaves such
-lines out. A row of JSON is an object with one of the wanted fields, wherever it stands; what stands beside it
+A bad line of CSV refuses the whole file with its number and the reason, unless the provider leaves such lines
+out. A row of JSON is an object with one of the wanted fields, wherever it stands; what stands beside it
 further out (a provider, a date, a currency) belongs to it too. Fields are compared without case, blanks and
-signs.
-"""
+signs."""
 
 from __future__ import annotations
 
@@ -98,8 +97,7 @@ class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
 class PriceRow(Struct, frozen=True, kw_only=True):
     """One checked offer. `price` is in `currency`; None where the source tells none.
 
-    `facts` has a number or text for each of `own_offers.FACTS` that is known.
-    """
+    `facts` has a number or text for each of `own_offers.FACTS` that is known."""
 
     line: int
     cloud: str

@@ -5,8 +5,7 @@ of spot prices the lowest. SkyPilot tells no cores: two vCPUs are taken as one c
 Arm's. Google Cloud's list prices the machine and its GPUs in lines of their own: they are added up by zone,
 and a machine is left out whose GPUs the zone has no line of. A line that cannot be true is left out and
 counted, and so are lines without an instance type (GPUs that attach to any machine), vCPUs or memory. Columns
-that versions 8 and 9 of the catalogues add to these are not read.
-"""
+that versions 8 and 9 of the catalogues add to these are not read."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """Sends a file into the result bucket from an instance that may have nothing but its first Python.
 
-`user_data.sh` carries this text and runs it where a start fails: before pip, boto3 or the advisor
-are there. Standard library of Python 3.8 only; the request is signed as AWS's "Signature Version 4"
-(IAM User Guide) describes it, with the credentials of the instance's role.
+`user_data.sh` carries this text and runs it where a start fails: before pip, boto3 or the advisor are there.
+Standard library of Python 3.8 only; the request is signed as AWS's "Signature Version 4" (IAM User Guide)
+describes it, with the credentials of the instance's role.
 
-Arguments: file, region and name of the bucket, folder of the key. The object is the end of the
-file, FOLDER/INSTANCE-ID.boot.log.
-"""
+Arguments: file, region and name of the bucket, folder of the key. The object is the end of the file,
+FOLDER/INSTANCE-ID.boot.log."""
 
 from __future__ import annotations
 

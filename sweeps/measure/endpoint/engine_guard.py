@@ -2,8 +2,7 @@
 
 `python -m advisor.sweeps.measure.endpoint.engine_guard COMMAND..`: the standard input is a pipe whose other
 end the parent holds. However the parent ends, kill -9 included, the kernel closes that end. Should this
-process be killed too, the next command finds the engine by the mark in its environment.
-"""
+process be killed too, the next command finds the engine by the mark in its environment."""
 
 from __future__ import annotations
 

@@ -238,8 +238,7 @@ def running_engines(
 ) -> Iterator[list[RunningEngine]]:
     """The engines, once all serve; gone on leaving, however that comes.
 
-    `MeasuringError` with the end of its output where one ends before, or is not ready in time.
-    """
+    `MeasuringError` with the end of its output where one ends before, or is not ready in time."""
     with ExitStack() as stack:
         begun = [stack.enter_context(_begun(start, report)) for start in starts]
         yield _ready(begun, patience_seconds, report)

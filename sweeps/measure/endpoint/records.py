@@ -26,8 +26,7 @@ def load_figures(driven: DrivenLoad) -> Figures:
     """The load as the anchor has it; times are None where nothing was measured.
 
     TTFT is that of requests that began in the window, TPOT and the whole time that of requests that ended in
-    it, the time between pieces that of pieces in it; tokens/s counts the tokens that came in it.
-    """
+    it, the time between pieces that of pieces in it; tokens/s counts the tokens that came in it."""
     begin, end = window(driven)
     began = [request for request in driven.requests if begin <= request.started_seconds < end]
     ended = [
@@ -192,10 +191,9 @@ class Load(Struct, frozen=True):
 class RequestRecord(Struct):
     """One request. Moments are seconds after the measurement began.
 
-    `status`: ok, cut (the load was over before the answer), or a fault's code, whose `detail` is
-    what the server said. `piece_seconds` has the moment of each piece of the answer, of one token
-    where the server streams each. `output_tokens` is the server's own count, else the pieces'.
-    """
+    `status`: ok, cut (the load was over before the answer), or a fault's code, whose `detail` is what the
+    server said. `piece_seconds` has the moment of each piece of the answer, of one token where the server
+    streams each. `output_tokens` is the server's own count, else the pieces'."""
 
     load: int
     slot: int

@@ -1,9 +1,8 @@
 """One rank: `python -m advisor.sweeps.measure.ranks JOB` under torchrun, JSON lines on stdout.
 
-JOB is a JSON object with the fields of `measuring.Job`. The first rank of each node prints
-`{"progress": ...}`, and last `{"anchor": ...}`, the same on all nodes; any rank prints
-`{"error": ...}` for what a user can mend. All else that fails is noted for torchrun.
-"""
+JOB is a JSON object with the fields of `measuring.Job`. The first rank of each node prints `{"progress":
+...}`, and last `{"anchor": ...}`, the same on all nodes; any rank prints `{"error": ...}` for what a user can
+mend. All else that fails is noted for torchrun."""
 
 from __future__ import annotations
 

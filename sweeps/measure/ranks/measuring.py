@@ -1,8 +1,7 @@
 """The measuring of one rank: steps alone, the same steps with all ranks, and all-reduces alone.
 
-Weak scaling: each rank has a batch of its own, as large as that of one alone. The efficiency of n
-ranks is their rate over n times the rate of one. Needs torch.
-"""
+Weak scaling: each rank has a batch of its own, as large as that of one alone. The efficiency of n ranks is
+their rate over n times the rate of one. Needs torch."""
 
 from __future__ import annotations
 

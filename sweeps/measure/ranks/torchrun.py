@@ -1,7 +1,6 @@
 """torchrun that ends with the process that started it: `-m advisor.sweeps.measure.ranks.torchrun ARGUMENTS`.
 
-Where ranks are lost, its last line on stdout is `{"error": ...}`: the rank that failed first, and why.
-"""
+Where ranks are lost, its last line on stdout is `{"error": ...}`: the rank that failed first, and why."""
 
 from __future__ import annotations
 

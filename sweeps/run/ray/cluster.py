@@ -1,10 +1,9 @@
-"""The resources that a trial asks Ray for, so that no node takes more trials than it has CPUs, GPUs,
-memory and disk, and the autoscaler sees the queue.
+"""The resources that a trial asks Ray for, so that no node takes more trials than it has CPUs, GPUs, memory
+and disk, and the autoscaler sees the queue.
 
-`CPU`, `GPU`, `memory` and `accelerator_type:T4` a node finds by itself. Two are declared where it
-is started: `advisor_trial`, how many trials it takes at once, and `advisor_disk:gp3`, a disk of
-that type that is mounted there.
-"""
+`CPU`, `GPU`, `memory` and `accelerator_type:T4` a node finds by itself. Two are declared where it is started:
+`advisor_trial`, how many trials it takes at once, and `advisor_disk:gp3`, a disk of that type that is mounted
+there."""
 
 from __future__ import annotations
 
@@ -49,9 +48,8 @@ Node = Mapping[str, float]
 def needs_of(trial: Trial, machine: Machine | None = None) -> Needs:
     """The resources that the trial needs of a node; on this `machine`, at most all there are.
 
-    CPUs are whole, as they are given to trials; of a machine whose cores are known, whole cores
-    (each counts as the one with the fewest threads).
-    """
+    CPUs are whole, as they are given to trials; of a machine whose cores are known, whole cores (each counts
+    as the one with the fewest threads)."""
     threads = _threads(machine) if machine else 1
     needs = {
         TRIAL_RESOURCE: 1.0,
@@ -193,9 +191,8 @@ _NODES_WAIT_SECONDS = 1.0
 class Nodes:
     """The resources of the nodes that are `alive`, at most some seconds old, and their slots by needs.
 
-    Asked for in a thread: the question hangs while the head is out of reach, and what has ended
-    is collected meanwhile, before Ray ends this process.
-    """
+    Asked for in a thread: the question hangs while the head is out of reach, and what has ended is collected
+    meanwhile, before Ray ends this process."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
@@ -247,9 +244,8 @@ def has_autoscaler(ray: Any) -> bool:
 def never_started(ray: Any, kinds: Iterable[Needs]) -> list[Needs]:
     """The kinds of trials that the autoscaler has no node type for.
 
-    It is asked about the largest ones first: what takes those takes the smaller ones. (Asked about
-    many at once it would refuse what its types have no room for at the same time.)
-    """
+    It is asked about the largest ones first: what takes those takes the smaller ones. (Asked about many at
+    once it would refuse what its types have no room for at the same time.)"""
     never: list[Needs] = []
     left = set(kinds)
     while left:

@@ -1,10 +1,9 @@
 """Trials as Ray tasks, on a Ray of its own or on a given cluster.
 
 Each is submitted with the resources that it needs (`cluster`), more of them than there is room for: Ray
-places them, and its autoscaler sees what waits. Ray limits nothing: a task starts a worker process on
-CPUs of its own, under limits. What a node takes down with it is measured again on another one,
-and the measurement says how often, and why.
-"""
+places them, and its autoscaler sees what waits. Ray limits nothing: a task starts a worker process on CPUs of
+its own, under limits. What a node takes down with it is measured again on another one, and the measurement
+says how often, and why."""
 
 from __future__ import annotations
 
@@ -67,9 +66,8 @@ class _Flight(Struct):
 class RayExecutor:
     """Runs as many trials at a time as the nodes take, each on a node that has the resources it needs.
 
-    Without an address that is this machine, with `slots` trials at a time, as far as its cores,
-    GPUs, memory and disk suffice (`placing.trials_at_a_time`).
-    """
+    Without an address that is this machine, with `slots` trials at a time, as far as its cores, GPUs, memory
+    and disk suffice (`placing.trials_at_a_time`)."""
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
 """A trial as a task on a node: its data, its room, and then its measurement.
 
-Ray limits nothing: the task starts a worker process on CPUs of its own, under limits.
-"""
+Ray limits nothing: the task starts a worker process on CPUs of its own, under limits."""
 
 from __future__ import annotations
 
@@ -31,14 +30,13 @@ _PATIENCE_SECONDS = 24 * 3600.0
 def measuring_task(
     measure: Measure | None, *, on_cluster: bool, when_busy: str = WAIT
 ) -> Callable[[Document, bool], Iterator[Document]]:
-    """A function of a trial (and of whether others run beside it) that yields the node, as soon as
-    it has the trial's data and room for it, and then the measurement, each with the events until
-    then. Without a `measure` it measures the trial on CPUs and a GPU of its own.
+    """A function of a trial (and of whether others run beside it) that yields the node, as soon as it has the
+    trial's data and room for it, and then the measurement, each with the events until then. Without a
+    `measure` it measures the trial on CPUs and a GPU of its own.
 
-    A node of a cluster is prepared first: what a killed trial left there is removed, and data that
-    sweeps make themselves are made. None of that counts for the trial's deadline, which begins
-    with the first answer.
-    """
+    A node of a cluster is prepared first: what a killed trial left there is removed, and data that sweeps
+    make themselves are made. None of that counts for the trial's deadline, which begins with the first
+    answer."""
 
     def run(document: Document, side_by_side: bool) -> Iterator[Document]:
         trial = trial_from_dict(document)

@@ -2,8 +2,7 @@
 hierarchies. Version 2: one group with whatever controllers its parent hands down.
 
 Kernel documentation: cgroup-v1/{memory,cpusets,blkio-controller}.rst, scheduler/sched-bwc.rst,
-admin-guide/cgroup-v2.rst.
-"""
+admin-guide/cgroup-v2.rst."""
 
 from __future__ import annotations
 
@@ -63,9 +62,8 @@ def _is_given_away(group: Path, own: UnifiedGroup) -> bool:
     """Whether the group and all in it are ours to organise.
 
     The root of a cgroup namespace was made for this container; systemd knows what it gave away
-    (Delegate=yes); and an ordinary user owns a group inside one that is not his only where
-    somebody handed it over. All other groups belong to systemd, or to nobody we know.
-    """
+    (Delegate=yes); and an ordinary user owns a group inside one that is not his only where somebody handed it
+    over. All other groups belong to systemd, or to nobody we know."""
     if group != own.directory or not (group / "cgroup.type").exists():  # the kernel's own root
         return False
     if group == own.mount_point:

@@ -77,8 +77,7 @@ class ResourceLimits:
     must come before the data set is read: the kernel keeps mapped libraries and drops data that was read
     once. `engage` switches the CPU and disk limits on. All may raise OSError, `limit_memory` also
     `MemoryError` (more is taken than is asked for); then nothing is held. No group and no process is left
-    behind, however the block ends.
-    """
+    behind, however the block ends."""
 
     means = LimitedBy.NONE
 
@@ -123,10 +122,9 @@ class ResourceLimits:
 class Affinity(ResourceLimits):
     """Holds whole vCPUs by CPU affinity and private memory by RLIMIT_DATA; both go with the process.
 
-    Page cache is not held. When a disk rate or a fraction of a vCPU is asked for, several processes
-    compute (nothing adds up what they take), or one has more memory mapped than its limit, it
-    says `none`, and the measurement is never fitted.
-    """
+    Page cache is not held. When a disk rate or a fraction of a vCPU is asked for, several processes compute
+    (nothing adds up what they take), or one has more memory mapped than its limit, it says `none`, and the
+    measurement is never fitted."""
 
     means = LimitedBy.AFFINITY
 
@@ -151,9 +149,8 @@ class Affinity(ResourceLimits):
     def limit_memory(self) -> None:
         """Private memory only, of the processes and their later children: beyond it an allocation fails.
 
-        The kernel compares RLIMIT_DATA with what is mapped, used or not. Where that is above the
-        limit already, the next allocation would fail whatever is in use: nothing is held then.
-        """
+        The kernel compares RLIMIT_DATA with what is mapped, used or not. Where that is above the limit
+        already, the next allocation would fail whatever is in use: nothing is held then."""
         memory_mib = self._request.memory_mib
         size = int(memory_mib * MIB)
         for pid in self._pids:

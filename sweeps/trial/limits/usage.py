@@ -56,11 +56,9 @@ Total = TypeVar("Total", int, float)
 class Usage(Struct, frozen=True, kw_only=True):
     """Totals since the trial's group was made (or its process started).
 
-    `anonymous_memory_mib` is what the processes hold for themselves right now, shared memory
-    between them included; `waited_seconds` is what those that run now waited for a CPU, of which
-    `throttled_seconds` by the group's own quota; `pressure` is that of the group where it has one, else of
-    the machine.
-    """
+    `anonymous_memory_mib` is what the processes hold for themselves right now, shared memory between them
+    included; `waited_seconds` is what those that run now waited for a CPU, of which `throttled_seconds` by
+    the group's own quota; `pressure` is that of the group where it has one, else of the machine."""
 
     cpu_seconds: float
     anonymous_memory_mib: float | None = None
@@ -72,13 +70,12 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class MemoryPeak:
-    """The most memory, page cache included, that the group behind a hold's `usage_source()` took
-    since this was made. A group's own peak has what loading took before its limit was on.
+    """The most memory, page cache included, that the group behind a hold's `usage_source()` took since this
+    was made. A group's own peak has what loading took before its limit was on.
 
     The kernel forgets a peak when its file is written to: of version 1 for all readers, of version 2 from
     Linux 6.12 for reads of the same open file. Whoever may not write has no peak. Kernel documentation:
-    cgroup-v1/memory.rst (max_usage_in_bytes), admin-guide/cgroup-v2.rst (memory.peak).
-    """
+    cgroup-v1/memory.rst (max_usage_in_bytes), admin-guide/cgroup-v2.rst (memory.peak)."""
 
     def __init__(self, source: Mapping[str, Any]) -> None:
         self._file: FileIO | None = None
