@@ -1,6 +1,4 @@
-"""Tools by which programs that reason (agents) ask the advisor, over the Model Context Protocol: each is one
-question of the product, with its fields and its document, cut to what an agent reads: what lists lose is
-counted."""
+"""Tools for agents over the Model Context Protocol: a question each, its document cut to what they read."""
 
 from __future__ import annotations
 

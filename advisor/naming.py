@@ -1,4 +1,4 @@
-"""Specs and places as texts name them: with their cloud where a question covers more than one."""
+"""Names specs and places in texts: with their cloud where a question covers several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether whoever asked still waits: what takes long looks now and then, and ends early."""
+"""Tells long work whether whoever asked still waits, so that it can stop early."""
 
 from __future__ import annotations
 

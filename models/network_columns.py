@@ -1,5 +1,4 @@
-"""Column names of the network table, shared by the capture that writes it and the performance model that
-reads it.
+"""Column names of the network table, shared by its writer and its reader.
 
 `advisor.models.zoo` and `advisor.models.performance` do not know each other; both know this.
 """

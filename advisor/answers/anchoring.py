@@ -1,4 +1,4 @@
-"""Users' measurements joined with the performance model: one question's own model."""
+"""Conditions the performance model on a user's own measurements, for one question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer to a question of any task, and the forms in which it is written."""
+"""An answer of any task, and the forms in which it is written."""
 
 from __future__ import annotations
 

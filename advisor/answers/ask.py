@@ -1,4 +1,4 @@
-"""Asks: a question of any task, answered by what knows its task."""
+"""Answers a question of any task by the module that knows the task."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The context of a question: the catalogue, the predictor that answers, and what an answer leaves out
-although its question allows it: clouds, currencies, old prices."""
+"""What a question is answered from: the catalogue, the predictor, and what both leave out."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Curves over vCPUs, RAM, the disk and batch sizes: around a prediction, and around the recommended spec of a
-report. Many points are one call of the model."""
+"""Curves over vCPUs, RAM, disk and batch size around a prediction, in one call of the model."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Questions about language models, answered: recommended, predicted, compared, and the memory that a
-model or a run takes.
+"""Answers about language models: recommend, predict, compare and memory.
 
 A user's own measurements of endpoints (`--anchor`) condition the predictor of serving before it answers.
 """

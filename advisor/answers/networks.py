@@ -1,4 +1,4 @@
-"""Questions about networks, answered: recommended, predicted, compared, and explained."""
+"""Answers about networks: recommend, predict, compare and explain."""
 
 from __future__ import annotations
 

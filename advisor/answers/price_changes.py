@@ -1,5 +1,4 @@
-"""`advisor.catalog-diff/1`: what prices are in two states of the catalogue, and what that changes
-for the specs of saved answers."""
+"""`advisor.catalog-diff/1`: price changes between two catalogues, and the saved answers they change."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Arguments of a call -> the typed question, and functions that take them: their names, types, defaults and
-help are the question's.
+"""Builds the functions of the Python API from the fields of questions: names, types, defaults, help.
 
 An argument becomes the text that a command line has for it, and is read as that is: the same
 names, units, defaults and errors.

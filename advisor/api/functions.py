@@ -1,5 +1,4 @@
-"""The functions that ask: each takes the fields of a question, and gives its answer; and the one that tuners
-call."""
+"""The functions of the Python API that ask questions, and the objective for tuners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks a source's line about a known type against the catalogue: its price, its GPUs, its size.
+"""Checks a line of a price source against the catalogue: price, GPUs and size.
 
 The one rule for imports, refreshes, `--live` and trackers. The largest change of a list price of a GPU type
 in us-east-1 from 2022 to 2026 was a factor of 1.79 (p5.48xlarge, June 2025)."""

@@ -1,4 +1,4 @@
-"""Taking a user's price file into the catalogue: the whole file, or nothing of it."""
+"""Imports a user's price file: all of it or nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Opening the bundled snapshot, with what the user imported and refreshed; and the same with one type
-changed."""
+"""Opens the bundled snapshot with the user's imports and refreshes, or with one type changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands. One makes thousands of small records and hardly a cycle: garbage is looked for rarely.
+"""The commands of `advisor`. Thousands of small records and hardly a cycle: garbage is collected rarely.
 
 Set before anything is imported, which else takes a hundred looks."""
 

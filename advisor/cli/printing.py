@@ -1,5 +1,4 @@
-"""Answers go to stdout, as text or JSON; talk goes to stderr, and on a terminal to a block of lines that is
-drawn again and again, for which alone rich is imported."""
+"""Prints answers to stdout, and progress to stderr: on a terminal as a block that redraws."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`advisor report`: sizing reports that people pass on, what changed between two of them, and `--send`, which
-brings them to people."""
+"""`advisor report`: sizing reports to pass on, differences between two of them, and `--send`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`advisor serve`, `keys` and `mcp`: the same answers over HTTP, with a page; who may ask; and as tools
-for agents."""
+"""`advisor serve`, `keys` and `mcp`: answers over HTTP, who may ask, and tools for agents."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`advisor verify`: one trial of whether this machine, or a rented one, reaches a target; with `--top N` the
-best types side by side, and the choice among them."""
+"""`advisor verify`: one trial of whether a machine reaches a target; `--top N` tries the best types."""
 
 from __future__ import annotations
 

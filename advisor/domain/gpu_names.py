@@ -1,5 +1,4 @@
-"""Finds the data sheets that a GPU's name may mean: nvidia-smi's, a cloud's, a public table's, a
-person's.
+"""Finds the data sheets that a GPU's name may mean, whoever wrote the name.
 
 A name is cut into words. Those that make one card another (`3080`, `ti`, `laptop`, `maxq`, `ada`,
 `server`) must be the same in both names; brand, form, memory and generation may be left out, and

@@ -1,4 +1,4 @@
-"""Things that money buys: offers, priced disks, specs; and how far a price may have moved since its day."""
+"""Offers, priced disks and specs, and how far a price may have moved since its date."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Workloads: a network, a data set's profile, and the work over it; and a user's own measurement of
-it on a GPU alone, the one record that the predictor is conditioned on."""
+"""Workloads: network, data set and settings; and a user's own measurement of one on a GPU."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A request -> the offers that can run it, each with its disks and batch sizes, or with the reason
-why nothing can."""
+"""Finds the offers that can run a request, with their disks and batch sizes, or the reason why not."""
 
 from __future__ import annotations
 

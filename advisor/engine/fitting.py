@@ -1,4 +1,4 @@
-"""The disk that a spec needs, no more: orders between the coarse steps of the catalogue's ladder.
+"""Searches disk orders between the catalogue's steps, for the instances worth showing.
 
 The ladder shows which instances answer at all. Those that may be chosen or shown are searched for a
 better order: where the price by the hour decides, for the least one that reaches the target

@@ -1,5 +1,4 @@
-"""Judges types: all that have an accelerator (for preprocessing: all), and of the thousands without one
-those that could be shown.
+"""Chooses which instance types to judge: all with an accelerator, and the CPU types worth showing.
 
 A bound decides about these: the network alone on a CPU, everything else for nothing, is never
 slower than what is predicted for the whole, and no disk is cheaper than none. Over all clouds

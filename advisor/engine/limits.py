@@ -1,5 +1,4 @@
-"""Limits of candidates: runs and counts, the limits that a row keeps, the ranking of rows, and the row of
-a type that shows the limit it misses.
+"""Checks candidates against the limits of a question, counts instances and runs, and ranks rows.
 
 The limits are judged in one order. A type is turned down for the first one that none of its
 candidates keeps, of those that keep all before it: so the reason is true of the whole type,

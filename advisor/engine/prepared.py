@@ -1,5 +1,4 @@
-"""Everything about a question that its target and its filters of hardware do not change: the offers of a
-place, their predictions, and both as one table.
+"""What a question's target does not change: offers, predictions and their table, prepared once.
 
 Preparing takes most of the time that an answer does, so whoever answers many questions prepares
 once: each layer is kept for those who share it. Threads may share it: what is computed for one

@@ -1,6 +1,4 @@
-"""Types that are not recommended, each with its reason and the number that decided. An answer has
-more than a thousand of them, of which few are read: their counts are told at once, their records
-are made when asked for."""
+"""Instance types that are not recommended, each with its reason; records are made when they are read."""
 
 from __future__ import annotations
 

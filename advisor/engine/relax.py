@@ -1,5 +1,4 @@
-"""Finds the constraints to relax where no spec meets a question: each by itself, and two where one is too
-few.
+"""Finds which limits to relax when no spec meets a question: one alone, or two together.
 
 Every change is found by asking the decision again, and what it gives is its answer to the changed
 request. That takes seconds, so it is done only where nothing fits and a person waits for it.

@@ -1,4 +1,4 @@
-"""The throughput of named instances: no ranking, no target, no price needed."""
+"""Predicts named instances: no ranking, no target, no price needed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Candidates as rows of columns: an offer with a disk at a batch size, what is predicted of it and
-what it costs. Records are made only of the rows that are shown.
-"""
+"""Candidates as rows of columns: offer, disk, batch size, prediction and cost."""
 
 from __future__ import annotations
 

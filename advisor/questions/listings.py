@@ -1,5 +1,4 @@
-"""The questions that list what is known: GPUs, offers, instance types, networks; and which data
-answer a question."""
+"""Questions that list what the product knows: GPUs, offers, instance types, networks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A question: a frozen record whose fields know what they are; and questions by task, of which a
-command takes several, and `task` says which."""
+"""Questions as frozen records whose fields describe themselves, chosen by `task`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Questions from what somebody wrote, and back: option texts, JSON bodies, links, schemas; and a settled
-question as a part of an answer's document: JSON-ready values, defaults filled in."""
+"""Reads questions from options, JSON and links, and writes them back with defaults filled in."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Questions once they are settled: what was left open, or said in words of the catalogue, is filled
-in by what the network is and by the catalogue.
+"""Settles a question: fills in what was left open, from the network and the catalogue.
 
 The data set, the region of the cloud, the disk, the quotas. Whatever contradicts those is a
 `UsageError` with its field. A settled question is the same record, which the engine decides on.

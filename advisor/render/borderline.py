@@ -1,5 +1,4 @@
-"""How sure an answer is, what is safe, what is borderline, and the trial that settles it: as JSON and as
-sentences."""
+"""How sure an answer is, what is safe, and which trial settles it, as JSON and sentences."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The charts of reports and of the service's page as SVG, from the document alone, each with its numbers
-in words."""
+"""Draws the charts of reports and pages as SVG, each with its numbers in words."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Facts of a section that follow from other facts of the document, and the rows of its chart;
-specs and places of a document as texts name them, as `naming` does of the engine's.
+"""Facts derived from a section of a document: rows of its chart, names of specs and places.
 
 A sample is what the rate counts: an image, a sequence, or a token of a language model.
 """

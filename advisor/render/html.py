@@ -1,5 +1,4 @@
-"""Blocks as HTML, by templates that the service's page shares; and a page as PDF: its HTML, set by
-WeasyPrint, with bookmarks, alternative texts and its fonts."""
+"""Writes blocks as HTML, by templates that the service's page shares, and as PDF by WeasyPrint."""
 
 from __future__ import annotations
 

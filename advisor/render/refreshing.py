@@ -1,5 +1,4 @@
-"""The results of a price refresh, and the kept ones of earlier refreshes, as text and JSON; differences in
-price between two states of the catalogue, in words."""
+"""Price refreshes and price differences between two catalogues, as text and JSON."""
 
 from __future__ import annotations
 

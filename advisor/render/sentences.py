@@ -1,5 +1,4 @@
-"""Words of reports and of the service's page in the reader's language: the question, the answer, names of
-specs and disks, and the columns of tables that both share."""
+"""Words that reports and the service's page share, in the reader's language."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A sweep that plans itself: the trials to measure next, as a pure function of what is stored; and trials and
-specs as rows of a surface that the performance model describes.
+"""A sweep that plans itself: chooses the next trials from what is stored.
 
 Batch after batch is derived from the measurements of the batches before it. A sweep that was killed therefore
 goes on with the trials that it would have run, and what is measured already is taken as it is."""

@@ -1,5 +1,4 @@
-"""`advisor doctor`: what is wrong with this machine, and what to do. All checks run side by side: the slowest
-(loading torch) is how long it takes."""
+"""`advisor doctor`: what is wrong with this machine and how to mend it, all checks side by side."""
 
 from __future__ import annotations
 

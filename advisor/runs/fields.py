@@ -1,5 +1,4 @@
-"""The kinds of fields that runs have beside those of `advisor.questions.fields`, and the budget of a sweep:
-trials, time or money.
+"""Fields that only runs have, and the budget of a sweep: trials, time or money.
 
 A client over HTTP may write numbers as texts, and a list as one text with commas."""
 

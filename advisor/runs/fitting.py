@@ -1,5 +1,4 @@
-"""Fits the predictor on a user's own measurements (`infra/build/fitting` fits what ships); and after a
-scheduled sweep: fits anew, keeps the better model, and says what has drifted.
+"""Fits the predictor on a user's measurements; after a scheduled sweep keeps the better model.
 
 The two models are scored on the same fresh measurements, and neither has seen those trials: each is fitted
 again without a fifth of them, five times, one on what the store held before the run, one on what it holds

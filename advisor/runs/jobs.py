@@ -1,5 +1,4 @@
-"""Runs: due times of schedules, and sweeps that somebody starts over HTTP and does not wait for. Both are
-rows of one table, and a process of its own executes each.
+"""Jobs in one table: schedules that are due and sweeps started over HTTP, a process each.
 
 That process belongs to no daemon and no server: one that is killed loses nothing. Where it is killed itself,
 the kernel ends its command after it, and its lock with it. A started sweep is `starting` while its row is

@@ -1,5 +1,4 @@
-"""Runs a user's training script, under the hook of `advisor.sweeps.hook` where it has it, and samples what
-its processes take; ends it in time."""
+"""Runs a user's training script, under our hook where it has one, and samples what it takes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Schedules: when a cron line is due; a schedule that is to be kept, checked; schedules and their runs as
-documents.
+"""Schedules: when a cron line is due, checks before one is kept, and their documents.
 
 When a line is due in a time zone is by Debian's rules for clock changes (`cronsim`). A line with fixed hours
 follows the wall clock: each of its times comes once a day, the first of two when clocks go back, and at the

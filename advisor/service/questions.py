@@ -1,5 +1,4 @@
-"""Questions and forms out of bodies and links; and descriptions of routes for OpenAPI, which
-`advisor.infra.build.documents` writes, by the names of schemas; it adds what any route may refuse."""
+"""Reads questions from bodies and links, and describes routes for OpenAPI."""
 
 from __future__ import annotations
 

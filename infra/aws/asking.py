@@ -1,4 +1,4 @@
-"""One question to AWS, asked again where that helps, for no longer than somebody waits.
+"""Asks AWS one question, and again where that helps, while somebody waits.
 
 botocore itself tries once: it would silently ask again where capacity is out, and it does not know which of
 our requests may be asked twice. All of them may: what makes something carries a token or a name that is

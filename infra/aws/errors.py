@@ -1,5 +1,4 @@
-"""The errors of EC2 that a launch may meet, each of one kind and one reaction; policies, and what mends a
-refusal.
+"""Errors of EC2 that a launch may meet, each with its reaction; the policies that mend refusals.
 
 The codes are in `launch_errors.csv` (origin in SOURCES.md). What nobody knows stops the launch: trying on
 could cost money."""

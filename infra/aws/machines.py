@@ -1,4 +1,4 @@
-"""Things of sweeps in the cloud, read from their tags, and removed in an order that works.
+"""Lists what sweeps left in the cloud by its tags, and removes it in an order that works.
 
 No file and no database is asked. Spot requests go first (a persistent one would launch again), then
 instances; once those have ended, what they held: volumes, network interfaces, security groups, keys, launch

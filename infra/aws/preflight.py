@@ -1,5 +1,4 @@
-"""Everything that is looked at before a launch, all of it, and the ladder that comes of it: credentials and
-permissions, above all to end instances, a way out, the bucket."""
+"""Checks everything before a launch: credentials, permissions to end instances, a way out, the bucket."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Prices of AWS: with an account on demand and on spot, what types have and where, how many may run; without
-one its on-demand prices as it publishes them for everybody, in one file a region, and its advice on spot.
+"""Prices of AWS today: with an account on demand, spot and quotas; without one as AWS publishes them.
 
 With an account `pricing:GetProducts`, `ec2:DescribeSpotPriceHistory`, `ec2:DescribeInstanceTypes`,
 `ec2:DescribeInstanceTypeOfferings` and `servicequotas:GetServiceQuota` are asked.

@@ -1,6 +1,4 @@
-"""Deployments of language models: which model on which GPUs by which engine, for which requests, as
-asked for and as measured.
-"""
+"""Deployments of language models: model, GPUs, engine and requests, as asked for and as measured."""
 
 from __future__ import annotations
 

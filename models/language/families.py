@@ -1,5 +1,4 @@
-"""Architectures by the `model_type` of their configuration: what it leaves unsaid, and those that no
-formula covers."""
+"""Architectures by `model_type`: what their configurations leave unsaid, and which are not covered."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Bits of a weight, module by module, in the formats that engines serve and as a checkpoint's
-configuration declares them."""
+"""Bits of a weight, module by module, in the formats that engines serve and checkpoints declare."""
 
 from __future__ import annotations
 

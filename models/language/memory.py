@@ -1,5 +1,4 @@
-"""Memory of a served language model on each of its GPUs: weights, what the engine takes, and the
-room that is left for keys and values (KV).
+"""GPU memory of a served language model: weights, engine, and room for keys and values (KV).
 
 Weights and KV follow from the configuration; what an engine takes and leaves is known less well,
 so that the KV capacity has an interval. GiB are 2**30 bytes.

@@ -1,5 +1,4 @@
-"""Layers that differ, as a configuration tells of them: attention of several shapes, windows, linear
-attention, state space, short convolutions, and networks that not every layer has.
+"""Models whose layers differ: windows, linear attention, state space, convolutions, uneven layers.
 
 What a layer keeps of each token, of a window's tokens and of a whole sequence follows from its kind.
 """

@@ -1,5 +1,4 @@
-"""Fits a user's performance model: host, storage and join on sweeps, and step times of GPUs by
-conditioning those that ship."""
+"""Fits a user's performance model on sweeps, starting from the step times that ship."""
 
 from __future__ import annotations
 

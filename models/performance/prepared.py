@@ -1,5 +1,4 @@
-"""Workloads on machines, predicted but for the disk: one question asks for hundreds of disks; and
-where a prediction comes from, and what lies outside the measured range, in words."""
+"""Predictions prepared up to the disk, since one question asks for hundreds of disks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""BERT base (arXiv:1810.04805) with its two heads, and layers of "Attention is all you need"
-(arXiv:1706.03762), normalised after each sublayer.
+"""BERT base (arXiv:1810.04805) with two heads; layers normalised after each sublayer (arXiv:1706.03762).
 
 The layers compute what torch.nn.TransformerEncoderLayer and TransformerDecoderLayer do, but always
 by the same operations: torch's change to a fused kernel of their own in inference, which networks

@@ -1,5 +1,4 @@
-"""The memory that is live on a GPU during a recorded step, and the memory that torch's allocator reserves
-for it.
+"""GPU memory that is live during a recorded step, and that torch's allocator reserves for it.
 
 A step that was recorded under automatic mixed precision gives fp32 too: there the casts do not
 exist, so a tensor and its casts are one memory of four bytes an element.

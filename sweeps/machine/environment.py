@@ -1,5 +1,4 @@
-"""Facts of the machine that decide whether two measurements may be compared: its size and caches for this
-process (the host's, or its container's share), CPU, software.
+"""Facts of a machine that decide whether two measurements may be compared.
 
 Kernel documentation: admin-guide/cgroup-v2.rst (cpu.max, memory.max), scheduler/sched-bwc.rst and
 cgroup-v1/memory.rst. A cpuset narrows the affinity of its processes, so that is not read apart."""

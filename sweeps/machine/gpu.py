@@ -1,5 +1,4 @@
-"""The GPUs of this machine, by NVML, the library of NVIDIA's driver; and one of them sampled while steps are
-timed.
+"""The GPUs of this machine by NVML, and one of them sampled while steps are timed.
 
 `nvidia-ml-py` (imported as pynvml) is optional and needs no torch: a process that plans, or a probe, asks it
 too. What a driver does not report is None."""

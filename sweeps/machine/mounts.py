@@ -1,5 +1,4 @@
-"""The file system and the device behind a folder, and the cgroups of this process; nothing is written
-here."""
+"""The file system and device behind a folder, and the cgroups of this process; only reads."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What the processes of a session take, sampled from outside once a second: CPU, memory, disk, GPUs; the
-steady part of it, and what binds. Needs Linux's /proc; GPUs are sampled where there is NVML."""
+"""Samples what a session's processes take once a second, finds the steady part, and what binds."""
 
 from __future__ import annotations
 

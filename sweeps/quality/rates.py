@@ -1,5 +1,4 @@
-"""Which steps of a run count, and the uncertainty of its rate: the error within a run, the spread between
-runs.
+"""Which steps of a run count, and how uncertain its rate is within and between runs.
 
 Steady state: a change-point test on the logarithms of step times: the series is cut where the levels before
 and after differ most, measured in standard errors (the maximally selected two-sample statistic; Hawkins 1977,

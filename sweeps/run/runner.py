@@ -1,5 +1,4 @@
-"""Runs a plan: skips what is done, stores after every trial, reports how far it is; and ways to execute
-trials.
+"""Runs a plan: skips finished trials, stores each new one, and reports progress.
 
 Rules of an executor: every trial handed over comes back as exactly one measurement, in any order; what
 happens to one trial never stops the others; `close` leaves no process and no cgroup behind, also in the

@@ -1,6 +1,4 @@
-"""Tells whether a mounted disk was read faster than its baseline: by burst credits of the volume
-(gp2, st1, sc1) or of the instance (small Nitro types: half an hour a day). The rules are the
-catalogue's (`advisor.catalog.disk_rules`, with their sources)."""
+"""Tells whether a mounted disk was read faster than its baseline, on burst credits."""
 
 from __future__ import annotations
 

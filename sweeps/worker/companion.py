@@ -1,5 +1,4 @@
-"""Another process of a trial on several GPUs, beside the worker (a process id), with which it ends: `python
--m advisor.sweeps.worker.companion RANK WORKER`.
+"""`python -m advisor.sweeps.worker.companion RANK WORKER`: a rank beside the worker, ends with it.
 
 Reads the job of the worker (`advisor.sweeps.worker.__main__`) as one line of JSON on stdin, and computes
 beside it. Prints nothing where all goes well, else one line of JSON with `status` and `reason`, and ends with

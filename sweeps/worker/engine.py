@@ -1,5 +1,4 @@
-"""What computes the steps of a trial: PyTorch on a CUDA device or on this CPU, an emulated GPU, or
-nothing."""
+"""Computes the steps of a trial: PyTorch on CUDA or this CPU, an emulated GPU, or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures one trial in this process: the worker's heart. Needs torch.
+"""Measures one trial in this process; the worker's main module. Needs torch.
 
 The order: load everything, bring the page cache into the asked state, wait for the limits, measure end to
 end, then each stage by itself."""

@@ -1,4 +1,4 @@
-"""`recommend --live`: what is decided from the snapshot, held to what the clouds tell now.
+"""`recommend --live`: checks the chosen spec against what the clouds say now.
 
 The chosen offer and its runners-up are asked for; what is told is put in place, and all is decided
 again, until those that lead have been asked for.

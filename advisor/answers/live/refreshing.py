@@ -1,5 +1,4 @@
-"""`advisor catalog refresh`: what a cloud tells today, judged and laid over the snapshot, or what a tracker
-of rental prices tells, taken as `advisor catalog import` takes a file; all or nothing."""
+"""`advisor catalog refresh`: today's prices of a cloud or tracker, checked and laid over the snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--plan workloads.yaml`: a team's workloads in one file, each in the words of `recommend`.
+"""`--plan workloads.yaml`: reads a team's workloads, each in the options of `recommend`.
 
 title: Vision team, November        # may be left out
 defaults: {region: eu-west-1}       # for workloads that do not say it themselves

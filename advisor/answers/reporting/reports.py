@@ -1,5 +1,4 @@
-"""Questions -> the document `advisor.report/1`, with the command and the digests by which a reader gets it
-again."""
+"""Builds a report, `advisor.report/1`, with the command and digests that reproduce it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`--from`: answers and reports that were saved as JSON, to be told again: what people saved is not believed,
-but held to our schemas."""
+"""`--from`: reads saved answers and reports, checked against their schemas before they are shown."""
 
 from __future__ import annotations
 

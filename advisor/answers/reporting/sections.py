@@ -1,5 +1,4 @@
-"""One workload of a report: its answer with all that is told of it, and the evidence behind that:
-measurements beside its curves, and the source and age of its facts."""
+"""One workload of a report: its answer, measurements beside its curves, sources and age of its facts."""
 
 from __future__ import annotations
 

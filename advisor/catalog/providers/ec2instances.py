@@ -1,5 +1,4 @@
-"""The `instances.json` of ec2instances.info (instances.vantage.sh) -> prices of AWS by type, region
-and market: Linux on demand, spot, and commitments without upfront. It tells no date."""
+"""Reads AWS prices from the `instances.json` of ec2instances.info (Linux; on demand, spot, commitments)."""
 
 from __future__ import annotations
 

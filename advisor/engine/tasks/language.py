@@ -1,5 +1,4 @@
-"""The common part of serving and tuning a language model: offers with a GPU, a named instance, and
-the weaknesses of an answer."""
+"""What serving and tuning a language model share: offers with a GPU, named instances, weaknesses."""
 
 from __future__ import annotations
 

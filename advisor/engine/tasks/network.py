@@ -1,6 +1,4 @@
-"""Networks: instance plus disk whose lower bound meets a target in samples a second; where a run is
-asked for, the one whose run costs least; without either, the one with the cheapest samples.
-"""
+"""The task of a network: the cheapest spec for its target, its run, or its samples."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tuning a language model: the instance whose run costs least at the median, or that costs least by
-the hour where a target is to be reached.
-"""
+"""The task of tuning a language model: the instance whose run costs least."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The answer in a dozen lines: what to rent, what it does, how sure that is, what holds it back, what to
-try first, two others to take, what is assumed, and how far to trust it.
+"""The answer in a dozen lines: what to rent, what it does, how sure that is, what to try first.
 
 It is made of an answer's document, whatever the task, in the reader's language.
 """

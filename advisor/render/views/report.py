@@ -1,5 +1,4 @@
-"""A report's document as blocks, in the order of a reader's questions: what HTML, PDF, Markdown and
-notebooks show of it, and the service's page of an answer."""
+"""Arranges a report's document as blocks, in the order of a reader's questions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The facts of one spec, from its record: a title and a sentence each. Terminal, reports and the
-service's page show the same ones, in the reader's language."""
+"""The facts of one spec, a title and a sentence each, in the reader's language."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The whole of an answer as plain text, whatever its task: its facts, then the parts that a report has of
-them. What `--explain` tells, and what one instance or one GPU does; and an answer as Markdown."""
+"""The whole answer as text or Markdown: what `--explain` prints."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The launch on AWS of a typed question; of several types at once: one instance of each, side by side, within
-one budget.
+"""Launches a question's instances on AWS: one, or one of each type side by side within a budget.
 
 Each is a sweep of its own, with its own id, tags and share of the budget: what ends one of them touches none
 of the others, and the reaper knows each by itself."""

@@ -1,5 +1,4 @@
-"""A message to its targets, each by itself, again where another try may help; and those that did not arrive,
-kept on this machine to be sent again for two days.
+"""Sends a message to its targets, retries where that may help, and keeps what failed for two days.
 
 Only what may still arrive is kept: an outage, not a folder that is missing or an address that is gone. A file
 a message, readable by its owner alone: a target may hold a secret. Whoever sends takes a lock on the folder,

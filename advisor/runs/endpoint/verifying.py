@@ -1,5 +1,4 @@
-"""A question about serving, verified by one load: on an endpoint, or on the very instance, which is launched,
-its engine started and loaded there, and ended."""
+"""Verifies a serving question by one load, on an endpoint or on an instance launched for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The data that a sweep reads: the user's own, or made once and kept in the cache folder; and data sets made,
-checked, converted and shown."""
+"""The data that a sweep reads: the user's own, or made once and kept in the cache folder."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A target verified on the very instance: launched, measured there, ended; then judged here. And the best
-candidates of an answer, each on an instance of its own, side by side; then the choice among them."""
+"""Verifies a target on the very instance: launches, measures and ends it; or several side by side."""
 
 from __future__ import annotations
 

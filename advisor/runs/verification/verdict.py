@@ -1,5 +1,4 @@
-"""The machine of a verifying trial: the instance itself, or one that stands for it; and what its measurement
-says: a verdict, its scope, and the spec to take after it."""
+"""Judges a verifying trial: its machine, its verdict and scope, and the spec to take after it."""
 
 from __future__ import annotations
 

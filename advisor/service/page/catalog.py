@@ -1,5 +1,4 @@
-"""`/catalog`: instance types and their prices, `/catalog/gpus`: GPUs, `/catalog/{type}`: one type with its
-prices by region and the rates of popular networks on it."""
+"""The catalogue's pages: instance types, GPUs, and one type with its prices and rates."""
 
 from __future__ import annotations
 

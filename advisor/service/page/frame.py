@@ -1,5 +1,4 @@
-"""The frame of every page: language, theme, links and headers; the templates, filled in with texts and
-numbers as the product prints them; and the page's files.
+"""The frame of every page: language, theme, headers, templates and files.
 
 The address of a file holds a hash of all files, so that a new release is a new address and modules may
 import each other by relative names.

@@ -1,5 +1,4 @@
-"""`/measurements`: what the store holds, with its spread, a page of it at a time. `/sweeps`: sweeps that were
-started, one of them live, and a form that starts a small one."""
+"""Pages of stored measurements and of sweeps, with a form that starts a small sweep."""
 
 from __future__ import annotations
 

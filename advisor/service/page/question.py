@@ -1,5 +1,4 @@
-"""A page that answers a question: its form, the answer, what is wrong with the question, and names of
-networks as they are typed."""
+"""A page that answers a question: form, answer, errors, and suggested names."""
 
 from __future__ import annotations
 

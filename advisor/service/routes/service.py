@@ -1,5 +1,4 @@
-"""Whether the service is there, whether it can answer, what it takes, and what it counted;
-/mcp: the tools for agents."""
+"""Routes about the service itself: health, readiness, limits, metrics, and `/mcp`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The start script of an instance (parameters, then `user_data.sh` as it is), and the advisor as an archive
-that it installs: what is here is what runs there."""
+"""The start script of an instance, and the advisor as an archive that it installs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Seconds of a token in tuning, and what is known of them: one Gaussian over the form's parameters and
-groups' effects.
+"""What is known of the seconds a token takes in tuning: one Gaussian over parameters and effects.
 
     seconds = ((arithmetic + memory)^4 + gathers^4 + launches^4)^(1/4) + all-reduces and experts
 

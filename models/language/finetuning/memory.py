@@ -1,5 +1,4 @@
-"""GPU memory of a tuning: weights and what trains them, activations, buffers, and what the driver
-and the allocator take.
+"""GPU memory of a tuning run: weights, what trains them, activations, buffers, driver, allocator.
 
 Activations are those of a decoder with fused attention: each layer keeps the inputs of its matrix
 products and what it normalised, 16 bits each; with full checkpointing only its input, and one layer

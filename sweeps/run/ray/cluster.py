@@ -1,5 +1,4 @@
-"""The resources that a trial asks Ray for, so that no node takes more trials than it has CPUs, GPUs, memory
-and disk, and the autoscaler sees the queue.
+"""The resources that a trial asks Ray for, so that no node takes more trials than it can hold.
 
 `CPU`, `GPU`, `memory` and `accelerator_type:T4` a node finds by itself. Two are declared where it is started:
 `advisor_trial`, how many trials it takes at once, and `advisor_disk:gp3`, a disk of that type that is mounted

@@ -1,5 +1,4 @@
-"""Limits by cgroups, and the strongest limits that a machine has. Version 1: a group in each of five
-hierarchies. Version 2: one group with whatever controllers its parent hands down.
+"""Limits by cgroups of version 1 or 2, and the strongest limits that a machine has.
 
 Kernel documentation: cgroup-v1/{memory,cpusets,blkio-controller}.rst, scheduler/sched-bwc.rst,
 admin-guide/cgroup-v2.rst."""

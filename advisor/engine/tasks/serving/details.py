@@ -1,6 +1,4 @@
-"""What an answer tells beside the chosen instances. Latency against throughput: every split and every
-load of the grid that no other beats in both. And the gain of one step: a smaller format, a wider split,
-one more instance, a faster disk; each is the same question, asked again with that change."""
+"""Details of a serving answer: latency against throughput, and what one change of a setting gains."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The number of instances that each option needs for a target, the load of each replica, and the limits
-that it keeps.
+"""Counts the instances that serve a target, the load of each replica, and the limits that it keeps.
 
 A target in tokens a second may be reached at any load that the grid has; users and requests a
 second are shared by all replicas, so that their number decides the load.

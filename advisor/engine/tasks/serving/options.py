@@ -1,8 +1,4 @@
-"""Options to serve a model on what is offered: a format that the GPU computes, a split over its GPUs
-that memory holds, replicas on the rest, and a disk that has the model serving in time
-(`advisor.models.language.support`); or the reason why nothing serves. And the memory of a model on
-cards, before any is rented.
-"""
+"""Options to serve a model: format, split over GPUs, replicas and disk, or the reason why none works."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What options do, as columns: rates and times of replicas by `Level`, and options with as many
-instances as each needs, and what those cost.
-"""
+"""Serving options as columns: rates and times by level of load, instances needed, and their cost."""
 
 from __future__ import annotations
 

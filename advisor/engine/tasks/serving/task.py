@@ -1,6 +1,4 @@
-"""Serving a language model: the cheapest spec whose bounds keep the target and every limit; without
-a target the one with the cheapest output tokens.
-"""
+"""The task of serving a language model: the cheapest spec that keeps its target and limits."""
 
 from __future__ import annotations
 
