@@ -66,8 +66,7 @@ class AdvisorError(Exception):
         return self.render(str, self.spell)
 
     def render(self, translate: Translate, spell: Spell = option_name) -> str:
-        """The message and its hint in the language of `translate`, one line; fields are named as
-        `spell` has them."""
+        """The message and its hint in the language of `translate`, one line; `spell` names fields."""
         text = render(self.message, translate, spell)
         return text if self.hint is None else f"{text}; {render(self.hint, translate, spell)}"
 
@@ -109,8 +108,7 @@ class LiveError(AdvisorError):
 
 
 class CloudError(AdvisorError):
-    """A launch is refused, or what was launched may not have ended; the message says what mends
-    it, and what is left."""
+    """A refused launch, or one that may not have ended; says what mends it and what is left."""
 
 
 class DeliveryError(AdvisorError):
@@ -141,9 +139,7 @@ def one_line(text: str) -> str:
 def unknown_name(
     kind: str, name: str, known: Iterable[str], *, listed_by: str = "", field: str | None = None
 ) -> UsageError:
-    """A `UsageError` whose hint offers the nearest known names, else the command that lists
-    thousands of them, else a few of them.
-    """
+    """A `UsageError` whose hint has near names, else the command that lists them, else some names."""
     import difflib  # only the mistyped wait for it
 
     names = {known_name.casefold(): known_name for known_name in sorted(known)}

@@ -114,8 +114,7 @@ def csv_of(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
 
 
 def csv_lines(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Flat records as lines of CSV with harmless cells; null is an empty cell, and what is in no
-    column is left out."""
+    """Flat records as lines of CSV; null is an empty cell, other columns are left out."""
     import csv  # most answers are no tables
     import io
 

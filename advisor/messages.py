@@ -69,8 +69,7 @@ class Message:
         return hash((self.text, self.code))
 
     def render(self, translate: Translate, spell: Spell = option_name) -> str:
-        """The message in the language of `translate`, which maps English texts to its own, with
-        the names of fields as `spell` has them."""
+        """The message in the language of `translate`; `spell` names its fields."""
         text = translate(self.text)
         if not self.parameters:
             return text

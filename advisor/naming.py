@@ -96,8 +96,7 @@ def other_names(request: NetworkQuestion) -> list[Message]:
 
 
 def sample_size(request: NetworkQuestion) -> Message | None:
-    """'images of 640 x 640 pixels', 'sequences of 128 tokens': of one sample as the network takes
-    it; None where nobody told."""
+    """'images of 640 x 640 pixels', 'sequences of 128 tokens'; None where nobody told."""
     text = request.sample_input
     if not text:
         return None
@@ -122,8 +121,7 @@ def sample_size(request: NetworkQuestion) -> Message | None:
 
 
 def others_text(request: NetworkQuestion, count: int) -> Message | None:
-    """The number of further specs that answer, where the shown ones (`count` in all) are every one; None
-    where there may be more."""
+    """How many further specs answer beyond those shown; None where there may be more."""
     if count == 0 or count >= request.max_results:
         return None
     if request.target_throughput is None:

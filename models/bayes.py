@@ -225,8 +225,7 @@ class Noise(Protocol):
 
 
 class Search(NamedTuple):
-    """A damped search: it ends where a step gains less than the share `close`; a step that gains
-    nothing is damped `more` times as much."""
+    """A damped search that ends at gains below `close`; a vain step is damped `more` times."""
 
     steps: int
     close: float
@@ -237,8 +236,7 @@ class Search(NamedTuple):
 
 
 class Maximum(NamedTuple):
-    """The likeliest parameters (p,), the rows' residuals (n,), and the precision (p, p) at the last
-    step's start."""
+    """The likeliest parameters (p,), residuals (n,), and precision (p, p) at the last step."""
 
     theta: Floats
     residuals: Floats

@@ -196,8 +196,7 @@ def _tf32(row: Measurement) -> Tf32:
 
 
 def _step_seconds(row: Measurement) -> float | None:
-    """Seconds of a step without the input pipeline: from the stage's own run, else from all steps of one
-    GPU on a batch that nothing loads."""
+    """Seconds of a step without input: of the stage's own run, else of steps nothing loads."""
     trial, batch = row.trial, row.trial.samples_per_step
     rate = row.stage_rates.get(Stage.ACCELERATOR.value)
     if rate is None and trial.processes == 1 and trial.workload.dataset.storage_format == _SYNTHETIC:

@@ -36,8 +36,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 def emit(event: str, *, trial_id: str = "", level: int = INFO, at: float | None = None, **facts: Any) -> None:
-    """Send an event to the subscribers; `facts` are what JSON can hold, and never a password.
-    `at` is when it happened, by default now."""
+    """Sends an event to subscribers; `facts` are JSON-ready, never secrets. `at` defaults to now."""
     if _LOG.handlers:
         forward(
             Event(

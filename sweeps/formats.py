@@ -73,8 +73,7 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
 
 
 def _shortened(document: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
-    """Without what is as usual and was not written either before it could be otherwise; the
-    accelerator in its written form."""
+    """Without defaults that earlier versions did not write; the accelerator as text."""
     workload, resources = without_the_usual(document["workload"]), document["resources"]
     disk = {name: value for name, value in resources["disk"].items() if name not in ("low", "high")}
     return {
@@ -281,8 +280,7 @@ class RefusedLine(Struct, frozen=True):
 
 
 class ReadLines(Struct, frozen=True):
-    """One measurement a trial, and the lines that were refused; `repeated` counts lines of a
-    trial that gave way to another line of it."""
+    """One measurement a trial, the refused lines, and how many were `repeated`."""
 
     measurements: tuple[Measurement, ...]
     refused: tuple[RefusedLine, ...]

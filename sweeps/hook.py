@@ -185,8 +185,7 @@ class Recorder:
         self._begun = self._mark()
 
     def step(self, samples: int) -> None:
-        """A step of such a loop is done: it lasts since the one before. How much of it the loop
-        waited for its data, nobody knows."""
+        """Marks a step as done, timed since the one before; its wait for data is unknown."""
         begun, self._begun = self._begun, self._mark()
         if not self._done:
             first = None if self._steps or self._unread else begun

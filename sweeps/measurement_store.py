@@ -75,12 +75,10 @@ class LeaseBook(Protocol):
     it on this very machine has gone."""
 
     def take(self, labels: Mapping[str, str], owner: Owner) -> set[str]:
-        """The trials, of those named by id with what they are called, that the owner may measure: all but
-        those that somebody else does."""
+        """Takes those of the trials that nobody else measures."""
 
     def begin(self, trial_id: str, owner: Owner, label: str) -> None:
-        """The owner's trial runs from now on, and is called so; lost without a word where the database is
-        away."""
+        """Marks the owner's trial as running; lost silently while the database is away."""
 
     def renew(self, owner: Owner) -> None:
         """All leases of the owner count from now."""
@@ -125,8 +123,7 @@ class MeasurementStore(Protocol):
         """Every row, or those of these trials; damaged ones apart."""
 
     def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
-        """Measurements of these trials (by default of all) that newer ones replaced, in their order;
-        unreadable ones are left out."""
+        """Replaced measurements of these trials (None: all), in order; unreadable ones left out."""
 
     def all(self) -> list[Measurement]:
         """Every measurement; `DataError` names the first row that cannot be read."""

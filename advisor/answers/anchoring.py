@@ -159,8 +159,7 @@ def _own_facts(
 def _memory(
     workload: AnchoredWorkload, anchors: Sequence[Observation], warnings: list[Message]
 ) -> Callable[[Workload], float]:
-    """GPU memory of a network without rates: traced for the zoo's, else as its anchor saw it,
-    else traced now, else unknown."""
+    """GPU memory of a network: traced, or as its anchor saw it; unknown where neither can be."""
     if has_memory(workload.network):
         return needed_card_mib
     seen = peaks_of(anchors)
@@ -194,8 +193,7 @@ _SAME_STEP_FACTOR = 1.5
 
 
 class AnchoredWorkload(Struct, frozen=True, kw_only=True):
-    """The workload that anchors must be of. `network` is a name, or `path/file.py:build`; `precision` None
-    is any."""
+    """The workload that anchors must be of: a name or `path/file.py:build`; `precision` None is any."""
 
     network: str
     task: Task
@@ -235,8 +233,7 @@ def anchors_of(
 
 
 def refuse_impossible(anchor: Observation, operations: Rows | None) -> None:
-    """Raises `UsageError` for a step that nothing can compute so fast; unknown operations refuse
-    nothing."""
+    """Raises `UsageError` for a step faster than any hardware; unknown operations refuse nothing."""
     if operations is None:
         return
     workload = anchor.workload
@@ -265,8 +262,7 @@ def _named(row: Observation, network: str, *, is_own: bool) -> Observation:
 def _of_network(
     file: AnchorFile, workload: AnchoredWorkload, model: PerformanceModel
 ) -> Iterator[Observation]:
-    """Rows of the network: by name, or, where it is the user's own, of the one own network that
-    the file has."""
+    """Rows of the network, by name; a user's own network matches the one own network of the file."""
     names = {row.workload.network for row in file.observations} - {""}
     own = {name for name in names if not model.table.knows(name)}
     is_builtin = model.table.knows(workload.network)
@@ -321,8 +317,7 @@ def _no_anchor(
 
 
 def _refuse_contradictions(anchors: Sequence[Observation]) -> None:
-    """Refuses anchors that contradict each other: one step on one card cannot take 1 and 1.5 times as
-    long."""
+    """Refuses anchors that contradict each other: the same step at 1 and at 1.5 times the seconds."""
     for i, anchor in enumerate(anchors):
         for other in anchors[:i]:
             if anchor.workload != other.workload or not is_same_card(anchor.gpu, other.gpu):

@@ -99,8 +99,7 @@ def profile_of(path: Path, facts: NetworkFacts) -> DatasetProfile:
 
 
 def with_anchors(context: Context, question: W) -> tuple[Context, W]:
-    """The context once the question's anchors were joined with its model, and the question with
-    the network's name as the model then knows it."""
+    """The context conditioned on the question's anchors, and the question with the network's new name."""
     name, table = question.network, context.model.table
     files = question.anchor
     if not files and not is_own(name):
@@ -191,8 +190,7 @@ def _old(request: SpecQuestion, catalog: Catalog, today: date) -> Message | None
 
 
 def cards_meant(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
-    """The cards that are meant: named ones in the order asked, else those for rent, smallest
-    first."""
+    """The cards that are meant: named ones in the order given, else those for rent, smallest first."""
     names = sorted(catalog.rented_gpus, key=lambda name: (catalog.cards[name].memory_mib, name))
     if wanted.names:
         names = [card for name in wanted.names for card in sheet_names(name, catalog.cards)]

@@ -186,8 +186,7 @@ def _by_rate(point: Point) -> tuple[float, float, str]:
 
 
 def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]]:
-    """Each batch with the GPU memory it takes, and its rate where host and GPU hold it; none where
-    no GPU computes."""
+    """Each batch with its GPU memory, and its rate where it fits; none where no GPU computes."""
     candidate, model = subject.candidate, subject.context.model
     card = subject.context.catalog.gpu_of(subject.instance)
     if card is None or candidate.workload.task is Task.PREPROCESSING:
@@ -212,8 +211,7 @@ def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]
 
 
 def flat_after(points: Sequence[Point], amounts: Sequence[float]) -> float | None:
-    """The least amount from which more brings under 1 % of the median rate; None while the last
-    one still brings more."""
+    """The least amount beyond which more adds under 1 % of the median rate; None if none does."""
     if len(points) < 2:
         return None
     best = max(point.prediction.median for point in points)

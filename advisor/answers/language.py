@@ -271,8 +271,7 @@ def _predicted(prepared: _Prepared, names: list[str]) -> list[Any]:
 
 
 def compared(catalog: Catalog, question: CompareGeneration) -> Answer:
-    """The instances of the question in the order prepared, then its baseline where that is another
-    one."""
+    """The instances of the question in the order prepared, then its baseline if that is another."""
     prepared = _prepared(catalog, question)
     first = question.baseline or question.instance[0]
     names = [instance_named(name, question, catalog) for name in (*question.instance, first)]

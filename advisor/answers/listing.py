@@ -110,8 +110,7 @@ def _prices(
 
 
 def gpus_document_of(catalog: Catalog, question: Gpus) -> dict[str, Any]:
-    """`advisor.gpus/1`: the GPUs that are asked for (else all), with their cheapest price, in
-    the order of `sort_by`."""
+    """`advisor.gpus/1`: the GPUs asked for (else all), with their cheapest price, sorted by `sort_by`."""
     cloud, market = question.cloud, question.market
     region = region_of(cloud, question.region)
     query = OfferQuery(cloud=cloud, region=region, market=market, accelerated=True)

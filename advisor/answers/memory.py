@@ -173,8 +173,7 @@ def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
 
 
 def traced_profile(reference: str, steps: Sequence[str], pixels: int | None = None) -> MemoryProfile:
-    """The memory profile from a process of its own, which is gone on leaving; steps as in
-    `Conditions.step`."""
+    """The memory profile, from a process of its own that ends with it; steps as in `Conditions.step`."""
     job = {"reference": reference, "pixels": pixels, "steps": steps}
     with started_worker([*COMMAND, json.dumps(job)]) as worker:
         try:

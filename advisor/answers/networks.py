@@ -268,8 +268,7 @@ class _Named(NamedTuple):
 
 
 def compared(context: Context, question: Compare) -> Answer:
-    """The instances of the question, or its GPUs, beside its baseline, which counts as 1; one table
-    a network."""
+    """The instances or GPUs of the question beside the baseline, which is 1; one table a network."""
     names = [name.strip() for name in question.network.split(",") if name.strip()]
     networks = []
     for name in dict.fromkeys(names) or [""]:

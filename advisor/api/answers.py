@@ -56,8 +56,7 @@ def _as_record(value: Any) -> Any:
 
 
 class Answer(Record):
-    """What a question is answered with. `str()` is the text of the command line, `to_dict()` its
-    JSON, whose fields are attributes."""
+    """The answer to a question: `str()` is the CLI's text, `to_dict()` its JSON, fields are attributes."""
 
     def __init__(self, document: Callable[[], dict[str, Any]], text: Callable[[], str]) -> None:
         self._document, self._text = document, text
@@ -119,8 +118,7 @@ class Recommendation(Answer):
         return self
 
     def export(self, format: str) -> str:
-        """As `-o` has it (json, yaml, csv, md), or the file that starts the spec as `--export` has
-        it (terraform, skypilot, ..)."""
+        """The answer as `-o` writes it (json, yaml, csv, md), or as `--export` does (terraform, ..)."""
         with errors_with_fields():
             return self._result.written(format)
 

@@ -93,8 +93,7 @@ def _call(kinds: Kinds[Any], fields: Mapping[str, Field], values: Mapping[str, A
 
 @contextmanager
 def errors_with_fields(values: Mapping[str, Any] = {}) -> Iterator[None]:
-    """Inside, errors name fields as the arguments with these values are called, `max_price` and
-    not `--max-price`."""
+    """Inside, errors name Python arguments (`max_price`), not options (`--max-price`)."""
     try:
         yield
     except AdvisorError as error:
@@ -126,8 +125,7 @@ def _text(value: Any, name: str, fields: Mapping[str, Field]) -> str:
 
 
 def fields_of(kinds: Kinds[Any], sources: Sequence[str] = ()) -> dict[str, Field]:
-    """The fields of a function's arguments: those of the question and of the `sources` that
-    answer it, required ones first."""
+    """The arguments of a function: the question's fields and its `sources`, required ones first."""
     fields = {**kinds.fields, **{name: Sources.fields[name] for name in sources}}
     known = [field for field in fields.values() if field.where != "http"]
     return {field.name: field for field in sorted(known, key=lambda field: not field.required)}

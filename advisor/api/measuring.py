@@ -65,8 +65,7 @@ class Measuring:
         self._recorder.step(samples)
 
     def steps(self, loader: Iterable[Batch]) -> Iterable[Batch]:
-        """The loader's batches, each step timed and the waiting for the loader told apart: an
-        answer refuses the rate of a loop that waited."""
+        """The loader's batches, each step timed apart from the wait for the loader."""
         return self._recorder.watch(loader)
 
     def __exit__(

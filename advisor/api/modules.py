@@ -149,8 +149,7 @@ def network(
 
 
 def named_model(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call, with a network that is an object by the name that it got, and a
-    configuration of `transformers` as a file."""
+    """The arguments of a call with networks and configurations given as objects written to files."""
     given, is_of_language = values.get("model"), values.get("task") in tuple(LanguageTask)
     if is_config(given):
         if not is_of_language:

@@ -88,8 +88,7 @@ class Catalog:
 
     @property
     def source_uses(self) -> list[SourceUse]:
-        """Every source of the snapshot, of what was imported and of what was refreshed, those with
-        most prices first."""
+        """Every source of the snapshot, the imports and the refreshes, those with most prices first."""
 
         def left(cloud: str, stored: StoredPrices) -> StoredPrices:
             return self.overlays.get(cloud, NO_OVERLAY).beneath(stored)
@@ -185,8 +184,7 @@ class Catalog:
         return home.disks
 
     def instance(self, name: str, cloud: str | None = None) -> InstanceType:
-        """The facts of a type; `UsageError` with near names for an unknown one, and with what is missing for
-        one whose facts are not known."""
+        """The facts of a type; `UsageError` names near types, or the facts that are missing."""
         table = self._home_of(name, cloud).instances
         instance = table.find(name)
         if instance is None:
@@ -211,8 +209,7 @@ class Catalog:
         return names[text.casefold()]
 
     def cloud_of(self, name: str, cloud: str) -> str:
-        """The cloud of a type: `cloud` where that has it, else the only one that does; `UsageError`
-        where none or several do."""
+        """The cloud of a type: `cloud` if given, else the only one; `UsageError` for none or several."""
         home = self._clouds.get(cloud)
         return cloud if home and name in home.instances else self._home_of(name, None).name
 
@@ -247,8 +244,7 @@ class Catalog:
     def closed(
         self, instance: InstanceType, market: Market | None, region: str | None = None
     ) -> NotOrderable | None:
-        """Why a type cannot be ordered in a region (any that offers it, where none is named); None
-        where it can."""
+        """Why a type cannot be ordered in a region (None: any that offers it); None where it can."""
         home = self._cloud(instance.cloud)
         region_name = region or min(home.instances.regions_of(instance.name), default="")
         return home.closed(instance.name, region_name, str(market or Market.ON_DEMAND))
@@ -325,8 +321,7 @@ class Catalog:
         return [cell.offer() for cell in sorted(cells, key=by_price)]
 
     def lowest_by_type(self, query: OfferQuery) -> dict[str, float]:
-        """Types that the query may look for where it asks for them, unbuilt, the cheapest first:
-        USD per hour in the cheapest region."""
+        """USD per hour of each type the query allows in its cheapest region, cheapest first; no records."""
         lowest: dict[str, float] = {}
         for cloud in self._clouds_of(query):
             for name, usd in cloud.lowest_by_type(query).items():
@@ -377,8 +372,7 @@ class Catalog:
         ]
 
     def price_cells(self, query: OfferQuery) -> Iterator[PriceCell]:
-        """Every price in the region, on the market and of the types that are asked for, whatever is
-        known of those."""
+        """Every price of the types asked for, in the region and on the market."""
         return (cell for cloud in self._of_query(query) for cell in cloud.price_cells(query))
 
     def _matching(self, query: OfferQuery) -> Iterator[PriceCell]:

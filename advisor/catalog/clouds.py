@@ -164,8 +164,7 @@ class Cloud:
         return self._dearer[region]
 
     def price_cells(self, query: OfferQuery) -> Iterator[PriceCell]:
-        """Prices in the regions, on the markets and of the types that are asked for, and not above
-        the limit, in the bundle's order."""
+        """Prices in the regions and markets of the types asked for, up to the limit, in bundle order."""
         names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
         for table in self._prices_in(query.region, query.market):
             market = str(table.market)
@@ -175,8 +174,7 @@ class Cloud:
                     yield PriceCell(usd, self.name, region, name, market, self, table, row, column)
 
     def lowest_prices(self, query: OfferQuery, names: Collection[str]) -> dict[str, float]:
-        """Type -> USD per hour in its cheapest region, of `names` within the price that is asked
-        for; no other types are looked at."""
+        """Type -> USD per hour in its cheapest region, of `names` within the price limit."""
         limit = query.max_usd_per_hour or math.inf
         lowest: dict[str, float] = {}
         for table in self._prices_in(query.region, query.market):
@@ -364,8 +362,7 @@ class Cloud:
 
 
 class CpuOnly(NamedTuple):
-    """A type with its price in its cheapest region (of those asked for) and its whole cores;
-    `mark` is nan where nobody measured one."""
+    """A CPU type with its cheapest price and its whole cores; `mark` is nan where nobody measured it."""
 
     cloud: str
     name: str
@@ -376,8 +373,7 @@ class CpuOnly(NamedTuple):
 
 
 def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
-    """Every type without an accelerator that has facts, a price where it is asked for, and the
-    vCPUs and RAM that are asked for."""
+    """Types without an accelerator that have facts, a price, and the vCPUs and RAM asked for."""
     for cloud in clouds:
         instances = cloud.instances
         names = instances.cpu_only(query.vcpus, query.memory_mib)
@@ -415,8 +411,7 @@ _WRITING = re.compile(r"[^a-z]")
 
 
 def unknown_cloud(name: str, clouds: Sequence[str]) -> UsageError:
-    """The error of a cloud that is not known: the one that is called so, too, or is written near,
-    else all of them."""
+    """The error of an unknown cloud: names that are near, else all of them."""
     plain = _WRITING.sub("", name.lower())
     near = [cloud for cloud in clouds if plain in (cloud, *_ALSO_CALLED.get(cloud, "").split())]
     error = unknown_name("cloud", name, clouds, field="cloud")

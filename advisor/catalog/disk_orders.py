@@ -327,15 +327,13 @@ def usd_per_month(parts: PriceParts, gib: float, iops: float, mib_per_second: fl
 
 @lru_cache(maxsize=1024)
 def _steps(tiers: str) -> tuple[tuple[float, float], ...]:
-    """'0:0.065|32000:0.0455' -> where each tier begins, and what an IOPS costs; sizes likewise.
-    Regions of one cloud share most of them."""
+    """'0:0.065|32000:0.0455' -> where each tier begins and what an IOPS costs; cached by text."""
     pairs = (tier.split(":") for tier in tiers.split("|") if tier)
     return tuple((float(above), float(usd)) for above, usd in pairs)
 
 
 class RegionsByPrice:
-    """Regions of a cloud as rows: what each part of a disk's price is (infinite: not sold there),
-    and whether its seller lists it."""
+    """Regions of a cloud as rows: the price of each part of a disk (inf: not sold), and whether listed."""
 
     def __init__(
         self, prices: Mapping[str, Mapping[str, PriceParts]], listed: Collection[tuple[str, str]]

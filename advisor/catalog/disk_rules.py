@@ -234,8 +234,7 @@ class VolumeBurst(Struct, frozen=True):
 def volume_burst(
     rule: DiskRule, row: Mapping[str, str], size_gib: float, sustained: DiskRate
 ) -> VolumeBurst | None:
-    """The bucket of a volume by its rule and its row of the disk type table; None for one that
-    never bursts."""
+    """The burst bucket of a volume by its rule and its row of the table; None if it never bursts."""
     sold = rule.sold_as(size_gib) if rule.sizes else None
     if sold and sold.burst_iops and sold.burst_mib_s:  # Premium SSD up to P20
         return VolumeBurst(sold.burst_mib_s, sold.burst_iops, full_seconds=VOLUME_BURST_SECONDS)

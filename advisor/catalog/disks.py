@@ -163,8 +163,7 @@ class DiskCatalog:
     def burst_of(
         self, volume: DiskRate, size_gib: float, instance: InstanceType | None = None
     ) -> Burst | None:
-        """The burst of a volume of that rate and size, on an instance where one is given; None for one
-        without."""
+        """The burst of a volume of that rate and size, on an instance if given; None without one."""
         takes = None
         if instance:  # with its own limits for the type, where those are listed
             mib_per_second, iops = self._limits_of(instance, volume.type)
@@ -339,8 +338,7 @@ class DiskCatalog:
 
     @cached_property
     def _limits(self) -> dict[str, dict[str, _Limits]]:
-        """Instance type -> disk type -> (MiB/s, IOPS) that it passes on, where clouds list them;
-        None: what it passes on to all types."""
+        """Instance type -> disk type -> (MiB/s, IOPS) passed on, where listed; None stands for all types."""
         limits_of: dict[str, dict[str, _Limits]] = {}
         for row in self._limit_table.records():
             rate, iops = row["read_mib_s"], row["read_iops"]

@@ -17,8 +17,7 @@ from advisor.errors import UsageError, unknown_name
 
 
 def sheet_names(name: str, known: Iterable[str]) -> list[str]:
-    """Every data sheet that is meant, the usual one first: 'A100' is each A100, 'A100-SXM4-80GB' one of them.
-    `UsageError` with the near names for others."""
+    """Every data sheet a name may mean, usual first ('A100': each A100); `UsageError` with near names."""
     names = list(known)
     if isinstance(known, Mapping):
         require_whole(name, known)
@@ -161,8 +160,7 @@ _TABLE = DATA_FOLDER / "language" / "gpu_links.csv"
 
 
 class GpuLink(NamedTuple):
-    """`nvlink` or `pcie`; NVLink joins `joined` GPUs at most. Without a `source` it is
-    not published, and PCIe is assumed."""
+    """`nvlink` (up to `joined` GPUs) or `pcie`; without a `source` PCIe is assumed."""
 
     kind: str
     joined: int
@@ -180,8 +178,7 @@ _BOARD = "data sheets of NVIDIA HGX and Grace Blackwell boards"
 
 
 def gpu_link(instance: InstanceType) -> GpuLink:
-    """The link of a type's GPUs: that of the longest beginning of its name in the table, else what
-    its card tells."""
+    """The link of a type's GPUs: by the longest matching prefix in the table, else by its card."""
     known = _links().get(instance.cloud, ())
     for start, link in known:
         if instance.name.startswith(start):

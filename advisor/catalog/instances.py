@@ -140,8 +140,7 @@ class InstanceTable:
         return self._kinds[0]
 
     def cpu_only(self, vcpus: Range, memory_mib: Range) -> Collection[str]:
-        """Names of the types with as many vCPUs and as much RAM that have all needed facts and
-        neither a GPU nor another accelerator."""
+        """Names of CPU types with as many vCPUs and as much RAM and all needed facts."""
         types = self._kinds[1]
         if not vcpus.limits and not memory_mib.limits:
             return types.keys()
@@ -323,8 +322,7 @@ STATUSES = {
 
 
 def closed_types(files: Files, cloud: str, names: Iterable[str]) -> dict[str, list[NotOrderable]]:
-    """Rows of the table that close types of a cloud, by type; a row whose type ends in `*` is of all types
-    that begin so."""
+    """Types that a cloud closed, by type; a row whose type ends in `*` is a prefix."""
     closures: dict[str, list[NotOrderable]] = {}
     for row in table_if_any(files, ORDERABLE_FILE).records():
         if row["cloud"] != cloud:

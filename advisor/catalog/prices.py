@@ -27,8 +27,7 @@ Counts = Callable[[Price], bool]
 
 
 class Currency(NamedTuple):
-    """The worth of a US dollar, and when; `own` where the user says so. Without a rate (nan) no
-    price in the currency is known."""
+    """The worth of a US dollar and its date; `own` if the user set it. nan: prices are unknown."""
 
     per_usd: float
     as_of: date
@@ -108,8 +107,7 @@ class PriceTable:
     def cells(
         self, names: Collection[str] | None, region: str | None, counts: Counts | None = None
     ) -> Iterator[tuple[int, int, float]]:
-        """Row, column and USD per hour of every price of the named types (None: all), in a region
-        or in all; of those that count."""
+        """Row, column and USD per hour of the prices that count, of named types and a region (None: all)."""
         rows, columns = self._rows(names), self._columns(region)
         usd = self._counted(rows, columns, counts)
         row, column = np.nonzero(~np.isnan(usd))

@@ -45,8 +45,7 @@ def leaving_cleanly(
 def handled_signals(
     handler: Callable[[int, FrameType | None], None], numbers: Iterable[int] = ENDING_SIGNALS
 ) -> Iterator[None]:
-    """The handler, where this thread may set one, until the block ends; a signal that is ignored
-    (nohup) stays so."""
+    """Sets the signal handler until the block ends, where this thread may; ignored signals stay so."""
     ours = threading.current_thread() is threading.main_thread()
     before: dict[int, Any] = {
         number: signal.signal(number, handler)

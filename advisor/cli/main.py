@@ -130,8 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code. SIGTERM takes the same way out as Ctrl-C: what was
-    started is ended first."""
+    """Run a command and return its exit code. SIGTERM ends what was started, as Ctrl-C does."""
     with handled_signals(_interrupt, (signal.SIGTERM,)):
         return _exit_code(arguments)
 

@@ -110,8 +110,7 @@ def import_(file: Path, output: str) -> None:
 @measurements.command()
 @output_option
 def check(output: str) -> None:
-    """Name weak measurements (wide interval, few steps, drift, stalls, throttling, not limited,
-    old ..), and what to do about each."""
+    """Name weak measurements (wide, few steps, drift, stalls, throttled, old) and what to do about each."""
     from advisor.runs.stored_rows import check_document
 
     now = datetime.now(UTC)

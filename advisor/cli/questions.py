@@ -200,8 +200,7 @@ def help_by_heading(
 
 
 class SectionedCommand(click.Command):
-    """A command whose `--help` lists its options under headings. `lists` are options that take
-    several values with commas between them."""
+    """A command whose `--help` has headings; `lists` are options that take values joined by commas."""
 
     lists: tuple[str, ...] = ("gpu", "quota", "instance")
 

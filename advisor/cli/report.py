@@ -71,8 +71,7 @@ class Destination(NamedTuple):
 
     @classmethod
     def of(cls, out: str | None, send: Sequence[str]) -> Destination:
-        """Checked before the long work; `UsageError` for a place that cannot be written, or a
-        target that cannot be sent to."""
+        """Checked before the long work; `UsageError` for an output or target that cannot be used."""
         path = None if out in (None, "-") else Path(str(out))
         targets: tuple[Target, ...] = ()
         if send:
@@ -280,8 +279,7 @@ _SHARED = ("live",)
 
 
 class Ask(NamedTuple):
-    """A report's question: the fields that were given, the data behind the answers, and other places to
-    look."""
+    """A report's question: the fields given, the data behind the answers, and places to look."""
 
     given: dict[str, Any]
     sources: Sources

@@ -170,8 +170,7 @@ def mcp() -> None:
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
-    """At once: a thread waits for standard input, and only its end would let it go. Nothing was
-    taken that must be given back."""
+    """Exits at once: a thread waits for standard input, and nothing is left to give back."""
     os._exit(128 + number)
 
 

@@ -171,8 +171,7 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
 def _followed(
     question: SweepRun, watching: Watching, kept: Kept, database: str
 ) -> Iterator[tuple[list[Trial], Callable[[Progress], None]]]:
-    """The trials of a described sweep, whose data are there now, and what follows its progress; the
-    sweep is watched meanwhile."""
+    """The trials of a sweep whose data exist now, and its progress, watched meanwhile."""
     where = "" if question.ray_address else HERE
     with watched(watching, usd_per_hour=host_usd_per_hour(question), where=where) as watch:
         if watch.address:

@@ -158,8 +158,7 @@ def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
 
 @contextmanager
 def _shown(output: str) -> Iterator[Show]:
-    """A block that is drawn again on a terminal; elsewhere a block for each change, or a line of
-    JSON for each look."""
+    """A block redrawn on a terminal; elsewhere a block a change, or a line of JSON a look."""
     if output == "json":
         yield lambda snapshot, trouble: click.echo(json.dumps(snapshot_document(snapshot, trouble)))
     elif is_terminal(sys.stdout):

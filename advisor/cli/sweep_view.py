@@ -101,8 +101,7 @@ _RIGHT = (4, 5, 6)
 
 
 def raise_failures(outcome: Outcome, again: str = "run the same command with") -> None:
-    """`MeasuringError` where trials failed: that is for the user to mend; `again` says how they
-    are measured `--retry-failed`."""
+    """`MeasuringError` where trials failed; `again` says how `--retry-failed` measures them."""
     if outcome.failed:
         raise MeasuringError(
             "{failed} of {measured} trials failed, the first one: {first_failure}",
@@ -160,8 +159,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 @contextmanager
 def dataset_progress(doing: str = "making", unit: str = "images") -> Iterator[Callable[[int, int], None]]:
-    """Tells how much of a data set is made (or read, ...): by a bar on a terminal, else now and then by a
-    line."""
+    """Progress of making or reading a data set: a bar on a terminal, else a line now and then."""
     label, bars, last = f"{doing} the data set", list[Any](), 0.0
 
     def progress(made: int, total: int) -> None:

@@ -70,8 +70,7 @@ _UNUSUAL = frozenset({"P100-PCIE-12GB", "P100-SXM2-16GB"})
 
 
 class _Card(NamedTuple):
-    """A name's words by what they tell; `chip` are those that make it another card, and `desk` is
-    whether it is said to be a workstation's."""
+    """A GPU name's words by meaning; `chip` makes it another card, `desk` a workstation's."""
 
     desk: bool
     words: frozenset[str]

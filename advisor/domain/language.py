@@ -315,8 +315,7 @@ class FineTuningCandidate(Struct, frozen=True, kw_only=True):
 
 
 class TuningPrediction(Struct, frozen=True, kw_only=True):
-    """One named instance that tunes; `price` None where none is known: its spec then has a price of
-    0 and no costs are told."""
+    """One named instance that tunes; with `price` None no costs are told."""
 
     candidate: FineTuningCandidate
     price: Price | None
@@ -325,8 +324,7 @@ class TuningPrediction(Struct, frozen=True, kw_only=True):
 
 
 class TunedMemory(Struct, frozen=True, kw_only=True):
-    """The memory of tuning on each of `gpus` GPUs of one kind; `use` None: it does not fit, for the
-    reason `why_not`."""
+    """GPU memory of tuning on `gpus` equal GPUs; `use` None: it does not fit, `why_not` says why."""
 
     gpu: str
     gpu_memory_gib: float

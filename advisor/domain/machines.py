@@ -42,8 +42,7 @@ class Accelerator(Struct, frozen=True, kw_only=True):
             raise ValueError("the CPU has no name of a GPU")
 
     def __str__(self) -> str:
-        """`cuda`, `cuda:T4`, `emulated:T4` or `cpu`: as commands, documents, stores and the ids of
-        trials have it."""
+        """`cuda`, `cuda:T4`, `emulated:T4` or `cpu`: the form in commands, documents and trial ids."""
         return f"{self.kind}:{self.gpu}" if self.gpu else self.kind.value
 
     @classmethod
@@ -107,9 +106,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
 
     @property
     def capability(self) -> float | None:
-        """CUDA compute capability as a number: its minor part has one digit. None where it is
-        unknown, or no CUDA runs there.
-        """
+        """CUDA compute capability as a number (one minor digit); None if unknown or not CUDA."""
         try:
             return float(self.compute_capability or "")
         except ValueError:
@@ -207,8 +204,7 @@ class AssumedFact(Struct, frozen=True, kw_only=True):
 
 
 class NodeNetwork(Struct, frozen=True, kw_only=True):
-    """The sustained rate at which an instance reaches others in each direction, never a burst, by so many
-    network cards; `source` says so."""
+    """An instance's sustained network rate each way, over so many cards; `source` says who tells."""
 
     gbit_per_second: float
     cards: int

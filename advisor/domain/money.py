@@ -82,8 +82,7 @@ class Price(Struct, frozen=True, kw_only=True):
 
 
 class Offer(Struct, frozen=True, kw_only=True):
-    """One thing money buys: an instance type in a region, on a market, at a price; `closed` says
-    why it cannot be ordered all the same."""
+    """An instance type in a region, on a market, at a price; `closed` says why it cannot be ordered."""
 
     instance: InstanceType
     region: str
@@ -267,8 +266,7 @@ def all_listed(spec: Spec, today: date) -> bool:
 
 
 def counts(price: Price, kinds: Sequence[str], listed_on: date | None) -> bool:
-    """Whether a price is of the kinds that are asked for (none: all; what is free always), and
-    listed on a day, where one is given."""
+    """Whether a price is of the kinds asked for (empty: all) and listed on a day, if given."""
     if kinds and price.kind not in (*kinds, FREE):
         return False
     return listed_on is None or is_listed(price, listed_on)

@@ -349,8 +349,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
     @property
     def median_samples_per_second(self) -> float | None:
-        """Samples over the median step of all runs: what most steps reach, between stalls. None
-        where there is no rate."""
+        """Samples over the median step of all runs, stalls left out; None where there is no rate."""
         if self.throughput_samples_per_second is None:
             return None
         steps = [seconds for run in self.run_steps for seconds in run]
@@ -358,8 +357,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
     @property
     def stall_share(self) -> float | None:
-        """Part of the counted time that isolated stalls took, over all runs; None where there is
-        no rate."""
+        """Share of the counted time that stalls took, over all runs; None where there is no rate."""
         if self.throughput_samples_per_second is None:
             return None
         times = [sum(run) for run in self.run_steps]

@@ -118,8 +118,7 @@ ANY_MARKET = "any"
 
 
 class CloseCallKind(StrEnum):
-    """The subject of a close call: a rejected spec, the chosen one, or the nearest one where nothing is
-    sure enough."""
+    """Whether a close call is about a rejected spec, the chosen one, or the nearest one."""
 
     CHEAPER_MAY_REACH = "cheaper_may_reach"
     CHOSEN_MAY_MISS = "chosen_may_miss"
@@ -181,8 +180,7 @@ class LlmPrecision(StrEnum):
 
 
 class KvPrecision(StrEnum):
-    """Number format of the keys and values that are kept for each token; measured rows write
-    `bf16` for any 16 bits."""
+    """Number format of cached keys and values; measured rows write `bf16` for any 16 bits."""
 
     BF16 = "bf16"
     FP16 = "fp16"

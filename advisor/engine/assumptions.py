@@ -415,8 +415,7 @@ def assumed_facts(request: SpecQuestion, instance: InstanceType, disk: Disk) -> 
 
 
 def _not_compared(instance: InstanceType, disk: Disk) -> Iterator[Message]:
-    """Disks that the instance could have, and of which too little is known. Whoever names a disk
-    compares none."""
+    """Disks that the instance could have but of which too little is known to compare."""
     if instance.cloud == "gcp" and disk.rate.type.startswith(_PERSISTENT):
         yield Message("Hyperdisk is not compared: its rates and prices are not known here")
     if not disk.is_local and instance.instance_store_gib and not (instance.instance_store_read_iops):

@@ -37,8 +37,7 @@ class _Narrow(Struct, Generic[T], frozen=True):
 
     @property
     def urgency(self) -> float:
-        """The saving of a trial beyond its cost; where nothing answers, the chance of an answer that a
-        dollar buys."""
+        """The saving of a trial beyond its cost; where nothing answers, chance per dollar."""
         if self.kind is CloseCallKind.NEAREST_MAY_REACH:
             return self.contender.chance / self.trial_usd
         return self.worth_usd - self.trial_usd
@@ -87,8 +86,7 @@ def trial_cost_usd(usd_per_hour: float, minutes: float = TRIAL_MINUTES) -> float
 
 
 def _trial_usd(catalog: Catalog, contender: Contender[T]) -> float:
-    """The cost of a trial as it can be bought: on demand, whatever the market. One instance tells what all
-    of them reach."""
+    """The cost of a trial on demand, on one instance, whatever the market of the spec."""
     offer, usd_each = contender.table.offer(contender.row), float(contender.table.usd_each[contender.row])
     if offer.market is not Market.ON_DEMAND:
         name, market = offer.instance.name, Market.ON_DEMAND
@@ -117,8 +115,7 @@ def _most_first(value: float, contender: Contender[T]) -> tuple[float, str]:
 
 
 def _saving(contender: Contender[T], limit: float) -> float:
-    """The chance that a spec answers times what that saves; without a chosen one, the chance for
-    each dollar."""
+    """The chance that a spec answers times its saving; without a chosen spec, chance per dollar."""
     return (
         contender.chance / contender.cost
         if limit == math.inf

@@ -59,16 +59,14 @@ def place_query(request: SpecRequest, *, accelerated: bool | None) -> OfferQuery
 
 
 def offers_in(catalog: Catalog, query: OfferQuery) -> list[Offer]:
-    """Offers in the region that is asked for; without one, of each type those in the regions
-    where it could be cheapest with a disk."""
+    """Offers in the region asked for; else each type's in regions where it may be cheapest."""
     return catalog.offers(query) if query.region else catalog.best_places(query)
 
 
 def judged_offer(
     request: SpecRequest, catalog: Catalog, offer: Offer, *, needs_gpu: bool
 ) -> tuple[Message, ...] | Rejected:
-    """What the user must mind of an offer that can be had and runs CUDA where `needs_gpu`, or why
-    it is turned down."""
+    """Warnings about an offer that can run, with CUDA where `needs_gpu`, or why it is turned down."""
     instance = offer.instance
     verdict = check(instance, catalog.gpu_of(instance), needs_gpu=needs_gpu, closed=offer.closed)
     if isinstance(verdict, Rejection):
@@ -175,8 +173,7 @@ class Attached(Struct, frozen=True):
 
 
 class Runnable(Struct, frozen=True):
-    """An offer that can run the request: its disks, and the workloads that fit its GPU. `nodes` of
-    its instances train together, each with a disk."""
+    """An offer that can run the request, its disks and workloads; `nodes` of it train together."""
 
     offer: Offer
     disks: tuple[Disk, ...]
@@ -296,8 +293,7 @@ def on_nodes(request: NetworkQuestion, option: Runnable) -> Iterator[Runnable]:
 
 
 def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:
-    """The resources of a candidate's workload on one of its instances: as many GPUs as it was predicted
-    with."""
+    """What one instance of a candidate has for its workload, with as many GPUs as predicted."""
     spec = candidate.spec
     nodes = spec.count if candidate.workload.task is Task.TRAINING else 1
     return resources_of(catalog, spec.offer, spec.disk, candidate.prediction.gpus_used, nodes)
@@ -306,8 +302,7 @@ def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:
 def disks_for(
     request: NetworkQuestion, catalog: Catalog, instance: InstanceType, region: str | None = None
 ) -> tuple[Disk, ...]:
-    """`disks_holding` for the data set, in the region of the request where none is named; the rate of the
-    one that is asked for needs no price."""
+    """`disks_holding` for the data set in the request's region; a named disk needs no price."""
     dataset_gib, place = request.dataset.total_mib / 1024, region or request.region or ""
     return disks_holding(request, catalog, instance, dataset_gib, place, unpriced=True)
 
@@ -363,7 +358,6 @@ def _hosted(model: PerformanceModel, rising: Sequence[Workload], resources: Reso
 
 
 def _worth_predicting(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """Batches of 8 and more where any fits: on a GPU smaller ones are never faster, only sooner
-    done. Some CPUs train fastest at four."""
+    """Batches of 8 and more if any fits: on a GPU smaller ones are no faster."""
     large = tuple(w for w in workloads if w.batch_size >= SMALLEST_OF_MANY)
     return large or tuple(workloads)

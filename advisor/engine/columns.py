@@ -19,8 +19,7 @@ Booleans = NDArray[np.bool_]
 
 
 class Columns(Protocol):
-    """Candidates as columns (n,): `kind` numbers instance types, whose `names` these are, `option`
-    numbers `offers()`."""
+    """Candidates as columns (n,): `kind` numbers the types in `names`, `option` numbers `offers()`."""
 
     @property
     def names(self) -> Objects:

@@ -36,8 +36,7 @@ _STOPPED = Message(
 
 
 class Effort:
-    """The budget of the search for relaxations: a number of candidates, the same on every machine, and no
-    more once nobody waits."""
+    """The budget of the search for relaxations: a number of candidates, and no more once nobody waits."""
 
     def __init__(self, candidates: int = _MOST_CANDIDATES) -> None:
         self._left = candidates
@@ -75,8 +74,7 @@ class Asker(Protocol[R_contra, T]):
     """Answers changed requests."""
 
     def answers(self, request: R_contra) -> T | None:
-        """Every spec that answers a request; None where none does. `SpentError` where no more may
-        be looked at."""
+        """Every spec that answers; None if none does, `SpentError` when the budget is spent."""
 
     def needs(self, name: str, request: R_contra, table: T) -> Floats:
         """The value of a constraint with which each row just answers."""
@@ -110,8 +108,7 @@ class Constraint:
         return self.put(request, self.loose)
 
     def least(self, request: R, asker: Asker[R, T]) -> Any | None:
-        """The value nearest to the present one with which something answers; None where none
-        does."""
+        """The value nearest to the present one with which something answers; None if none."""
         raise NotImplementedError
 
     def text(self, request: SpecQuestion) -> str | None:
@@ -422,8 +419,7 @@ class Confidence(Constraint):
 
 
 def of_place(request: SpecQuestion, *choices: Constraint) -> Iterator[Constraint]:
-    """Constraints of hardware, disk and quota that are set, `choices` that are, and the place,
-    market and confidence, which always are."""
+    """The constraints that are set, and place, market and confidence, which always are."""
     yield from _of_hardware(request)
     named = (
         Choice("gpus", "--gpu", ()),

@@ -134,8 +134,7 @@ class PriceDoubt(Generic[R, C, A]):
         return self._among(price_kinds=some) if some else None
 
     def _among(self, most: int = _FEW, **prices: Any) -> RankedAnswer[A] | None:
-        """The answer that some prices give, of `most` specs: the first is what counts. None where they
-        give none."""
+        """The answer under some prices, of `most` specs, best first; None if they give none."""
         try:
             draft = self._drafted(replace(self._request, max_results=most, **prices))
         except (NoOfferError, NoIntervalError):
@@ -311,8 +310,7 @@ def _among(
 
 
 def _safe(task: Task[R, O, T, C, A], request: R, today: date) -> C | None:
-    """The cheapest spec that keeps target and limits at the confidence of its bounds; None where none
-    does."""
+    """The cheapest spec whose bounds keep target and limits; None if none."""
     sure = replace(request, required_confidence=request.confidence, max_results=1)
     try:
         return recommend(task, sure, today=today, whole=False).chosen

@@ -58,8 +58,7 @@ Parts = tuple[float, float | None, float | None]
 def disks_by_price(
     request: SpecQuestion, catalog: Catalog, offer: Offer, weights_gib: float
 ) -> list[Disk] | Rejected:
-    """Disks that hold the weights, cheapest first; the instance's own disk only where it is asked
-    for, since it is empty after a stop."""
+    """Disks that hold the weights, cheapest first; the instance's own only if asked for."""
     attached = attached_disks(request, catalog, offer, weights_gib, _WEIGHTS)
     if isinstance(attached, Rejected):
         return attached
@@ -79,8 +78,7 @@ def disks_by_price(
 def least_disks(
     catalog: Catalog, offer: Offer, disks: Iterable[Disk], data_gib: float, mib_per_second: float
 ) -> list[Disk]:
-    """For each network disk that was ordered larger than its rate needs, the least order of its type that
-    reads as fast."""
+    """For each network disk larger than needed, the least order of its type that reads as fast."""
     sold, least = catalog.disks_of(offer.instance.cloud), []
     for disk in disks:
         kind = disk.choice.type
@@ -206,8 +204,7 @@ def _start(request: NetworkQuestion, catalog: Catalog, table: Table, row: int) -
 
 
 def _needs(request: NetworkQuestion, table: Table, starts: list[_Start]) -> list[tuple[float, float]]:
-    """The least (MiB/s, IOPS) with which each start reaches the target; each of them alone, since
-    the scarcer one decides."""
+    """The least MiB/s and IOPS with which each start reaches the target, each found alone."""
     if not starts:
         return []
     count = len(starts)
@@ -292,8 +289,7 @@ class _Above:
         return self._above([self._reached(points, cache) for cache in self._wanted])
 
     def at_steps(self, points: Floats) -> Floats:
-        """The same at points that are always those of a start: kept with the catalogue's steps,
-        since no target changes what is reached there."""
+        """The same at a start's usual points, cached, since no target changes what is reached there."""
         count = len(self._starts)
         known = self._table.source.predictions.reached
         keys = [(int(self._table.row[start.row]), start.disk.rate) for start in self._starts]

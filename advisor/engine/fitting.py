@@ -104,8 +104,7 @@ class _Fitting(Struct, frozen=True):
         return self._beyond(table), self._rank(table), -table.lower
 
     def _limits(self, table: Table, keys: _Keys, good: Integers, last_shown: float) -> tuple[float, Floats]:
-        """The rank of the last that is shown, and for each row's offer what something has to rank
-        before to be worth fitting there."""
+        """The rank of the last that is shown, and the rank each row's offer must beat."""
         best = _best_of(keys, good, table.option[good])
         beyond, rank, _ = keys
         ranks = np.where(beyond[best] > 0, np.inf, rank[best])
@@ -116,8 +115,7 @@ class _Fitting(Struct, frozen=True):
         return last_shown, limits
 
     def _on_hard_disks(self, table: Table, keys: _Keys, good: Integers, limits: Floats) -> Table | None:
-        """Hard disks that could come out ahead, on the instances that answer with something faster,
-        at the batch that bears the least disk."""
+        """Hard disks that could come out ahead on instances that answer, at their best batch."""
         best = _best_of(keys, good, table.option[good])
         least = self._least(table, best, np.zeros(len(best)))
         best = best[_may_win(least, limits[table.option[best]])]
@@ -153,8 +151,7 @@ class _Fitting(Struct, frozen=True):
         return _at_best_batch(table, good, best)
 
     def _least(self, table: Table, rows: Integers, disk_usd: Floats) -> Floats:
-        """The least cost of rows with a disk of that price, at their upper bound. Infinite beyond the
-        price limit of the question."""
+        """The least cost of rows with a disk of that price at their upper bound; inf beyond the limit."""
         request = self.request
         usd = table.count[rows] * (table.offer_usd[rows] + disk_usd)
         usd = np.where(usd > (request.max_usd_per_hour or math.inf), np.inf, usd)
@@ -163,8 +160,7 @@ class _Fitting(Struct, frozen=True):
         return usd / (table.upper[rows] * 3600) * (request.run_samples or 1e6)
 
     def _ordered(self, table: Table, rows: Integers, disks: Sequence[Disk]) -> Table:
-        """Rows with other disks. An order competes with those for as many instances, so that more
-        of it is never slower."""
+        """Rows with other disks, on as many instances as before, so that more disk is never slower."""
         count = table.count[rows]
         made = with_runs(self.request, table.with_orders(rows, disks))
         return at_count(made, count)

@@ -120,8 +120,7 @@ def judgement(
 def _judge_by_price(
     request: NetworkQuestion, verdicts: Judgement, shown: int, fitted: int | None, *, cpus: bool
 ) -> None:
-    """Judge the types that could be as cheap as the last that is shown, in one table; over all clouds dearer
-    ones are left out."""
+    """Judges the types that could be as cheap as the last shown, in one table."""
     prepared, listing, leaves_out_dear = verdicts.prepared, verdicts.listing, request.cloud == "any"
     lowest = listing.lowest_by_type if leaves_out_dear else {}
     if leaves_out_dear:
@@ -195,8 +194,7 @@ def _cpus_by_rank(
 
 
 def _judge_cpus_in_groups(request: NetworkQuestion, cpus: CpuTypes, shown: int, verdicts: Judgement) -> None:
-    """Judge types without an accelerator in growing groups, until nothing more could be shown, or
-    lie on the front."""
+    """Judges CPU types in growing groups until no more could be shown or lie on the front."""
     last = math.inf if wants_front(request) else verdicts.last_shown(request, shown)
     verdicts.considered += len(cpus.types)
     rank_of = _cpus_by_rank(request, cpus, last, verdicts)
@@ -239,8 +237,7 @@ def _least_ranks(request: NetworkQuestion, table: Table) -> Floats:
 def _judged(
     request: NetworkQuestion, prepared: Prepared, names: frozenset[str], last_shown: float = math.inf
 ) -> Judged | None:
-    """The verdicts on types (by name) as far as they are predicted, with the disk that suits them where
-    they may rank before the last that is shown."""
+    """Verdicts on types by name, with a suitable disk where they may be shown."""
     predicted = prepared.predicted
     if predicted.table is None:
         return None

@@ -140,8 +140,7 @@ def with_runs(request: NetworkQuestion, table: Table) -> Table:
 
 
 def at_count(table: Table, count: Integers) -> Table:
-    """The rows on so many instances, whatever their number now: a run is shared evenly, and each of them
-    starts."""
+    """The rows on so many instances: a run is shared evenly, and each of them starts."""
     if table.hours_upper is None or table.hours_median is None or table.hours_lower is None:
         return replace(table, count=count)
     share, start = (1 / count) / (1 / table.count), table.start_hours
@@ -164,8 +163,7 @@ def most_count(request: NetworkQuestion, table: Table) -> Integers:
 
 
 def count_that_would_do(request: NetworkQuestion, nearest: Candidate) -> int | None:
-    """How many of the nearest would answer if only as many were allowed; None where other limits
-    stand in the way, or nobody would rent so many."""
+    """How many of the nearest would answer; None where other limits stop it or it is too many."""
     target, spec = request.target_throughput, nearest.spec
     if request.task is Task.TRAINING or target is None or request.max_usd_per_hour is not None:
         return None
@@ -177,8 +175,7 @@ def count_that_would_do(request: NetworkQuestion, nearest: Candidate) -> int | N
 
 
 def times_needed(wanted: Floats | float, each: Floats | float) -> Floats:
-    """The least whole number of times `each` that makes `wanted`; infinite where none does, and
-    where it is beyond what floats count by ones."""
+    """The least whole multiple of `each` that makes `wanted`; inf where there is none."""
     wanted, each = np.broadcast_arrays(np.asarray(wanted, float), np.asarray(each, float))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = wanted / each
@@ -304,8 +301,7 @@ def answers(request: NetworkQuestion, candidate: Candidate) -> bool:
 
 
 def missed_limits(request: NetworkQuestion, candidate: Candidate) -> dict[str, float]:
-    """The limits beside its rate and its price that a record misses, by their fields, each as it would have
-    to be: in ms, hours or USD."""
+    """Limits other than rate and price that a record misses, by field: the ms, hours or USD needed."""
     sure, latency, first = request.is_sure, candidate.latency, candidate.first_epoch
     run, usd = candidate.run, candidate.usd_per_run
     p99_seconds = (latency.p99_seconds if sure else latency.p99_median_seconds) if latency else None
@@ -386,8 +382,7 @@ def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integer
 
 
 def good_batches(table: Table, good: Integers, chosen: Integers) -> Integers:
-    """Each chosen row at the smallest batch, of the good ones of its spec, within 5 % of the best
-    lower bound."""
+    """Each chosen row at the smallest batch within 5 % of the best lower bound of its spec."""
     spec = table.spec * (MOST_INSTANCES + 1) + table.count
     same = good[is_among(spec[good], spec[chosen])]
     keys, index = np.unique(spec[same], return_inverse=True)

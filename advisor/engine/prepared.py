@@ -90,8 +90,7 @@ class Listing:
 
     @cached_property
     def offers(self) -> Mapping[str, Sequence[Offer]]:
-        """The types with their offers in the region that is asked for; without one in the regions
-        where each could be cheapest with a disk."""
+        """Types with offers in the region asked for, else where each could be cheapest with a disk."""
         return _by_type(self.catalog, self.query)
 
     @cached_property
@@ -110,8 +109,7 @@ class Listing:
         return self.catalog.unpriced(self.query)
 
     def cpus(self, usd_per_hour: float) -> Sequence[CpuOnly]:
-        """Types without an accelerator that cost no more (and others where those are known),
-        the cheapest first, unbuilt."""
+        """CPU types that cost no more than a price, cheapest first, without records."""
         if self._cpus is None or self._cpus[0] < usd_per_hour:
             query = replace(self.query, accelerated=False)
             if 0 < usd_per_hour < math.inf:
@@ -122,8 +120,7 @@ class Listing:
 
 
 class Site:
-    """A place and market, and how large the data is: types with their offers and disks, whatever
-    runs there."""
+    """A place, market and data size: types with their offers and disks, whatever runs there."""
 
     def __init__(self, request: NetworkQuestion, catalog: Catalog) -> None:
         self._request, self._catalog = request, catalog
@@ -283,8 +280,7 @@ class Preparations:
 
 
 def key_of(request: NetworkQuestion) -> NetworkQuestion:
-    """The request without its target and what else is only held against the candidates, or leaves
-    out types of them."""
+    """The request without its target and what only filters candidates."""
     return replace(
         request,
         target_throughput=None,

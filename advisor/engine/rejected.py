@@ -58,8 +58,7 @@ class CpuTypes(Struct, frozen=True):
 
 
 class SlowCpus(Struct, frozen=True):
-    """Types without an accelerator (by their places) that compute less than is wanted, however well
-    everything else does."""
+    """CPU types (by position) that compute less than wanted even if all else is free."""
 
     cpus: CpuTypes
     places: Integers
@@ -188,8 +187,7 @@ class Missed(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """What a rejected type is ordered by; `source` makes its record, from a row where it is one of
-    a table or of the types without an accelerator."""
+    """What orders a rejected type; `source` makes its record from a row."""
 
     usd_per_hour: float | None
     instance_type: str

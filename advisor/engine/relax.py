@@ -128,8 +128,7 @@ class Relaxer(Generic[R, O, T, C, A]):
     def _together(
         self, request: R, constraints: Sequence[Constraint]
     ) -> list[tuple[R, Sequence[Constraint]]]:
-        """As many constraints as it takes: each is kept where what is asked before it, and nothing
-        after it, still allows an answer."""
+        """As many constraints as it takes: each is kept if those before it still allow an answer."""
         relaxed, changed = request, list[Constraint]()
         for index, constraint in enumerate(constraints):
             loose = _loosened(relaxed, constraints[index + 1 :])

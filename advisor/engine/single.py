@@ -42,8 +42,7 @@ from advisor.questions.network import NetworkQuestion
 
 
 def on_gpu(request: NetworkQuestion, model: PerformanceModel, gpu: Gpu) -> OnGpu:
-    """The request's network on one GPU, whatever host feeds it: at the smallest batch whose lower
-    bound is within 5 % of the best."""
+    """The network on one GPU with any host, at the smallest batch within 5 % of the best."""
     fitting = _fitting(model, workloads_on(request, model, [gpu])[gpu.name], gpu)
     if not fitting:
         return OnGpu(gpu=gpu, network=request.network)
@@ -106,8 +105,7 @@ def predict_instance(
 def _option_named(
     request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, name: str, today: date | None
 ) -> tuple[Runnable, Price | None, Sequence[Workload]]:
-    """A type with each disk that is worth a look and each batch that fits, its price where one is known,
-    and those of its workloads that are asked for."""
+    """A type with each disk worth a look and each batch that fits, and its price if known."""
     instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
     computes, accelerated = request.task is not Task.PREPROCESSING, is_accelerated(instance)
     if computes and not accelerated and not cpu_rates_are_known(request):
@@ -179,6 +177,5 @@ def _fitting(model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | 
 
 
 def _first_good(lower: Floats) -> int:
-    """The first of some rows (n,), cheap disks and small batches first, that is within 5 % of the best
-    lower bound: throughput is saturated beyond."""
+    """The first of some rows (n,), cheap disks and small batches first, within 5 % of the best."""
     return int((lower >= GOOD_ENOUGH * lower.max()).argmax())

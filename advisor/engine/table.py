@@ -83,8 +83,7 @@ _Key = tuple[str, str, int | None, int, int]
 
 
 class Predictions:
-    """Workloads of a network on instances at one confidence, predicted but for their disks; rows
-    are only ever added."""
+    """Predictions of a network on instances at one confidence, up to the disk; rows only get added."""
 
     def __init__(self, catalog: Catalog, model: PerformanceModel, confidence: float) -> None:
         self.pairs: list[tuple[Workload, Resources]] = []
@@ -452,8 +451,7 @@ def is_among(values: Integers, wanted: Integers) -> Booleans:
 
 
 def best_of_each(groups: Integers, *keys: Floats | Integers) -> Integers:
-    """The place of each group's least row by the keys, the first key first; of equal ones the
-    first."""
+    """The position of each group's least row by the keys in order; ties go to the first."""
     order = np.lexsort((*reversed(keys), groups))
     sorted_groups = groups[order]
     first = np.concatenate([[True], sorted_groups[1:] != sorted_groups[:-1]])[: len(order)]

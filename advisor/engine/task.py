@@ -84,8 +84,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def options(self, request: R, most_usd_per_hour: float | None = None) -> O:
-        """The options of instances up to a price, which no target changes. `UsageError` for a name that
-        the catalogue or the workload does not know."""
+        """The options of instances up to a price; `UsageError` for unknown names."""
 
     @abstractmethod
     def predict(self, request: R, options: O) -> T | None:
@@ -137,16 +136,14 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def constraints(self, request: R) -> Iterator[Constraint]:
-        """The constraints that may be relaxed where nothing answers: all that are set, and place, market
-        and confidence."""
+        """The constraints that may be relaxed: all that are set, and place, market and confidence."""
 
     @abstractmethod
     def needs(self, name: str, request: R, table: T) -> Floats:
         """The value of the constraint `name` with which each row just answers."""
 
     def cheap_usd_per_hour(self, request: R) -> Sequence[float]:
-        """Prices above which types are predicted only where cheaper ones do not fill the answer;
-        none where every type is to be judged."""
+        """Prices above which types are judged only if cheaper ones do not fill the answer."""
         return ()
 
     def answering(self, request: R, table: T, *, but_for: Sequence[str] = ()) -> Booleans:
@@ -248,8 +245,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return self.shown(request, options, table, [self.nearest_row(request, table)])[0]
 
     def rejected(self, request: R, options: O, table: T | None) -> Sequence[Rejected]:
-        """Every type of which nothing answers, with the reason that its nearest row shows; the
-        cheapest first, those without a price last."""
+        """Types of which nothing answers, with the nearest row's reason; cheapest first, unpriced last."""
         misses = [*options.rejected, *(self._missed(request, table) if table is not None else ())]
         return sorted(
             misses,
@@ -298,8 +294,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return self, answer.request
 
     def every_answer(self, request: R) -> tuple[T | None, int]:
-        """Every row that answers, in no order, and how many were looked at; None where nothing
-        runs."""
+        """Every row that answers, unordered, and how many were looked at; None where nothing runs."""
         table = self.predict(request, self.options(request))
         if table is None:
             return None, 0
@@ -308,6 +303,5 @@ class Task(ABC, Generic[R, O, T, C, A]):
     def further_relaxations(
         self, answer: A, answers: Callable[[R], T | None], chosen: Callable[[R], C | None]
     ) -> Iterable[Relaxation]:
-        """Changes beside those of the constraints, tried by all rows that are `answers` to a
-        changed request, and by what is `chosen` then."""
+        """Relaxations beyond the constraints, tried on the `answers` to a changed request."""
         return ()

@@ -114,8 +114,7 @@ class Network(Text):
 
 
 class Choice(Kind):
-    """One of a closed list, in whatever case; a mistyped one gets the nearest name. A question holds
-    the name of `every` one as None."""
+    """One of a closed list, in any case; errors name the nearest. `every` is held as None."""
 
     def __init__(self, noun: str, names: Iterable[str], *, every: str = "") -> None:
         self.noun = noun
@@ -180,8 +179,7 @@ class Flag(Kind):
 
 
 class Parsed(Kind):
-    """A text that stands for a value; `or_number` takes the JSON number 8 for "8", and what
-    `joins` may be given again."""
+    """A value written as text; `or_number` takes JSON's 8 for "8", `joins` repeated ones."""
 
     def __init__(
         self,
@@ -501,8 +499,7 @@ _CURVES: Mapping[str, Schema] = {
 
 
 class CurveOf(Kind):
-    """Lists of vCPUs ([1, 2, 4]), RAM (["8GiB"]) and disks (["gp3:1TiB"]); in a link the same as
-    JSON text. Only clients have it."""
+    """Lists of vCPUs ([1, 2, 4]), RAM (["8GiB"]) and disks (["gp3:1TiB"]); JSON text in links."""
 
     metavar = "JSON"
 

@@ -291,8 +291,7 @@ class NetworkQuestion(SpecQuestion):
 
     @property
     def can_be_measured(self) -> bool:
-        """Whether a trial runs what is asked: eager PyTorch, on the network's own input, in a
-        format that trials know."""
+        """Whether a trial can run this: eager PyTorch on the network's own input, in a known format."""
         return (
             self.stack is Stack.EAGER
             and self.tf32 is Tf32.CONVOLUTIONS
@@ -392,8 +391,7 @@ _OF_HOSTS = frozenset({"vcpus", "memory", "disk"})
 
 
 class _Named(NetworkQuestion):
-    """A question about instances that are named, or about GPUs by themselves: these have no field
-    of a host, a disk or a price (`not_of_gpus`)."""
+    """A question about named instances, or GPUs alone, without host, disk or price (`not_of_gpus`)."""
 
     asks = _OF_WORKLOAD
     not_of_gpus: ClassVar[tuple[str, ...]] = ("disk", "max_gpus", "cloud", "region", "market")

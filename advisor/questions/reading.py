@@ -169,8 +169,7 @@ def schema_of(kind: type[Question], title: str = "") -> Schema:
 
 
 def parameters_of(kinds: Kinds[Any]) -> list[Schema]:
-    """OpenAPI's query parameters of a question: one that depends on the task takes any of its kinds,
-    and is required where all tasks need it."""
+    """OpenAPI's query parameters of a question, required only where every task requires them."""
     of_kinds = [_client_fields(kind) for kind in kinds_of(kinds)]
     parameters = []
     for name in _every_client_field(kinds):
@@ -184,8 +183,7 @@ def parameters_of(kinds: Kinds[Any]) -> list[Schema]:
 
 
 def merged_schema_of(kinds: Kinds[Any], *, without: Iterable[str] = ()) -> Schema:
-    """JSON Schema of a body for all tasks in one object: many clients take no `oneOf` at the top.
-    Fields that only some tasks have name them."""
+    """JSON Schema of a body for all tasks in one object, since many clients take no `oneOf`."""
     of_kinds = kinds_of(kinds)
     properties, required = {}, []
     for parameter in parameters_of(kinds):

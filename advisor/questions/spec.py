@@ -249,8 +249,7 @@ class SpecQuestion(Question):
 
     @property
     def ends(self) -> bool:
-        """Whether the work comes to an end, so that the cost of the whole of it decides; else it is kept
-        running."""
+        """Whether the work ends, so that its whole cost decides."""
         return False
 
     @property

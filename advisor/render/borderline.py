@@ -41,8 +41,7 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
 
 
 def level_message(answer: Judged[Any, Any]) -> Message | None:
-    """Which spec costs less at the median, and why it is not chosen, or how many cost the same within the
-    doubt; None where the chosen one costs least."""
+    """Which spec costs less at the median and why it is not chosen; None if the chosen one does."""
     # What may cost less, and is not sure enough to be chosen, has its own sentence.
     if answer.chosen is None or (answer.price_call and answer.price_call.cheaper):
         return None
@@ -81,8 +80,7 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
 
 
 def sure_message(answer: Judged[Any, Any]) -> Message | None:
-    """How sure the chosen spec is, what a trial settles, and what is safe without; None where bounds are
-    required, or nothing is aimed at."""
+    """How sure the chosen spec is, what a trial settles, what is safe; None where bounds decide."""
     chosen, request, safe = answer.chosen, answer.request, answer.safe
     if chosen is None or chosen.probability is None or request.is_sure:
         return None

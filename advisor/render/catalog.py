@@ -95,8 +95,7 @@ def type_document(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
 
 
 def not_orderable(closures: Sequence[NotOrderable]) -> dict[str, dict[str, Any]]:
-    """By market and region ("any" is every one) why a type cannot be ordered, since when, and who
-    says so; empty where it can."""
+    """By market and region ("any": all) why a type cannot be ordered, since when, by which source."""
     return {
         f"{closure.market or 'any'} {closure.region}".strip(): {
             "status": closure.status,
@@ -109,8 +108,7 @@ def not_orderable(closures: Sequence[NotOrderable]) -> dict[str, dict[str, Any]]
 
 
 def assumed_block(fact: AssumedFact) -> dict[str, Any]:
-    """A fact that no seller tells: where it lies in 9 of 10 cases, why, and whether the user
-    imported it."""
+    """A fact that no seller tells: its range in 9 of 10 cases, the reason, and if the user set it."""
     return fields(fact, "value low high why") | {"imported": fact.imported}
 
 

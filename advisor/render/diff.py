@@ -85,8 +85,7 @@ class Workload(NamedTuple):
         return usd_by_key | {key_of(spec): spec["price"]["total_usd_per_hour"] for spec in self.named()}
 
     def rates(self) -> dict[Key, Document]:
-        """Lower bound, median and upper bound (samples per second) of every spec that is told, and its batch
-        size where it has one."""
+        """Lower bound, median and upper bound (samples/s) and the batch size of every spec."""
         named = {
             key_of(spec): spec["predicted"]["throughput"] | {"batch_size": spec.get("batch_size")}
             for spec in self.named()
@@ -355,8 +354,7 @@ def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
 
 
 def _measured(old: Document, new: Document) -> dict[str, Any]:
-    """Measured samples per second of this network and task, by trial; nothing where a side did not
-    look."""
+    """Measured samples per second of this network and task, by trial."""
     if not (old.get("complete") and new.get("complete")):
         return {"came": [], "went": [], "changed": []}
     before, after = (

@@ -141,8 +141,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_leaf(value: object) -> Any:
-    """A `Message` in English, a number of NumPy as Python's own; `NotImplementedError` for what no
-    document may hold."""
+    """A `Message` in English, NumPy's numbers as Python's; `NotImplementedError` for all else."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Message):

@@ -105,8 +105,7 @@ def usd_per_million_samples(record: Mapping[str, Any]) -> float:
 
 
 def _price_facts(record: Mapping[str, Any]) -> Document:
-    """The kind of the price, and the range of all of it, instances and disks. Documents of earlier
-    versions have no interval."""
+    """The kind of a price and its range, instances and disks; no range in earlier versions."""
     price = record["price"]
     total = price["total_usd_per_hour"]
     return {
@@ -130,8 +129,7 @@ def bottleneck_facts(recommendation: Mapping[str, Any]) -> Document | None:
 
 
 def decision_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How the spec was chosen and how sure that is; empty where nothing answers, and in documents of earlier
-    versions."""
+    """How the spec was chosen and how sure it is; empty without an answer and in earlier versions."""
     return document.get("decision") or {}
 
 
@@ -184,8 +182,7 @@ class Drawn(NamedTuple):
 
 
 def drawn_rows(specs: Sequence[Drawn]) -> list[dict[str, Any]]:
-    """Rows by price; `on_front`: its lower bound is a hundredth more, at least, than that of all of
-    the front that is as cheap."""
+    """Rows by price; `on_front`: its lower bound beats all that is as cheap by a hundredth."""
     rows = [_drawn_row(drawn) for drawn in specs]
     rows.sort(key=lambda row: (row["total_usd_per_hour"], -row["lower"], row["instance_type"], row["disk"]))
     best = 0.0

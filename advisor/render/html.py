@@ -90,8 +90,7 @@ def require_fonts(text: str) -> None:
 
 
 def _without_font(letters: Sequence[str]) -> list[str]:
-    """The letters that no font has, as Fontconfig tells, which Pango comes with; none where it is missing
-    (then Pango's word must do)."""
+    """Letters that no font has, by Fontconfig, which Pango brings; none where it is missing."""
     program = shutil.which("fc-list")
     if program is None:
         return []

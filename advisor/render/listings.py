@@ -100,8 +100,7 @@ Listed = tuple[Offer | PartialOffer, str]
 
 
 def offers_text(offers: Sequence[Listed], total: int) -> str:
-    """A line an offer, in their order, and how many more of the `total` there are. A column that has no room
-    is left out: JSON has it."""
+    """A line an offer, and how many more of the `total`; columns without room are left out."""
     if not offers:
         return "No offer in the catalogue is like this."
     header = ["cloud", "instance", "region", "gpu", "vcpus", "cores", "memory", "per hour"]

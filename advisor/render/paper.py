@@ -226,8 +226,7 @@ class Panel(NamedTuple):
             self.paper.text(left, self.y.end + 9, y_name, colour=FAINT)
 
     def target(self, rate: float, text: str) -> None:
-        """A dashed line across, with its words above its right end; above the left one where it
-        lies high: curves and fronts rise to the right."""
+        """A dashed line across, labelled above its right end, or its left end where it lies high."""
         y = self.y.position(rate)
         self.paper.line([(self.x.start, y), (self.x.end, y)], dashed=True, width=1.1)
         if y > (self.y.start + self.y.end) / 2:

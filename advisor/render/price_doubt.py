@@ -40,8 +40,7 @@ def price_sentences(call: Record, *, clouds: bool) -> list[Message]:
 
 
 def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
-    """The source of the chosen price where it is not listed, beside the cheapest listed one; None where
-    the chosen price is listed."""
+    """The source of an unlisted chosen price beside the cheapest listed one; None if listed."""
     chosen, listed, per = call["chosen"], call["listed"], PER[call["per"]]
     kinds = _kinds(chosen)
     if not kinds:

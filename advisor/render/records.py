@@ -126,8 +126,7 @@ def disk_block(disk: Disk) -> dict[str, Any]:
 
 
 def price_block(price: Price, currency: str = "USD") -> dict[str, Any]:
-    """An instance's price with its date and source; in a currency that has no known rate, a dollar
-    of `price` stands for a unit of that."""
+    """An instance's price with date and source, in units of a currency whose rate is unknown."""
     hourly = fields(price, "usd_per_hour low_usd_per_hour high_usd_per_hour")
     if currency != "USD":
         hourly = {"usd_per_hour": None, "currency": currency, "per_hour": price.usd_per_hour}

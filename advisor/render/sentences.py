@@ -143,8 +143,7 @@ def totals_sentence(document: Record, t: Texts) -> str:
 
 
 def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds: bool = False) -> str:
-    """The question that a trial would settle, with `clouds` of which cloud; its saving is of a run, where
-    one was asked about."""
+    """The question that a trial settles and its saving, of a run where one was asked about."""
     chance, run, month = call["probability"], call["saves_usd_per_run"], call["saves_usd_per_month"]
     of, usd = ("month", month or 0.0) if run is None else ("run", run)
     return t(
@@ -169,15 +168,13 @@ def borderline_calls(document: Record) -> list[Record]:
 
 
 def calls_of_chosen(document: Record) -> list[Record]:
-    """The trial of the chosen spec, where its misses count by their cost; none in documents of earlier
-    versions."""
+    """The trial of the chosen spec where misses count by cost; none in earlier versions."""
     weighed = decision_of(document).get("rule") == "expected-cost"
     return [call for call in document["close_calls"] if weighed and call["kind"] == _OF_CHOSEN]
 
 
 def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
-    """The changed question, and the rate that it gives, with its chance where that is known: the change may
-    be just enough for an even one."""
+    """The changed question and the rate it gives, with its chance where known."""
     changes = [
         t("relax.change", option=change["option"], to=change["to"], from_=change["from"])
         if change["to"] is not None
@@ -279,8 +276,7 @@ def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragra
 
 
 def by_price(run: Mapping[str, Any], t: Texts) -> list[str]:
-    """Between what a run costs at the median rate where its price is not sure; nothing where it is
-    sure, or not told."""
+    """The range of a run's cost at the median rate where its price is unsure; else nothing."""
     ends = run.get("usd_by_price")
     if not ends or ends["high"] <= SURE * ends["low"]:
         return []
@@ -309,8 +305,7 @@ def rate_columns(t: Texts, confidence: float | None, path: str = "") -> list[Col
 
 
 def spec_columns(t: Texts, home: str, *, clouds: bool) -> list[Column]:
-    """Instance (with its region where that is not `home`, with `clouds` always, and its cloud), GPU
-    and disk."""
+    """Instance (with region unless `home`, and cloud if several), GPU and disk."""
     return columns_of(
         t,
         (
@@ -350,8 +345,7 @@ def cost_columns(t: Texts, spec: Record) -> list[Column]:
 
 
 def alternative_columns(specs: Sequence[Record], t: Texts, home: str, *, clouds: bool) -> list[Column]:
-    """Columns of the document's specs that answer, in the region `home` where none is named; market and
-    kind of the prices where they are not alike."""
+    """Columns of the specs that answer; market and price kind only where they differ."""
     priced = columns_of(
         t, ("kind", lambda spec: f"{t('market.' + spec['market'])}, {t('kind.' + spec['price']['kind'])}")
     )

@@ -81,8 +81,7 @@ FRONT = {
 
 
 def value_at(record: Any, path: str) -> Any:
-    """The value at a path like 'price.as_of'; None where a part of it is null, or missing in an earlier
-    version."""
+    """The value at a path like 'price.as_of'; None where a part is missing."""
     for name in path.split("."):
         if record is None:
             return None

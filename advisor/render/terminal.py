@@ -78,8 +78,7 @@ def _table_lines(block: Table) -> list[str]:
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    """The widths of the columns: where all have no room, headings are folded first, then the widest text,
-    and no word."""
+    """The widths of the columns: headings fold first, then the widest text, never a word."""
     texts = list(zip(*rows, strict=True))
     least = [
         max(min(len(column.heading), _HEADING), *map(len, cells))

@@ -39,8 +39,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
 def fitting_table(
     columns: Mapping[str, Sequence[str]], left: Sequence[str], spared: Sequence[str]
 ) -> list[str]:
-    """Columns by their headings, those of `left` flushed left; as many of the `spared` ones are
-    left out, in their order, as it takes to fit."""
+    """A table that fits: `left` columns flushed left, `spared` ones dropped in order."""
     kept = dict(columns)
     for name in (*spared, ""):
         right = [number for number, heading in enumerate(kept) if heading not in left]
@@ -179,8 +178,7 @@ def fact_lines(facts: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def range_text(prices: Sequence[Price], count: int = 1) -> str:
-    """'(2024-09-28: $0.0492 to $0.575)': the day of an unsure price and where the total lies; empty
-    of a sure one."""
+    """'(2024-09-28: $0.0492 to $0.575)': the day and range of an unsure price; empty if sure."""
     low = count * sum(price.low_usd_per_hour for price in prices)
     high = count * sum(price.high_usd_per_hour for price in prices)
     if high <= SURE * low:

@@ -223,8 +223,7 @@ def _notes(section: Record) -> list[Record]:
 
 
 def _language_sheets(sections: Sequence[Record]) -> Iterator[Sheet]:
-    """Sheets of language models alone: their specs, by task, and latency against throughput. A sheet
-    without rows is left out."""
+    """Sheets that only language models have: specs by task, latency against throughput."""
     rows: dict[str, list[Record]] = {"Serving": [], "Latency": [], "Tuning": []}
     for section in sections:
         answer, workload = section["recommendation"], {"workload": section["name"]}

@@ -135,8 +135,7 @@ class SweepStatus(Struct, frozen=True, kw_only=True):
 
 
 class AdaptiveSweep(Struct):
-    """The candidate trials, the question and the budget; `refused` are trials that would die, `gpu`
-    is the card that they run on, real or emulated."""
+    """Candidate trials, question and budget; `refused` trials would die, `gpu` is their card."""
 
     trials: tuple[Trial, ...]
     refused: tuple[Trial, ...]
@@ -204,8 +203,7 @@ class AdaptiveSweep(Struct):
     def _rate_after(
         self, done: Sequence[int], row: int, measured: Mapping[str, Measurement]
     ) -> tuple[float, float]:
-        """Rate of a cell after the runs in `done`, and the variance of its logarithm; 0 where the
-        trial gave none."""
+        """Rate of a cell after the runs in `done` and the variance of its logarithm; 0 if it failed."""
         runs = done.count(row)
         stored = measured[self.trials[row].trial_id]
         cut = replace(stored, repeats=stored.repeats[: runs - 1])
@@ -391,8 +389,7 @@ class Specs(Struct, frozen=True):
 
 
 def specs_for(trials: Sequence[Trial], gpu: str | None, target: float) -> Specs:
-    """Instances with the trials' GPU and each disk worth a look, from the catalogue. `UsageError` where none
-    is sold."""
+    """Instances with the trials' GPU and each disk worth a look; `UsageError` if none is sold."""
     rates = {trial.workload: _accelerator_rate(trial, gpu) for trial in trials}
     rows: list[Row] = []
     prices: list[float] = []

@@ -255,8 +255,7 @@ def sweep_document(sweep: Run) -> dict[str, Any]:
 
 
 def status_document(sweep: Run, store: SqlStore, allowed: Allowed) -> dict[str, Any] | None:
-    """As `advisor sweep status -o json` has the same sweep; None of one on AWS, and of one that
-    could not be planned any more."""
+    """The document of `advisor sweep status -o json`; None for AWS and for sweeps never planned."""
     trials = trials_of(sweep, allowed)
     if trials is None:
         return None
@@ -271,8 +270,7 @@ def trials_document(sweep: Run, store: SqlStore, allowed: Allowed) -> dict[str, 
 
 
 def list_document(sweeps: Sequence[Run], store: SqlStore) -> dict[str, Any]:
-    """All of them, the latest first; `status` is of all that the store holds or that runs, by
-    whomever it was started."""
+    """All sweeps, latest first, whoever started them; `status` is of all that the store holds."""
     documents = [sweep_document(sweep) for sweep in sweeps]
     running = [document["id"] for document in documents if document["runs"]]
     status = snapshot_document(look_at(store))

@@ -70,8 +70,7 @@ def nothing_measured(document: Mapping[str, Any]) -> str | None:
 
 
 def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
-    """Keep a whole probe for the trials that will be measured here; whether it was one. `DataError`
-    where it cannot be written."""
+    """Keeps a whole probe for the trials here; returns whether it was one. `DataError` on write."""
     if set(parts) != set(PARTS):
         return False
     path = own_fingerprint_path()

@@ -124,8 +124,7 @@ def failure(code: int, log: Path) -> str:
 
 
 def outcome_of(words: Sequence[str], *, seconds: float) -> tuple[dict[str, Any] | None, str]:
-    """Run `advisor WORDS` to its end, from any thread: its document if it printed one, and why it failed.
-    `TimeoutExpired` beyond so many seconds."""
+    """Runs `advisor WORDS` to its end: its document if any, and why it failed. `TimeoutExpired`."""
     with tempfile.TemporaryDirectory(prefix="advisor-") as scratch:
         log = Path(scratch) / "command.log"
         with command_process([*ADVISOR, *words], scratch, log, ends_with_parent=False) as process:

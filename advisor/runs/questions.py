@@ -95,8 +95,7 @@ class FitRun(Question):
 
 
 class PriceRefresh(Question):
-    """Which prices of whom are fetched, as `advisor catalog refresh` calls them. Keys are the
-    server's own: it has them in its environment."""
+    """Which prices are fetched, as by `advisor catalog refresh`; keys come from the environment."""
 
     cloud: str = ask("Cloud.", Choice("cloud", tuple(LIVE_CLOUDS)), default=DEFAULT_CLOUD)
     region: str | None = ask("Region.", Text(), "us-east-1 of aws", default=None)

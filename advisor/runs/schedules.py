@@ -47,8 +47,7 @@ LIST, ONE = "advisor.schedules/1", "advisor.schedule/1"
 
 
 class Status(Struct, frozen=True):
-    """A schedule, when it is due next, its last run, the last report on a sweep of it, and what
-    it has spent this month."""
+    """A schedule, its next time, last run and report, and what it spent this month."""
 
     schedule: Schedule
     next_due: datetime | None
@@ -241,8 +240,7 @@ def new_schedule(
 
 
 def checked_sweep(words: Sequence[str], sweep: SweepRun) -> Checked:
-    """As `sweep run` checks its options, before it looks at the machine (the daemon's may be
-    another one than this), or asks AWS."""
+    """Options checked as `sweep run` does, before it looks at the machine or asks AWS."""
     if sweep.on_aws:
         from advisor.runs.cloud.fleet import launches
 
@@ -322,8 +320,7 @@ def _too_dear(schedule: Schedule, row: NewRun, runs: Sequence[Run]) -> str:
 
 
 def month_of(timezone: str, moment: float) -> tuple[float, float]:
-    """First and last moment (seconds since 1970, the last one excluded) of the month on the
-    zone's calendar."""
+    """First and past-the-end moment (seconds since 1970) of a month on the zone's calendar."""
     zone = zone_of(timezone)
     here = datetime.fromtimestamp(moment, zone)
     first = datetime(here.year, here.month, 1, tzinfo=zone)
@@ -332,8 +329,7 @@ def month_of(timezone: str, moment: float) -> tuple[float, float]:
 
 
 def spent_usd(schedule: Schedule, runs: Sequence[Run], moment: float) -> float:
-    """The cost of the month's runs so far; an unfinished or lost run counts with the most that it may
-    cost."""
+    """The cost of the month's runs; an unfinished or lost one counts with its limit."""
     first, last = month_of(schedule.timezone, moment)
     most, spent = schedule.run_usd or 0.0, 0.0
     for run in runs:

@@ -78,8 +78,7 @@ _PERCENTILES = (5, 25, 50, 75, 95)
 
 
 def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
-    """`advisor.measurements/1`: a flat row a measurement, numbers unrounded; `spread` on demand,
-    since statistics of all steps take time."""
+    """`advisor.measurements/1`: a flat row a measurement, unrounded; `spread` takes time."""
     rows = [summary_row(row) for row in stored.measurements]
     if spread:
         spreads = map(spread_document, stored.measurements)
@@ -101,8 +100,7 @@ def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
 
 
 def exported(pages: Iterable[Stored], form: str) -> Iterator[str]:
-    """The whole export in pieces. A row that cannot be read has a line that says so, which an
-    import refuses by its number."""
+    """The export in pieces; a damaged row gets a line that an import refuses by number."""
     if form == "csv":
         yield csv_header()
     for stored in pages:

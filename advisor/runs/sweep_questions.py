@@ -407,8 +407,7 @@ class Allowed(Struct, frozen=True, kw_only=True):
     code: Mapping[str, str] = field(default_factory=dict)
 
     def resolved(self, sweep: R) -> R:
-        """A client's sweep with the paths of what it names; `UsageError` for what is not allowed,
-        and for a grid that nobody wants to plan."""
+        """A client's sweep with resolved paths; `UsageError` for what is not allowed or too large."""
         counts = [len(getattr(sweep, name)) for name in _PRODUCT]
         if (trials := math.prod(max(1, count) for count in counts)) > MOST_TRIALS:
             raise wrong(

@@ -58,8 +58,7 @@ class _Queue:
 
     @asynccontextmanager
     async def turn(self, client: str) -> AsyncIterator[None]:
-        """A thread's, once it is this client's turn; `Problem` 503 where too many wait already, or where it
-        does not come in time."""
+        """A thread when it is the client's turn; `Problem` 503 when too many wait, or too long."""
         of_client = self._of_clients[client]
         if of_client >= _MOST_OF_A_CLIENT * self._share or self._of_clients.total() > self._most:
             raise _busy()
@@ -163,8 +162,7 @@ def _busy() -> Problem:
 
 
 class Answered(NamedTuple):
-    """A finished document, compressed; `met` tells of a recommendation whether an offer met the question,
-    `total` of a page how many the whole list has."""
+    """A finished document, compressed; `met`: an offer met the question; `total`: a list's length."""
 
     packed: bytes
     met: bool | None = None
@@ -201,8 +199,7 @@ async def answer(
     compute: Callable[[], Awaitable[Answered]],
     more_headers: Callable[[Answered], Mapping[str, str]] = lambda _: {},
 ) -> Response:
-    """Kept bytes where they are of today, else what `compute` gives; 304 where the client of a link has them
-    already."""
+    """Kept bytes of today, else what `compute` gives; 304 where the client has them."""
     context, kept = context_of(request), request.app.state.kept
     version, day = product_version(), today().isoformat()
     etag = etag_of(version, context.catalog.fingerprint, context.model.id, name, day, repr(question))

@@ -110,8 +110,7 @@ class RequestMiddleware:
             self._note(visit, status, time.perf_counter() - began, request_id)
 
     def _limited(self, visit: Visit, receive: Receive) -> Receive:
-        """`receive` for a body that must be small enough and come in time; `Problem` 413 before it is read
-        where its length tells, and 408."""
+        """`receive` for a body of limited size and time; `Problem` 413 or 408 otherwise."""
         if not visit.changes:
             return receive
         most = self._body_limits.get(visit.path, self._body_bytes)
@@ -175,8 +174,7 @@ def _problem_of(error: Exception, visit: Visit, request_id: str) -> Problem:
 
 
 def _add_headers(start: AsgiMessage, visit: Visit, request_id: str) -> None:
-    """Answers are not stored, those with an ETag asked for again, unless a route has said something else (the
-    page's own files never change)."""
+    """Answers are not stored and those with an ETag revalidated, unless a route says otherwise."""
     headers = MutableHeaders(raw=list(start.get("headers", ())))
     headers.setdefault("cache-control", "private, no-cache" if "etag" in headers else "no-store")
     headers[REQUEST_ID] = request_id
@@ -214,8 +212,7 @@ _SWITCH_SECONDS = 0.001
 
 
 def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
-    """The service as `settings` say; `app.state` holds them as `settings`, and the `context`, which is loaded
-    when it starts, unless it is given."""
+    """The service for `settings`; `app.state` holds them and the `context`, loaded at start."""
     app = FastAPI(
         title="Instance sizing advisor",
         version=product_version(),

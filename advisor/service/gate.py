@@ -74,8 +74,7 @@ class Caller(Struct, frozen=True):
 
     @property
     def may_spend(self) -> bool:
-        """Whether it may spend money at a cloud: only a key of scope admin; being on this machine is not
-        enough."""
+        """Whether it may spend money at a cloud: only a key of scope admin may."""
         return self.key_id is not None and self.scope is Scope.ADMIN
 
 

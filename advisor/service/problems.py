@@ -77,8 +77,7 @@ def problem_response(problem: Problem) -> Response:
 
 
 def problem_of(error: AdvisorError, kind: str | None = None) -> Problem:
-    """The product's own error: 422 for what the client can mend (of `kind`, where that is named), all else
-    500."""
+    """The product's own error: 422 for what the client can mend (as `kind`), else 500."""
     known = next((name for cls, name in _CLIENT_ERRORS if isinstance(error, cls)), None)
     status = 422 if known else 500
     return Problem(
@@ -161,8 +160,7 @@ def _shown(text: Message | str) -> str:
 
 
 def without_folders(value: Any) -> Any:
-    """The document with this machine's own folders written as `~`: where they lie is nobody's concern who
-    asks from elsewhere."""
+    """The document with this machine's own folders written as `~`."""
     if isinstance(value, str) and "/" in value:
         home = os.environ.get("HOME", "")
         own = dict.fromkeys((str(user_folder()), str(state_folder()), home), "~")

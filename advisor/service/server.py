@@ -73,8 +73,7 @@ def run(settings: Settings) -> None:
 
 
 def server_settings(settings: Settings) -> dict[str, Any]:
-    """Settings of Granian. It refuses a head of more than 16 KiB or 10 s, restarts workers that died, and
-    writes nothing but warnings, into our log."""
+    """Settings of Granian: heads up to 16 KiB and 10 s, workers restarted, warnings in our log."""
     certificate, key = settings.tls_certificate, settings.tls_key
     return {
         "address": address_of(settings)[0],
@@ -159,8 +158,7 @@ def url_of(settings: Settings) -> str:
 
 
 def logging_settings(level: str) -> dict[str, Any]:
-    """For `logging.config.dictConfig`: one JSON object a line on stderr, whoever writes it. Libraries write
-    warnings, unless debugging is on."""
+    """For `logging.config.dictConfig`: JSON lines on stderr; libraries only warn unless debugging."""
     own = "ERROR" if level == "error" else "WARNING" if level == "warning" else "INFO"
     others = {"debug": "DEBUG", "error": "ERROR"}.get(level, "WARNING")
     return {

@@ -120,8 +120,7 @@ def make_engine(url: sql.URL) -> sql.Engine:
 
 
 def make_folder(file: Path) -> None:
-    """The folder of a SQLite file, and the file for its owner alone: digests of keys lie there. `DataError`
-    where there can be none."""
+    """The folder and SQLite file, readable by its owner alone; `DataError` if it cannot be made."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists():

@@ -219,8 +219,7 @@ def _put(connection: sql.Connection, row: dict[str, Any]) -> None:
 
 
 def _keep_earlier(connection: sql.Connection, existing: Any, row: dict[str, Any]) -> None:
-    """A good row goes on record when another measurement takes its place, and does not go on in it: a further
-    run leaves the beginning of the first one."""
+    """Keeps a good row on record when another measurement, not a continuation, replaces it."""
     if existing.status == Status.OK.value and existing.started_at != row["started_at"]:
         kept = {"trial_id": row["trial_id"], "started_at": existing.started_at}
         connection.execute(EARLIER.insert().values(kept | {"payload": existing.payload}))
@@ -236,8 +235,7 @@ def _readable(existing: Any) -> Measurement | None:
 
 
 def _row_of(measurement: Measurement) -> dict[str, Any]:
-    """The columns of the measurement's row, but for its number. The payload holds raw values alone; the rate
-    is for readers of an export."""
+    """The columns of a measurement's row but its number; the payload holds raw values alone."""
     trial, payload = measurement.trial, measurement_to_dict(measurement)
     del payload["throughput_samples_per_second"]
     return {
@@ -264,8 +262,7 @@ def _parsed(payload: str) -> Measurement:
 
 
 def _sorted_out(rows: Iterable[Any], database: str) -> Stored:
-    """The measurements of rows with `trial_id` and `payload`, and the rows that hold none; one that a later
-    version wrote is no damage, and raises."""
+    """Measurements of rows and the damaged rows; raises for rows of a later version."""
     good: list[Measurement] = []
     damaged: list[Damaged] = []
     for row in rows:

@@ -34,8 +34,7 @@ class Runs:
         self._locks = locks
 
     def claim(self, schedule: int, until: float, rows: Sequence[NewRun]) -> bool:
-        """Give these due times their rows, and count all up to `until` as considered: all of it or nothing.
-        False when the schedule has gone."""
+        """Gives due times rows and marks all up to `until` as seen, atomically; False if it is gone."""
 
         def work(connection: sql.Connection) -> bool:
             kept = (SCHEDULES.c.number == schedule) & SCHEDULES.c.removed_at.is_(None)
@@ -87,8 +86,7 @@ class Runs:
         return run
 
     def begin(self, number: int, owner: Owner, *, log: str, now: float) -> HeldLock | None:
-        """The run's lock: the owner has it in hand until that is released. None when it is not due (any
-        more)."""
+        """The run's lock, held by its owner until released; None when it is not due."""
         lock = self._locks.take(number)
         if lock is None:
             return None
@@ -160,8 +158,7 @@ class Runs:
         self._database.execute(ROWS.update().where(_is_held(number, owner.name)).values(values))
 
     def take_back(self, lost: Run, *, now: float) -> RunState | None:
-        """A run whose process was lost becomes due again, or failed after `MOST_ATTEMPTS`. Returns which;
-        None when the run goes on after all."""
+        """Makes a lost run due again, or failed after `MOST_ATTEMPTS`; None when it still runs."""
         over = lost.attempts >= MOST_ATTEMPTS
         state = RunState.FAILED if over else RunState.DUE
         note = f"process {lost.pid} on {lost.host} was lost in the middle of it"

@@ -209,8 +209,7 @@ class OpenTables:
         self._database.close()
 
     def _follow_file(self) -> bool:
-        """Whether the database's file was removed or replaced meanwhile: who is here for long goes on with
-        the file of that name."""
+        """Whether the database's file was replaced meanwhile, so that it must be opened anew."""
         file_id = self._database.file_id()
         if file_id == self._file_id:
             return False

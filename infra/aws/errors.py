@@ -185,8 +185,7 @@ def allowed_actions_of(statement: dict[str, Any]) -> set[str]:
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One thing that a launch needs. `mend` is the command or the policy that mends it; `stops`
-    says whether nothing can be launched before."""
+    """One thing a launch needs; `mend` is a command or policy, `stops` means no launch before."""
 
     check: str
     ok: bool

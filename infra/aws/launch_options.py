@@ -81,8 +81,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
 
 
 class LaunchOption(Struct, frozen=True, kw_only=True):
-    """One offer of the ladder. `usd_per_hour` is the instance's at most: the on-demand price, or
-    the `MaxPrice` of a spot request."""
+    """One offer of the ladder; `usd_per_hour` at most: on demand, or a spot request's `MaxPrice`."""
 
     instance_type: str
     region: str

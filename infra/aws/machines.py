@@ -29,8 +29,7 @@ _ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 def instances_of(
     aws: Aws, regions: Iterable[str], sweep_id: str, slot: str | None = None
 ) -> list[LaunchedMachine]:
-    """The sweep's instances in any state, ended ones too for as long as EC2 lists them (about an
-    hour), oldest first."""
+    """The sweep's instances in any state, oldest first; EC2 lists ended ones for an hour."""
     filters = tags.managed_filters(sweep_id=sweep_id)
     result = [
         machine_from(row, region)
@@ -114,8 +113,7 @@ def _number(text: str | None) -> float:
 
 
 class Managed(Struct, frozen=True):
-    """One thing with our tags. `expires_at` None: the tag is missing, or is no time of ours; such
-    a thing is listed, and never removed."""
+    """One thing with our tags; without `expires_at` it is listed but never removed."""
 
     kind: str
     id: str
@@ -223,8 +221,7 @@ class Remaining(Struct, frozen=True):
 
 
 def remove_all(aws: Aws, expired: Sequence[Managed]) -> list[Remaining]:
-    """Remove these things of one region; returns those that are still there. What one of them is refused for
-    hinders no other one, and raises nothing."""
+    """Removes these things of a region; returns what is still there. Refusals stop nothing."""
     left: list[Remaining] = []
     for kind in KINDS:
         if kind.goes_by_lists:

@@ -245,8 +245,7 @@ class TokenOrders:
         return machines.instances_of(self._aws, slot.region_names, slot.sweep.id, slot.name)
 
     def settle(self) -> LaunchedMachine | None:
-        """Settles a request that is still open after an interruption: waits until its instance shows in
-        lists, so that it can be ended; returns it."""
+        """Waits for the instance of an interrupted request, so that it can be ended; returns it."""
         if self._open is not None:
             with suppress(AdvisorError):
                 return self._by_token(self._open)

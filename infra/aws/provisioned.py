@@ -170,8 +170,7 @@ class Provisioner:
         self.machine = self._making.settle() or self.machine
 
     def _adopted(self) -> LaunchedMachine | None:
-        """An instance of the slot that lives already. Where somebody was here before, lists are
-        given time to show it."""
+        """A live instance of the slot; lists get time if somebody was here before."""
         made_now = self._group(self._slot.regions[0])
         may_be_hidden, self._is_first = self._is_first and not made_now, False
         result = self._making.listed()
@@ -342,8 +341,7 @@ def provision(
 
 
 def _end(aws: Aws, slot: Slot, provisioner: Provisioner, error: BaseException | None = None) -> Ended:
-    """End everything. Who interrupts that waits for it all the same, as at any other time; of a
-    second Ctrl-C the command takes care."""
+    """Ends everything, even if interrupted meanwhile; a second Ctrl-C is the command's."""
     machine, regions = provisioner.machine, slot.region_names
     try:
         ended = end_sweep(aws, regions, slot.sweep, machine)

@@ -138,8 +138,7 @@ def offered_zones(
 def quotas(
     aws: Aws, region: str, wish: InstanceRequirements
 ) -> tuple[set[tuple[str, Market]], list[Finding]]:
-    """Types and markets that the account's quotas allow; what is not known is taken as allowed,
-    and EC2 says it then."""
+    """Types and markets within the account's quotas; unknown ones are left to EC2."""
     allowed: set[tuple[str, Market]] = set()
     findings: dict[str, Finding] = {}
     facts: dict[str, float | None] = {}

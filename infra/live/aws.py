@@ -53,8 +53,7 @@ PLAIN = {
 
 
 def on_demand(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQuote]:
-    """One quote, or the reason why there is none, for each type. Raises `LiveError` where the service cannot
-    be asked at all."""
+    """A quote or the reason for none, for each type; `LiveError` if the service is away."""
     pricing = client("pricing", _SERVED_IN)
     for name in names:
         wanted = {**PLAIN, "instanceType": name, "regionCode": region}
@@ -87,8 +86,7 @@ _SPOT = "spot prices"
 
 
 def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQuote]:
-    """The cheapest zone's present price of each type, or why there is none. Raises `LiveError` where the
-    service cannot be asked at all."""
+    """The cheapest zone's spot price of each type, or why none; `LiveError` if away."""
     now = datetime.now(UTC)
     operation = "describe_spot_price_history", "SpotPriceHistory", _SPOT
     wanted = {"ProductDescriptions": ["Linux/UNIX"], "StartTime": now, "EndTime": now}
@@ -254,8 +252,7 @@ class AwsPrices:
             yield quote
 
     def _as_spot(self, quote: Quote) -> Quote | NoQuote:
-        """The spot price after a saving on the on-demand price; a saving of nothing, or of everything,
-        gives none."""
+        """The spot price after a saving; none for a saving of nothing or everything."""
         name, advice = quote.instance_type, self._advice
         if isinstance(advice, LiveError):
             return NoQuote(instance_type=name, why=str(advice))
@@ -347,8 +344,7 @@ def _counting(header: Sequence[str], region: str) -> Callable[[Sequence[str]], b
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Lines of a text that arrives in pieces; `ValueError` for one that does not end, and for an
-    end that is cut off."""
+    """Lines of a text in pieces; `ValueError` for an endless line or a cut end."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")

@@ -36,8 +36,7 @@ class AzurePrices:
     def quotes(
         self, names: Sequence[str], region: str, market: Market, today: date
     ) -> Iterator[Quote | NoQuote]:
-        """The price of each size under Linux, pay as you go or spot, or why there is none. Raises `LiveError`
-        where the list cannot be asked at all."""
+        """The Linux price of each size, on demand or spot, or why none; `LiveError` if away."""
         for start in range(0, len(names), _PORTION):
             portion = tuple(names[start : start + _PORTION])
             items = self._items(region, portion)

@@ -38,8 +38,7 @@ _MEGA_GPU = ("Nvidia H100 80GB Mega GPU", "Nvidia H100 80GB Plus GPU")
 
 
 class Part(Struct, frozen=True):
-    """An amount of a SKU, under the first of its names that the list has; `unit` is an hour of one (`h`),
-    or of a GiB (`GiBy.h`)."""
+    """An amount of a SKU, by the first of its names listed; `unit` is `h` or `GiBy.h`."""
 
     names: tuple[str, ...]
     unit: str

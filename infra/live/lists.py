@@ -82,8 +82,7 @@ def price_list(
 
 
 def _aws(access: Access, say: Say) -> PriceList:
-    """boto3 takes addresses and credentials out of its own variables and files; without them the
-    list is read that AWS publishes for everybody."""
+    """AWS with boto3's own credentials; without any, the list that AWS publishes for all."""
     if access.url is not None or (access.whole and not has_credentials()):
         index = WebList(service=aws.SERVICE, url=_url(AWS, access, aws.URL))
         own = os.environ.get(SPOT_URL_VARIABLE)

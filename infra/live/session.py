@@ -22,8 +22,7 @@ MOST_USD_PER_HOUR = 20_000.0
 
 
 class Quote(Struct, frozen=True, kw_only=True):
-    """A price of the cloud; `zone` is the cheapest zone of a spot price, which may be `estimated`
-    and have `terms`."""
+    """A cloud's price; `zone` is spot's cheapest; it may be `estimated` and have `terms`."""
 
     instance_type: str
     region: str
@@ -36,8 +35,7 @@ class Quote(Struct, frozen=True, kw_only=True):
 
 
 class NoQuote(Struct, frozen=True, kw_only=True):
-    """A price that is not believed, or that nobody has, and why; `unlisted`: the list was read
-    whole, and does not have the type."""
+    """A price that is not believed or not known, and why; `unlisted`: the list lacks the type."""
 
     instance_type: str
     why: str
@@ -58,8 +56,7 @@ def price_from(amount: object) -> float | None:
 def one_price(
     name: str, prices: Collection[float], where: tuple[str, Market], today: date
 ) -> Quote | NoQuote:
-    """The quote in a region and on a market, where exactly one price remains: of two, one is the
-    answer to another question."""
+    """The quote in a region and market where exactly one price remains."""
     region, market = where
     if not prices:
         why = f"the price list has no {market} price in {region}"
@@ -232,8 +229,7 @@ def as_live_errors(what: str) -> Iterator[None]:
 
 
 def required(answer: Any, name: str, what: str) -> Any:
-    """A field that every good answer has. botocore takes a body that is no JSON (a captive portal's page) for
-    an empty answer."""
+    """A field of every good answer; botocore takes a captive portal's page for an empty one."""
     if name not in answer:
         raise unreadable(f"AWS {what}")
     return answer[name]

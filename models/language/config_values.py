@@ -268,8 +268,7 @@ def vision_parameters(whole: ConfigValues, hidden: int) -> float:
 
 
 def _projection(whole: ConfigValues, vision: ConfigValues, width: int, hidden: int) -> float:
-    """Qwen merges patches by two matrices, once more for each layer that is passed on; Mistral by
-    one before LLaVA's two; others have one matrix."""
+    """Weights of the projection: Qwen merges patches by two matrices, Mistral adds one to LLaVA's."""
     kind = whole.text("model_type")
     if kind.startswith("qwen"):
         merged = vision.whole("spatial_merge_size", default=2) ** 2 * float(width)

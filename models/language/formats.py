@@ -88,8 +88,7 @@ _OF_FP4_EXPERTS = {
 def in_own_format(
     model: LanguageModel, whole: ConfigValues, text: ConfigValues, folder: Path
 ) -> LanguageModel:
-    """The model in the format that its configuration or a file in the `folder` tells; `UsageError`
-    for one that no engine here serves."""
+    """The model in its configuration's or file's format; `UsageError` if no engine serves it."""
     keys = ("quantization_config", "compression_config")
     quantization = whole.part(*keys) or text.part(*keys) or _beside(folder)
     kinds = (part.text(key) for part in (text, whole) for key in ("dtype", "torch_dtype"))
@@ -212,8 +211,7 @@ def _of_group(weights: ConfigValues, config: ConfigValues) -> _Format:
 
 
 def _sixteen_bit(patterns: Iterable[str], layers: int) -> tuple[str, ...]:
-    """Modules that most layers leave in 16 bits, of patterns such as `re:.*self_attn.*` and names
-    such as `model.layers.3.mlp.down_proj`."""
+    """Modules left in 16 bits by most layers, from patterns (`re:.*self_attn.*`) and names."""
     named: dict[str, set[str]] = {}
     for pattern in patterns:
         if module := _module(pattern.lower()):

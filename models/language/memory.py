@@ -154,8 +154,7 @@ def _token_bytes(
 
 
 def can_split(model: LanguageModel, tensor_parallel: int) -> bool:
-    """Whether engines split the model so: heads in equal parts, KV heads in equal parts or copies
-    (vLLM and TensorRT-LLM refuse others)."""
+    """Whether engines split the model so: heads and KV heads in equal parts, or KV copies."""
     if model.heads % tensor_parallel:
         return False
     kv_heads = model.kv_heads

@@ -110,8 +110,7 @@ def _of_weights(precision: LlmPrecision, engine: LlmEngine, gpu: GpuFacts) -> Me
 def _of_llama_cpp(
     precision: LlmPrecision, kv_precision: KvPrecision, engine: LlmEngine, model: LanguageModel | None
 ) -> Message | None:
-    """llama.cpp has GGUF's formats: 16 bits, Q4_K_M (which `int4-awq` stands for), and MXFP4 of the
-    experts of gpt-oss."""
+    """GGUF's formats: 16 bits, Q4_K_M (for `int4-awq`), and MXFP4 of gpt-oss's experts."""
     if engine != LlmEngine.LLAMA_CPP:
         return None
     of_others = model is not None and model.family != "gpt_oss" and precision == LlmPrecision.MXFP4

@@ -44,8 +44,7 @@ _MOST_AT_ONCE = 256
 
 
 class CpuRates(Struct, frozen=True):
-    """Samples per second of n steps, half widths of their logarithms, all of shape (n,), and
-    whether residuals back those."""
+    """Samples/s of n steps, half widths of their logarithms, and whether residuals back them."""
 
     samples_per_second: Floats
     lower: Floats
@@ -63,8 +62,7 @@ class CpuColumns(Struct, frozen=True):
     cpu: NDArray[np.str_]
 
     def kinds(self) -> tuple[list[Any], ...]:
-        """The properties of a step that its time depends on beside speed, as columns: 0 for unknown
-        widths."""
+        """The properties of a step that its time depends on, as columns; 0 for unknown widths."""
         return self.cores.tolist(), np.nan_to_num(self.width).tolist(), self.cpu.tolist()
 
 

@@ -243,8 +243,7 @@ def fit(
 
 
 def _regressions(trials: pd.DataFrame) -> dict[str, Floats]:
-    """Held-out residuals of two plain regressions of log rates on the trials' numbers, which know no physics
-    and no other trials."""
+    """Held-out residuals of two plain regressions of log rates on the trials' numbers."""
     rates = (trials["accelerator"], trials["disk_bytes_per_second"] / trials["stored_bytes"])
     numbers = [trials[name] for name in _COUNTS] + [np.minimum(rate, _FASTEST) for rate in rates]
     features = np.column_stack([*(np.log1p(np.nan_to_num(n)) for n in numbers), trials[list(_SHARES)]])

@@ -158,8 +158,7 @@ class Columns(Struct, frozen=True):
 
 
 class DiskTable(Columns, frozen=True):
-    """Disks as columns of shape (n,); what is not limited is infinite. `low` and `high` are the
-    factors between which a rate lies."""
+    """Disks as columns (n,); inf: not limited. A rate lies between factors `low` and `high`."""
 
     mib_per_second: Floats
     iops: Floats

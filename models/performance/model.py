@@ -162,8 +162,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         )
 
     def setting_gains(self, workload: Workload, gpu: Gpu, *, confidence: float = 0.9) -> list[SettingGain]:
-        """The gain of compiling, channels last, 16 bits or TF32 for the GPU alone, where measured rows
-        show it."""
+        """The GPU's gain by compile, channels last, 16 bits or TF32, where measured rows show it."""
         facts = self.table.of(workload)
         return setting_gains(self.step_times, workload, gpu, facts, confidence)
 

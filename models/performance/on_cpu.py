@@ -92,8 +92,7 @@ def _conditioned(
 
 
 def speed_of(marks: Floats, pipeline: Pipeline) -> Floats:
-    """Single-thread marks (n,) over the CPU's that step times were measured on; an unknown one
-    counts as that of the pipeline's."""
+    """Single-thread marks (n,) relative to the CPU of the step times; unknown: the pipeline's."""
     existing = np.where(np.isnan(marks), pipeline.reference.score, marks)
     return np.asarray(existing / bundled_cpu_step_times().reference_score)
 

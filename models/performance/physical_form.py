@@ -50,8 +50,7 @@ class Trials(Struct, frozen=True):
 
 
 class PhysicalForm(Struct, frozen=True):
-    """Parameters `names` (p,) with their priors; each network that a CPU computes and nobody
-    measured there has one of its own."""
+    """Parameters `names` (p,) with priors; an unmeasured network on a CPU adds one."""
 
     names: tuple[str, ...]
     means: Floats
@@ -61,8 +60,7 @@ class PhysicalForm(Struct, frozen=True):
 
     @classmethod
     def of(cls, trials: Trials) -> PhysicalForm:
-        """The form with all parameters that these trials touch: each network that is modelled and
-        each CPU but the reference one has its own."""
+        """The form with every parameter these trials touch: one a modelled network and other CPU."""
         priors = dict(PIPELINE_PRIORS)
         for (network, task), entry in zip(trials.cells, trials.modelled, strict=True):
             if entry:
@@ -98,8 +96,7 @@ class PhysicalForm(Struct, frozen=True):
         return np.column_stack([(high - low) / (2 * _STEP) for high, low in ends])
 
     def fitted(self, trials: Trials, logs: Floats, weights: Floats | float = 1.0) -> Floats:
-        """The likeliest parameters (p,) of trials with such log rates (n,), in standard deviations from
-        their priors' means."""
+        """The likeliest parameters (p,) for log rates (n,), in prior standard deviations."""
         from scipy.optimize import least_squares
 
         def residuals(units: Floats) -> Floats:

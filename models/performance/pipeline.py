@@ -328,8 +328,7 @@ def _reads(load: PipelineRequest) -> tuple[float, float]:
 
 
 def host_rate(columns: PipelineColumns, parameters: Mapping[str, float], reference_score: float) -> Floats:
-    """Decoding and transforming (text: tokenising; tensors: copying) on all cores; a CPU of unknown
-    score counts as the reference."""
+    """Samples/s decoded and transformed by all cores; an unknown score counts as the reference's."""
     transforming = (
         np.exp(parameters["host/seconds_per_resampled_pixel"]) * columns.resampled_pixels
         + np.exp(parameters["host/seconds_per_output_pixel"]) * columns.output_pixels
@@ -398,8 +397,7 @@ def trial_groups(weights: Floats, columns: PipelineColumns) -> Integers:
 
 
 class CpuStep(NamedTuple):
-    """A step of a network alone on so many cores of a CPU of the user's, in fp32; `cpu` counts as
-    `Pipeline.cpus` does."""
+    """A fp32 step on so many cores of a user's CPU, numbered as in `Pipeline.cpus`."""
 
     network: str
     input: str | None
@@ -476,8 +474,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 def join_logs(
     columns: PipelineColumns, logs: Floats, parameters: Mapping[str, float]
 ) -> tuple[Floats, Floats]:
-    """Joined log rates (..., n) of the stages' `logs` (4, ..., n), and weights (4, ..., n),
-    d log R / d log R_stage."""
+    """Joined log rates (..., n) of stages (4, ..., n), and weights d log R / d log R_stage."""
     gamma = exponents(columns.training, columns.batches_ahead, parameters)
     several = columns.training * (columns.gpu_count > 1)
     if several.any():

@@ -40,8 +40,7 @@ class Cell(NamedTuple):
 
 
 class Estimates(Struct, frozen=True):
-    """Log seconds of n steps: means and variances; `launching` is the share of each that a slower host
-    would lengthen; each of shape (n,)."""
+    """Log seconds of n steps: means, variances, and the share that a slower host lengthens."""
 
     mean: Floats
     variance: Floats
@@ -154,8 +153,7 @@ class Posterior(Gaussian, frozen=True):
     def _with_effects(
         self, cells: Sequence[Cell], centres: Floats | None = None
     ) -> tuple[Gaussian, Linearised]:
-        """The state with what the cells need beside it, effects of their networks among it; their log
-        seconds by it."""
+        """The state with what the cells add, such as network effects, and their log seconds."""
         parameters = self.parameters()
         # Indices are given in the order of the state, so that steps read the state itself.
         steps = steps_of([cell.step for cell in cells], parameters)

@@ -68,8 +68,7 @@ class Words(Struct, frozen=True):
     written: dict[tuple[object, ...], tuple[Provenance, tuple[Message, ...]]] = field(default_factory=dict)
 
     def of(self, row: int, matters: int) -> tuple[Provenance, tuple[Message, ...]]:
-        """The provenance of a row's rate, and notes on it; bit k of `matters` says whether the k-th of
-        `STAGES` does."""
+        """The provenance of a row's rate and its notes; bit k of `matters` is stage k."""
         load, resources = self.loads[row], self.machines[row]
         rate, scaling = self.gpu_rates[row], self.scalings[row]
         stated_bus = resources.host_to_gpu_gb_per_second is not None
@@ -122,8 +121,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         )
 
     def columns_with(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Estimates:
-        """Predictions of some rows, each with its own disk, without words; with `cache` None in their
-        order."""
+        """Predictions of rows with their own disks, without words; `cache` None: as stored."""
         return Estimates.joined(list(self._in_parts(estimates, rows, disks, cache)))
 
     def log_lowers(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Floats:

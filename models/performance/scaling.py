@@ -93,8 +93,7 @@ _BACKEND = "nccl"
 def all_reduce_seconds(
     gradient_bytes: float, ranks: int, gbit_per_second: float, reach: float = PAYLOAD_SHARE
 ) -> float:
-    """Seconds of an all-reduce of so many bytes of gradients a rank. `reach` is the part of the
-    network's rate that gradients get."""
+    """Seconds of an all-reduce of such gradients; `reach` is their share of the network's rate."""
     bits = 8.0 * 2.0 * (ranks - 1) / ranks * gradient_bytes
     return bits / (reach * gbit_per_second * 1e9) + 2.0 * (ranks - 1) * LATENCY_SECONDS
 
@@ -292,8 +291,7 @@ class ScalingModel(Struct, frozen=True, kw_only=True):
     gradient_gb_per_second: Mapping[str, float]
 
     def of(self, task: Task, gpu: Gpu | None, gpus: int, confidence: float) -> Scaling:
-        """The scaling of `gpus` equal GPUs that exchange nothing yet (`with_pace`); with one GPU, no GPU,
-        or none in use the efficiency is 1."""
+        """The scaling of `gpus` equal GPUs before any exchange (`with_pace`); 1 for one or none."""
         if gpus <= 1 or gpu is None or task is Task.PREPROCESSING:
             return ALONE
         kind = kind_of(task, gpu.name)
@@ -318,8 +316,7 @@ class ScalingModel(Struct, frozen=True, kw_only=True):
 
 
 def kind_of(task: Task, gpu_name: str) -> str:
-    """'training/pcie', 'inference': in training cards scale by how they reach each other; in inference
-    no card asks another for anything."""
+    """'training/nvlink', 'training/pcie', 'training/consumer' or 'inference'."""
     if task is not Task.TRAINING:
         return str(task)
     if is_consumer_card(gpu_name):
@@ -346,8 +343,7 @@ class ScaledRows(Struct, frozen=True):
     row: Integers
 
     def columns(self) -> Floats:
-        """Times one GPU on one of the nodes, half widths of its logarithm down and up, and whether held-out
-        residuals back them, (4, n)."""
+        """Speed-up on one node, half widths of its log down and up, and if calibrated, (4, n)."""
         each = [(scaling.speed_up, *scaling.widths) for scaling in self.scalings]
         return np.array(each, dtype=float).T[:, self.row]
 

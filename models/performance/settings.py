@@ -129,8 +129,7 @@ _SETTINGS = (
 
 
 class Gain(Struct, frozen=True):
-    """The factor by which steps are faster; `measured`: rows have the network and the card with
-    the change, else others like them have."""
+    """The factor by which steps are faster; `measured` where rows have network and card with it."""
 
     factor: Span
     measured: bool

@@ -229,8 +229,7 @@ _WINOGRAD = {"conv_3x3": 4.0, "conv_kxk": 4.0, "conv_grouped": 4.0}
 
 
 def most_tflops(kind: str, how: Conditions) -> float:
-    """The most that an operation of that kind does, TFLOP/s: where it runs, or as 16-bit numbers
-    on units for them."""
+    """The most TFLOP/s of such an operation, natively or as 16-bit numbers."""
     gpu, unit = how.gpu, unit_of(kind, how)
     if unit.name == "tensor":
         return unit.tflops

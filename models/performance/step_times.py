@@ -274,8 +274,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return cells, centres
 
     def of_any_network(self, facts: NetworkFacts, gpus: Iterable[str]) -> StepTimes:
-        """The estimate for a network of unknown operations: little more than the ratio of GPUs, as far as
-        networks are alike."""
+        """The estimate for a network of unknown operations: about the ratio of GPUs."""
         names = ("network", *(f"gpu/{name}" for name in gpus))
         sigmas = np.array([_ANY_NETWORK_SIGMA, *[_ANY_GPU_SIGMA] * (len(names) - 1)])
         own = Gaussian(names, np.zeros(len(names)), np.diag(np.square(sigmas)))
@@ -364,8 +363,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return bool(self.own) and _own_cell(facts, workload, gpu) in self.own
 
     def _knows_card(self, gpu: Gpu, precision: str) -> bool:
-        """Whether anybody published rates of the card in that arithmetic, or the user measured as
-        many networks on it as tell of others."""
+        """Whether the card's rates in that arithmetic were published or measured by the user."""
         if self._is_published_card(gpu, precision):
             return True
         answer = {
@@ -395,8 +393,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
 
 
 def _surprises(observations: Sequence[Observation], off: Floats, expected: Floats) -> Floats:
-    """Standard deviations of each residual (n,) from its prediction by all other rows, or by those of
-    other cards alone, whichever is more."""
+    """Standard deviations of each residual (n,) from others' prediction, all or other cards'."""
     inverse = np.linalg.inv(expected)
     result = np.abs(inverse @ off) / np.sqrt(inverse.diagonal())
     for gpu in {observation.gpu.name: observation.gpu for observation in observations}.values():

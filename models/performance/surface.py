@@ -182,8 +182,7 @@ class Question(Struct, frozen=True):
     groups: tuple[str, ...] = ()
 
     def doubt(self, belief: Belief) -> float:
-        """With a target the expected price regret, as a share of the price; else the expected
-        error of the surface, as a share of the rate."""
+        """The expected price regret as a share of the price; without a target, the expected error."""
         if self.target is None:
             deviations = np.sqrt(belief.variances(self.rows))
             return float(np.sqrt(2 / np.pi) * deviations.mean())

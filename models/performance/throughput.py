@@ -193,8 +193,7 @@ def trials_of(frame: pd.DataFrame) -> Trials:
 
 
 def splits(groups: Any, folds: int = 5) -> list[tuple[Integers, Integers]]:
-    """Rows kept and rows out of each of some folds; no group is on both sides (of a single one, rows are
-    groups)."""
+    """Rows kept and held out in each fold; groups are never split (one group: rows are)."""
     labels = np.asarray(groups, dtype=object)
     distinct = len(set(labels.tolist()))
     if distinct < 2:
@@ -254,8 +253,7 @@ def trial_frame(
 
 
 def _in_order(made_on: Sequence[tuple[Measurement, ReferenceCpu]]) -> list[ReferenceCpu]:
-    """Each CPU once, the one of the earliest measurement first: more rows of another CPU must not change what
-    all others are told by."""
+    """Each CPU once, in order of its first measurement, so that new CPUs change no others."""
     first: dict[ReferenceCpu, str] = {}
     for row, cpu in made_on:
         first[cpu] = min(first.get(cpu, row.started_at), row.started_at)
@@ -263,8 +261,7 @@ def _in_order(made_on: Sequence[tuple[Measurement, ReferenceCpu]]) -> list[Refer
 
 
 def configuration(measurement: Measurement) -> str:
-    """What a trial ran on how many vCPUs: its repeats, and other disks and memory sizes, tell nearly as much
-    of it as the trial itself."""
+    """What a trial ran on how many vCPUs; repeats, disks and memory sizes are near copies."""
     workload = measurement.trial.workload
     data = workload.dataset
     facts = (workload.network, workload.input, workload.task, workload.batch_size, data.name, data.pixels)
@@ -285,8 +282,7 @@ def _epochs_of(measurement: Measurement) -> tuple[float, float]:
 def cpu_steps_of(
     measurements: Sequence[Measurement], networks: NetworkTable, cpus: Sequence[int]
 ) -> tuple[CpuStep, ...]:
-    """Median fp32 step seconds on each CPU of networks whose operations are known; `cpus` (n,) are those
-    that the measurements were made on."""
+    """Median fp32 step seconds on each CPU of networks with known operations; `cpus` is (n,)."""
     seconds: dict[tuple[str, str | None, Task, int, float, int], list[float]] = {}
     for measurement, cpu in zip(measurements, cpus, strict=True):
         rate, workload = measured_cpu_rate(measurement), measurement.trial.workload
@@ -301,8 +297,7 @@ def cpu_steps_of(
 
 
 def _core_trials(trials: Trials, pipeline: Pipeline, shares: Floats) -> tuple[CoreTrials, ...]:
-    """The evidence of the trials about each CPU but the reference one; what is left in doubt of its speed is
-    told by Laplace's approximation."""
+    """Evidence of the trials about each further CPU; Laplace's approximation gives the rest."""
     if not pipeline.other_cpus:
         return ()
     form = PhysicalForm.of(trials)
@@ -370,7 +365,6 @@ def unseen_residuals(
 
 
 def outside_interval(residuals: Floats, pipeline: Pipeline, confidence: float) -> int:
-    """The number of these log(observed / predicted) outside the model's interval; 2 (1 - `confidence`) of
-    them are expected there by chance."""
+    """How many logs (observed / predicted) lie outside the interval: 2 (1 - `confidence`) expected."""
     widths = half_widths(pipeline.residuals, (ALL_TRIALS,), confidence)
     return int(np.sum((residuals < -widths.lower) | (residuals > widths.upper)))

@@ -25,8 +25,7 @@ class Sorted(Struct, frozen=True):
 
 
 def sort_out(measurements: Iterable[Measurement], networks: Collection[str]) -> Sorted:
-    """Keep what ended well, was held to its limits, has a finite rate, and is of one of the
-    `networks` (whose operations are known)."""
+    """Keeps valid rows: ended well, held to limits, finite, of known `networks`."""
     usable, reasons, seen = [], Counter[str](), set[str]()
     for measurement in measurements:
         reason = why_not(measurement, networks)

@@ -104,8 +104,7 @@ def capture_operations(network: torch.nn.Module, side: int, *, training: bool) -
 
 @contextmanager
 def as_usage_errors(name: str) -> Iterator[None]:
-    """Turns every error that stops torch from following `name` without data into a `UsageError` of one
-    line."""
+    """Turns errors of tracing `name` without data into a `UsageError` of one line."""
     try:
         yield
     except AdvisorError:

@@ -182,8 +182,7 @@ class OwnNetwork(Struct, frozen=True):
         return self.synthetic_batch(len(first), first.device)[1]
 
     def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
-        """The network's outputs for the inputs. Where its forward() takes several arguments, a tuple is
-        unpacked by position and a dictionary by name."""
+        """The network's outputs; tuples unpack by position and dictionaries by name."""
         arguments, keywords = _arguments(network, inputs)
         return network(*arguments, **keywords)
 

@@ -86,8 +86,7 @@ def _recomputed(block: Any, again: Context) -> Any:
 
 
 def _in_segments(chain: Any, again: Context) -> Any:
-    """Segments begin at layers with weights: one that begins with an in-place operation would
-    overwrite the very input that it keeps."""
+    """Segments start at layers with weights, since in-place operations would spoil kept inputs."""
     from torch.utils.checkpoint import checkpoint
 
     layers = list(chain)

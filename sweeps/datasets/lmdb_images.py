@@ -71,8 +71,7 @@ class LmdbImages:
 
 
 class _Keys:
-    """All keys in one block of bytes: a list of a million objects would be copied into every
-    loader process by its reference counts."""
+    """All keys in one block of bytes: objects would be copied into every loader process."""
 
     def __init__(self, environment: lmdb.Environment) -> None:
         lmdb = _library()

@@ -262,8 +262,7 @@ class _Fill:
         return fetched
 
     def _list(self) -> tuple[int, int]:
-        """Write what there is, and remove of what an earlier fill brought all that has changed
-        since; returns files and bytes."""
+        """Writes entries and removes changed ones of an earlier fill; returns files and bytes."""
         self._unfinished.mkdir(exist_ok=True)
         listing, fresh = self._unfinished / _LISTING, self._unfinished / f"{_LISTING}{_PART}"
         files, size, there = 0, 0, set[int]()

@@ -238,8 +238,7 @@ class GpuSampler(ThreadSampler):
 
     @property
     def environment(self) -> dict[str, Any]:
-        """See `summarised`; `gpu_sampling` is `unavailable` where NVML could not be asked, and
-        nothing is there where no GPU is measured."""
+        """See `summarised`; `gpu_sampling` is `unavailable` without NVML, absent without a GPU."""
         if not self._is_needed:
             return {}
         if not self._samples:
@@ -327,8 +326,7 @@ def busy_percent(uuid: str) -> int | None:
 
 
 def gpu_states(group: int | None = None) -> list[Facts]:
-    """The present state of every GPU, with its UUID, as a process group (None: this process's) uses it;
-    `MeasuringError` as `Nvml` has it."""
+    """The state of every GPU by UUID, of a process group; `MeasuringError` as `Nvml` has it."""
     nvml, group = Nvml(), os.getpgrp() if group is None else group
     return [
         {"uuid": nvml.ask("nvmlDeviceGetUUID", handle), **_Device(nvml, handle).sample(group)}

@@ -130,8 +130,7 @@ def v2_group(proc: Path = PROC) -> UnifiedGroup | None:
 
 
 def limiting_groups(controller: str, proc: Path = PROC) -> Iterator[Path]:
-    """The own group of each version and all above it that this process sees: the tightest limit
-    of `controller` among them holds."""
+    """The own groups and those above, of which the tightest limit of `controller` holds."""
     unified = v2_group(proc)
     own = ([unified.directory] if unified else []) + [
         path for name, path in v1_groups(proc).items() if name == controller

@@ -79,8 +79,7 @@ def start_ticks(pid: int) -> str:
 
 
 def stat_fields(pid: int) -> list[str]:
-    """/proc/PID/stat after the command name: state is 0, ppid 1, utime 11, start time 19;
-    empty when the process is gone."""
+    """Fields of /proc/PID/stat from the state on (ppid 1, utime 11, start 19); empty if gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -73,8 +73,7 @@ def read_steps(path: Path) -> RecordedSteps:
 
 
 def gpu_uuid(path: Path) -> str | None:
-    """The UUID of the GPU that the script uses, while its file grows: empty for none, None where it is
-    unknown yet."""
+    """The UUID of the script's GPU while its file grows: '' for none, None if unknown yet."""
     file = path if path.exists() else unfinished(path)
     try:
         with file.open() as lines:

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
 
 class AnchorSession(Struct, kw_only=True):
-    """The settings of one measuring session. `ends_at` is a time.monotonic() moment; `keep` gets the
-    document after each run."""
+    """Settings of a session; `ends_at` is time.monotonic(), `keep` gets each run's document."""
 
     network: Runnable
     device: str

@@ -198,8 +198,7 @@ def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None)
 
 
 def _bound_by(usage: dict[str, Any]) -> str:
-    """`gpu`, `cpu`, `one_process` (more cores bring nothing), `memory`, `disk`, or `nothing_sampled` (it
-    sleeps, or waits for a network or a lock)."""
+    """`gpu`, `cpu`, `one_process`, `memory`, `disk`, or `nothing_sampled` (asleep, network, lock)."""
     if any(gpu["utilization_percent"] >= 100 * _FULL for gpu in usage["gpus"]):
         return "gpu"
     if usage["cores"] + usage["waited_cores"] >= _FULL * usage["cores_here"]:

@@ -90,8 +90,7 @@ def _cpu(row: Measurement) -> str:
 
 
 def by_turns(trials: Sequence[Trial]) -> list[Trial]:
-    """One trial of each accelerator after the other, so that nodes of every kind are asked for, and
-    have work, from the beginning."""
+    """One trial of each accelerator in turn, so that nodes of every kind have work at once."""
     queues = defaultdict(list)
     for trial in trials:
         queues[trial.accelerator].append(trial)
@@ -111,8 +110,7 @@ _SIXTEEN_BITS = (Precision.AMP, Precision.BF16)
 
 
 class Machine(Struct, frozen=True, kw_only=True):
-    """The machine that trials are carved out of; a container's CPU quota makes fractions. `cpu` is None
-    for a cluster of unknown nodes."""
+    """The machine that trials share; a CPU quota makes fractions. `cpu` None: unknown nodes."""
 
     cpus: float
     physical_cores: float

@@ -51,8 +51,7 @@ def probe(session: ProbeSession) -> Document:
 
 
 def _rates(decoders: Decoders, counts: Sequence[int], window: float) -> dict[int, list[float]]:
-    """Images per second by number of threads; the counts take turns, so that a neighbour or a
-    clock that changes touches all of them alike."""
+    """Images per second by threads, counts taking turns so that neighbours disturb all alike."""
     rates: dict[int, list[float]] = {count: [] for count in counts}
     for _ in range(LEAST_REPEATS):
         for count in counts:

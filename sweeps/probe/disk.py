@@ -59,8 +59,7 @@ class Opened(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def opened_past_cache(descriptor: int, size_bytes: int) -> Iterator[Opened]:
-    """Open an open file (it may be nameless) once more, with O_DIRECT where its file system
-    takes it, else buffered."""
+    """Opens an open file again with O_DIRECT where supported, else buffered."""
     path = f"/proc/self/fd/{descriptor}"
     again, direct = _open_direct(path), True
     if again is None:

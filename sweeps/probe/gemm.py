@@ -66,8 +66,7 @@ def _figure(accelerator: Device, precision: str, seconds: float) -> Document:
 
 
 def _seconds_once(accelerator: Device, dtype: Any, size: int) -> float:
-    """One product after a first one, which may load libraries; the best of three, since a
-    neighbour must not make a size look too large."""
+    """The best of three products after a first that loads libraries."""
     matrices = _matrices(accelerator, size, dtype)
     _multiply(*matrices)
     accelerator.synchronize()

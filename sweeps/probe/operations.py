@@ -230,8 +230,7 @@ def _measured(session: ProbeSession, accelerator: Device, precision: str, build:
 
 
 def _figures(times: Sequence[float], flops: float | None, moved_bytes: int) -> Document:
-    """Milliseconds, and what was achieved if every tensor is moved once; no arithmetic where a
-    layer hardly computes."""
+    """Milliseconds and GB/s if each tensor moves once; TFLOP/s only for real arithmetic."""
     traffic = [moved_bytes / time_ / 1e9 for time_ in times]
     document: Document = {
         "time": figure([time_ * 1e3 for time_ in times], "ms", "torch, the device synchronised"),

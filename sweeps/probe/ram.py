@@ -48,8 +48,7 @@ def probe(session: ProbeSession) -> Document:
 
 
 def _array_bytes(cpus: Sequence[int]) -> int:
-    """Four times the last cache, at least 128 MiB; two such arrays must fit into a fifth of
-    the memory that is free."""
+    """Four times the last cache, at least 128 MiB, at most a tenth of free memory."""
     wanted = max(_LEAST_BYTES, int(_CACHE_MULTIPLE * last_level_cache_mib(cpus) * 2**20))
     allowed = int(free_memory_bytes() * _SHARE_OF_MEMORY / 2)
     if allowed < _LEAST_BYTES:

@@ -91,8 +91,7 @@ def refusal_in(environment: Mapping[str, Any]) -> str:
 
 
 def _environments(measurement: Measurement) -> Iterator[Mapping[str, Any]]:
-    """Environments of each run that counts and of the GPU stage: a GPU may be cool in the first and hot
-    in the next."""
+    """Environments of each counted run and the GPU stage: a GPU may heat up between them."""
     for run in (measurement.environment, *(run.get("environment", {}) for run in measurement.repeats)):
         yield run
         if alone := (run.get("stage_runs") or {}).get(Stage.ACCELERATOR.value):
@@ -273,8 +272,7 @@ def _of_gpu_state(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
 
 
 def _slowdowns(environment: Mapping[str, Any]) -> dict[str, float]:
-    """NVML's heat and hardware brakes that held for long enough to be the rate's cause, each with
-    its share of the samples."""
+    """NVML's heat and power brakes that held long enough to explain a rate, with their share."""
     shares = environment.get("gpu_throttle_reasons")
     if not isinstance(shares, dict):
         return {}

@@ -104,8 +104,7 @@ def _change(values: Sequence[float], tolerated: float) -> int | None:
 
 
 def _deviation(values: Sequence[float]) -> float:
-    """Spread of the later half, of neighbours' differences where those say less: a level that
-    moves must not excuse itself."""
+    """Spread of the later half, or of neighbours' differences where smaller: drift must show."""
     later = values[len(values) // 2 :]
     middle = statistics.median(later)
     around = _SIGMA_OF_MAD * statistics.median(abs(value - middle) for value in later)

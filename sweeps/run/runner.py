@@ -53,8 +53,7 @@ class DataAtHand(Struct, frozen=True):
 
 @contextmanager
 def data_at_hand(trial: Trial) -> Iterator[DataAtHand]:
-    """The trial with its data set on this machine, as long as the block; `AdvisorError` where it
-    cannot be brought."""
+    """The trial with its data on this machine for the block; `AdvisorError` if it cannot be."""
     if not is_address(trial.dataset_path):
         yield DataAtHand(trial, trial)
         return
@@ -150,8 +149,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct):
-    """The counts of a finished sweep. The measurements are in the store alone: ten thousand of them would
-    fill the driver's memory."""
+    """The counts of a finished sweep; its measurements are in the store alone."""
 
     measured: int = 0
     usable: int = 0

@@ -188,8 +188,7 @@ class Worker:
     def answer(
         self, name: str, deadline: float, on_message: Callable[[dict[str, Any]], None] = lambda _message: None
     ) -> Any:
-        """What the child sends by that name (`answer_parent`); its other messages go to `on_message`.
-        Raises what it refused, and as `receive`."""
+        """What the child sends by that name; other messages go to `on_message`. Raises its refusal."""
         while True:
             message = self.receive(deadline)
             if not isinstance(message, dict):
@@ -243,8 +242,7 @@ class Worker:
 def started_worker(
     command: Sequence[str] = WORKER_COMMAND, environment: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[Worker]:
-    """Start a worker in a session of its own, with more variables in its environment; it and its
-    children are gone on leaving."""
+    """Starts a worker in its own session, with extra variables; gone with its children on leaving."""
     with tempfile.TemporaryFile() as errors, _scratch_folder() as scratch:
         process = subprocess.Popen(
             command,
@@ -306,8 +304,7 @@ def wait_for_go(stage: str) -> None:
 
 
 def answer_parent(work: Callable[[], Mapping[str, Any]]) -> int:
-    """A child's whole life, which its parent hears by `Worker.answer`: what `work` returns, or why it was
-    refused; the exit code."""
+    """A child's life: `Worker.answer` hears what `work` returns or refuses; the exit code."""
     end_with_parent()
     try:
         send_to_parent(work())

@@ -263,8 +263,7 @@ def remove(orphans: Iterable[Orphan]) -> Removed:
 
 
 def clean_up() -> int:
-    """Remove what killed sweeps left; returns how many things. What stays is logged, with the
-    command for it, and stops nothing."""
+    """Removes what killed sweeps left; returns how much. What stays is logged with a command."""
     removed = remove(find_orphans())
     for entry in removed.stuck:
         _LOG.warning(

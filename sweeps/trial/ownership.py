@@ -77,8 +77,7 @@ def tag_in(name: str) -> OwnerTag | None:
 
 
 def scratch_parent() -> Path:
-    """The parent of a worker's scratch folder: close to the root, since a socket's path has 107 bytes,
-    and a user's TMPDIR may take most of them."""
+    """The parent of a worker's scratch folder, short, since a socket's path has 107 bytes."""
     return Path("/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir())
 
 
@@ -99,8 +98,7 @@ def _place_digits() -> str:
 
 
 class Owner(Struct, frozen=True, kw_only=True):
-    """One driver. `place` is the one boot and process namespace in which `pid` means it; empty
-    where the system does not say."""
+    """One driver: its `pid` within `place`, a boot and process namespace ('' if unknown)."""
 
     name: str
     host: str

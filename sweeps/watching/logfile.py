@@ -49,8 +49,7 @@ _PHRASES = {
 
 
 def log_lines(path: Path) -> Iterator[Line]:
-    """The lines of a log and of the files before it, the oldest first; what is no line of ours
-    (torn by a power cut) is left out."""
+    """The lines of a log and its rotated files, oldest first, without torn ones."""
     for number in range(OLDER_FILES, -1, -1):
         file = path.with_name(f"{path.name}.{number}") if number else path
         try:
@@ -65,8 +64,7 @@ def log_lines(path: Path) -> Iterator[Line]:
 
 
 def story_of(lines: Iterable[Line], trial_id: str) -> list[Line]:
-    """The lines of the trial with this id, or of the one whose id begins like this, in the
-    order in which it happened."""
+    """The lines of the trial with this id, or the one whose id begins so, in order."""
     mine = [line for line in lines if str(line.get("trial_id", "")).startswith(trial_id)]
     return sorted(mine, key=lambda line: str(line["time"]))
 
@@ -101,8 +99,7 @@ def row_story(row: Measurement) -> list[Line]:
 
 
 def story_text(story: Iterable[Line], *, of_many: bool = False) -> list[str]:
-    """A line an event: when, how long after the first, what, and its facts; `of_many` trials:
-    whose event it is, too."""
+    """A line an event: when, seconds since the first, what, facts; `of_many`: which trial."""
     lines, first = [], None
     for line in story:
         moment = _moment(str(line.get("time", "")))
@@ -231,8 +228,7 @@ def print_warning(text: str) -> None:
 
 @contextmanager
 def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
-    """Events, and the warnings of sweeps, also go to this file; `DataError` where it cannot be
-    opened. Warnings still go to stderr."""
+    """Logs events and warnings to this file too; `DataError` if it cannot be opened."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handler = SharedFile(path)

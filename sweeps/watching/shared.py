@@ -84,8 +84,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 def look_at(
     store: Readable, trial_ids: Collection[str] | None = None, damaged: Collection[str] = frozenset()
 ) -> Snapshot:
-    """The state of these trials, or of all; rows of `damaged` ones count as none. Nothing is
-    changed. `DataError` as the store raises."""
+    """The state of trials (None: all), read only; `damaged` rows count as none."""
     held = store.running()  # first: what is stored meanwhile counts as done, and not as neither
     result = store.summaries(trial_ids)
     rows = {name: row for name, row in result.items() if name not in damaged}
@@ -105,8 +104,7 @@ def look_at(
 
 
 def pace_of(started_at: Iterable[str]) -> Pace | None:
-    """The pace of the latest trials by when they began, since the last break: a gap in which
-    no trial could still have been running."""
+    """The pace of trials since the last break, a gap longer than any trial."""
     moments = sorted(filter(None, map(_moment, started_at)))[-_LATEST:]
     breaks = [n for n, (a, b) in enumerate(pairwise(moments), 1) if (b - a).total_seconds() > TIMEOUT_SECONDS]
     since = moments[breaks[-1] if breaks else 0 :]

@@ -50,8 +50,7 @@ def served(registry: CollectorRegistry, port: int, host: str = "127.0.0.1") -> I
 
 
 class TextFile:
-    """The metrics in a file, whole at any moment; a file that cannot be written later on is logged
-    once in the log, and the sweep goes on."""
+    """The metrics in a file, written whole; a failed write is logged once and ends nothing."""
 
     def __init__(self, path: Path, registry: CollectorRegistry) -> None:
         # A link keeps pointing; what is no regular file (/dev/null) must not be replaced by one.

@@ -60,8 +60,7 @@ def _watch(process: subprocess.Popen[str], rank: int, over: threading.Event, fai
 
 
 def _ending(said: str) -> dict[str, str]:
-    """The `status` and `reason` among the lines on stdout; libraries may print others. Empty where
-    it could not say any more."""
+    """The `status` and `reason` on stdout among other lines; empty if it died silently."""
     for line in reversed(said.splitlines()):
         with suppress(ValueError):
             ending = json.loads(line)

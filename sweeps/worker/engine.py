@@ -143,8 +143,7 @@ def present_gpu(sheets: Mapping[str, Gpu]) -> Accelerator:
 
 
 def gpu_uuid() -> str:
-    """The present GPU's UUID, without the driver's prefix; of a slice that was made visible by
-    name, that name. '' where this torch has none."""
+    """The present GPU's UUID without prefix, or a slice's name; '' if this torch has none."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     if visible.startswith("MIG-"):  # CUDA sees the first slice alone
         return visible.partition(",")[0]
@@ -348,8 +347,7 @@ class TorchEngine(Engine):
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
-        """The forward pass in the step's precision, by PyTorch's own CPU kernels where oneDNN's are lacking;
-        the backward pass follows what it recorded."""
+        """The forward pass in the step's precision, by PyTorch's own CPU kernels without oneDNN."""
         onednn: Any = torch.backends.mkldnn
         before = onednn.enabled
         onednn.enabled = before and not self._without_onednn

@@ -195,7 +195,6 @@ def joined_group(trial: Trial, job: Mapping[str, Any], rank: int = 0) -> Group:
 
 
 def exchanges_gradients(trial: Trial) -> bool:
-    """Whether the processes train one network together. Emulated GPUs have no gradients: their
-    pace is that of GPUs which exchange them."""
+    """Whether the processes train together; emulated GPUs keep the pace of such GPUs."""
     trains = trial.workload.task is Task.TRAINING and not trial.accelerator.is_emulated
     return trains and trial.processes > 1

@@ -207,8 +207,7 @@ def measure(
 
 
 def accompany(trial: Trial, job: Mapping[str, Any], rank: int) -> None:
-    """Runs another process of the trial while the first one measures: the same steps on a GPU of its own,
-    each with its share of the data."""
+    """Runs another rank of the trial: the same steps on its own GPU and share of the data."""
     group = joined_group(trial, job, rank)
     opened, runner, source = _loaded(trial)
     group.wait()
@@ -321,8 +320,7 @@ def _device(trial: Trial) -> str:
 
 
 def _read_first(trial: Trial, files: Sequence[Path]) -> Indices:
-    """The files that the trial may read: all, or the first ones in its loader's order where it cannot
-    read all."""
+    """The files that the trial may read: all, or the first in its loader's order."""
     if len(files) <= _MOST_READ_FILES:
         return np.arange(len(files))
     order = EndlessOrder(len(files), trial.plan.get("order", SHUFFLED))

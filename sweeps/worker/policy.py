@@ -37,6 +37,5 @@ def loader_workers(vcpus: float) -> int:
 
 
 def compute_threads(vcpus: float) -> int:
-    """Threads of one operation in the main process: one a vCPU, as torch sets it by itself
-    on a machine of that size."""
+    """Threads of one operation in the main process: one a vCPU, as torch's default."""
     return max(1, math.floor(vcpus))

@@ -53,8 +53,7 @@ class Reading(Struct, frozen=True):
 
 
 class StoredPart:
-    """About `mib` MiB of a source, none of it twice: a `SampleSource` of its own. A smaller part
-    is the beginning of a larger one."""
+    """About `mib` MiB of a source, each once; a smaller part is the start of a larger one."""
 
     def __init__(self, source: SampleSource, mib: float, bytes_per_sample: float) -> None:
         wanted = max(1, math.ceil(mib * MIB / bytes_per_sample))

@@ -92,8 +92,7 @@ def _integers(cpus: Sequence[int], root: Path, file: str) -> list[int]:
 
 
 def _jump(before: Mapping[str, Any], after: Mapping[str, Any], name: str, elapsed: float) -> float | None:
-    """Seconds that another clock advanced beyond the monotonic clock (negative: fewer); None where they
-    agree."""
+    """Seconds that another clock gained on the monotonic one; None where they agree."""
     advanced: float | None = grown(before.get(name), after.get(name))
     if advanced is None or abs(advanced - elapsed) <= _TOLERATED_SECONDS + _TOLERATED_SHARE * elapsed:
         return None
@@ -304,8 +303,7 @@ def timed_run(
     batches: Iterator[Any],
     gpu_uuid: str | None = None,
 ) -> TimedRun:
-    """Drain what was prepared ahead, run for the `warmup_seconds` of the plan, then time steps
-    until enough are known (`timed_steps`)."""
+    """Drains prepared batches, warms up `warmup_seconds`, then times steps (`timed_steps`)."""
     # An idle GPU has low clocks: it works before they are read.
     taken = warm_up(runner, batches, WARMING_STEPS) if gpu_uuid else 0
     state = machine_state(job["cpus"])
@@ -372,14 +370,12 @@ def prepared_ahead(trial: Trial) -> int:
 
 
 def settles(trial: Trial) -> bool:
-    """Whether the page cache has to find its level, which takes some seconds where memory cannot hold the
-    data set."""
+    """Whether the page cache must settle first, where memory cannot hold the data set."""
     return trial.cache is not CacheState.COLD and trial.overflows_memory
 
 
 def most_steps(trial: Trial, outside: int) -> float:
-    """A cold trial ends with its first epoch: what is read again is not cold. `outside` counts
-    the batches drained before and prepared ahead."""
+    """Most steps of a cold trial, one epoch; `outside` counts batches drained and prepared."""
     if trial.cache is CacheState.WARM:
         return math.inf
     batches = trial.workload.dataset.samples // (trial.processes * trial.workload.batch_size)

@@ -132,8 +132,7 @@ def ask_offerings(
 def without_vanished(
     is_offered: dict[str, bool], region: str, known: Catalog, cloud: str, *, accept_implausible: bool
 ) -> Offerings:
-    """The types that a region says it offers or not; where it no longer offers more than half of them, it
-    says nothing of those, and a warning tells so."""
+    """What a region offers; if over half of its types vanished it is not believed, with a warning."""
     vanished = [name for name in is_offered if not is_offered[name] and known.is_offered(name, region, cloud)]
     if len(vanished) < FEWEST_DOUBTED or 2 * len(vanished) <= len(is_offered) or accept_implausible:
         return Offerings(is_offered)

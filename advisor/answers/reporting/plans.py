@@ -51,8 +51,7 @@ def read_plan(content: bytes, name: str) -> Plan:
 
 
 def shown_name(text: str, what: str) -> str:
-    """A title or a name, whatever its script; `UsageError` for what steers a terminal or turns the
-    direction of the page."""
+    """A title or name in any script; `UsageError` for control characters and changes of direction."""
     text = text.strip()
     if not text:
         raise UsageError("{what} is empty", what=what, hint="name one, or leave it out")

@@ -45,8 +45,7 @@ _PACKAGE = "instance-sizing-advisor"
 
 
 class Origin(NamedTuple):
-    """The origin of a report: the command without its output, the files it read, and the data behind its
-    answers."""
+    """The origin of a report: its command without the output, the files it read, its data."""
 
     command: str
     inputs: Sequence[Input] = ()
@@ -261,8 +260,7 @@ def _saved_section(context: Context, file: Input, as_of: date) -> dict[str, Any]
 
 
 def _translatable(document: Mapping[str, Any], answer: Recommendation) -> dict[str, Any]:
-    """A saved answer with the sentences that its question is still answered with as messages, which
-    other languages have words for."""
+    """A saved answer with its sentences as messages where the question still gives the same ones."""
     messages = {str(message): message for message in (*answer.warnings, *answer.assumptions)}
 
     def known(sentences: Sequence[str]) -> list[Message | str]:

@@ -95,8 +95,7 @@ def read_saved(file: Input) -> dict[str, Any]:
 
 
 def _unusable(value: Any) -> str | None:
-    """A text that steers a terminal, turns a page's direction, or is half a character; a number
-    that nobody can compute with."""
+    """Text with control characters or half characters, or a number that is not finite."""
     if isinstance(value, str):
         return f"it has characters that cannot be shown: {value[:60]!a}" if _STEERS(value) else None
     if isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:

@@ -364,8 +364,7 @@ _VARIED = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_
 def network_section(
     bare: dict[str, Any], context: Context, answer: Recommendation, table: Table | None, as_of: date
 ) -> dict[str, Any]:
-    """The section of a workload that was asked here, of the nearest spec where nothing fits; as `bare` as
-    its document alone is where there is no spec."""
+    """The section of a workload, or of the nearest spec; `bare` where there is no spec to expand."""
     candidate = answer.chosen or answer.nearest
     if candidate is None:
         return bare

@@ -240,8 +240,7 @@ def reads(file: PriceFile) -> bool:
 
 
 def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
-    """GPU hours of the bundle's clouds as prices of their types, those of new clouds as offers; what
-    another import brought stays as it is."""
+    """GPU hours as prices of the bundle's types, and as offers of new clouds; other imports stay."""
     hours, left_out = hours_in(file)
     source = f"{file.path.name.replace(',', ' ')} (imported)"
     others = {cloud for files in file.beside for cloud in files.manifest["clouds"]}

@@ -37,8 +37,7 @@ def reads(file: PriceFile) -> bool:
 
 
 def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
-    """Every line; rows without a `cloud` belong to the file's name. `UsageError` for a bad one, and for a
-    GPU that cannot be."""
+    """Every line of a CSV; rows without `cloud` take the file's name. `UsageError` for a bad line."""
     rows = [_row(line, file.name) for line in lines_of(file, NEEDED, OPTIONAL, _EMPTY)]
     for row in rows:
         if why := why_no_card(row.facts, catalog.gpus):

@@ -295,8 +295,7 @@ class BadFieldError(UsageError):
 
 
 class Row(NamedTuple):
-    """A row of a JSON list: its position ('offers[3]'), its fields by their plain names, and the names
-    that the file uses."""
+    """A row of a JSON list: its position ('offers[3]'), its fields, and the names that the file uses."""
 
     path: str
     fields: Mapping[str, Any]
@@ -311,8 +310,7 @@ class Row(NamedTuple):
         return ""
 
     def number(self, names: tuple[str, ...]) -> float | None:
-        """The first of these fields that tells anything, above 0; `BadFieldError` for what is no
-        number, None where there is none."""
+        """The first of these fields that is set, above 0; None if none is, `BadFieldError` if no number."""
         for name in names:
             value = self.fields.get(name)
             if value not in (None, "", "N/A"):

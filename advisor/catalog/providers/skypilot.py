@@ -145,8 +145,7 @@ def _zone(cells: Mapping[str, str]) -> str:
 def _with_gpus(
     cells: Mapping[str, str], known: InstanceType, cards: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> Mapping[str, str] | None:
-    """A line of a machine with its GPUs, and what both cost; None where those are priced nowhere in
-    its zone."""
+    """A line of a machine with GPUs and the price of both; None where its zone has no price."""
     if cells["AcceleratorName"]:
         return cells
     all_names = {card["AcceleratorName"] for zone in cards.values() for card in zone}

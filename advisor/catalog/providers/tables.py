@@ -74,8 +74,7 @@ def why_no_card(facts: Mapping[str, float | str], sheets: Sheets) -> str:
 
 
 def _named(name: str, memory_gib: float | None, sheets: Sheets) -> tuple[list[Gpu], float | None]:
-    """The sheets that a name means, and the memory that is told, in GiB; 'A100-80GB' tells it. A
-    slice of a card has none."""
+    """The sheets that a name means and the GiB it tells ('A100-80GB'); a slice of a card has none."""
     head, _, tail = name.rpartition("-")
     bare = head if tail.removesuffix("GB").isdigit() else name
     if bare != name and memory_gib is None:

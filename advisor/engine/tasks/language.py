@@ -41,8 +41,7 @@ _MOST_KEPT = 8
 
 
 class Level(IntEnum):
-    """Which of the three values of a rate, or of a time, counts: the bound where nothing may go wrong, the
-    median, or the bound that may be hoped for."""
+    """Which value of a rate or time counts: the safe bound, the median, or the hopeful bound."""
 
     SURE = 0
     MEDIAN = 1
@@ -139,8 +138,7 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         return request.ranks_by_price
 
     def prediction_on(self, request: R, name: str, *, today: date) -> N:
-        """The prediction of the instance type `name`, used as is cheapest, or as keeps the limits of the
-        question. `UsageError` says why it cannot run."""
+        """The prediction of a named type at its cheapest use; `UsageError` if it cannot run."""
         self.require_possible(request)
         # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
         request = replace(

@@ -56,8 +56,7 @@ _MOST_SHOWN = 10
 def recommend(
     request: NetworkQuestion, preparations: Preparations, *, today: date, strict: bool = False
 ) -> Recommendation:
-    """Answer one request, from what was prepared for others of its workload; errors as
-    `decide.recommend` raises them."""
+    """Answers one request from what was prepared; errors as in `decide.recommend`."""
     return decide.recommend(NetworkTask(preparations), request, today=today, strict=strict)
 
 
@@ -205,8 +204,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def contenders(
         self, request: NetworkQuestion, options: Judgement, table: Table, limit: float
     ) -> Iterator[Contender[Table]]:
-        """Specs whose upper bound reaches the target, at the smallest batch that is about as likely
-        to reach it as any."""
+        """Specs whose upper bound reaches the target, at the smallest batch about as likely to."""
         slower = [table.take(_borderline(request, table, limit))]
         if request.max_count > 1:
             # With one instance less than it takes.
@@ -313,8 +311,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         answers: Callable[[NetworkQuestion], Table | None],
         chosen: Callable[[NetworkQuestion], Candidate | None],
     ) -> Iterator[Relaxation]:
-        """The rate of as many instances as it takes of the nearest one, where that is a way out, and of a
-        training on the fewest nodes that answer."""
+        """The rate of as many of the nearest instance as it takes, and training on the fewest nodes."""
         request, nearest = answer.request, answer.nearest
         count = count_that_would_do(request, nearest) if nearest else None
         if count is not None and (gives := chosen(replace(request, max_count=count))):

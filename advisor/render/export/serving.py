@@ -140,8 +140,7 @@ def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> li
 
 
 def _longest_tokens(candidate: GenerationCandidate, request: ServingQuestion) -> int:
-    """Tokens of the longest request: as asked; else as long as the KV cache and the model allow, within
-    reason."""
+    """Tokens of the longest request: as asked, else as KV cache and model allow, within reason."""
     if request.context_tokens is not None:
         return request.longest_tokens
     room = min(candidate.memory.longest_context, _LONGER * request.longest_tokens)
@@ -223,8 +222,7 @@ def _ray_lines(candidate: GenerationCandidate, request: ServingQuestion, rank: s
 
 
 def _docker_lines(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
-    """Lines for a machine with nothing but the driver and Docker: the Deep Learning AMI, which mounts an
-    instance's own disk itself."""
+    """Start lines for a machine with only the driver and Docker, such as the Deep Learning AMI."""
     words = shlex.join(serve_words(candidate, request))
     is_own = candidate.spec.disk.price is None
     folder = _OWN_DISK if is_own else _HUB

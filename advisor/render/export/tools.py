@@ -184,8 +184,7 @@ def ray_cluster(start: Start) -> str:
 
 
 def _remark(start: Start) -> str:
-    """Ray asks EC2 about the image by its id, so that an SSM parameter cannot stand for it; and it
-    makes no placement group."""
+    """Ray looks images up by id, so an SSM parameter does not work; it makes no placement group."""
     first = f"# Run first: {placement_group_command(start)}\n" if start.network else ""
     if start.spec.offer.instance.cpu.architecture != "arm64":
         return first

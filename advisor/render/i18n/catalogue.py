@@ -49,8 +49,7 @@ class Texts(Struct, frozen=True):
         return ("; " if self.language == LANGUAGES[0] else "；").join(parts)  # noqa: RUF001
 
     def render(self, sentence: Message | str, spell: Spell = option_name) -> str:
-        """A sentence in this language, English where nobody translated it, with the names of
-        fields as `spell` has them."""
+        """A sentence in this language, else English; `spell` names its fields."""
         # gettext keeps the header of its file as the translation of nothing.
         return render(sentence, translator(self.language).gettext, spell) if sentence else ""
 

@@ -42,8 +42,7 @@ _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def extracted() -> Catalog:
-    """Every text that has to be translated, as an empty catalogue; no dates, no lines: it changes
-    when a text does."""
+    """Every text to translate, as an empty catalogue without dates, so that only texts change it."""
     catalogue = Catalog(locale="zh_CN", fuzzy=False)
     for pattern in KEYED:
         for file in sorted(PRODUCT.glob(pattern)):

@@ -55,8 +55,7 @@ _OF_A_SPEC = ("cloud", "instance_type", "count", "market")
 
 
 def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
-    """The answer for a terminal in `LINES` lines; `asked` is the question. What may be spared goes where
-    there is no room for it: `--explain` has it."""
+    """The answer in `LINES` lines for a terminal; what is spared stays in `--explain`."""
     assert answer.chosen is not None
     call = document["price_call"] or {"sentences": [], "borderline": False}
     resting = call["sentences"][:-1] if call["borderline"] else call["sentences"]
@@ -205,8 +204,7 @@ def binding_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
 
 
 def sure_leaves(document: Record, t: Texts) -> Iterator[tuple[int, Leaf]]:
-    """How sure the answer is, the trial that settles it, and what is safe without; else a cheaper spec that
-    may do."""
+    """How sure the answer is, its trial, and what is safe; else a cheaper spec that may do."""
     sentences = [translated(sentence, t) for sentence in decision_of(document).get("sentences", ())]
     if sentences:
         yield _NEEDED, Facts([(t("brief.sure"), t.listed(sentences))])

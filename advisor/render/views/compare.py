@@ -105,8 +105,7 @@ def instance_rows(
 
 
 def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]) -> list[dict[str, Any]]:
-    """One record a GPU of one network; rates are null where no batch fits, prices of an hour (`usd`
-    by GPU) where none is known."""
+    """One record a GPU of a network; rates null where no batch fits, prices where none is known."""
     return [
         {
             "network": cell.network,
@@ -185,8 +184,7 @@ def _by_instance(answers: Sequence[AnyPrediction], name: str) -> list[Text]:
 
 
 def _price_text(answer: AnyPrediction) -> str | None:
-    """'of aws in us-east-1, observed of 2024-09-28 ($0.22 to $2.74/h), estimated disk'; None without a
-    price."""
+    """'of aws in us-east-1, observed of 2024-09-28 ($0.22 to $2.74/h), estimated disk', or None."""
     price = answer.price
     if price is None:
         return None

@@ -110,8 +110,7 @@ def served(document: Record) -> Record:
 
 
 def serving_parts(document: Record, t: Texts) -> Iterator[Part]:
-    """The parts that a served model's answer alone has: latency against throughput, and the gain of one
-    step more."""
+    """Parts that only a served model has: latency against throughput, and gains of one change."""
     front = served(document).get("front", ())
     if len(front) > 1 and document["recommendation"]:
         chart = front_picture(front, document["recommendation"], t)
@@ -170,8 +169,7 @@ def other_parts(answer: Record, t: Texts, room: Room) -> Iterator[Part]:
 
 
 def price_part(section: Record, t: Texts, room: Room) -> Part:
-    """Price against rate: the chart, and the specs in it: what answers first, then the front, by price; the
-    fastest where none answers."""
+    """Price against rate: a chart and its specs, what answers first, then the front."""
     rows, confidence = list(section["price_throughput"]), section["answer"]["confidence"]
     if not rows:
         return Part(t("price.title"), [])

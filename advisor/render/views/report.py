@@ -77,8 +77,7 @@ COMMENT = (
 
 
 def report_page(document: Record, language: str, room: Room) -> Page:
-    """The blocks of a report, as many as there is room for: for whoever pays a page of each workload, what
-    it stands on behind that."""
+    """The blocks of a report: a page a workload for whoever pays, then what it stands on."""
     t = report_texts(language)
     sections = document["workloads"]
     blocks: list[Block] = [_totals(document, t, room)] if len(sections) > 1 else []

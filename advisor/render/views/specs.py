@@ -169,8 +169,7 @@ def _run_cost(run: Record, confidence: float) -> Message:
 
 
 def most_by_price(run: Record) -> float | None:
-    """Dollars of a run at the upper end of its rate and of its price; None where the price is sure, or the
-    rate has no bound."""
+    """Dollars of a run at the upper end of rate and price; None where there is no such end."""
     usd, ends = run["usd"], run.get("usd_by_price")
     if not ends or ends["high"] <= SURE * ends["low"] or usd["upper"] is None:
         return None
@@ -320,8 +319,7 @@ def _cost_facts(cost: Record | None, confidence: float) -> Iterator[Fact]:
 
 
 def api_message(api: Record) -> Message:
-    """Below how many tokens a day an API is cheaper, beside those that are asked for, which no document of an
-    earlier version has."""
+    """Below how many tokens a day an API is cheaper, beside the tokens asked for."""
     usd, least = api["usd_per_million_tokens"], format_count(api["cheaper_from_tokens_per_day"])
     text = Message(
         "{usd:usd} per million tokens, in and out, is cheaper below {least} a day", usd=usd, least=least
@@ -337,8 +335,7 @@ def api_message(api: Record) -> Message:
 
 
 def time_message(span: Record) -> Message:
-    """'26 ms on average (at most 33 ms)': a bound of the mean of all requests, and no percentile of
-    theirs."""
+    """'26 ms on average (at most 33 ms)': the bound is of the mean, not a percentile."""
     upper = inf if span["upper"] is None else span["upper"]
     return Message(
         "{median} on average (at most {upper})",
@@ -348,8 +345,7 @@ def time_message(span: Record) -> Message:
 
 
 def placement_message(placed: Record) -> Message:
-    """'2 replicas, each on 4 GPUs (TP4, nvlink)', '1 replica on 1 GPU', '1 replica over 2 instances, 8 GPUs
-    of each (TP8, nvlink; PP2)'."""
+    """'2 replicas, each on 4 GPUs (TP4, nvlink)', '1 replica over 2 instances, .. (TP8; PP2)'."""
     ranks = placed.get("data_parallel", 1)
     gpus, replicas = placed["tensor_parallel"] * ranks, placed["replicas"]
     if nodes := placed.get("pipeline_parallel"):

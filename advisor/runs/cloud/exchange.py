@@ -148,8 +148,7 @@ class Phase(StrEnum):
 
 
 class End(StrEnum):
-    """Why it has ended: the sweep came to its end, or did not; the spot market took the instance
-    back; its time was over."""
+    """Why a launch ended: the sweep's end or failure, a spot interruption, or its time."""
 
     NOT_YET = ""
     DONE = "done"

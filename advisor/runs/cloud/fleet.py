@@ -83,8 +83,7 @@ def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptio
 
 
 def launch_values(question: SweepRun | VerificationRun, hours: float) -> dict[str, Any]:
-    """Fields of `CloudOptions` that sweeps and verifications have; `hours` is the longest life
-    where none is given."""
+    """Fields of `CloudOptions` of sweeps and verifications; `hours` is the default longest life."""
     profile = question.instance_profile or "advisor-guest"
     user = "unknown"
     with suppress(OSError, KeyError):
@@ -123,8 +122,7 @@ def why_not(document: Mapping[str, Any]) -> str:
 
 
 def _arguments(sweep: SweepRun, since: datetime | None) -> tuple[str, ...]:
-    """Words of the guest's command. The time is part of the sweep's id, too: a later occurrence is
-    another sweep."""
+    """Words of the guest's command; the time is part of the sweep's id."""
     words: list[str] = []
     fields = SweepRun.fields
     for name in _SENT:
@@ -140,8 +138,7 @@ MOST_TYPES = 8
 
 
 class InstanceRun(NamedTuple):
-    """The result with one type: a run, or the error that ended it, and whether there was an instance
-    before that."""
+    """The result of one type: a run, or its error and whether an instance existed before."""
 
     plan: CloudPlan
     run: CloudRun | None = None
@@ -183,8 +180,7 @@ def shared_out(
 
 
 def plan_fleet(options: Sequence[CloudOptions], aws: Aws) -> tuple[CloudPlan, ...]:
-    """Look at everything that each launch needs; nothing is made. `UsageError` names the type
-    that cannot be asked for like this."""
+    """Looks at everything that each launch needs; makes nothing. `UsageError` names the bad type."""
     plans = []
     for option in options:
         try:

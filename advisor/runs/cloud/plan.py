@@ -95,8 +95,7 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
 
 
 def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None) -> CloudPlan:
-    """Look at everything that the launch needs; nothing is made. `UsageError` for what cannot be asked, and
-    for a budget that pays no offer long enough."""
+    """Looks at everything the launch needs; makes nothing. `UsageError` if the budget is too small."""
     catalog = load_catalog()
     types = serving_types(catalog, options)
     sweep = Sweep(
@@ -249,8 +248,7 @@ def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
 
 
 def bounded_price(aws: Aws) -> PriceOf:
-    """The on-demand price of an hour: AWS's own of today, else the known list price; an estimate bounds
-    nothing."""
+    """AWS's on-demand price today, else the list price, as a bound; an estimate bounds nothing."""
     catalog = load_catalog()
     deadline = Deadline(30.0, 12.0)
     silent: list[bool] = []

@@ -97,8 +97,7 @@ def convert_dataset(
 
 
 def show_dataset(source: str, progress: Progress) -> ShownDataset:
-    """Its profile, and what decoding a sample costs by each decoder at hand (a second or two); of
-    an address, what is brought here first."""
+    """A data set's profile and decode costs by each decoder here; fetches an address first."""
     with data_here(source, progress) as (path, cached):
         profile = profile_folder(path)
         is_text = recognise(path) == TEXT

@@ -141,8 +141,7 @@ def drivers_here(store_identity: str) -> set[int]:
 
 
 def not_ended(pids: Iterable[int]) -> dict[int, str]:
-    """Has each process end as Ctrl-C would; returns why, for those where that is refused. One that
-    has gone meanwhile has ended."""
+    """Ends processes as Ctrl-C would; returns why for those that refuse."""
     refused = {}
     for pid in sorted(pids):
         try:

@@ -111,8 +111,7 @@ _ANY_MACHINE = Machine(cpus=4096, physical_cores=4096, memory_mib=2**30, cpu=Non
 
 
 def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> list[Trial]:
-    """The trials of a described sweep over data sets, in the order of execution; `anywhere`, on a
-    machine that has whatever they need."""
+    """The trials of a sweep over data sets in order; `anywhere`: on a machine that has it all."""
     grid.require_trials()
     types = {disk_rate(text).type for text in grid.disks}
     for disk_type, _ in grid.disk_path:
@@ -158,8 +157,7 @@ def execute_sweep(
     since: datetime | None = None,
     when_busy: str = WAIT,
 ) -> Outcome:
-    """Measure what is not measured yet, or was before `since`. Raises `MeasuringError` when this machine
-    cannot, or while another sweep runs on it."""
+    """Measures what is missing or older than `since`; `MeasuringError` if it cannot now."""
     if ray_address:
         trials = by_turns(trials)
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
@@ -191,8 +189,7 @@ def step_seconds(workload: Workload, gpu: str) -> float:
 
 
 def disk_rate(text: str) -> DiskRate:
-    """A named rate (`slow=20MiB/s`), `unlimited`, or a disk type of AWS (`gp3`, `st1:500GiB`;
-    500 GiB where no size is given)."""
+    """A named rate (`slow=20MiB/s`), `unlimited`, or an AWS disk (`gp3`, `st1:500GiB`; else 500 GiB)."""
     named = parse_named_rate(text)
     if named:
         return named
@@ -335,8 +332,7 @@ def _executor(
 
 
 def _lock_name() -> str:
-    """The machine's lock; `ADVISOR_SWEEP_LOCK` names another one, for hosts that play several
-    machines (a socket's name has 107 bytes)."""
+    """The machine's lock; `ADVISOR_SWEEP_LOCK` names another for hosts that play several machines."""
     return f"instance-sizing-advisor/{os.environ.get('ADVISOR_SWEEP_LOCK', 'sweep')[-80:]}"
 
 

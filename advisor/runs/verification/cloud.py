@@ -36,8 +36,7 @@ _ARCHITECTURE = "x86_64"  # of AWS's image (infra/aws/regions.py)
 
 
 class TriedCandidate(Struct, frozen=True, kw_only=True):
-    """A candidate and what came of it: a verdict, or the error that ended it. `usd_per_hour` is of
-    instance and disk, as it was recommended."""
+    """A candidate and its verdict or error; `usd_per_hour` is of instance and disk."""
 
     planned: CloudVerification
     usd_per_hour: float
@@ -255,8 +254,7 @@ def with_its_disk(wanted: CloudOptions, disk: Disk, today: date) -> CloudOptions
 def verify_elsewhere(
     planned: CloudVerification, plan: CloudPlan, aws: Aws, say: Say, context: Context, today: date
 ) -> tuple[Verification, CloudRun]:
-    """Launch, measure, end everything, and hold the prediction to what was measured. What came back is in the
-    store. `CloudError` where nothing came."""
+    """Launches, measures, ends, and judges; rows stay in the store. `CloudError` if none came."""
     run = run_cloud(plan, aws, say)
     return verdict_on(planned, plan, run, aws, context, today), run
 

@@ -49,8 +49,7 @@ _VISIBLE_MEMORY = 0.9
 
 
 class VerifiedMachine(Struct, frozen=True, kw_only=True):
-    """What a trial is held to. `instance` None: this machine as it is; `is_here`: the machine
-    calls itself that type."""
+    """The machine of a trial; `instance` None: this one as it is; `is_here`: it is that type."""
 
     instance: InstanceType | None
     is_here: bool
@@ -142,8 +141,7 @@ def gpus_of_this_machine() -> tuple[str, ...]:
 
 
 def sheet_named(catalog: Catalog, name: str) -> Gpu | None:
-    """The data sheet of a GPU as its driver or the catalogue names it; None where it has none, and
-    for a slice of a card."""
+    """The data sheet of a GPU by its name; None if unknown, and for a slice of a card."""
     identity = identified(name, catalog.gpus)
     return None if identity.is_slice else catalog.gpus.get(identity.gpu)
 
@@ -231,8 +229,7 @@ def judged(
     predicted: Prediction | None,
     answers: Answers,
 ) -> Verification:
-    """What a measurement says about a target, and what is recommended around it. Raises `MeasuringError` for
-    a trial that failed or ran out of time."""
+    """What a measurement says about a target; `MeasuringError` for a failed or late trial."""
     if measurement.status in (Status.FAILED, Status.TIMED_OUT):
         raise MeasuringError("the trial failed: {reason}", reason=measurement.reason)
     rate = rate_interval(measurement)

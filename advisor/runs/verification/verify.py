@@ -191,8 +191,7 @@ def answers_around(request: NetworkQuestion, context: Context, fresh: Measuremen
 
 
 def knowing(context: Context, fresh: Measurement) -> PerformanceModel:
-    """The model once it knows the GPU's step that was measured; itself where there was none, as
-    an emulated GPU tells nothing of GPUs."""
+    """The model conditioned on the measured GPU step; unchanged for an emulated GPU."""
     observation = observed(fresh, "", partial(sheet_of, sheets=context.catalog.gpus))
     model = context.model
     if not isinstance(observation, Observation) or not model.table.knows(observation.workload.network):

@@ -224,8 +224,7 @@ class Frame:
         return render(template, common | values)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """A page of `text`. A language or theme that was switched is kept in a cookie; neither is secret, and
-        scripts switch themes too."""
+        """A page of `text`; a switched language or theme is kept in a cookie that scripts may read."""
         return self._dressed(HTMLResponse(self.text(template, **values), status))
 
     def streamed(self, head: str, answer: Awaitable[str], tail: str) -> Response:

@@ -158,8 +158,7 @@ def _prediction_view(document: Record, base: Record, target: float | None, t: Te
 def _curves(
     document: Record, words: Mapping[str, str], target: float | None, frame: Frame
 ) -> list[dict[str, Any]]:
-    """Rate against vCPUs and RAM, as a picture and a table; a place leads to the question with so much of
-    it."""
+    """Rate against vCPUs and RAM as a picture and a table, whose rows link to that question."""
     t = frame.texts
     rates = rate_columns(t, document["predicted"]["confidence"], "throughput.")
     return [

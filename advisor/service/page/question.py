@@ -242,8 +242,7 @@ _OF_WORKLOAD = (
 
 
 def words_of_spec(frame: Frame, spec: Mapping[str, object]) -> dict[str, object]:
-    """The words of a question about one of its specs, which says how it runs the workload; preprocessing
-    runs no network."""
+    """The words of a question about one of its specs; preprocessing runs no network."""
     words = {**workload_fields(frame), **spec}
     if words.get("task") == Task.PREPROCESSING:
         del words["memory_format"]

@@ -26,8 +26,7 @@ _LEFT, _RIGHT = 15.0, 85.0
 def interval_bar(
     rates: Record, target: float | None, target_word: str, full: float | None = None
 ) -> dict[str, Any]:
-    """The bar of `lower`, `median` and `upper` in percent; `full` is the rate at its end where bars share one
-    scale. `target` is None where there is none."""
+    """The bar of `lower`, `median`, `upper` in percent of `full`; `target` None: none is drawn."""
     most = full or max(rates["upper"], target or 0.0)
     scale = _FILLED / most
     share = None if target is None else round(min(target * scale, 100.0), 2)
@@ -181,8 +180,7 @@ def price_chart(
     frame: Frame,
     href: Callable[[Record], str],
 ) -> dict[str, Any]:
-    """Price against throughput as a picture and a table: the recommended spec among others, each once; `href`
-    leads on from a row."""
+    """Price against throughput as a picture and a table of specs, linked by `href`."""
     t = frame.texts
     specs = {
         (spec_name(spec), place_name(spec, clouds=True), spec["disk"]["order"]): spec

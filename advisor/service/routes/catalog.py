@@ -138,8 +138,7 @@ async def _answered(
 
 
 def _first_of(cursor: str | None, edition: str) -> int:
-    """The place a page begins at; `Problem` 422 for a cursor of another edition of the list, and for what is
-    none."""
+    """The position a page begins at; `Problem` 422 for a bad cursor, or one of another edition."""
     if cursor is None:
         return 0
     known, _, number = cursor.partition("-")

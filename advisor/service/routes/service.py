@@ -56,8 +56,7 @@ class _Handed(Response):
 
 @router.post("/mcp", include_in_schema=False, dependencies=[needs(Scope.READ)])
 async def call(request: Request) -> Response:
-    """A message of the Model Context Protocol, and its answer: nothing is kept between two, so that any
-    worker answers any of them."""
+    """One message of the Model Context Protocol, stateless, so any worker answers it."""
     application = getattr(request.app.state, "agents", None)
     if application is None:
         raise unknown_path("no tools for agents are served here", "start: advisor serve --mcp")
@@ -118,8 +117,7 @@ async def health() -> Response:
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=described("Health"))
 async def ready(request: Request) -> Response:
-    """The catalogue and the performance model are loaded, and the store answers; 503 names what is
-    missing."""
+    """Whether catalogue, model and store are ready; 503 names what is missing."""
     context_of(request)
     if not await request.app.state.probe.answers():
         raise Problem(503, "not-ready", "the store does not answer", hint="the log says why", retry=5)
@@ -128,8 +126,7 @@ async def ready(request: Request) -> Response:
 
 @router.get("/metrics", responses=_METRICS, dependencies=[needs(Scope.READ)])
 def metrics() -> Response:
-    """Requests by route and status, their seconds, recommendations by outcome, in Prometheus' text format; of
-    all workers together."""
+    """Requests by route and status, seconds and outcomes of all workers, in Prometheus' format."""
     return Response(metrics_text(), headers={"Content-Type": _METRICS_TYPE})
 
 
@@ -147,8 +144,7 @@ def _description() -> tuple[bytes, str]:
 
 
 class StoreProbe:
-    """Whether the store answers, tried once a second at most however many ask, on a thread of its own, which
-    a store that hangs holds for itself."""
+    """Whether the store answers, tried at most once a second, on a thread that may hang alone."""
 
     def __init__(self, settings: Settings) -> None:
         self._url = settings.database_url
@@ -177,7 +173,6 @@ class StoreProbe:
 
 
 def require_store(url: str | None) -> None:
-    """Returns where the database answers (a file that is not there yet is made when it is needed); raises
-    what says why it does not."""
+    """Returns where the database answers or can be made; raises why it does not."""
     with closing(SqlStore(url, reading=True, patience_seconds=_STORE_PATIENCE_SECONDS)):
         pass

@@ -135,8 +135,7 @@ def stop(sweep_id: str, request: Request) -> Response:
 
 
 async def taken_seat(request: Request) -> AsyncIterator[None]:
-    """A dependency: one of this worker's seats for listeners, given back when the client has gone or all is
-    told. `Problem` 503 where none is free."""
+    """A dependency: a seat for a listener, given back at the end; `Problem` 503 when none is free."""
     state = request.app.state
     state.listeners = getattr(state, "listeners", 0)
     if state.listeners >= MOST_LISTENERS:

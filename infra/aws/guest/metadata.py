@@ -115,8 +115,7 @@ class Metadata:
         self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
     def get(self, path: str) -> str | None:
-        """The text at `/latest/<path>`; None where there is none. `LiveError` when the service does not
-        answer as version 2 does."""
+        """The text at `/latest/<path>`; None if absent, `LiveError` unless version 2 answers."""
         reason = ""
         for _ in range(_TRIES):
             try:

@@ -34,8 +34,7 @@ _NOT_SENT = frozenset({"__pycache__", "build", "sources"})  # of `infra`: what m
 
 
 class Software(Struct, frozen=True):
-    """An archive and its digest; `key` is where it lies in a bucket, the same for the same
-    bytes, so that it is sent once."""
+    """An archive and its digest; `key` is its place in a bucket, equal for equal bytes."""
 
     content: bytes
     sha256: str

@@ -104,8 +104,7 @@ class FineTuningPredictor(Struct, frozen=True):
         return tuple(parts)
 
     def settled(self, tunings: Sequence[FineTuning]) -> list[Settled | None]:
-        """Each tuning with the fastest micro-batch, checkpointing and sharding whose upper bound of
-        memory fits; None where nothing does."""
+        """Each tuning with the fastest settings that fit in memory; None where none do."""
         options = [list(_fitting(tuning)) for tuning in tunings]
         flat = [option.tuning for each in options for option in each]
         if not flat:
@@ -166,8 +165,7 @@ def least_memory(tuning: FineTuning) -> TuningMemory:
 
 
 def unsupported(tuning: FineTuning) -> str | None:
-    """A code for what its GPU cannot do at all, else None: 16-bit products need tensor cores, and
-    QLoRA's kernels CUDA."""
+    """A code for what the GPU cannot do: 16 bits need tensor cores, QLoRA needs CUDA; else None."""
     if tuning.gpu.vendor.lower() != "nvidia":
         return "vendor"
     if tuning.gpu.compute_capability < 7.0:

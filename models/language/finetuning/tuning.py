@@ -26,8 +26,7 @@ STEP_SEQUENCES = 16
 
 
 class Checkpointing(StrEnum):
-    """The parts of the forward pass that the backward pass computes again to save memory: none, every
-    second matrix product, or each whole layer."""
+    """What the backward pass recomputes: nothing, every second product, or each layer."""
 
     NONE = "none"
     SELECTIVE = "selective"

@@ -140,8 +140,7 @@ class ServingPredictor(Gaussian, frozen=True):
         concurrency: Floats | Sequence[float] | None,
         confidence: float = 0.9,
     ) -> ServingRates:
-        """Rates with `concurrency` (n,) requests always in flight, or waiting for a place; None: as many as
-        memory and engine take in."""
+        """Rates with `concurrency` (n,) requests always in flight; None: as many as fit."""
         view = self._view(deployments, traffic, "maximum" if concurrency is None else "")
         held = view.requests.held
         wanted = held if concurrency is None else np.asarray(concurrency, dtype=float)
@@ -365,8 +364,7 @@ def _further_sigma(deployment: Deployment) -> float:
 
 
 class _View(NamedTuple):
-    """The deployments asked for, with the posterior mean of their logs and its covariance (n, logs, logs);
-    `further` (n,) is a deviation that no log has."""
+    """Deployments with the mean and covariance (n, logs, logs) of their logs; `further` deviates."""
 
     requests: Requests
     logs: Logs

@@ -23,8 +23,7 @@ _DIFFERENCE = 1e-4
 
 
 class MeasuredValue(NamedTuple):
-    """One measured value: seconds of a quantity with `sequences` in flight, of `arrivals` a
-    second where requests come by themselves."""
+    """Seconds of a quantity with `sequences` in flight, or at `arrivals` a second."""
 
     setting: Setting
     quantity: str

@@ -186,8 +186,7 @@ def gpu_peak(profile: MemoryProfile, conditions: Conditions, confidence: float =
 
 
 def _training_peak(profile: MemoryProfile, conditions: Conditions, confidence: float) -> GpuPeak | None:
-    """The peak of a whole training step, which is known better: what keeps less needs no more. None for
-    such a step itself, and where it is not known."""
+    """The peak of a whole training step, an upper bound for less; None for such a step."""
     training = conditions.task is Task.TRAINING
     plain = replace(
         conditions,

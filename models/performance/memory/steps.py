@@ -175,8 +175,7 @@ def step_memory(profile: MemoryProfile, conditions: Conditions) -> StepMemory:
 
 
 def profile_from(name: str, document: Mapping[str, Any]) -> MemoryProfile:
-    """The profile in a document of `advisor.models.zoo.tracing`; KeyError, TypeError or ValueError for
-    any other document."""
+    """The profile of a tracing document; KeyError, TypeError or ValueError for any other."""
     return MemoryProfile(
         name=name,
         weights_mib=float(document["weights_mib"]),

@@ -126,8 +126,7 @@ def _deployment(
 def _row(
     origin: str, load: Mapping[str, Any], deployment: Deployment, replicas: int, wanted: Mapping[str, Any]
 ) -> ServingObservation | str:
-    """One load of one replica, or why it says nothing. Of a server that counts no tokens, prompts
-    have the `wanted` length."""
+    """One load of one replica, or why it says nothing; uncounted prompts have the `wanted` length."""
     if load["status"] not in USED:
         return f"{origin}: {load['status']} {load['reason']}".rstrip()
     if load["generator"]["is_capped"]:

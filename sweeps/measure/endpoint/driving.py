@@ -33,8 +33,7 @@ _SPREAD = 0.1
 
 
 class Prompts:
-    """Random words. A prompt has `fixed_tokens` (what a chat's template adds) and
-    `tokens_per_word` for each of its words."""
+    """Random words; `fixed_tokens` come with the chat template, `tokens_per_word` with each word."""
 
     def __init__(self, seed: int, *, fixed_tokens: float = 0.0, tokens_per_word: float = 1.0) -> None:
         self._random = random.Random(seed)
@@ -98,8 +97,7 @@ class Opening(Struct, frozen=True):
 
 
 async def opening_of(client: Client, model: str, served_model: str, prompts: Prompts) -> Opening:
-    """Find all of it with a few short requests, and calibrate the prompts; `MeasuringError` where
-    the endpoint does not answer one."""
+    """Finds the model and calibrates prompts by a few requests; `MeasuringError` if none answers."""
     try:
         listed = await _listed_models(client)
         # A server's only model is meant, whatever it is called there.
@@ -120,8 +118,7 @@ async def opening_of(client: Client, model: str, served_model: str, prompts: Pro
 
 
 async def _listed_models(client: Client) -> list[dict[str, Any]]:
-    """The models that the server lists; none where it has no list. A server that refuses the key, or does
-    not answer at all, fails here."""
+    """The models that the server lists; fails here if it refuses the key or does not answer."""
     try:
         content = await client.document(f"{client.address.base}/models")
     except RequestFailed as error:

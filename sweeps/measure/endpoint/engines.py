@@ -41,8 +41,7 @@ class StartedEngine(StrEnum):
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True):
-    """The settings of an engine. `sequences` are at most in flight, each with `context_tokens`;
-    `arguments` are the user's own, after ours."""
+    """Settings of an engine: most `sequences` of `context_tokens`; the user's `arguments` last."""
 
     model: str
     port: int
@@ -55,14 +54,12 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
 
 
 def engine_command(engine: StartedEngine, settings: EngineSettings) -> list[str]:
-    """The words of the command. `MeasuringError` where the engine is not installed, `UsageError`
-    for what it cannot do."""
+    """The engine's command; `MeasuringError` if not installed, `UsageError` if it cannot."""
     return [*_COMMANDS[engine](settings), *settings.arguments]
 
 
 def engine_version(engine: StartedEngine) -> str:
-    """The version of the engine's package in this environment; "" where another environment holds the
-    engine."""
+    """The version of the engine's package here; '' if it lives in another environment."""
     package = {
         StartedEngine.VLLM: "vllm",
         StartedEngine.TRANSFORMERS: "transformers",
@@ -112,8 +109,7 @@ def _transformers(settings: EngineSettings) -> list[str]:
 
 
 def _llama_cpp(settings: EngineSettings) -> list[str]:
-    """llama.cpp's own server; the one of llama-cpp-python answers one request at a time. The
-    context is shared by all slots."""
+    """llama.cpp's own server (llama-cpp-python's takes one request at a time); slots share context."""
     _refuse_split(settings, StartedEngine.LLAMA_CPP)
     if not Path(settings.model).is_file():
         raise UsageError(
@@ -202,8 +198,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class EngineStart(NamedTuple):
-    """A command that serves at a port; `gpus` are the only ones that it sees, as CUDA counts them:
-    '0,1'. Empty: all."""
+    """A command that serves at a port; `gpus` limits what it sees ('0,1'; empty: all)."""
 
     command: Sequence[str]
     port: int

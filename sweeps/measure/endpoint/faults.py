@@ -80,8 +80,7 @@ def piece_of(event: bytes) -> Piece:
 
 
 def _has_text(choice: Mapping[str, Any], is_last: bool) -> bool:
-    """A token may add no letter (half of a character): its event counts all the same. One that
-    only opens a chat or ends the answer does not."""
+    """Whether a token adds text; opening and ending tokens do not, half a character may."""
     if (text := choice.get("text")) is not None:
         return bool(text) or not is_last
     delta = choice.get("delta")

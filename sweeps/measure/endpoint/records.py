@@ -214,8 +214,7 @@ class RequestRecord(Struct):
 
     @property
     def tpot_seconds(self) -> float | None:
-        """A token after the first one, in the mean; None where the answer is not whole, or has
-        no second token."""
+        """Mean seconds of a token after the first; None for a cut answer or a single token."""
         tokens = self.output_tokens or 0
         if self.status != OK or tokens < 2 or len(self.piece_seconds) < 2:
             return None

@@ -166,8 +166,7 @@ class EndpointSession(Struct):
 
 
 def measured(address: Address, key: ApiKey | None, wanted: Wanted, report: Progress) -> EndpointSession:
-    """Open the endpoint and drive every load. After Ctrl-C or a fault the session holds what was
-    measured until then, and why it ended."""
+    """Drives every load; after Ctrl-C or a fault the session keeps what was measured."""
     session, factory, begun = EndpointSession(), None, time.monotonic()
     with suppress(ImportError):  # its events cost half as much
         import uvloop

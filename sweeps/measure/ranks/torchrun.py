@@ -39,8 +39,7 @@ def _end(reason: str) -> None:
 
 
 def _cause(failures: Mapping[int, ProcessFailure], kills_before: int) -> str:
-    """The first failure. A killed rank leaves no note of the time; the others then lose their connections
-    to it, and report that."""
+    """The first failure: ranks that lose their connection to a killed one only report that."""
     for rank, failure in failures.items():
         if failure.exitcode == -signal.SIGKILL:
             return f"rank {rank} was killed from outside (SIGKILL){killer_text(kills_before)}"

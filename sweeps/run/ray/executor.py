@@ -102,8 +102,7 @@ class RayExecutor:
         self._without_node: dict[Needs, float] = {}
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
-        """`MeasuringError` that names the way out when no node takes some of the trials, and the
-        autoscaler has no type of node that would."""
+        """`MeasuringError` with the way out when no node, and no node type, takes some trials."""
         if not self._on_cluster:
             return
         nodes, kinds = self._nodes.alive, Counter(map(self._needs, trials))
@@ -141,8 +140,7 @@ class RayExecutor:
             clean_up()
 
     def _wanted(self) -> list[Trial]:
-        """The next trials, one of each kind in turn: until all nodes have work and `_AHEAD` wait,
-        of no kind more than its places and as many."""
+        """The next trials by turns of kinds, until all nodes have work and `_AHEAD` wait."""
         submitted = Counter(flight.needs for flight in self._running.values())
         there = all_slots(self._nodes.alive)
         at_work = sum(min(count, self._nodes.slots_for(kind)) for kind, count in submitted.items())

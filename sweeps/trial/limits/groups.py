@@ -98,8 +98,7 @@ def _hands_down(group: Path, *, may_empty: bool) -> bool:
 
 
 def _switched_on(group: Path, *, may_empty: bool) -> bool:
-    """Switch the memory controller on, emptying the group as often as processes come; whatever
-    was moved goes back where that fails."""
+    """Switches the memory controller on, moving processes out of the group; undone if it fails."""
     leaf = group / LEAF
     had_leaf, moved = leaf.is_dir(), False
     for _ in range(_MOST_ROUNDS):
@@ -147,8 +146,7 @@ _SHARES, _WEIGHT = 262_144, 10_000
 
 
 class CgroupV1(ResourceLimits):
-    """A group in each of `parents` (hierarchy name to directory); all are gone, with their processes, at the
-    end."""
+    """A group in each of `parents` (hierarchy -> directory); removed with its processes."""
 
     means = LimitedBy.CGROUP_V1
 
@@ -232,8 +230,7 @@ class CgroupV1(ResourceLimits):
 
 
 class CgroupV2(ResourceLimits):
-    """One group beneath `parent`, with what that hands down (the memory controller at least); gone, with its
-    processes, at the end."""
+    """One group beneath `parent` with its controllers; removed with its processes."""
 
     means = LimitedBy.CGROUP_V2
 

@@ -110,8 +110,7 @@ class ResourceLimits:
         """Switch the CPU and disk limits on."""
 
     def usage_source(self) -> Mapping[str, Any]:
-        """The source from which `advisor.sweeps.trial.limits.usage.read_usage` reads the usage of held
-        processes."""
+        """The source from which `usage.read_usage` reads the usage of held processes."""
         return {"kind": PROCESS_TREE}
 
     def killed_for_memory(self) -> bool:

@@ -40,8 +40,7 @@ def remove_group(group: Path, *, patience_seconds: float = 10.0) -> None:
 
 
 def pids_of(group: Path) -> list[int]:
-    """The processes in a group. Never 0: that is one which this namespace does not see, and for
-    `kill` all of ours."""
+    """The processes in a group, never 0, which would mean all of ours to `kill`."""
     try:
         pids = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
     except OSError:

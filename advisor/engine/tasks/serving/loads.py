@@ -76,8 +76,7 @@ class _Solver:
         )
 
     def _on_grid(self) -> _Load:
-        """At the least load of the grid that is enough; without a target, at the least one within
-        5 % of the most tokens a second."""
+        """The least load of the grid that is enough; without a target, within 5 % of the most tokens."""
         limits, alive = self._judged(self._grid)
         rate = np.where(alive, self._each[:, None] * self._grid.output[self._level], 0.0)
         best = rate.max(axis=1)
@@ -128,16 +127,14 @@ class _Solver:
         return self._replicas.with_arrivals(replicas, share, self._level)
 
     def _users_of_grid(self, grid: Rates) -> Floats:
-        """Users of one replica at each load of its grid: those in flight, and by Little's law those that
-        think meanwhile."""
+        """Users of one replica at each load: in flight, and those that think (Little's law)."""
         requests = grid.output[self._level] / self._request.output_tokens
         return np.asarray(
             np.fmax.accumulate(grid.concurrency + self._request.think_seconds * requests, axis=1)
         )
 
     def _in_flight(self, users: Floats, options: Integers) -> Floats:
-        """Requests of so many users (n,) in flight in a replica of each option, beyond all that it holds
-        where those are too many."""
+        """Requests in flight of so many users (n,) in a replica, beyond what it holds if too many."""
         known = self._users_of_grid(self._grid)[options]
         each = self._grid.concurrency[options]
         found = np.array([np.interp(*row) for row in zip(users, known, each, strict=True)])
@@ -162,8 +159,7 @@ class _Solver:
         return judged, alive
 
     def _largest(self, alive: Booleans) -> Rates:
-        """The largest load of each option that keeps the limits of times; of all loads, where none
-        does."""
+        """The largest load of each option within the limits of time, else of all loads."""
         counted = alive | ~np.asarray(alive.any(axis=1))[:, None]
         rate = np.where(counted, np.nan_to_num(self._grid.output[self._level], nan=-1.0), -1.0)
         return self._grid.take((np.arange(len(rate)), np.asarray(rate.argmax(axis=1))))

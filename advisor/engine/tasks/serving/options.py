@@ -213,8 +213,7 @@ class OptionFinder:
         return options or next(disk for disk in disks.values() if isinstance(disk, Rejected))
 
     def precision_on(self, card: GpuFacts) -> LlmPrecision | Message:
-        """The format asked for, else the published one, or another of 16 bits for one of 16; or why
-        the card computes none of them."""
+        """The format asked for or published, or its 16-bit twin; or why the card computes none."""
         usual, request = self.usual_precision, self._request
         alike = usual in SIXTEEN_BIT and request.precision is None
         choices = tuple(dict.fromkeys((usual, *SIXTEEN_BIT))) if alike else (usual,)
@@ -230,8 +229,7 @@ class OptionFinder:
     def _fits(
         self, card: GpuFacts, precision: LlmPrecision
     ) -> dict[_Way, tuple[ServingMemory, GpuMemoryUse | None]]:
-        """By split and ranks, of those that the model allows, its memory and the use of it; None where the
-        longest sequence does not fit."""
+        """Memory and its use by split and ranks; None where the longest sequence does not fit."""
         request = self._request
         splits = (request.tensor_parallel,) if request.tensor_parallel else splits_of(request.engine)
         kv_precision = kv_precision_of(request, precision, card)
@@ -290,8 +288,7 @@ def gib_to_read(weights_gib: float, memory_mib: float, replicas: int) -> float:
 
 
 def ready_time(mib_per_second: float | None, gib: float, gpus: int) -> ReadyTime:
-    """Reading so much from a disk of a rate (None: not limited) for `gpus` GPUs, and the engine's
-    start."""
+    """Seconds to read the weights from a disk for `gpus` GPUs and to start the engine."""
     load = load_seconds(1024 * gib, mib_per_second or math.inf, gpus)
     return ReadyTime(
         load_seconds=load.median, start_seconds=START.median, upper_seconds=load.plus(START).upper
@@ -338,8 +335,7 @@ def ready_disk(
 def serving_memory_of(
     request: ServingQuestion, catalog: Catalog, model: LanguageModel, cards: Sequence[Gpu]
 ) -> ServingMemoryAnswer:
-    """The memory of the request's longest sequence on each card, split as is asked for, or over as
-    few cards as hold it."""
+    """The memory of the longest sequence on each card, split as asked or over the fewest cards."""
     require_possible(request, model)
     served = ServedModel(catalog, model)
     finder = OptionFinder(request, served)
@@ -358,8 +354,7 @@ def serving_memory_of(
 
 
 def _on_card(finder: OptionFinder, card: GpuFacts) -> SplitMemory:
-    """The memory on one kind of card, on as many as hold it: a desk may have more of them than any
-    instance that is listed."""
+    """The memory on one kind of card, on as many as hold it: a desk may have more than any instance."""
     precision = finder.precision_on(card)
     why: Message | str = precision
     split, use = 1, None

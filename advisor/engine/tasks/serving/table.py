@@ -61,8 +61,7 @@ class Rates(NamedTuple):
     tails: Floats
 
     def e2e(self, output_tokens: float) -> Floats:
-        """Seconds of a whole request: the first token, and all that follow. What slows one slows
-        the other."""
+        """Seconds of a whole request: the first token and all that follow, slowed together."""
         return self.ttft + (output_tokens - 1) * self.tpot
 
     def limited(self, limit: TimeLimit, output_tokens: float) -> Floats:
@@ -144,8 +143,7 @@ class Replicas:
         return np.array([self._numbers[id(option.deployment)] for option in options], dtype=np.intp)
 
     def with_in_flight(self, replicas: Integers, concurrency: Floats) -> Rates:
-        """Deployments, each with so many sequences in flight at all times; nan beyond what memory
-        holds."""
+        """Deployments with so many sequences always in flight; nan beyond what memory holds."""
         return self._under(replicas, concurrency, concurrency <= self.held[replicas], loaded=False)
 
     def with_arrivals(self, replicas: Integers, requests_per_second: Floats, level: Level) -> Rates:
@@ -157,8 +155,7 @@ class Replicas:
         return rates._replace(output=np.where(np.isnan(rates.tpot), np.nan, arrived))
 
     def _on_grid(self) -> Rates:
-        """Every deployment at rising loads, (n, k): those of `GRID` that its memory holds, then
-        the most that it holds."""
+        """Every deployment at the loads of `GRID` that memory holds, then the most it holds, (n, k)."""
         steps = np.array(GRID, dtype=float)
         points = np.minimum(steps[None, :], self.held[:, None])
         new = np.ones(points.shape, dtype=bool)

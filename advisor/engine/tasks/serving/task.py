@@ -100,8 +100,7 @@ class ServingTask(
         return Replicas(request, options, self.predictor, self._predicted)
 
     def cheap_usd_per_hour(self, request: ServingQuestion) -> Sequence[float]:
-        """Over all clouds there are thousands of types, and who names a cloud wants to know why
-        each is turned down."""
+        """Over all clouds dear types are skipped; who names a cloud learns why each is turned down."""
         everywhere = request.cloud == "any" and request.targets and request.max_usd_per_hour is None
         return _CHEAP_USD_PER_HOUR if everywhere else ()
 
@@ -235,8 +234,7 @@ class ServingTask(
     def _given(
         self, request: ServingQuestion, chosen: GenerationCandidate, options: Sequence[ServingOption]
     ) -> Iterator[tuple[GenerationCandidate | None, Message | str]]:
-        """The prediction of each option, or the reason why it does not answer, all at once and as sure as
-        the chosen one."""
+        """The prediction of each option, or why it does not answer, at the confidence of the chosen one."""
         if not options:
             return
         is_sure = chosen.probability is None or chosen.probability >= request.confidence
