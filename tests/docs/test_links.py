@@ -16,6 +16,7 @@ from benchmarks.truth import trust
 from docs.site.__main__ import main, pages, settings
 from docs.site.arguments import arguments_page
 from docs.site.commands import command_pages, commands
+from tests.rows import table
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -86,21 +87,7 @@ def test_chinese_text_has_chinese_punctuation():
 # What the docs count is what there is.
 
 
-@pytest.mark.parametrize(
-    ("page", "words"),
-    [
-        ("README.md", "{checkpoints} checkpoints by name"),
-        ("README.zh-CN.md", "按名称 {checkpoints} 个检查点"),
-        ("CHANGELOG.md", "{checkpoints} checkpoints by name"),
-        ("CHANGELOG.md", "{networks:,} networks"),
-        ("docs/how-to/language.md", "{checkpoints} checkpoints are known by name"),
-        ("docs/internals/language.md", "The table has {checkpoints} models"),
-        ("docs/reference/networks.md", "{networks:,} networks at {inputs:,} inputs"),
-        ("docs/reference/prices.md", "AWS, {aws} regions"),
-        ("docs/reference/prices.md", "GCP, {gcp} regions"),
-        ("docs/reference/prices.md", "Azure, {azure} regions"),
-    ],
-)
+@pytest.mark.parametrize(("page", "words"), table("docs")["counted"])
 def test_a_page_counts_what_is_known(page, words):
     catalog = load_catalog()
     table = ROOT / "advisor/data/performance/networks.csv"

@@ -25,6 +25,7 @@ from advisor.questions.question import kinds_of
 from advisor.questions.reading import schema_of
 from advisor.store.keys import ApiKeys, Scope
 from benchmarks.served import Served
+from tests.rows import table
 
 ASKED = {"task": "inference", "model": "googlenet", "target_throughput": 500}
 # Answers that an agent reads at once; whole ones have up to 60 kB.
@@ -103,31 +104,7 @@ def test_the_command_line_and_the_service_load_no_protocol_unless_it_is_asked_fo
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("tool", "question", "field", "hint"),
-    [
-        ("recommend", {}, "task", "preprocessing, generation, finetuning"),
-        (
-            "recommend",
-            {"task": "generation", "model": "gpt2", "users": 1},
-            "input_tokens",
-            "input_tokens and output_tokens",
-        ),
-        (
-            "predict",
-            {"task": "training", "model": "resnet50", "instance": "g4dn.xlarge", "batch_size": 10**5},
-            "instance",
-            "a smaller batch_size",
-        ),
-        (
-            "compare",
-            {"task": "training", "model": "net.py:build", "gpu": "T4,L4"},
-            "model",
-            "from the list of networks",
-        ),
-        ("memory", {"model": "unknownnet"}, "model", "lists those that are known"),
-    ],
-)
+@pytest.mark.parametrize(("tool", "question", "field", "hint"), table("agents")["refused"])
 def test_what_is_wrong_names_its_field_and_a_way_that_an_agent_has(context, tool, question, field, hint):
     with pytest.raises(UsageError) as error:
         TOOLS[tool].answer(context, question)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-import random
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,7 @@ from advisor.answers import ask, language
 from advisor.answers.language import LanguageContext, load_language_context, serving_recommended
 from advisor.domain.words import LanguageTask, LlmPrecision
 from advisor.errors import UsageError
-from advisor.questions.language import MemoryGeneration, PredictGeneration, RecommendGeneration
+from advisor.questions.language import PredictGeneration, RecommendGeneration
 from advisor.questions.listings import Sources
 from advisor.questions.values import GpuFilter
 
@@ -35,60 +32,6 @@ def context() -> LanguageContext:
 def recommend(**fields: Any) -> RecommendGeneration:
     """A question whose answer needs no calibrated interval."""
     return RecommendGeneration(**COMMON, allow_extrapolation=True, **fields)
-
-
-def test_memory_is_told_of_the_cards_that_are_meant() -> None:
-    question = MemoryGeneration(
-        task=LanguageTask.GENERATION, model="Qwen/Qwen2.5-72B", gpu=GpuFilter(names=("H100", "T4"))
-    )
-    answer = language.memory(context().catalog, question).result
-    by_gpu = {gpu.gpu: gpu for gpu in answer.gpus}
-    assert 130 < answer.weights_gib < 150
-    assert by_gpu["H100-SXM5-80GB"].use is not None
-    assert by_gpu["H100-SXM5-80GB"].tensor_parallel > 1
-    t4 = by_gpu["T4"]
-    assert t4.use is not None or str(t4.why_not)
-
-
-def test_what_is_promised_holds_when_the_instance_is_asked_alone() -> None:
-    draw, answered = random.Random(41), 0
-    for _ in range(8):
-        lengths: dict[str, Any] = {
-            "model": draw.choice((EIGHT_B, "Qwen/Qwen3-32B", "Qwen/Qwen3-30B-A3B", "openai/gpt-oss-20b")),
-            "input_tokens": draw.randint(1, 6000),
-            "output_tokens": draw.randint(2, 900),
-        }
-        limits: dict[str, Any] = {
-            "max_ttft_ms": draw.uniform(200, 8000),
-            "max_tpot_ms": draw.uniform(15, 200),
-            "max_count": 4,
-        }
-        users = draw.randint(1, 400)
-        sure = {"required_confidence": 0.9, "cloud": draw.choice(("aws", "gcp"))}
-        question = RecommendGeneration(**COMMON | lengths, users=users, **limits, **sure)
-        found = serving_recommended(context(), question, relax=False).chosen
-        if found is None:
-            continue
-        answered += 1
-        assert 1000 * found.rates.ttft_seconds.upper <= limits["max_ttft_ms"]
-        assert 1000 * found.rates.tpot_seconds.upper <= limits["max_tpot_ms"]
-        offer, count = found.spec.offer, found.spec.count
-        alone = PredictGeneration(
-            **COMMON | lengths,
-            users=math.ceil(users / count / found.placement.replicas) * found.placement.replicas,
-            instance=offer.instance.name,
-            cloud=offer.instance.cloud,
-            region=offer.region,
-            tensor_parallel=found.placement.tensor_parallel,
-        )
-        rates = language.predicted(context().catalog, alone).result.candidate.rates
-        assert 1000 * rates.ttft_seconds.upper <= limits["max_ttft_ms"] * (1 + 1e-9)
-        for split in (1, 2, 4, 8):
-            other = question.replace(tensor_parallel=split)
-            same = serving_recommended(context(), other, relax=False).chosen
-            if same is not None:
-                assert same.spec.total_usd_per_hour >= found.spec.total_usd_per_hour * (1 - 1e-9)
-    assert answered > 3
 
 
 def test_users_who_think_and_percentiles_that_are_limited_move_the_answer() -> None:
@@ -262,26 +205,6 @@ def test_a_document_says_whether_it_rests_on_ones_own_measurements(tmp_path: Pat
         answer = ask.recommend(Sources(), recommend(users=8, anchor=files)).document()
         specs = [answer["recommendation"], *answer["alternatives"]]
         assert {spec["predicted"]["provenance"] for spec in specs} == {kind}
-
-
-def test_a_file_that_is_no_anchor_is_refused_by_its_field(tmp_path: Path) -> None:
-    other = tmp_path / "other.json"
-    other.write_text("{}")
-    with pytest.raises(UsageError) as refused:
-        serving_recommended(context(), recommend(anchor=(other,)))
-    assert refused.value.field == "anchor"
-
-
-def test_questions_about_networks_do_not_load_what_knows_language_models() -> None:
-    code = (
-        "import sys; from advisor.answers.context import load_context; "
-        "from advisor.answers.networks import recommended; "
-        "from advisor.questions.network import Recommend; "
-        "from advisor.domain import Task; "
-        "recommended(load_context(), Recommend(task=Task.INFERENCE, network='googlenet')); "
-        "sys.exit(any('models.language' in name for name in sys.modules))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_users_that_could_be_served_are_those_of_as_many_instances_as_may_be_had() -> None:

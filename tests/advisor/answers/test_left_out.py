@@ -6,7 +6,6 @@ import pytest
 
 from advisor.answers.context import left_out
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.cli.main import run
 from advisor.questions.spec import SpecQuestion
 
 DAY = date(2026, 11, 23)
@@ -51,19 +50,3 @@ def test_strict_counts_the_types_whose_every_price_is_old(catalog):
     assert note.parameters["count"] == len(types)
     oldest = min(offer.price.as_of for offer in offers)
     assert left_out(request, catalog, oldest, strict=True) == ()
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        (["--cloud", "gcp", "--disk", "hyperdisk-balanced:500GiB"], "hyperdisk-balanced are not"),
-        (["--cloud", "gcp", "--disk", "hyperdisk-ml,pd-ssd"], "hyperdisk-ml are not known here"),
-        (["--cloud", "coreweave"], "vCPUs and RAM of coreweave's types are not known here"),
-    ],
-)
-def test_what_exists_and_is_not_known_is_no_slip_of_the_pen(options, word, capsys):
-    words = ["recommend", "--task", "training", "--model", "resnet50", *options]
-    assert run(words) == 2
-    said = capsys.readouterr().err
-    assert word in said
-    assert "did you mean" not in said

@@ -203,19 +203,3 @@ def test_a_network_that_does_not_take_the_batch_leaves_no_traceback(capfd):
     with pytest.raises(advisor.UsageError, match="torch cannot follow"):
         advisor.recommend(task="inference", model=torch.nn.Linear(3, 4), target_throughput=5)
     assert "Traceback" not in capfd.readouterr().err
-
-
-@pytest.mark.slow
-def test_own_networks_are_compared_with_each_other_and_with_known_ones():
-    answer = advisor.compare(
-        task="inference", model=[network(Small(), torch.zeros(1, 3, 64, 64)), "vgg16"], gpu=["T4", "L4"]
-    )
-    assert len(answer.to_dict()["rows"]) == 4
-    assert "was never measured" in str(answer)
-    item = advisor.compare(
-        task="inference", model=Small(), instance=["g4dn.xlarge", "g5.xlarge"], batch_size=8
-    )
-    predicted = advisor.predict(task="inference", model=Small(), instance="g5.xlarge", batch_size=8).to_dict()
-    assert item.to_dict()["rows"][1]["predicted"]["throughput"]["median"] == pytest.approx(
-        predicted["predicted"]["throughput"]["median"]
-    )

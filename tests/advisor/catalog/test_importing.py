@@ -237,20 +237,7 @@ def test_what_iops_and_rate_cost_apart_counts(tmp_path):
     assert price.kind == "estimated"
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("aws,us-east-1,gp3,0.01,USD,2026-11-01", "known already"),
-        ("oracle,home,premium,0.1,USD,2026-11-01", "disks are known of"),
-        ("alibaba,cn-hangzhou,gp3,0.1,USD,2026-11-01", "no disk of alibaba; it has: cloud_eff"),
-        ("alibaba,cn-hangzhou,cloud_ssd,0,USD,2026-11-01", "above 0"),
-        ("alibaba,cn-hangzhou,cloud_ssd,-1,USD,2026-11-01", "above 0"),
-        ("alibaba,cn-hangzhou,cloud_ssd,,USD,2026-11-01", "no price_per_gib_month"),
-        ("alibaba,cn-hangzhou,cloud_ssd,1,EUR,2026-11-01", "as currency"),
-        ("alibaba,cn-hangzhou,cloud_ssd,1,USD,yesterday", "as_of"),
-        (f"{GOOD_DISK}\n{GOOD_DISK}", "second price"),
-    ],
-)
+@pytest.mark.parametrize(("line", "said"), table("imports")["disk_prices"])
 def test_a_bad_line_refuses_the_whole_file(tmp_path, line, said):
     with pytest.raises(UsageError, match=said):
         take_disks(tmp_path, GOOD_DISK.replace("cn-hangzhou", "cn-beijing"), line)

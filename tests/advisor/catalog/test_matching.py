@@ -260,25 +260,6 @@ def test_quotas_are_told_by_family_or_code(text, market, pairs) -> None:
     assert parse_quota(text, market) == pairs
 
 
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("G", "as G=8,P=0"),
-        ("G=8,", "as G=8,P=0"),
-        ("G=-1", "0 or more"),
-        ("G=nan", "0 or more"),
-        ("G=inf", "0 or more"),
-        ("G=", "0 or more"),
-        ("G=8,VT=4", "twice"),
-        ("L-DB2E81BB=8", "L-DB2E81BA"),
-        ("Q=8", "unknown quota"),
-    ],
-)
-def test_a_quota_that_is_none_is_refused_with_the_way_out(text, hint) -> None:
-    with pytest.raises(UsageError, match=hint):
-        parse_quota(text, Market.ON_DEMAND)
-
-
 def test_only_what_the_quota_of_its_market_holds_may_be_started() -> None:
     text = "needs 48 vCPUs of quota L-DB2E81BA (Running On-Demand G and VT), which allows 8"
     assert quota_shortfall(OFFER, parse_quota("G=8", Market.ON_DEMAND)) == text

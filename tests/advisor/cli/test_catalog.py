@@ -123,16 +123,6 @@ def test_every_price_rests_on_a_source_that_is_shown(listed_sources, monkeypatch
     assert sum(row["prices"] for row in listed_sources().values()) == counted
 
 
-def test_age_counts_against_the_limit_of_prices_and_facts_have_none(listed_sources, monkeypatch):
-    monkeypatch.setenv("ADVISOR_TODAY", "2026-08-10")
-    now = listed_sources()["gcp-fd66b26f"]
-    assert (now["age_days"], now["too_old"], now["licence"]) == (11, False, "Apache-2.0")
-    monkeypatch.setenv("ADVISOR_TODAY", "2027-09-01")
-    later = listed_sources()
-    assert later["gcp-fd66b26f"]["too_old"] is True
-    assert (later["gpu-sheets"]["max_age_days"], later["gpu-sheets"]["too_old"]) == (None, False)
-
-
 def test_what_the_user_imported_is_among_them(listed_sources, ask):
     before = listed_sources()
     assert ask(*IMPORT, EXAMPLES / "free_services.csv")[0] == 0

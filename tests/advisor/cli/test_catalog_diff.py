@@ -134,12 +134,3 @@ def test_refusals_name_both_numbers_and_the_way_to_insist(shown, aws):
     assert "--accept-implausible takes it" in out
     out = shown(*REFRESH, "--market", "on-demand", "--accept-implausible")
     assert "+900 %" in out
-
-
-def test_where_nothing_can_be_believed_it_fails_and_nothing_changes(shown, ask, aws):
-    aws.products = {name: ["{"] for name in T4}
-    code, out, err = ask(*REFRESH, "--market", "on-demand")
-    assert code == 1
-    assert "No on-demand price of g4dn.2xlarge, g4dn.4xlarge, g4dn.xlarge: the price list" in out
-    assert "nothing has been refreshed" in shown("catalog", "refresh", "--show")
-    assert "AWS gave none of the 3 prices asked for" in err

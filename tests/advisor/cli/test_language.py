@@ -4,14 +4,10 @@ import json
 import shlex
 from pathlib import Path
 
-import openpyxl
 import pytest
 import yaml
 
-from advisor.answers.reporting.saved import first_fault
 from advisor.cli.main import run
-from advisor.questions.network import Predict
-from advisor.questions.reading import from_texts, from_values, options_of, texts_of
 from tests.advisor.render.sizing.reports import validator
 
 MODEL = ["--model", "meta-llama/Llama-3.1-8B"]
@@ -37,25 +33,6 @@ def test_requests_that_are_too_long_for_the_model_are_a_warning(answer, shown, t
     assert any("the 30,000 tokens that are served" in text for text in shorter)
     file.write_text(MIX.replace("60000", "600000"))
     shown(*ask, code=2)
-
-
-def test_users_for_whom_there_is_no_room_wait(answer, shown):
-    """By Little's law: who is not in flight waits until so many others are served."""
-    words = [
-        "predict",
-        "--task",
-        "generation",
-        "--model",
-        "meta-llama/Llama-3.1-8B",
-        "--instance",
-        "g6.xlarge",
-    ]
-    rates = answer(*words, "--users", "40")["serving"]["rates"]
-    waiting = 40 - rates["concurrency"]
-    seconds = waiting / rates["requests_per_second"]["median"]
-    text = " ".join(shown(*words, "--users", "40").split())
-    assert f"{waiting:.0f} of 40 users wait for room: {seconds:.3g} s more to the first token" in text
-    assert "wait for room" not in shown(*words, "--users", f"{rates['concurrency']:.0f}")
 
 
 FP8 = Path(__file__).parents[2] / "data" / "llama_fp8_config.json"
@@ -87,28 +64,6 @@ def test_a_checkpoint_with_fp8_keys_and_values_is_served_with_them_and_its_folde
     text = shown(*words[:4], str(tmp_path), *words[5:], "--export", "compose")
     assert f"{tmp_path}:/model:ro" in text
     assert "vLLM reads" not in text
-
-
-@pytest.mark.parametrize(
-    ("model", "checkpoint"),
-    [
-        ("llama-3.1-8b", "meta-llama/Meta-Llama-3.1-8B"),
-        ("meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
-    ],
-)
-def test_a_start_file_names_a_checkpoint_that_can_be_loaded(shown, model, checkpoint):
-    """A short name is none; a name with its organisation is taken as it is."""
-    text = shown("recommend", "--task", "generation", "--model", model, "--gpu", "L4", "--export", "compose")
-    (service, *_) = yaml.safe_load(text)["services"].values()
-    assert service["command"][1] == checkpoint
-
-
-def test_a_start_file_names_a_draft_that_can_be_loaded(shown):
-    draft = ["--draft-acceptance", "0.7,4", "--draft-model", "llama-3.2-1b"]
-    text = shown(
-        "recommend", "--task", "generation", "--model", "llama-3.1-8b", *draft, "--export", "compose"
-    )
-    assert '"model": "meta-llama/Llama-3.2-1B"' in text
 
 
 PLAN = """
@@ -148,22 +103,6 @@ def test_a_plan_takes_networks_and_language_models_side_by_side(mixed):
     cost = sections[1]["recommendation"]["recommendation"]["cost"]["usd_per_million_output_tokens"]
     assert served["usd_per_million_samples"] == pytest.approx(cost["median"])
     assert len(report["reproducibility"]["language_predictors"]) == 2
-
-
-def test_a_mixed_report_names_each_spec_in_every_format_and_is_sent(shown, mixed, tmp_path):
-    (tmp_path / "sent").mkdir()
-    specs = [workload["answer"]["spec"] for workload in json.loads(mixed.read_text())["workloads"]]
-    for end in ("html", "md", "csv", "json", "xlsx"):
-        out = tmp_path / f"report.{end}"
-        shown("report", "--from", str(mixed), "--out", str(out), "--send", f"file:{tmp_path}/sent/")
-        content = out.read_bytes()
-        assert (tmp_path / "sent" / out.name).read_bytes() == content
-        if end == "xlsx":
-            picks = list(openpyxl.load_workbook(out, data_only=True)["Totals"].values)[5:8]
-            assert [pick[2] for pick in picks] == [spec["instance_type"] for spec in specs]
-            continue
-        assert all(spec["instance_type"] in content.decode() for spec in specs)
-        assert all(name in content.decode() for name in ("Thumbnails", "Chat", "Tuning"))
 
 
 ON = (*shlex.split("--instance p6-b200.48xlarge --max-gpus 1 --precision amp --batch-size 2"),)
@@ -214,16 +153,6 @@ def test_training_counts_steps_as_before(answer):
     assert "steps" not in dataset
 
 
-@pytest.mark.parametrize("given", [{"guidance": False}, {"guidance": True, "steps": 4}, {}])
-def test_a_question_is_asked_again_as_it_was(given):
-    values = {"task": "inference", "model": "sdxl", "instance": "g6e.xlarge", **given}
-    question = from_values(Predict, values)
-    assert from_texts(Predict, texts_of(question)) == question
-    words = options_of(question)
-    assert ("--no-guidance" in words) == (given.get("guidance") is False)
-    assert ("--guidance" in words) == (given.get("guidance") is True)
-
-
 @pytest.mark.parametrize("model", ["whisper-large-v3", "sdxl", "dlrm", "unet3d", "r3d_18"])
 def test_a_service_needs_no_disk_for_what_it_is_sent(answer, model):
     words = ("recommend", "--task", "inference", "--model", model, "--precision", "fp32")
@@ -238,18 +167,6 @@ def test_a_service_needs_no_disk_for_what_it_is_sent(answer, model):
         assert spec["disk"]["type"] == "instance_store" or spec["disk"]["size_gib"] <= 10
     read = answer(*words, "--dataset", "tensors")
     assert read["request"]["dataset"]["samples"] == 1_000_000
-
-
-def test_language_models_are_listed_by_the_task_and_others_say_what_they_are(capsys):
-    """With sizes and whether rates were measured; an embedding model says what it is."""
-    assert run(["networks", "--task", "generation", "qwen3-32b", "-o", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert first_fault(document, "advisor.language-models/1") is None
-    (listed,) = [model for model in document["models"] if model["name"] == "Qwen/Qwen3-32B"]
-    assert listed["measured"]
-    assert listed["weights_gib"] == pytest.approx(61.03, rel=0.01)
-    assert run(["networks", "--task", "generation", "BAAI/bge-m3"]) == 2
-    assert "makes vectors or scores of texts" in capsys.readouterr().err
 
 
 def test_an_api_s_price_says_from_how_many_tokens_a_day_an_instance_costs_less(answer, shown, capsys):

@@ -182,24 +182,3 @@ def test_a_converted_set_is_shown_with_its_size_and_decode_cost(photos, tmp_path
     expected = {"stored"} if target == "lmdb" else {"pillow"}
     assert expected <= set(shown["decode_seconds_per_sample"])
     assert all(seconds > 0 for seconds in shown["decode_seconds_per_sample"].values())
-
-
-def test_the_table_tells_the_rate_of_the_conversion(photos, tmp_path, ask):
-    code, out, err = ask("dataset", "convert", photos, "--to", "tar", "--out", tmp_path / "out")
-    assert (code, "converting the data set: 6 of 6" in err) == (0, True)
-    assert "tar, 6 images" in out
-    assert "samples/s" in out
-
-
-def test_a_made_text_is_shown_with_its_words(tmp_path, dataset):
-    made = dataset("make", "text", "--out", tmp_path / "ptb")
-    shown = dataset("show", tmp_path / "ptb")
-    assert made["profile"]["storage_format"] == shown["profile"]["storage_format"] == "text"
-    assert shown["profile"]["samples"] == 929_589
-    assert shown["different_words"] == 10_000
-
-
-@pytest.mark.slow
-def test_made_photographs_are_made_once(tmp_path, dataset):
-    arguments = ("make", "photographs", "--samples", 3, "--out", tmp_path / "photos")
-    assert dataset(*arguments) == dataset(*arguments)

@@ -9,6 +9,7 @@ import pytest
 
 from advisor.sweeps.formats import measurement_to_dict
 from tests.advisor.cli.test_anchors import anchor
+from tests.rows import table
 from tests.sweeps.test_anchors import a_measurement
 
 HEAVY = {
@@ -77,6 +78,7 @@ def test_what_asks_aws_is_loaded_only_to_ask():
     rooms = ("advisor.answers", "advisor.catalog", "infra")  # others hold records alone
     seen -= {"advisor.catalog.live"}  # names the clouds that can be asked, and asks none
     assert not [item for item in seen if item.startswith(rooms) and any(word in item for word in live)]
+    assert not any("models.language" in item for item in seen)
     assert not {"logging", "numpy.ma"} & seen  # np.isin brings the last, 10 ms
 
 
@@ -105,21 +107,7 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize(
-    ("words", "needed"),
-    [
-        ("recommend --task generation --model meta-llama/Llama-3.1-8B --users 4", None),
-        ("report --task inference --model googlenet --out report.html", None),
-        ("sweep plan --preset small", None),
-        ("measurements list", None),
-        ("schedule list", None),
-        ("keys list", None),
-        ("mcp --help", None),
-        ("fit", "usable measurements"),
-        ("memory --model net.py:build", "[sweep]"),
-        ("report --task inference --model googlenet --out report.pdf", "[report]"),
-    ],
-)
+@pytest.mark.parametrize(("words", "needed"), table("start_up")["extras"])
 def test_a_command_needs_the_extra_that_it_names_or_none(words, needed, tmp_path, monkeypatch):
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/store.sqlite")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[3]))

@@ -2,11 +2,9 @@
 
 import json
 import shlex
-from pathlib import Path
 
 import pytest
 
-from advisor.cli.main import run
 from advisor.domain import Status
 from advisor.store.measurements import open_store
 from advisor.sweeps.datasets.making import write_samples
@@ -78,16 +76,3 @@ def test_a_real_trial_measures_and_answers(answer, tmp_path):
     write_samples(tmp_path, range(120), seed=0)
     document = answer(*VERIFY, "0.1", "--data", tmp_path, "--minutes", "0.1", "--batch-size", "4")
     assert document["measured"]["throughput"]["lower"] > 0.1
-
-
-@pytest.mark.slow
-def test_a_file_that_is_called_like_a_bundled_network_is_verified_itself(tmp_path, images, measured):
-    file = tmp_path / "resnet50.py"
-    file.write_text(
-        "from torch import nn\nINPUT_SHAPE = (3, 64, 64)\n\n\ndef build():\n"
-        "    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())\n"
-    )
-    words = ("verify", "--task", "inference", "--model", f"{file}:build", "--data", str(images))
-    assert run([*words, "--target-throughput", "1", "--accelerator", "cpu"]) in (0, 1, 3)
-    assert measured.given
-    assert {Path(trial.workload.network).name for trial in measured.given} == {"resnet50.py:build"}

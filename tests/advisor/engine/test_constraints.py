@@ -3,50 +3,19 @@
 from datetime import date
 
 import numpy as np
-import pytest
 from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, resources_of
 from advisor.catalog.support import UNLIMITED_NOTE
-from advisor.domain import Precision, Task
+from advisor.domain import Task
 from advisor.engine.assumptions import warnings
 from advisor.engine.candidates import batches_of, disks_for, plain_workload
 from advisor.engine.no_offer import no_offer
-from advisor.engine.single import predict_instance
-from advisor.errors import NoIntervalError, UsageError
 from advisor.models.performance import load_model
 from tests.builders import candidate, network_question, recommendation, rejected
 
 from .asking import CATALOG, answered, question
 from .plain_model import PlainModel
-
-
-def test_a_quota_rejects_only_what_it_does_not_hold():
-    quotas = {"L-DB2E81BA": 8.0, "L-417A185B": 0.0}
-    answer = answered(question(vcpu_quota=tuple(quotas.items())))
-    details = [
-        (rejection.instance_type, str(rejection.detail).split())
-        for rejection in answer.rejected
-        if rejection.reason == "quota"
-    ]
-    assert {words[5] for _, words in details} == set(quotas)
-    for name, words in details:
-        assert int(words[1]) == CATALOG.instance(name).vcpus > float(words[-1]) == quotas[words[5]]
-
-
-def test_a_disk_type_that_no_instance_has_says_so():
-    answer = answered(question(disk_types=("instance_store",)))
-    (bare,) = [rejection for rejection in answer.rejected if rejection.instance_type == "g4dn.xlarge"]
-    assert bare.reason == "no_disk"  # 116 GiB are too few
-    assert str(bare.detail) == "no local disk of known rate and price holds the data set"
-    assert all(candidate.spec.disk.rate.type == "instance_store" for candidate in answer.ranked)
-
-
-def test_a_guess_is_refused_unless_it_is_allowed():
-    guessing, limits = PlainModel(calibrated=False), {"target_throughput": 100, "accelerated_only": True}
-    with pytest.raises(NoIntervalError, match="--allow-extrapolation"):
-        answered(question(**limits), guessing)
-    assert answered(question(**limits, allow_extrapolation=True), guessing).chosen is not None
 
 
 def test_where_nothing_runs_the_reasons_are_counted_and_the_way_out_is_named():
@@ -92,11 +61,6 @@ def test_no_prediction_lies_above_the_bound_that_prunes():
         has = resources_of(CATALOG, offer, disks_for(request, CATALOG, offer.instance)[0])
         predictions = model.predict([(w, has) for w in batches_of(request, plain_workload(request))])
         assert max(prediction.median for prediction in predictions) <= bound * (1 + 1e-9)
-
-
-def test_a_format_nobody_measured_on_a_cpu_is_refused_with_the_way_out():
-    with pytest.raises(UsageError, match="--precision fp32"):
-        predict_instance(replace(REQUEST, precision=Precision.BF16), CATALOG, load_model(), "c7i.2xlarge")
 
 
 class Unbounded(PlainModel):

@@ -11,18 +11,11 @@ from advisor.engine.assumptions import warnings
 from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxations
 from advisor.engine.single import predict_instance
-from advisor.errors import UsageError
 from tests.builders import candidate
 
 from .asking import CATALOG, TODAY, question, task
 from .asking import answered as ask
 from .plain_model import PlainModel
-
-
-def test_training_over_several_instances_is_refused_with_the_reason():
-    request = question(task=Task.TRAINING, max_count=2)
-    with pytest.raises(UsageError, match="--max-nodes 2"):
-        ask(request)
 
 
 def test_gpus_that_may_not_be_used_stay_idle_and_only_then_a_warning_says_so():

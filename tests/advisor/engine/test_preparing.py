@@ -14,7 +14,6 @@ from advisor.domain import Precision, Range, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.prepared import key_of
 from advisor.render.document import recommendation_document
-from tests.advisor.engine.asking import reasons
 from tests.alike import alike
 from tests.builders import network_question
 
@@ -154,21 +153,3 @@ def test_the_best_over_all_clouds_are_the_best_of_each(request_):
     ]
     everywhere = costs(answer(replace(request_, cloud="any")).ranked)
     assert sorted(usd for usd, *_ in everywhere) == sorted(each)[:4]
-
-
-@BOTH
-def test_a_second_question_is_answered_as_the_first(request_):
-    known, everywhere = Preparations(CATALOG, MODEL), replace(request_, cloud="any")
-    first = answer(everywhere, known)
-    answer(replace(everywhere, max_results=60), known)
-    again = answer(everywhere, known)
-    assert costs(again.ranked) == costs(first.ranked)
-    assert again.rejected_counts == first.rejected_counts
-    assert again.offers_considered == first.offers_considered
-
-
-def test_nothing_is_left_out_where_nothing_answers():
-    nothing = answer(replace(LARGE, cloud="any", target_throughput=1e7))
-    assert nothing.chosen is None
-    assert nothing.offers_considered > 500
-    assert {"p5.48xlarge", "g4dn.xlarge"} <= set(reasons(nothing))

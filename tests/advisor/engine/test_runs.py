@@ -14,15 +14,10 @@ from advisor.engine.table import batch_latency
 from advisor.models.performance import load_model
 from tests import builders
 
-from .asking import CATALOG, SMALL, answered, question
+from .asking import CATALOG, SMALL, question
 from .plain_model import PlainModel
 
 MODEL = load_model()
-QUESTION = question(task=Task.TRAINING, dataset=SMALL, epochs=10, accelerated_only=True)
-
-
-def ask(**changes):
-    return answered(replace(QUESTION, **changes))
 
 
 def run_on(vcpus=8, gib=500.0, memory_mib=32768, task=Task.TRAINING, **length):
@@ -58,36 +53,6 @@ def test_only_the_first_epoch_of_a_training_waits_for_the_disk(gib, epochs):
     assert time.first_epoch.median * 3600 == pytest.approx(first / cold.median)
     assert cold.median <= warm.median * (1 + 1e-9)
     assert time.hours.lower <= time.hours.median <= time.hours.upper
-
-
-def test_a_slow_disk_matters_to_a_run_of_one_epoch_and_not_to_a_long_one():
-    disks = (DiskChoice(type="st1", size_gib=500.0), DiskChoice(type="gp3"))
-    slower = []
-    for epochs in (1, 100):
-        request = replace(QUESTION, epochs=epochs)
-        slow, fast = (
-            predict_instance(replace(request, disk=disk), CATALOG, PlainModel(), "g5.2xlarge").run
-            for disk in disks
-        )
-        slower.append(slow.hours.median / fast.hours.median)
-    assert slower[0] > 2
-    assert slower[1] < 1.1
-
-
-def test_one_instance_tells_its_run_like_the_ranking_does():
-    chosen = ask(batch_size=32).chosen
-    request = replace(QUESTION, batch_size=32, disk=chosen.spec.disk.choice)
-    prediction = predict_instance(request, CATALOG, PlainModel(), chosen.spec.offer.instance.name)
-    assert prediction.run == chosen.run
-    assert prediction.usd_per_run == chosen.usd_per_run
-    assert (
-        predict_instance(replace(request, epochs=None), CATALOG, PlainModel(), prediction.instance.name).run
-        is None
-    )
-
-
-def on_gpu(**changes):
-    return answered(question(accelerated_only=True, **changes))
 
 
 def prediction(lower=50.0):

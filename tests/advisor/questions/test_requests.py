@@ -11,7 +11,6 @@ from advisor.answers.context import Context, profile_of
 from advisor.answers.networks import predicted
 from advisor.catalog import load_catalog
 from advisor.domain import DataKind, Precision
-from advisor.errors import UsageError
 from advisor.models.performance import load_model
 from advisor.models.performance.networks import NetworkTable
 from advisor.questions.network import Predict, Recommend
@@ -41,25 +40,6 @@ def settled(facts=PHOTOS, **more):
 def test_a_network_answers_to_all_its_names(name):
     question = from_values(Recommend, {**ASKED, "model": name})
     assert settled_network(question, MODEL.table, CATALOG).network == "resnet50"
-
-
-@pytest.mark.parametrize(
-    ("facts", "words", "said"),
-    [
-        (PHOTOS, {"task": "preprocessing", "stack": "compile"}, "leave it out"),
-        (PHOTOS, {"task": "preprocessing", "tf32": "off"}, "leave it out"),
-        (PHOTOS, {"precision": "amp", "tf32": "on"}, "--precision fp32"),
-        (TEXT, {"memory_format": "channels_last"}, "takes seq:128"),
-        (PHOTOS, {"input": "1x224x224"}, "takes 3x224x224"),
-        (TEXT, {"input": "3x224x224"}, "seq:384"),
-        (PHOTOS, {"input": "3x90000x90000"}, "more than a GPU can hold"),
-        (PHOTOS, {"dataset": "ptb"}, "imagenet, coco, cifar10, or a path"),
-        (TENSORS, {"dataset": "imagenet"}, "tensors, librispeech"),
-    ],
-)
-def test_what_has_no_meaning_is_refused(facts, words, said):
-    with pytest.raises(UsageError, match=said):
-        settled(facts, **words)
 
 
 @pytest.mark.parametrize(
@@ -123,21 +103,6 @@ def test_text_is_not_decoded_and_crosses_the_bus_as_numbers():
     assert document["predicted"]["unit"] == "sequences/s"
     assert document["request"]["dataset"]["kind"] == "tokens"
     assert json.dumps(document)
-
-
-def test_each_answer_says_what_runs_it():
-    def said(facts, **more):
-        return "; ".join(map(str, predicted_of(facts, **more).result.assumptions))
-
-    own = replace(PHOTOS, name="seer")
-    assert "PyTorch eager, channels last, bf16" in said(own)
-    plain = {"precision": "fp32", "memory_format": "contiguous"}
-    assert "PyTorch eager, contiguous, fp32 (TF32 in convolutions only)" in said(own, **plain)
-    assert "fp32 (no TF32)" in said(own, tf32="off")
-    fast = said(own, precision="amp", stack="compile", memory_format="channels_last")
-    assert "PyTorch compile, channels last, amp" in fast
-    assert "PyTorch eager, amp" in said(TEXT, precision="amp")
-    assert "text made tokens while it is read" in said(TEXT)
 
 
 def test_all_precisions_are_asked_for_and_trials_know_their_own():

@@ -79,36 +79,3 @@ def test_a_published_trace_is_told_by_its_longest_requests():
     chat = traffic_named("chat")
     assert not list(chat.notes(chat.longest_tokens))
     assert [note.code for note in chat.notes(chat.longest_tokens - 1)] == ["refused_requests"]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "has no requests"),
-        ("input_tokens,output_tokens\n", "has no requests"),
-        ("input_tokens,output_tokens\n5,ten\n", "line 2, is no request"),
-        ("input_tokens,output_tokens\n5,3\n0,3\n", "line 3, is no request"),
-        ('{"input_tokens": 5, "output_tokens": 3}\n[1]\n', "line 2, is no request"),
-        ('{"input_tokens": true, "output_tokens": 3}\n', "line 1, is no request"),
-        ("a,b\n1,2\n", "line 2, has no input_tokens"),
-        ("input_tokens,b\n1,2\n", "line 2, has no output_tokens"),
-        ('{"input_length": 5}\n', "line 1, has no output_tokens"),
-        ("input_tokens;output_tokens\n1;2\n", "has ';' between its columns"),
-        ("input_tokens\toutput_tokens\n1\t2\n", r"has '\\t' between its columns"),
-        ("input_tokens,output_tokens\n5,-1\n", "line 2, is no request"),
-    ],
-)
-def test_a_file_that_is_no_traffic_is_refused_with_its_line(tmp_path, text, said):
-    file = tmp_path / "trace"
-    file.write_text(text)
-    with pytest.raises(UsageError, match=said) as refused:
-        traffic_named(str(file))
-    assert refused.value.field == "traffic"
-
-
-def test_a_length_beyond_the_limit_is_told_the_limit(tmp_path):
-    file = tmp_path / "trace.csv"
-    file.write_text("input_tokens,output_tokens\n1e12,5\n")
-    with pytest.raises(UsageError, match="line 2, is no request") as refused:
-        traffic_named(str(file))
-    assert "from 1 to 100,000,000" in str(refused.value.hint)

@@ -41,39 +41,6 @@ def test_a_gpu_is_asked_by_name_memory_and_capability(text, names, memory, capab
     assert wanted(text) == GpuFilter(names, memory, capability)
 
 
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("", "--gpu is empty"),
-        (",", "--gpu takes"),
-        ("24GiB..,32GiB..", "one range of memory"),
-        ("cc8..,cc9..", "one of compute"),
-        ("cc..", "no range"),
-        ("cc8.75..", "compute capability"),
-        ("cc9.x", "compute capability"),
-        ("0GiB..", "above 0"),
-    ],
-)
-def test_a_gpu_that_cannot_be_meant_is_refused_with_the_way_out(text, hint) -> None:
-    with pytest.raises(UsageError, match=hint):
-        wanted(text)
-
-
-@pytest.mark.parametrize(
-    ("field", "text", "hint"),
-    [
-        ("vcpus", "4-16", "write it as 4..16"),
-        ("memory", "32GiB - 64GiB", "write it as 32GiB..64GiB"),
-        ("gpu", "24GiB-48GiB", "write 24GiB..48GiB"),
-    ],
-)
-def test_a_range_in_another_notation_is_refused_with_ours(field, text, hint) -> None:
-    with pytest.raises(UsageError) as refused:
-        from_texts(HardwareFilter, {field: [text]})
-    assert hint in str(refused.value.hint)
-    assert refused.value.field == field
-
-
 @given(st.none() | st.integers(1, 500), st.none() | st.integers(1, 500))
 def test_a_range_is_read_as_it_is_written(least, most) -> None:
     if (least, most) == (None, None) or (least and most and least > most):

@@ -20,6 +20,7 @@ from advisor.store.records import RunState
 from tests.advisor.runs.kills import Series
 from tests.advisor.store.schedules import NOW, SWEEP, due_run, schedule
 from tests.processes import gone
+from tests.rows import table
 
 TOLD = "print('{\"measured_now\": 3}')"
 
@@ -286,25 +287,7 @@ def test_a_leap_day_is_found_years_away():
     assert CronLine("0 0 29 2 *").after(datetime(2026, 11, 21, tzinfo=UTC)).year == 2028
 
 
-@pytest.mark.parametrize(
-    ("text", "zone", "words"),
-    [
-        ("0 3 * *", "UTC", "has 4 fields, not 5"),
-        ("", "UTC", "has 0 fields"),
-        ("60 3 * * *", "UTC", "60"),
-        ("0 3 * * 8", "UTC", "bad day-of-week"),
-        ("0 3 * * moon", "UTC", "bad day-of-week"),
-        ("0 3 * * 5-1", "UTC", "bad day-of-week"),
-        ("* * * * */0", "UTC", "bad day-of-week"),
-        ("*/0 * * * *", "UTC", "bad minute"),
-        ("0 3 # * *", "UTC", "bad day-of-month"),
-        ("１ 3 * * *", "UTC", "bad minute"),  # noqa: RUF001
-        ("0 0 30 2 *", "UTC", "bad day-of-month"),
-        ("@reboot", "UTC", "unknown cron line '@reboot'"),
-        ("0 3 * * *", "Europe/Berln", "did you mean Europe/Berlin"),
-        ("0 3 * * *", "", "unknown time zone"),
-    ],
-)
+@pytest.mark.parametrize(("text", "zone", "words"), table("schedules")["no_cron_lines"])
 def test_what_is_no_line_is_refused_with_its_reason(text, zone, words):
     with pytest.raises(UsageError, match=words):
         CronLine(text, zone)

@@ -8,15 +8,12 @@ import pytest
 from advisor.answers import ask
 from advisor.answers.listing import page_of, query_of
 from advisor.cli.main import run
-from advisor.infra.build.documents.schemas import documents
 from advisor.questions.listings import Offers
 from advisor.questions.reading import from_values
-from tests.advisor.render.schemas import assert_keeps
 from tests.alike import alike
 
 QUESTION = {"task": "inference", "model": "googlenet"}
 SERVING = {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 8, "allow_extrapolation": True}
-SERVED = "task=generation&model=meta-llama/Llama-3.1-8B"
 
 
 @pytest.fixture
@@ -90,28 +87,6 @@ def test_a_word_that_is_null_is_left_out(service):
     left_out = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge"}).json()
     null = {**QUESTION, "instance": "g4dn.xlarge", "region": None, "batch_size": None}
     assert service.post("/v1/predict", json=null).json() == left_out
-
-
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        (
-            "/v1/predict?task=inference&model=googlenet&instance=g4dn.xlarge&vcpus=8"
-            '&curve={"vcpus":[2,4],"memory":["8GiB"],"disk":["gp3:500GiB"]}',
-            "Prediction",
-        ),
-        (f"/v1/predict?{SERVED}&instance=g6e.xlarge", "ServingPrediction"),
-        (f"/v1/compare?{SERVED}&instance=g6e.xlarge&instance=g5.xlarge", "ServingComparison"),
-        (f"/v1/memory?{SERVED}", "LanguageMemory"),
-        ("/v1/catalog?limit=1000", "Catalog"),
-        ("/v1/catalog/STANDARD_nc4as_t4_v3", "InstanceType"),
-    ],
-)
-def test_every_document_keeps_its_schema(service, path, name):
-    answer = service.get(path)
-    assert answer.status_code == 200, answer.text
-    file = next(file for file, part in documents().items() if part == name)
-    assert_keeps(answer.json(), file)
 
 
 ON_INSTANCE = {"task": "inference", "model": "googlenet", "instance": "g4dn.xlarge", "disk": "gp3:500GiB"}

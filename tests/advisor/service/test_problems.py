@@ -8,24 +8,14 @@ import pytest
 from advisor.answers import networks
 from advisor.extras import ROOT, install_hint
 from advisor.service.problems import Problem
+from tests.rows import table
 
 QUESTION = {"task": "inference", "model": "googlenet"}
 ASK = "/v1/recommend"
 LLAMA = "meta-llama/Llama-3.1-8B"
 
 
-@pytest.mark.parametrize(
-    ("words", "kind", "field", "said"),
-    [
-        ({"target_troughput": 5}, "unknown-field", "target_troughput", "mean target_throughput"),
-        ({"task": "infer"}, "invalid", "task", "did you mean inference"),
-        ({"pareto": "yes"}, "invalid", "pareto", "true or false"),
-        ({"disk": "x" * 301}, "invalid", "disk", "longer than 300"),
-        ({"model": "a\x1b[2J"}, "invalid", "model", "cannot be shown"),
-        ({"vcpus": []}, "invalid", "vcpus", "must be a text, not a list"),
-        ({"model": "gogglenet"}, "unanswerable", "model", "did you mean googlenet"),
-    ],
-)
+@pytest.mark.parametrize(("words", "kind", "field", "said"), table("http")["wrong_words"])
 def test_a_wrong_word_is_named_with_what_would_be_right(refused, words, kind, field, said):
     problem = refused(422, ASK, QUESTION | words)
     assert problem["type"] == f"urn:advisor:problem:{kind}"
@@ -63,23 +53,7 @@ def test_a_body_of_another_kind_is_refused(refused):
         assert "application/json" in problem["way_out"]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        {"model": "/etc/passwd"},
-        {"model": "net.py:build"},
-        {"model": "../net.py"},
-        {"dataset": "/etc"},
-        {"dataset": "."},
-        {"anchor": "/etc/passwd"},
-        {"performance_model": "/etc/passwd"},
-        {"live": True},
-        {"task": "generation", "model": "/etc/passwd"},
-        {"task": "generation", "model": LLAMA, "config": "/etc/passwd"},
-        {"task": "generation", "model": LLAMA, "traffic": "/etc/passwd"},
-        {"task": "generation", "model": LLAMA, "anchor": ["x.json"]},
-    ],
-)
+@pytest.mark.parametrize("words", table("http")["files"])
 def test_no_file_of_the_server_is_opened_for_a_client(refused, monkeypatch, words):
     def opened(*_, **__):
         raise AssertionError("opened")

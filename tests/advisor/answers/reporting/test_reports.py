@@ -85,29 +85,6 @@ def test_what_stands_before_a_question_changes_no_bit_of_its_answer():
     assert json.dumps(alone) == json.dumps(gathered(TEAM[1]))
 
 
-def test_the_front_is_what_no_drawn_spec_beats():
-    rows = section("training", "resnet50", 200, precision="amp", gpu=SOME_GPUS)["price_throughput"]
-    assert rows == sorted(rows, key=lambda row: row["total_usd_per_hour"])
-    front = [row for row in rows if row["on_front"]]
-    for index, row in enumerate(rows):
-        before = [other["lower"] for other in rows[:index] if other["on_front"]]
-        assert row["on_front"] == (row["lower"] > 1.01 * max(before, default=0.0))
-    assert len(front) > 2
-
-
-def test_curves_pass_through_the_recommended_spec():
-    thumbnail = thumbnails()
-    spec = thumbnail["answer"]["spec"]
-    for name, amount in (("vcpus", spec["vcpus"]), ("memory", spec["memory_mib"])):
-        key = "vcpus" if name == "vcpus" else "memory_mib"
-        (point,) = [p for p in thumbnail["curves"][name]["points"] if p[key] == amount]
-        assert point["median"] == pytest.approx(spec["median"])
-    (point,) = [p for p in thumbnail["curves"]["disk"]["points"] if p["order"] == spec["disk"]]
-    assert point["median"] == pytest.approx(spec["median"])
-    (batch,) = [b for b in thumbnail["gpu_memory"]["batches"] if b["chosen"]]
-    assert batch["reached"]["median"] == pytest.approx(spec["median"])
-
-
 def test_what_the_user_measured_is_drawn_too():
     own = measurement(trial=trial(network="vgg16", task=Task.TRAINING, dataset=IMAGENET))
     loose = replace(own, limited_by=LimitedBy.NONE, trial=trial(network="vgg16", task=Task.TRAINING))
@@ -173,22 +150,6 @@ def test_a_saved_answer_of_another_model_tells_what_it_tells_itself():
 def test_a_saved_file_that_steers_a_terminal_is_refused(text):
     with pytest.raises(UsageError, match="cannot be shown"):
         read_saved(saved(assumptions=[text]))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"[1", "not valid JSON"),
-        (b"NaN", "not valid JSON"),
-        (b"\xff", "not valid JSON"),
-        (b"[]", "names no schema"),
-        (b'{"schema": "advisor.memory-answer/1"}', "advisor.memory-answer/1"),
-        (b'{"schema": "advisor.recommendation/1"}', "is a required property"),
-    ],
-)
-def test_a_saved_file_that_is_none_is_refused_by_its_name(content, message):
-    with pytest.raises(UsageError, match=f"answer.json.*{message}"):
-        read_saved(Input("answer.json", content))
 
 
 @pytest.mark.parametrize(
