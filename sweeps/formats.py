@@ -14,7 +14,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
-from msgspec import Struct
+import msgspec
+from msgspec import MsgspecError, Struct
+from msgspec.structs import replace
 
 from advisor.domain import (
     Accelerator,
@@ -23,7 +25,6 @@ from advisor.domain import (
     DatasetProfile,
     DiskRate,
     Gpu,
-    LimitedBy,
     Measurement,
     MemoryFormat,
     Precision,
@@ -101,7 +102,7 @@ def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
         )
     try:
         return _measurement(document)
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MsgspecError) as error:
         raise DataError("not a measurement: {reason}", reason=_reason(error)) from error
 
 
@@ -141,33 +142,17 @@ def _reason(error: Exception) -> str:
     """The error in plain words, not Python's, on a line of bounded length."""
     if isinstance(error, KeyError):
         return f"{one_line(str(error))[:_MOST_REASON]} is missing"
-    if isinstance(error, ValueError):
+    if isinstance(error, (ValueError, MsgspecError)):
         return one_line(str(error))[:_MOST_REASON]
     return "a field has a value of another kind than it must have"
 
 
 def _measurement(document: Mapping[str, Any]) -> Measurement:
-    return Measurement(
-        trial=_trial(document["trial"]),
-        status=Status(document["status"]),
-        limited_by=LimitedBy(document["limited_by"]),
-        step_seconds=tuple(map(float, document["step_seconds"])),
-        warmup_step_seconds=tuple(map(float, document.get("warmup_step_seconds", ()))),
-        stage_rates=dict(document.get("stage_rates", {})),
-        cpu_seconds=document.get("cpu_seconds"),
-        wall_seconds=document.get("wall_seconds"),
-        peak_memory_mib=document.get("peak_memory_mib"),
-        read_bytes=document.get("read_bytes"),
-        environment=dict(document.get("environment", {})),
-        started_at=document.get("started_at", ""),
-        reason=document.get("reason", ""),
-        attempts=tuple(document.get("attempts", ())),
-        # Further runs with step times that can be computed with.
-        repeats=tuple(
-            {**run, "step_seconds": list(map(float, run["step_seconds"]))}
-            for run in document.get("repeats", ())
-        ),
-    )
+    known = {name: document[name] for name in Measurement.__struct_fields__ if name in document}
+    row = msgspec.convert({**known, "trial": _trial(document["trial"])}, Measurement)
+    # Further runs with step times that can be computed with.
+    runs = [{**run, "step_seconds": list(map(float, run["step_seconds"]))} for run in row.repeats]
+    return replace(row, repeats=tuple(runs))
 
 
 def _plain(value: Any) -> Any:
@@ -363,20 +348,11 @@ def _impossible(row: Measurement) -> str:
         return f"status {row.status}, but no reason"
     if not all(map(is_positive, row.stage_rates.values())):
         return "a stage rate is a finite number above 0"
-    return _other_kind(row) or _untold(row)
-
-
-def _other_kind(row: Measurement) -> str:
-    """Why a store could not hold it, or nobody compute with it."""
-    texts = (row.started_at, row.reason, row.trial.dataset_path)
-    if not all(isinstance(text, str) for text in texts):
-        return "started_at, reason and dataset_path are texts"
-    numbers = (row.cpu_seconds, row.wall_seconds, row.peak_memory_mib, row.read_bytes)
-    if not all(entry is None or isinstance(entry, (int, float)) for entry in numbers):
-        return "cpu_seconds, wall_seconds, peak_memory_mib and read_bytes are numbers"
     if not isinstance(row.environment.get("cpu_model", ""), (str, type(None))):
         return "environment.cpu_model is a text"
-    return ""
+    if not isinstance(row.trial.dataset_path, str):
+        return "dataset_path is a text"
+    return _untold(row)
 
 
 def _untold(row: Measurement) -> str:
