@@ -134,6 +134,7 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
     probability: float | None = None
     withheld: Withheld | None = None
     api_usd_per_million_tokens: float | None = None
+    target_output_tokens_per_second: float | None = None
 
     @property
     def tokens_per_day_of_api(self) -> float | None:
@@ -148,7 +149,11 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
 
     @property
     def asked_tokens_per_day(self) -> float:
-        """What the question asks of it, in and out together, if that goes on all day."""
+        """What the question asks of it, in and out together, if that goes on all day: its target, else what
+        is served at its load."""
+        target = self.target_output_tokens_per_second
+        if target is not None:
+            return 86400 * target * (1 + self.input_tokens / self.output_tokens)
         return self._tokens_per_day(self.rates)
 
     def _tokens_per_day(self, rates: ServingRates) -> float:

@@ -79,33 +79,48 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
     return Message(text.text, count=answer.level)
 
 
+# A chance in words, by the least one.
+_WORDS = (
+    (0.95, Message("almost certain")),
+    (0.8, Message("very likely")),
+    (0.6, Message("likely")),
+    (0.4, Message("as likely as not")),
+    (0.0, Message("unlikely")),
+)
+
+
 def sure_message(answer: Judged[Any, Any]) -> Message | None:
     """How sure the chosen spec is, what a trial settles, what is safe; None where bounds decide."""
     chosen, request, safe = answer.chosen, answer.request, answer.safe
     if chosen is None or chosen.probability is None or request.is_sure:
         return None
-    about: dict[str, Any] = {"percent": 100 * modest(chosen.probability)}
+    sure = Message(
+        "{likely}: {percent:.0f} % sure to do what is asked",
+        likely=next(words for least, words in _WORDS if chosen.probability >= least),
+        percent=100 * modest(chosen.probability),
+    )
     if answer.is_safe:
-        return Message("{percent:.0f} % sure", **about)
+        return sure
+    about: dict[str, Any] = {"sure": sure}
     may_miss = (call for call in answer.close_calls if call.kind is CloseCallKind.CHOSEN_MAY_MISS)
     trial = next(may_miss, None)
     if trial is not None:
         each = Message(" on one of them") if chosen.spec.count > 1 else ""
         about |= {"minutes": trial.trial_minutes, "each": each, "trial": trial.trial_usd}
     if safe is None and trial is None:
-        return Message("{percent:.0f} % sure; no spec is safe", **about)
+        return Message("{sure}; no spec is safe", **about)
     if safe is None:
         return Message(
-            "{percent:.0f} % sure; a trial of {minutes:g} minutes{each} ({trial:usd}) settles it; no spec is "
-            "safe without one",
+            "{sure}; a trial of {minutes:g} minutes{each} ({trial:usd}) settles it; no spec is safe without "
+            "one",
             **about,
         )
     about |= {"safe": spec_name(safe.spec, request), "usd": safe.spec.total_usd_per_hour}
     if trial is None:
-        return Message("{percent:.0f} % sure; safe instead: {safe} at {usd:usd}/h", **about)
+        return Message("{sure}; safe instead: {safe} at {usd:usd}/h", **about)
     return Message(
-        "{percent:.0f} % sure; a trial of {minutes:g} minutes{each} ({trial:usd}) settles it; safe without a "
-        "trial: {safe} at {usd:usd}/h",
+        "{sure}; a trial of {minutes:g} minutes{each} ({trial:usd}) settles it; safe without a trial: {safe} "
+        "at {usd:usd}/h",
         **about,
     )
 

@@ -56,12 +56,14 @@ def generation_document(
 ) -> dict[str, Any]:
     """The whole answer about serving; see `render.document.plain` for what JSON can hold."""
 
+    request = answer.request
+
     def block(candidate: GenerationCandidate) -> dict[str, Any]:
-        return generation_block(candidate, answer.request.confidence, sources)
+        return generation_block(candidate, request.confidence, sources)
 
     return shared_document(answer, sources, block, every_rejected=every_rejected) | {
         "close_calls": [
-            borderline_block(call, answer.request.horizon_hours, trial_command(call.candidate))
+            borderline_block(call, request.horizon_hours, trial_command(call.candidate, request))
             for call in answer.close_calls
         ],
         "relax": [
@@ -180,17 +182,11 @@ def rates_block(rates: ServingRates) -> dict[str, Any]:
     )
 
 
-# Of the percentiles that may be limited, those that are told.
-_TOLD = (50, 95, 99)
-
-
 def percentiles_block(rates: ServingRates) -> dict[str, Any]:
     """Times that so many of a hundred requests do not exceed, with the bounds of each."""
     return {
         f"{time}_seconds": {
-            f"p{part}": finite_bounds(span)
-            for part, span in zip(PERCENTILES, parts, strict=True)
-            if part in _TOLD
+            f"p{part}": finite_bounds(span) for part, span in zip(PERCENTILES, parts, strict=True)
         }
         for time, parts in zip(("ttft", "tpot", "e2e"), rates.tails, strict=False)
     }
@@ -206,6 +202,7 @@ def front_block(point: FrontPoint) -> dict[str, Any]:
     return {
         **placement_block(point.placement),
         **rates_block(point.rates),
+        **({"percentiles": percentiles_block(point.rates)} if point.rates.tails else {}),
         **spans(point, "usd_per_million_output_tokens"),
         "answers": not point.misses,
         "misses": point.misses or None,
@@ -222,6 +219,7 @@ def step_block(step: ServingStep) -> dict[str, Any]:
         "instead": brief_block(step.instead) if step.instead else None,
         "gives": gives
         and {
+            "placement": placement_block(gives.placement),
             **spans(gives.rates, "output_tokens_per_second ttft_seconds tpot_seconds"),
             "ready_seconds": gives.ready.seconds,
             "total_usd_per_hour": gives.spec.total_usd_per_hour,

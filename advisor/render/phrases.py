@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from math import isfinite
@@ -10,6 +11,8 @@ from typing import Any
 from advisor.domain import InstanceType
 from advisor.domain.language import GenerationCandidate
 from advisor.domain.words import LlmEngine, ServingBind
+from advisor.messages import Message
+from advisor.questions.language import ServingQuestion
 from advisor.render.text import shortened
 from advisor.units import ceil_significant
 
@@ -68,8 +71,26 @@ def count_text(count: float) -> str:
 _USUAL = {("--precision", "bf16"), ("--kv-precision", "bf16")}
 
 
-def trial_command(candidate: GenerationCandidate) -> str:
-    """The command to type on one of the instances: the load of one replica, as its share of the whole."""
+def speculation_words(tokens: str, drafter: str | None) -> list[str]:
+    """The arguments with which vLLM drafts tokens: so many a step, by a model or by n-grams of the prompt."""
+    draft = {"model": drafter} if drafter else {"method": "ngram"}
+    return ["--speculative-config", json.dumps({**draft, "num_speculative_tokens": int(tokens)})]
+
+
+def speculation_message(request: Mapping[str, Any]) -> Message | None:
+    """'4 tokens a step drafted by meta-llama/Llama-3.1-8B', of a document's question; None without."""
+    if not request.get("draft_acceptance"):
+        return None
+    return Message(
+        "{tokens} tokens a step drafted by {drafter}",
+        tokens=request["draft_acceptance"].partition(",")[2],
+        drafter=request["draft_model"] or Message("n-grams of the prompt"),
+    )
+
+
+def trial_command(candidate: GenerationCandidate, request: ServingQuestion) -> str:
+    """The command to type on one of the instances: the load of one replica, as its share of the whole; what
+    drafts is told to the engine that it starts."""
     placement = candidate.placement
     replicas = placement.replicas * candidate.spec.count // placement.nodes
     alone = placement.nodes == placement.ranks == 1  # else an export starts it
@@ -86,4 +107,7 @@ def trial_command(candidate: GenerationCandidate) -> str:
     given = " ".join(
         f"{name} {shlex.quote(value)}" for name, value in options.items() if (name, value) not in _USUAL
     )
+    if alone and request.draft_acceptance and candidate.engine is LlmEngine.VLLM:
+        _, tokens = request.draft_acceptance.split(",")
+        given += f" -- {shlex.join(speculation_words(tokens, request.draft_model))}"
     return f"advisor measure {given}"

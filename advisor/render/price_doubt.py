@@ -21,7 +21,11 @@ from advisor.render.text import AnyAnswer
 _KINDS = {
     ESTIMATED: (Message("Estimated price"), Message("Estimated disk price"), Message("estimated disk")),
     OBSERVED: (Message("Observed price"), Message("Observed disk price"), Message("observed disk")),
-    LIST: (Message("Old price"), Message("Old disk price"), Message("old disk")),
+    LIST: (
+        Message("List price of {day}, which may have moved"),
+        Message("List price of a disk, which may have moved"),
+        Message("list price of the disk, which may have moved"),
+    ),
 }
 PER = {
     "hour": Message("/h"),
@@ -61,9 +65,8 @@ def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
     if listed["market"] != chosen["market"]:
         named = Message("{spec} ({market})", spec=named, market=Message(listed["market"]))
     if is_published:
-        return Message("{lies}; the cheapest at a recent list price is {named}.", lies=lies, named=named)
-    if listed["unlisted"]["instance"] and "as_of" in listed:
-        # Old for a list, and often newer than the price of another kind; no older document has its day.
+        return Message("{lies}; the cheapest at a surer list price is {named}.", lies=lies, named=named)
+    if "as_of" in listed:  # no older document has its day
         dated = Message("{lies}; the cheapest at a list price, of {day}, is {named}.").text
         return Message(dated, lies=lies, day=listed["as_of"], named=named)
     return Message("{lies}; the cheapest at a list price is {named}.", lies=lies, named=named)
@@ -94,7 +97,7 @@ def _cheaper_sentence(call: Record, *, clouds: bool) -> Message | None:
 def _kinds(spec: Record) -> list[Message]:
     """The kinds of the prices in a total that are not listed, or old; the instance's first."""
     price, disk = spec["unlisted"]["instance"], spec["unlisted"]["disk"]
-    kinds = [_KINDS[price][0]] if price else []
+    kinds = [Message(_KINDS[price][0].text, day=spec.get("as_of", ""))] if price else []
     return [*kinds, _KINDS[disk][2 if kinds else 1]] if disk else kinds
 
 

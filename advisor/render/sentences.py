@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from advisor.domain import ESTIMATED, LIST, OBSERVED, Stage
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Provenance, Stage
 from advisor.messages import Message
 from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
@@ -17,7 +17,7 @@ from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences
 from advisor.render.text import SURE, lower_name, upper_name
-from advisor.units import format_hours, format_mib, format_target, format_usd
+from advisor.units import ceil_ms, format_hours, format_mib, format_target, format_usd
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
@@ -103,19 +103,21 @@ def lower_sentence(confidence: float, t: Texts) -> str:
     return t("answer.p10", p10=lower_name(confidence), percent=plain(100 * confidence))
 
 
-def basis_sentence(spec: Record, t: Texts) -> str:
-    """The sources of a spec's rate, and of its price where one is known."""
+def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
+    """The sources of a spec's rate, its risk, and the source of its price where one is known."""
     provenance, price = spec["predicted"]["provenance"], spec.get("price")
     # How predictions did whose truth was withheld; no older document has it.
     test = spec["predicted"].get("withheld")
     proof = ""
     if test:
         half, held = f"{test['median_percent']:g}", f"{test['held_percent']:.0f}"
-        proof = t("answer.withheld", half=half, held=held)
+        proof = t("answer.withheld" if has_risk else "brief.withheld", half=half, held=held)
     elif spec.get("serving") and spec["extrapolation"]:
         proof = t("answer.outside", fact=translated(spec["extrapolation"][0], t))
+    elif not has_risk and provenance == Provenance.MODELLED:
+        proof = t("brief.untested")
     rate = t(
-        "answer.rate",
+        "answer.rate" if has_risk else "answer.known",
         provenance=t.known("provenance." + provenance, provenance),
         risk=t(f"risk.{spec['risk']}"),
         number=spec["risk"],
@@ -345,7 +347,7 @@ def cost_columns(t: Texts, spec: Record) -> list[Column]:
 
 
 def alternative_columns(specs: Sequence[Record], t: Texts, home: str, *, clouds: bool) -> list[Column]:
-    """Columns of the specs that answer; market and price kind only where they differ."""
+    """Columns of the specs that answer; market, price kind and batch size only where they differ."""
     priced = columns_of(
         t, ("kind", lambda spec: f"{t('market.' + spec['market'])}, {t('kind.' + spec['price']['kind'])}")
     )
@@ -354,9 +356,29 @@ def alternative_columns(specs: Sequence[Record], t: Texts, home: str, *, clouds:
         *spec_columns(t, home, clouds=clouds),
         *columns_of(t, ("per_hour", "price.total_usd_per_hour", Look.USD)),
         *rate_columns(t, specs[0]["predicted"]["confidence"], "predicted.throughput.")[:2],
-        *cost_columns(t, specs[0]),
+        *_wait_columns(specs, t),
+        # What binds a served model takes more room than it says.
+        *cost_columns(t, specs[0])[: 1 if "serving" in specs[0] else None],
         *([] if alike and all(spec["price"]["kind"] == LIST for spec in specs) else priced),
     ]
+
+
+def _wait_columns(specs: Sequence[Record], t: Texts) -> list[Column]:
+    """Columns of batch sizes that are not alike, of the time of a batch or a request, and of the chance."""
+    columns: list[tuple[Any, ...]] = []
+    if len({each.get("batch_size") for each in specs}) > 1:
+        columns.append(("batch", "batch_size", Look.WHOLE))
+    if all((each.get("latency") or {}).get("p99_ms") for each in specs):
+        columns.append(("p99", lambda spec: ceil_ms(spec["latency"]["p99_ms"] / 1000), Look.NUMBER))
+    for name in ("ttft", "tpot") if "serving" in specs[0] else ():
+        columns.append((name, partial(_mean_ms, name=name), Look.RATE))
+    if all(each["probability"] is not None for each in specs):
+        columns.append(("sure", lambda spec: modest(spec["probability"]), Look.SHARE))
+    return columns_of(t, *columns)
+
+
+def _mean_ms(spec: Record, *, name: str) -> float:
+    return 1000 * float(spec["serving"]["rates"][f"{name}_seconds"]["median"])
 
 
 def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:

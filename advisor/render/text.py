@@ -18,6 +18,8 @@ WIDTH = 100
 INDENT = 14
 # What lies so close together is one price: disks are estimated to the per cent.
 SURE = 1.03
+# Fewer letters do not stand alone on the last of lines that are wider than this.
+_ALONE, _WIDE = 14, 60
 
 AnyAnswer = Judged[Any, Any]
 
@@ -84,8 +86,15 @@ def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[
 
 
 def folded(text: str, width: int = WIDTH, indent: int = 0) -> list[str]:
-    """The lines of a paragraph, all but the first one indented; no name breaks at a hyphen."""
-    return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False)
+    """The lines of a paragraph, all but the first one indented; no name breaks at a hyphen. Of wide lines
+    the last one has more than a short word, where as many narrower lines spare that."""
+    lines: list[str] = []
+    for narrower in range(width, max(width - _ALONE, _WIDE), -1):
+        tried = textwrap.wrap(text, narrower, subsequent_indent=" " * indent, break_on_hyphens=False)
+        lines = lines or tried
+        if len(tried) == len(lines) and (len(tried) < 2 or len(tried[-1]) > indent + _ALONE):
+            return tried
+    return lines or textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
 def lower_name(confidence: float) -> str:

@@ -141,6 +141,17 @@ class LanguageModels:
             self._made[key] = model_of_cells(key, self._cells[key])
         return self._made[key]
 
+    def in_format(self, name: str, precision: LlmPrecision) -> str | None:
+        """The checkpoint of a model, or else of its instruction-tuned one, whose weights are published in a
+        format: the model itself, or one that is named behind it. None where none is known."""
+        key = self._key_of(name)
+        if key and self._cells[key]["own_precision"] == precision:
+            return name
+        kind = precision.rpartition("-")[2]
+        wanted = [_bare(name) + tuned + kind for tuned in ("", "instruct")]
+        known = [entry for entry in self._cells if _bare(entry) in wanted]
+        return min(known, key=lambda entry: (wanted.index(_bare(entry)), entry), default=None)
+
     def _key_of(self, name: str) -> str | None:
         """The name in the table, exact names first, then ever looser ones."""
         if name in self._cells or names_a_file(name):

@@ -6,7 +6,6 @@ replicas; elsewhere they listen on ports of their own, from 8000 on, and the use
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from pathlib import Path
@@ -18,11 +17,12 @@ from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate
 from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
+from advisor.models.language.configs import bundled_language_models
 from advisor.questions.language import ServingQuestion
 from advisor.render.export import COMPOSE, ON_CLUSTERS, export_start
 from advisor.render.export.parts import Start, header, is_spot
 from advisor.render.language_document import placement_block
-from advisor.render.phrases import engine_text
+from advisor.render.phrases import engine_text, speculation_words
 from advisor.render.text import disk_text, lower_name
 from advisor.render.views.specs import placement_message
 from advisor.units import floor_rate
@@ -78,6 +78,7 @@ def export_serving(
             ),
         )
     candidate = replace(candidate, model=_OWN_MODEL if folder else model or candidate.model)
+    candidate = candidate if folder else _published(candidate, request)
     if format not in FORMATS:
         raise UsageError(
             "{format} starts no server of a language model",
@@ -133,9 +134,7 @@ def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> li
     words += ["--load-format", _LOADER]
     if request.draft_acceptance is not None:
         _, tokens = request.draft_acceptance.split(",")
-        draft = {"model": request.draft_model} if request.draft_model else {"method": "ngram"}
-        config = {**draft, "num_speculative_tokens": int(tokens)}
-        words += ["--speculative-config", json.dumps(config)]
+        words += speculation_words(tokens, request.draft_model)
     return words if request.prefix_share else [*words, "--no-enable-prefix-caching"]
 
 
@@ -158,13 +157,40 @@ def _about(
     ]
     # Without a question about it the format is the published one.
     if request.precision in _QUANTIZED:
-        named = "Name a checkpoint" if config is None else "The folder needs a checkpoint"
-        lines.append(f"{named} whose weights are {candidate.precision} already.")
+        lines.append(_checkpoint_line(candidate, config))
     if config is not None and config.name != _CONFIG:
         lines.append(f"vLLM reads {_CONFIG}: call {config.name} so in its folder.")
     longest = _longest_tokens(candidate, request)
     lines.append(f"Requests of more than {longest:,} tokens, in and out, are refused.")
     return tuple(lines)
+
+
+def _published(candidate: GenerationCandidate, request: ServingQuestion) -> GenerationCandidate:
+    """The candidate with the checkpoint of its model in the format that is asked for, where one is known."""
+    if request.precision not in _QUANTIZED:
+        return candidate
+    name = bundled_language_models().in_format(candidate.model, candidate.precision)
+    return replace(candidate, model=name) if name and not _is_tuned(name, candidate.model) else candidate
+
+
+def _is_tuned(checkpoint: str, model: str) -> bool:
+    """Whether a checkpoint is of the instruction-tuned model, where the model itself was named."""
+    return "instruct" in checkpoint.casefold() and "instruct" not in model.casefold()
+
+
+def _checkpoint_line(candidate: GenerationCandidate, config: Path | None) -> str:
+    """Whether the weights that are served are in the format already, else how to get such ones."""
+    model, format = candidate.model, candidate.precision
+    if config is not None:
+        return f"The folder needs a checkpoint whose weights are {format} already."
+    published = bundled_language_models().in_format(model, format)
+    if published == model:
+        return f"{model} has its weights in {format}."
+    tuned = f" (of the instruction-tuned model: {published})" if published else ""
+    return (
+        f"No {format} checkpoint of {model} is known here: put one in its place{tuned}, or make one with "
+        "llm-compressor."
+    )
 
 
 def _spread(candidate: GenerationCandidate) -> tuple[str, ...]:

@@ -12,12 +12,12 @@ from typing import Any
 from advisor.domain import Market, Task
 from advisor.domain.decision import Judged
 from advisor.messages import Spell, option_name
-from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, translated
+from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.borderline import modest
 from advisor.render.document import is_language
 from advisor.render.facts import answer_facts, covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
-from advisor.render.phrases import ENGINES, seconds_text
+from advisor.render.phrases import ENGINES, seconds_text, speculation_message
 from advisor.render.price_doubt import price_sentences
 from advisor.render.sentences import (
     aimed_at,
@@ -40,7 +40,7 @@ from advisor.render.views.specs import (
     placement_message,
     run_usd_text,
 )
-from advisor.units import format_hours, format_rate, format_usd
+from advisor.units import ceil_ms, format_hours, format_rate, format_usd
 
 Record = Mapping[str, Any]
 LINES = 12
@@ -62,8 +62,7 @@ def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
     head = [line for sentence in resting for line in folded(str(sentence))]
     head += spec_lines(answer.chosen.spec, answer.request)
     t = report_texts("en")
-    aims = None if is_language(document) else aimed_at(document["request"], t)
-    *leaves, (_, trust) = brief_blocks(t.listed([asked, aims]) if aims else asked, document, t)
+    *leaves, (_, trust) = brief_blocks(with_aims(asked, document, t), document, t)
     assert isinstance(trust, Paragraph)
     blocks = [(rank, block_lines([leaf])) for rank, leaf in leaves]
     last = folded(f"{trust.text} --explain has the rest.")
@@ -72,6 +71,12 @@ def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
         if len(lines) <= LINES:
             break
     return "\n".join(lines)
+
+
+def with_aims(asked: str, document: Record, t: Texts) -> str:
+    """The question with what it aims at beside a rate, which that about a language model says itself."""
+    aims = None if is_language(document) else aimed_at(document["request"], t)
+    return t.listed([asked, aims]) if aims else asked
 
 
 def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list[Leaf]:
@@ -95,7 +100,7 @@ def brief_blocks(
     spec, request = document["recommendation"], document["request"]
     facts = [
         (t("brief.for"), asked),
-        (t("brief.on"), _machine(spec, t)),
+        (t("brief.on"), _machine(spec, request, t)),
         (t("brief.does"), _rate(spec, request, t)),
     ]
     yield _NEEDED, Facts(facts)
@@ -106,7 +111,8 @@ def brief_blocks(
         cheaper = translated(price_sentences(call, clouds=covers_clouds(document))[-1], t)
         yield _PRICE, Facts([(t("brief.price"), cheaper)])
     if api := (spec.get("cost") or {}).get("api"):
-        yield _NEEDED, Facts([(t("brief.api"), translated(api_message(api), t))])
+        usd = spec["price"]["total_usd_per_hour"]
+        yield _NEEDED, Facts([(t("brief.api"), translated(api_message(api, usd), t))])
     titles = (t("brief.take"), "")
     for title, other in zip(titles, _other_kinds(document), strict=False):
         yield (_TAKE if title else 1), Facts([(title, _other(other, document, t))])
@@ -122,11 +128,13 @@ def brief_blocks(
         beside.sort(key=lambda text: getattr(text, "code", None) != Market.SPOT)
         rank = _NEEDED if spec["market"] == Market.SPOT else _WARNS
         yield rank, Paragraph(" ".join(wrapped("Warning", [translated(text, t) for text in beside], 2)))
-    yield _NEEDED, Paragraph(basis_sentence(spec, t), "note")
+    # How sure it is stands above.
+    yield _NEEDED, Paragraph(basis_sentence(spec, t, has_risk=False), "note")
 
 
-def _machine(spec: Record, t: Texts) -> str:
-    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM; vLLM 0.18, bf16, 1 replica on 1 GPU'."""
+def _machine(spec: Record, request: Record, t: Texts) -> str:
+    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM; vLLM 0.18, bf16, 1 replica on 1 GPU'; with what
+    drafts tokens."""
     machine, serving = translated(machine_message(spec, decodes=False), t), spec.get("serving")
     parts = [machine if spec["count"] == 1 else t("brief.each", machine=machine)]
     if serving:
@@ -135,43 +143,53 @@ def _machine(spec: Record, t: Texts) -> str:
         formats = [serving["precision"]]
         if serving["kv_precision"] != serving["precision"]:
             formats.append(t("brief.kv", format=serving["kv_precision"]))
-        parts.append(", ".join([engine, *formats, placed]))
+        drafts = speculation_message(request)
+        parts.append(", ".join([engine, *formats, placed, *([translated(drafts, t)] if drafts else [])]))
     return t.listed(parts)
 
 
 def _rate(spec: Record, request: Record, t: Texts) -> str:
-    """The rate with its bound, then the time and cost of the run, or the cost of a million."""
+    """The rate with its bound and what a request waits, then the time and cost of the run, or the cost of a
+    million."""
     predicted = spec["predicted"]
     rates, unit, confidence = predicted["throughput"], predicted["unit"], predicted["confidence"]
-    rate = t(
-        "brief.rate",
-        median=format_rate(rates["median"]),
-        unit=t.known(f"unit.{unit}", unit),
-        p10=lower_name(confidence),
-        lower=lower_rate(rates["lower"]),
-    )
+    median, lower = format_rate(rates["median"]), lower_rate(rates["lower"])
+    rate = f"{median} {t.known(f'unit.{unit}', unit)}"
+    if lower != median:  # what arrives by itself is the rate at any bound
+        percent = plain(100 * confidence)
+        rate = t("brief.rate", median=rate, percent=percent, lower=lower, p10=lower_name(confidence))
     run, serving, cost = spec.get("run"), spec.get("serving"), spec.get("cost")
     if run:
         p90 = upper_name(confidence)
         hours = _span(run["hours"], format_hours, p90, t)
         return t("brief.run", rate=rate, hours=hours, usd=_run_cost(run, p90, t))
-    latency = [", ".join(_times(serving, request))] if serving else []
-    per, of = ("brief.tokens", "output_tokens") if serving else ("brief.samples", "samples")
+    latency = [", ".join(times)] if (times := list(_times(spec, request, t))) else []
+    of = "output_tokens" if serving else "samples"
+    per = "brief.tokens" if serving else "brief.samples"
+    if cost and "api" in cost:  # an API's price is of tokens in and out
+        of, per = "tokens", "brief.both"
     usd = cost and cost[f"usd_per_million_{of}"]
     usd = usd["median"] if serving and usd else usd
     return t.listed([rate, *latency, *([t(per, usd=format_usd(usd))] if usd is not None else [])])
 
 
-def _times(serving: Record, request: Record) -> Iterator[str]:
-    """'TTFT 256 ms (p95 1.47 s)': the means, and the percentiles and times that the question limits."""
-    for name, title, option in TIMES:
+def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -> Iterator[str]:
+    """'p99 of a batch 48 ms', where that is limited; of a served model 'TTFT 256 ms (p95 1.47 s)': the means,
+    and the percentiles and times that the question limits. Of an other spec only these, if any."""
+    is_limited = is_other and any(request.get(option) is not None for _, _, option in TIMES)
+    serving, latency = spec.get("serving"), spec.get("latency")
+    if latency and latency["p99_ms"] is not None and request["max_latency_ms"] is not None:
+        yield t("brief.batch_time", p99=f"{ceil_ms(latency['p99_ms'] / 1000):,g} ms")
+    for name, title, option in TIMES if serving else ():
         limit = request.get(option)
-        if (name == "tpot" and serving["output_tokens"] <= 1) or (name == "e2e" and limit is None):
+        if limit is None and (is_limited or name == "e2e"):
+            continue
+        if name == "tpot" and serving["output_tokens"] <= 1:
             continue
         field = f"{name}_seconds"
         mean = seconds_text(serving["rates"][field]["median"])
         which, of_requests, _ = str(limit).partition(":")
-        if of_requests:
+        if of_requests and which in serving["percentiles"][field]:
             mean += f" ({which} {seconds_text(serving['percentiles'][field][which]['median'])})"
         yield f"{title} {mean}"
 
@@ -247,23 +265,30 @@ def _is_far_behind(spec: Record, chosen: Record) -> bool:
 
 
 def _other(spec: Record, document: Record, t: Texts) -> str:
-    """'g6.2xlarge (L4) $0.978/h, p10 843 images/s, 99 % sure'; of a run its hours and its cost."""
+    """'g6.2xlarge (L4) $0.978/h, 1,110 images/s, batch 16, p99 of a batch 48 ms, 71 % sure'; of a run its
+    hours and its cost. The batch size is told where it is not the chosen one's."""
     clouds = covers_clouds(document)
     place = f" {place_name(spec, clouds=clouds)}" if clouds else ""
     market = t.known(f"market.{spec['market']}", spec["market"])
     place += f", {market}" if document["request"]["market"] == "any" else ""
     gpu = " ({})".format(re.split("-| Blackwell", spec["gpu"]["name"])[0]) if spec["gpu"] else ""
-    name, usd = f"{spec_name(spec)}{place}{gpu}", format_usd(spec["price"]["total_usd_per_hour"])
+    usd = format_usd(spec["price"]["total_usd_per_hour"])
     run, predicted, chance = spec.get("run"), spec["predicted"], spec["probability"]
+    batch = spec.get("batch_size")
+    says = [f"{spec_name(spec)}{place}{gpu} {usd}/h"]
     if run and run["usd"]:
-        hours, cost = format_hours(run["hours"]["median"]), format_usd(run["usd"]["median"])
-        other = t("brief.other_run", name=name, usd=usd, hours=hours, cost=cost)
+        says += [format_hours(run["hours"]["median"]), format_usd(run["usd"]["median"])]
     else:
-        unit = t.known(f"unit.{predicted['unit']}", predicted["unit"])
-        lower = lower_rate(predicted["throughput"]["lower"])
-        p10 = lower_name(predicted["confidence"])
-        other = t("brief.other", name=name, usd=usd, p10=p10, lower=lower, unit=unit)
-    return other if chance is None else t("brief.likely", other=other, percent=percent(modest(chance)))
+        unit, rates = t.known(f"unit.{predicted['unit']}", predicted["unit"]), predicted["throughput"]
+        rate = f"{format_rate(rates['median'])} {unit}"
+        p10 = {"p10": lower_name(predicted["confidence"]), "lower": lower_rate(rates["lower"])}
+        says.append(rate if chance is not None else t("brief.unaimed", rate=rate, **p10))
+    if batch != document["recommendation"].get("batch_size"):
+        says.append(t("limit.batch_size", value=batch))
+    says += _times(spec, document["request"], t, is_other=True)
+    if chance is not None:
+        says.append(t("brief.likely", percent=percent(modest(chance))))
+    return ", ".join(says)
 
 
 def _assumed(request: Record, t: Texts, spell: Spell) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from advisor.domain import LIST
+from advisor.domain.words import StepKind
 from advisor.render.blocks import (
     Column,
     English,
@@ -28,7 +30,7 @@ from advisor.render.charts import (
 )
 from advisor.render.facts import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.phrases import count_text, seconds_text, way_text
+from advisor.render.phrases import count_text, way_text
 from advisor.render.sentences import (
     alternative_columns,
     columns_of,
@@ -42,6 +44,7 @@ from advisor.render.sentences import (
     stage_name,
 )
 from advisor.render.text import lower_name, upper_name
+from advisor.render.views.specs import TIMES
 from advisor.units import format_mib, format_rate, format_usd
 
 Record = Mapping[str, Any]
@@ -121,11 +124,18 @@ def serving_parts(document: Record, t: Texts) -> Iterator[Part]:
 def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
     """The points of the chart."""
     lower, median, _ = rate_columns(t, request["confidence"], "output_tokens_per_second.")
+    limited = ((name, title, str(request.get(option)).partition(":")) for name, title, option in TIMES)
+    # Points of earlier documents have no percentiles.
+    percentiles = [
+        Column(f"{which} {title} ms", partial(_percentile_ms, name=name, which=which), Look.RATE)
+        for name, title, (which, of_requests, _) in limited
+        if of_requests and which in front[0].get("percentiles", {}).get(f"{name}_seconds", ())
+    ]
     columns = [
         Column(t("lm.runs"), way_text),
         Column(t("lm.in_flight"), lambda point: count_text(point["concurrency"])),
-        Column(t("lm.ttft"), lambda point: seconds_text(point["ttft_seconds"]["median"])),
-        Column(t("lm.tpot"), lambda point: seconds_text(point["tpot_seconds"]["median"])),
+        *(Column(t(f"table.{name}"), partial(_mean_ms, name=name), Look.RATE) for name in ("ttft", "tpot")),
+        *percentiles,
         *(lower, median),
         Column(t("table.per_million_output_tokens"), "usd_per_million_output_tokens.median", Look.USD),
         # Documents of earlier versions do not tell what a point misses.
@@ -137,16 +147,36 @@ def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
     return Table(columns, front)
 
 
+def _mean_ms(point: Record, *, name: str) -> float:
+    return 1000 * float(point[f"{name}_seconds"]["median"])
+
+
+def _percentile_ms(point: Record, *, name: str, which: str) -> float:
+    return 1000 * float(point["percentiles"][f"{name}_seconds"][which]["median"])
+
+
 def steps_parts(document: Record, t: Texts) -> list[Part]:
-    """The gain of one step more."""
-    steps = [step for step in served(document).get("steps", ()) if step["option"]]
+    """The gain of one step more; that of a faster disk where a limit on its time is asked for."""
+    is_asked = document["request"].get("max_ready_seconds") is not None
+    steps = [
+        step
+        for step in served(document).get("steps", ())
+        if step["option"] and (is_asked or step["kind"] != StepKind.DISK)
+    ]
     if not steps:
         return []
+    # A wider split may leave GPUs unused, or make fewer replicas. Earlier documents do not tell it.
+    placed = [
+        Column(t("lm.runs"), lambda step: way_text(step["gives"]["placement"]) if step["gives"] else "")
+        for step in steps
+        if step["kind"] == StepKind.TENSOR_PARALLEL and "placement" in (step["gives"] or {})
+    ]
     columns = [
         Column(t("lm.step"), "option", Look.NAME),
+        *placed[:1],
         Column(t("table.median"), "gives.output_tokens_per_second.median", Look.RATE),
         Column(
-            t("lm.tpot"), lambda step: step["gives"] and seconds_text(step["gives"]["tpot_seconds"]["median"])
+            t("table.tpot"), lambda step: step["gives"] and _mean_ms(step["gives"], name="tpot"), Look.RATE
         ),
         Column(t("table.per_million_output_tokens"), "gives.usd_per_million_output_tokens.median", Look.USD),
         Column(t("lm.why_not"), lambda step: translated(step["why_not"] or "", t)),

@@ -9,7 +9,7 @@ from typing import Any
 from advisor.messages import Message
 from advisor.render.blocks import Facts, lower_rate, translated
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.phrases import ENGINES, count_text, gib_text, seconds_text
+from advisor.render.phrases import ENGINES, count_text, gib_text, seconds_text, speculation_message
 from advisor.render.sentences import bound_name
 from advisor.render.text import (
     SURE,
@@ -80,7 +80,7 @@ def network_facts(spec: Record, request: Record) -> list[Fact]:
         if spec["disk"]["price_kind"]:
             disk = Message("disk {usd:usd}/h", usd=price["disk_usd_per_hour"])
         costs = Message(
-            "{usd:usd} per million samples (instance {instance:usd}/h, {disk})",
+            "{usd:usd} per million samples at that rate (instance {instance:usd}/h, {disk})",
             usd=usd,
             instance=price["usd_per_hour"],
             disk=disk,
@@ -198,21 +198,20 @@ def serving_facts(spec: Record, request: Record) -> list[Fact]:
     serving, confidence = spec["serving"], spec["predicted"]["confidence"]
     rates, memory, ready = serving["rates"], serving["memory_per_gpu"], serving["ready_seconds"]
     placement = placement_message(serving["placement"])
+    drafts = speculation_message(request)
+    runs = Message(
+        "{engine} {version}, weights {precision}, KV cache {kv_precision}, {placement}",
+        engine=ENGINES.get(serving["engine"], serving["engine"]),
+        version=serving["engine_version"] or Message("of an unknown version"),
+        precision=serving["precision"],
+        kv_precision=serving["kv_precision"],
+        placement=Message("{placement} of each instance", placement=placement)
+        if spec.get("count", 1) > 1
+        else placement,
+    )
     return [
         (Message("has"), machine_message(spec, decodes=False)),
-        (
-            Message("runs"),
-            Message(
-                "{engine} {version}, weights {precision}, KV cache {kv_precision}, {placement}",
-                engine=ENGINES.get(serving["engine"], serving["engine"]),
-                version=serving["engine_version"] or Message("of an unknown version"),
-                precision=serving["precision"],
-                kv_precision=serving["kv_precision"],
-                placement=Message("{placement} of each instance", placement=placement)
-                if spec.get("count", 1) > 1
-                else placement,
-            ),
-        ),
+        (Message("runs"), Message("{runs}; {drafts}", runs=runs, drafts=drafts) if drafts else runs),
         (
             Message("throughput"),
             interval_message(rates["output_tokens_per_second"], "output tokens/s", confidence),
@@ -230,7 +229,7 @@ def serving_facts(spec: Record, request: Record) -> list[Fact]:
                 tokens=memory["longest_context"],
             ),
         ),
-        *_cost_facts(spec["cost"], confidence),
+        *_cost_facts(spec, confidence),
         (
             Message("ready"),
             Message(
@@ -247,11 +246,22 @@ def serving_facts(spec: Record, request: Record) -> list[Fact]:
 
 
 def _time_facts(serving: Record, request: Record, confidence: float) -> Iterator[Fact]:
-    """What a user gets, the times of a request, and what all but the slowest keep, which no document of an
-    earlier version has. Where there is but one token, no second one has a time."""
+    """What a user gets, the times of a request with their limits, and what all but the slowest keep, which no
+    document of an earlier version has. Where there is but one token, no second one has a time."""
     rates, tails, several = serving["rates"], serving.get("percentiles"), serving["output_tokens"] > 1
     user = rates["output_tokens_per_second_per_user"]
-    whole = Message("a whole request {time}", time=time_message(rates["e2e_seconds"]))
+    limits = {name: str(request.get(field) or "").rpartition(":") for name, _, field in TIMES}
+
+    def limited(name: str, time: Message | str, which: str = "") -> Message | str:
+        percentile, _, most = limits[name]
+        if not most or percentile != which:
+            return time
+        limit = seconds_text(float(most) if name == "e2e" else float(most) / 1000)
+        if which:
+            return Message("{time} (limit {limit})", time=time, limit=limit)
+        return Message("{time}, limit {limit}", time=time, limit=limit)
+
+    whole = Message("a whole request {time}", time=limited("e2e", time_message(rates["e2e_seconds"])))
     per_user = Message(
         "{p10} {lower}, median {median:rate} tokens/s; {whole}",
         p10=lower_name(confidence),
@@ -260,17 +270,20 @@ def _time_facts(serving: Record, request: Record, confidence: float) -> Iterator
         whole=whole,
     )
     yield Message("a user"), per_user if several else whole
-    latency = Message("TTFT {ttft}", ttft=time_message(rates["ttft_seconds"]))
+    latency = Message("TTFT {ttft}", ttft=limited("ttft", time_message(rates["ttft_seconds"])))
     if several:
-        tpot = time_message(rates["tpot_seconds"])
+        tpot = limited("tpot", time_message(rates["tpot_seconds"]))
         latency = Message("{ttft}; TPOT (after the first token) {tpot}", ttft=latency, tpot=tpot)
     yield Message("latency"), latency
     if not tails:
         return
-    limited = [str(request.get(field)).partition(":") for _, _, field in TIMES]
-    for which in sorted({"p99", *(name for name, of_requests, _ in limited if of_requests)}):
+    for which in sorted({"p99", *(percentile for percentile, _, _ in limits.values() if percentile)}):
         times: list[Message | str] = [
-            Message(f"{title} {{time}}", time=seconds_text(tails[f"{name}_seconds"][which]["median"]))
+            limited(
+                name,
+                Message(f"{title} {{time}}", time=seconds_text(tails[f"{name}_seconds"][which]["median"])),
+                which,
+            )
             for name, title, _ in TIMES
             if (several or name != "tpot") and which in tails[f"{name}_seconds"]
         ]
@@ -296,14 +309,15 @@ def _wait_facts(rates: Record, request: Record) -> Iterator[Fact]:
     )
 
 
-def _cost_facts(cost: Record | None, confidence: float) -> Iterator[Fact]:
+def _cost_facts(spec: Record, confidence: float) -> Iterator[Fact]:
     """The cost of tokens, and from how many a day on it is below that of an API, where one was named."""
+    cost = spec["cost"]
     if not cost:
         return
     output, api = cost["usd_per_million_output_tokens"], cost.get("api")
     costs = Message(
-        "{median:usd} ({p90} {upper}) per million output tokens; by input alone {input:usd}, by both "
-        "{both:usd}",
+        "{median:usd} ({p90} {upper}) per million output tokens at that rate; the same dollars over input "
+        "tokens {input:usd}, over both {both:usd}",
         median=output["median"],
         p90=upper_name(confidence),
         upper=Message("unknown") if output["upper"] is None else format_usd(output["upper"]),
@@ -313,32 +327,33 @@ def _cost_facts(cost: Record | None, confidence: float) -> Iterator[Fact]:
     yield Message("cost"), costs
     if not api:
         return
-    served = format_count(api["most_tokens_per_day"])
-    text = Message("{api}; this serves up to {served}", api=api_message(api), served=served)
+    served, usd = format_count(api["most_tokens_per_day"]), spec["price"]["total_usd_per_hour"]
+    text = Message("{api}; this serves up to {served}", api=api_message(api, usd), served=served)
     yield Message("an API"), text
 
 
-def api_message(api: Record) -> Message:
-    """Below how many tokens a day an API is cheaper, beside the tokens asked for."""
+def api_message(api: Record, usd_per_hour: float) -> Message:
+    """Below how many tokens a day an API is cheaper, beside what the tokens asked for cost here."""
     usd, least = api["usd_per_million_tokens"], format_count(api["cheaper_from_tokens_per_day"])
-    text = Message(
-        "{usd:usd} per million tokens, in and out, is cheaper below {least} a day", usd=usd, least=least
-    )
-    if api["cheaper_from_tokens_per_day"] > api["most_tokens_per_day"]:
-        text = Message(
-            "{usd:usd} per million tokens, in and out, is cheaper at any load that this serves", usd=usd
-        )
     asked = api.get("asked_tokens_per_day")
-    return (
-        Message("{text}; asked for: {asked} a day", text=text, asked=format_count(asked)) if asked else text
-    )
+    costs = Message("{usd:usd} per million tokens in and out", usd=usd)
+    if asked:
+        costs = Message(
+            "{api}, against {own:usd} here for the {asked} a day that are asked for",
+            api=costs,
+            own=24e6 * usd_per_hour / asked,
+            asked=format_count(asked),
+        )
+    if api["cheaper_from_tokens_per_day"] > api["most_tokens_per_day"]:
+        return Message("{costs}; the API is cheaper at any load that this serves", costs=costs)
+    return Message("{costs}; the API is cheaper below {least} a day", costs=costs, least=least)
 
 
 def time_message(span: Record) -> Message:
-    """'26 ms on average (at most 33 ms)': the bound is of the mean, not a percentile."""
+    """'26 ms on average (upper bound of that average 33 ms)': no percentile of requests."""
     upper = inf if span["upper"] is None else span["upper"]
     return Message(
-        "{median} on average (at most {upper})",
+        "{median} on average (upper bound of that average {upper})",
         median=seconds_text(span["median"]),
         upper=seconds_text(upper, up=True),
     )

@@ -22,7 +22,7 @@ from advisor.render.sentences import (
     stage_name,
 )
 from advisor.render.terminal import block_lines
-from advisor.render.views.brief import binding_facts, brief_leaves, sure_leaves
+from advisor.render.views.brief import binding_facts, brief_leaves, sure_leaves, with_aims
 from advisor.render.views.details import (
     Room,
     evidence_part,
@@ -80,7 +80,7 @@ def _answer(asked: str, document: Record, t: Texts) -> Iterator[Block]:
     elif spec["predicted"]:
         note = [("note", spec["note"])] if spec.get("note") else []
         facts = facts_of(spec, document["request"], t)
-        yield Facts([("for", asked), *facts, *binding_facts(spec, t), *note])
+        yield Facts([("for", with_aims(asked, document, t)), *facts, *binding_facts(spec, t), *note])
         yield from (leaf for _, leaf in sure_leaves(document, t)) if ranks else ()
         price = list(price_call_leaves(document, t))
         texts = [leaf.text for leaf in price if isinstance(leaf, Paragraph)]

@@ -20,7 +20,7 @@ from advisor.engine.tasks.serving.options import (
     ServingOption,
     splits_of,
 )
-from advisor.engine.tasks.serving.table import Rates, Replicas, deciding_level, rates_record
+from advisor.engine.tasks.serving.table import Rates, Replicas, deciding_level, rates_record, tails_record
 from advisor.messages import Message
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import can_split
@@ -68,6 +68,8 @@ def front_of(
 
 def _record(request: ServingQuestion, point: _Point, usd: float) -> FrontPoint:
     rates = rates_record(request, point.rates, float(point.replicas))
+    if any(limit.percentile is not None for limit in request.time_limits):
+        rates = replace(rates, tails=tails_record(request, point.rates))
     each = rates.output_tokens_per_second
     lower, median, upper = (usd / 3600 / rate * 1e6 for rate in (each.upper, each.median, each.lower))
     return FrontPoint(

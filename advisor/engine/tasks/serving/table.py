@@ -309,6 +309,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             notes=option.notes,
             withheld=predictor.withheld(deployment, float(rates.concurrency)),
             api_usd_per_million_tokens=request.api_usd_per_million_tokens,
+            target_output_tokens_per_second=request.target_output_tokens_per_second,
         )
 
 

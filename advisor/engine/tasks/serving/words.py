@@ -13,6 +13,7 @@ from advisor.engine.tasks.language import language_warnings
 from advisor.engine.tasks.serving.options import SIXTEEN_BIT, USUAL_READY_SECONDS
 from advisor.engine.tasks.serving.table import ServingTable, deciding_level
 from advisor.messages import Message
+from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.language_model import LanguageModel
 from advisor.naming import spec_name
 from advisor.questions.language import ServingQuestion
@@ -157,8 +158,10 @@ def _of_requests(request: ServingQuestion, version: str) -> Iterator[Message]:
     else:
         share, tokens = request.draft_acceptance.split(",")
         yield Message(
-            "speculative decoding: {tokens} tokens drafted in a step, {percent:g} % of them accepted",
+            "speculative decoding: {tokens} tokens a step drafted by {drafter}, {percent:g} % of them "
+            "accepted",
             tokens=tokens,
+            drafter=request.draft_model or Message("n-grams of the prompt"),
             percent=100 * float(share),
         )
 
@@ -190,7 +193,7 @@ def _of_split(chosen: GenerationCandidate) -> Iterator[Message]:
         yield Message(text.text, count=count, nodes=placement.nodes)
 
 
-def _of_instances(
+def _of_weights(
     request: ServingQuestion, model: LanguageModel, chosen: GenerationCandidate | None
 ) -> Iterator[Message]:
     if request.precision is None and chosen is not None:
@@ -201,7 +204,16 @@ def _of_instances(
             own=own,
         )
     if request.precision not in (None, model.own_precision, *SIXTEEN_BIT):
-        yield Message("a checkpoint whose weights are in {format} already", format=request.precision)
+        text = Message("a checkpoint whose weights are in {format} already")
+        if name := bundled_language_models().in_format(model.name, request.precision):
+            text = Message("weights in {format} already, as {name} has them")
+        yield Message(text.text, format=request.precision, name=name)
+
+
+def _of_instances(
+    request: ServingQuestion, model: LanguageModel, chosen: GenerationCandidate | None
+) -> Iterator[Message]:
+    yield from _of_weights(request, model, chosen)
     if chosen is not None and request.kv_precision in (None, model.own_kv_precision):
         yield Message("a KV cache in {precision}", precision=chosen.kv_precision)
     most = most_sequences(request.engine)

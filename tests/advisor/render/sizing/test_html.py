@@ -11,7 +11,7 @@ from advisor.render.blocks import lower_rate, plain
 from advisor.render.borderline import modest
 from advisor.render.formats import report_html
 from advisor.render.i18n.catalogue import LANGUAGES
-from advisor.units import format_mib, format_rate, format_usd
+from advisor.units import ceil_ms, format_mib, format_rate, format_usd
 from tests.advisor.render.sizing.reports import HOSTILE, golden_report, leaves, renamed
 
 X = "{http://www.w3.org/1999/xhtml}"
@@ -77,6 +77,8 @@ def _as_printed(number):
     whole = f"{number:,.10g}"
     texts = {write(number) for write in (format_usd, format_rate, format_mib, lower_rate, plain)}
     chance = f"{100 * modest(number):.0f}\u00a0%"
+    # Milliseconds of what is told in seconds, and a bound in them.
+    texts |= {format_rate(1000 * number), plain(ceil_ms(number / 1000))}
     return texts | {whole, f"{whole} days", f"{number:.0f}\u00a0%", chance}
 
 
