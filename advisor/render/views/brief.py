@@ -11,10 +11,10 @@ from typing import Any
 
 from advisor.domain import Market, Task
 from advisor.domain.decision import Judged
+from advisor.domain.words import LanguageTask
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.borderline import modest
-from advisor.render.document import is_language
 from advisor.render.facts import answer_facts, covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.phrases import ENGINES, seconds_text, speculation_message
@@ -75,7 +75,8 @@ def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
 
 def with_aims(asked: str, document: Record, t: Texts) -> str:
     """The question with what it aims at beside a rate, which that about a language model says itself."""
-    aims = None if is_language(document) else aimed_at(document["request"], t)
+    says_all = document["request"]["task"] in set(LanguageTask)
+    aims = None if says_all else aimed_at(document["request"], t)
     return t.listed([asked, aims]) if aims else asked
 
 
