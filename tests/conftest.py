@@ -121,6 +121,16 @@ def _no_handler_left():
 
 
 @pytest.fixture(scope="session")
+def images(tmp_path_factory):
+    """A folder of 24 made photographs, which no test changes."""
+    from advisor.sweeps.datasets.making import write_samples
+
+    folder = tmp_path_factory.mktemp("images")
+    write_samples(folder, range(24), seed=0)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def postgresql():
     """A running PostgreSQL, one for all tests; skipped with the reason where none can run."""
     from tests.postgresql import PostgreSQL

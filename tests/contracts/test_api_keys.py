@@ -24,7 +24,7 @@ class TestKeys:
     def add(self, book, name="ci", scope="read", lifetime=None):
         return book.add(name, scope, lifetime_seconds=lifetime, now=NOW)
 
-    def test_a_key_comes_back_with_its_digest_and_without_its_secret(self, book, url):
+    def test_a_key_comes_back_without_its_secret_is_unknown_by_other_names_and_notes_its_use(self, book, url):
         key, kept = self.add(book, lifetime=HOUR)
         assert book.all() == [kept] == [book.named("ci")] == [book.named(kept.key_id)]
         assert kept.is_made_of(key)
@@ -35,6 +35,8 @@ class TestKeys:
             rows = connection.exec_driver_sql("SELECT * FROM api_keys").all()
         engine.dispose()
         assert key.split("_", 2)[2] not in str(rows)
+        book.used({kept.key_id: NOW + 5, "nobody": NOW})
+        assert book.named("ci").last_used_at == NOW + 5
 
     def test_a_key_works_until_it_expires_or_is_revoked(self, book):
         _, kept = self.add(book, lifetime=HOUR)
@@ -75,11 +77,6 @@ class TestKeys:
         book.revoke("ci", now=NOW)
         assert reading.holders(now=NOW).keys[kept.key_id].revoked_at == NOW
         reading.close()
-
-    def test_when_it_was_used_is_noted(self, book):
-        _, kept = self.add(book)
-        book.used({kept.key_id: NOW + 5, "nobody": NOW})
-        assert book.named("ci").last_used_at == NOW + 5
 
     def test_a_session_ends_by_logging_out_by_time_and_with_its_key(self, book):
         _, kept = self.add(book)

@@ -10,31 +10,12 @@ import pytest
 
 from advisor.domain import LimitedBy, Status, Task
 from advisor.errors import MeasuringError
-from advisor.sweeps.datasets.making import write_samples
-from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.run.runner import InlineExecutor, ProcessExecutor
 from advisor.sweeps.trial.trial_process import measure_trial
-from tests.sweeps.builders import resources, trial
+from tests.sweeps.builders import trial, trial_on
 from tests.sweeps.marks import REAL_WORKER
 
 pytestmark = REAL_WORKER
-
-
-@pytest.fixture(scope="module")
-def images(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("images")
-    write_samples(folder, range(16), seed=0)
-    return folder
-
-
-def on(images, **changes):
-    return trial(
-        dataset_path=str(images),
-        dataset=profile_folder(Path(images)),
-        batch_size=4,
-        resources=resources(memory_mib=1024.0),
-        **changes,
-    )
 
 
 def groups():
@@ -43,7 +24,7 @@ def groups():
 
 def test_inline_measurements_are_marked_as_not_limited(images):
     """Before Ray is here: its threads do not survive that torch's loader forks."""
-    (row,) = InlineExecutor().execute([on(images)])
+    (row,) = InlineExecutor().execute([trial_on(images)])
     assert row.limited_by is LimitedBy.NONE
     assert row.step_seconds
 
@@ -55,9 +36,9 @@ class ExecutorContract:
 
     def test_each_trial_comes_back_once_and_a_failure_stops_nothing(self, executor, images):
         trials = [
-            on(images),
-            on(images, network="no-such-network"),
-            on(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.01),
+            trial_on(images),
+            trial_on(images, network="no-such-network"),
+            trial_on(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.01),
         ]
         rows = {row.trial.trial_id: row for row in executor.execute(trials)}
         executor.close()
@@ -75,7 +56,7 @@ class ExecutorContract:
 @pytest.mark.smoke
 @pytest.mark.vector
 def test_a_sweep_by_processes_measures_for_real(images):
-    (row,) = ProcessExecutor(partial(measure_trial, repeats=0)).execute([on(images)])
+    (row,) = ProcessExecutor(partial(measure_trial, repeats=0)).execute([trial_on(images)])
     assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
     assert row.throughput_samples_per_second > 0
     assert groups() == []
@@ -96,7 +77,7 @@ class TestProcess(ExecutorContract):
         assert "\n" not in row.reason
 
     def test_the_emulated_accelerator_bounds_what_a_fast_host_could_do(self, executor, images):
-        entry = on(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.2)
+        entry = trial_on(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.2)
         (row,) = executor.execute([entry])
         assert row.throughput_samples_per_second <= 4 / 0.2 * 1.02
         assert row.stage_rates["accelerator"] == 4 / 0.2

@@ -77,7 +77,6 @@ def held(hold, code):
 
 
 def go(process):
-    """What it prints until its end."""
     return process.communicate(b"go\n")[0]
 
 
@@ -172,7 +171,6 @@ class TestAffinity(LimiterContract):
 
 
 def groups_of(owner):
-    """Group directories that a process owns."""
     return {group for parent in v1_groups().values() for group in parent.glob(f"advisor-{owner}-*")}
 
 

@@ -68,7 +68,6 @@ class TestSchedules:
 
     @pytest.fixture
     def run(self, book):
-        """A run that is due."""
         kept = book.add(schedule(), now=NOW)
         assert book.runs.claim(kept.number, NOW + HOUR, [NewRun(NOW + HOUR)])
         (result,) = book.runs.open()

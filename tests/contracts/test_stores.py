@@ -40,11 +40,16 @@ class TestStores:
         yield store
         store.close()
 
-    def test_rows_come_back_whole_in_the_order_of_writing(self, store):
+    def test_rows_of_any_names_come_back_whole_in_the_order_of_writing(self, store):
         rows = [row(3072.0), row(1024.0, attempts=({"step_seconds": [0.1]},)), row(2048.0)]
         assert store.all() == []
         assert store.append_all(rows) == Appended(3, 0)
         assert store.all() == rows
+        long = measurement(
+            trial=trial(network=f"/{'home/' * 60}net.py:build", accelerator=f"cuda:{'é' * 94}")
+        )
+        store.append_all([long])
+        assert store.all() == [*rows, long]
 
     def test_rows_of_some_trials_can_be_asked_for(self, store):
         rows = [row(float(size)) for size in range(1, 8)]
@@ -52,13 +57,6 @@ class TestStores:
         wanted = [rows[5].trial.trial_id, rows[1].trial.trial_id, "no such trial"]
         assert store.read(wanted).measurements == (rows[1], rows[5])
         assert store.read([]).measurements == ()
-
-    def test_names_of_any_length_are_kept(self, store):
-        long = measurement(
-            trial=trial(network=f"/{'home/' * 60}net.py:build", accelerator=f"cuda:{'é' * 94}")
-        )
-        store.append_all([long])
-        assert store.all() == [long]
 
     def test_a_trial_keeps_its_first_good_row(self, store):
         store.append_all([row(status=Status.OK)])
@@ -114,7 +112,7 @@ class TestStores:
         assert summaries == {entry.trial.trial_id: Summary("failed", "then")}
         assert set(store.summaries()) == {entry.trial.trial_id, row(9.0).trial.trial_id}
 
-    def test_a_run_joins_its_trials_row(self, store):
+    def test_a_run_joins_its_trials_row_and_one_that_is_not_wanted_changes_nothing(self, store):
         store.append_all([row(started_at="first")])
         seen = []
 
@@ -125,6 +123,7 @@ class TestStores:
         assert store.join(row(started_at="second"), combine) == row(started_at="second")
         assert store.join(row(9.0), combine) == row(9.0)
         assert seen == [row(started_at="first"), None]
+        assert store.join(row(started_at="third"), lambda _row, _fresh: None) is None
         assert store.all() == [row(started_at="second"), row(9.0)]
 
     def test_a_good_row_that_another_measurement_replaces_stays_on_record(self, store):
@@ -134,11 +133,6 @@ class TestStores:
             store.join(fresh, latest)
         assert store.earlier() == [first]
         assert store.earlier([failed.trial.trial_id]) == []
-
-    def test_a_run_that_is_not_wanted_changes_nothing(self, store):
-        store.append_all([row()])
-        assert store.join(row(started_at="second"), lambda _row, _fresh: None) is None
-        assert store.all() == [row()]
 
     def test_a_trial_is_leased_to_one_owner(self, store):
         entry, other = this_process(), this_process()

@@ -9,7 +9,6 @@ from tests.gpu.conftest import is_rehearsal, require_whole_gpu
 
 
 def main() -> int:
-    """Run them; returns the exit code."""
     if not is_rehearsal():
         try:
             require_whole_gpu()

@@ -36,7 +36,6 @@ class Gpu:
 
     @property
     def machine(self):
-        """The whole machine with this GPU."""
         resources = this_machine("cpu", {}).resources
         return Machine(accelerator=self.accelerator, resources=resources, gpu=self.name)
 
@@ -46,7 +45,6 @@ class Gpu:
 
     @property
     def attempt(self):
-        """`run_attempt` by the worker."""
         return partial(run_attempt, command=self.program("advisor.sweeps.worker"))
 
     def needs_a_real_one(self, why):

@@ -48,7 +48,6 @@ def missing():
 
 
 def make_disk(folder, data):
-    """An ext4 image with the files of `data`."""
     image = folder / "disk.img"
     with image.open("wb") as file:
         file.truncate(2**31)
@@ -143,7 +142,6 @@ def _documents(log):
 
 
 def made_data(folder):
-    """A folder with a made data set, for the disk."""
     from advisor.sweeps.datasets.making import ensure_dataset
 
     ensure_dataset(DISK_SAMPLES, folder / "data" / "photographs")

@@ -57,7 +57,6 @@ def doctor():
 
 
 def contract(_name):
-    """The tests that every limiter passes, by the limiter of this sandbox."""
     folder = DISK / str(os.getpid())
     words = "-P -m pytest tests/contracts/test_limiters.py -k CgroupV2 -p no:cacheprovider --timeout 900"
     command = [sys.executable, *words.split(), f"--basetemp={folder}"]
@@ -131,7 +130,6 @@ def memory(memory_mib):
 
 
 def disk(mib_per_second):
-    """A cold file of 48 MiB."""
     path = DISK / f"cold-{os.getpid()}"
     path.write_bytes(os.urandom(MIB) * 48)
     os.sync()
@@ -176,7 +174,6 @@ TRIALS = {
 
 
 def trial(name):
-    """A real trial: worker, loader, emulated accelerator."""
     from advisor.domain import DiskRate, Task
     from advisor.sweeps.trial.trial_process import run_attempt
     from tests.sweeps.builders import resources, trial_on

@@ -71,7 +71,6 @@ def parted(node: str) -> Iterator[None]:
 
 
 def address_of(node: str) -> str:
-    """Its address in the network of the nodes."""
     return f"10.77.0.{node.rpartition('-')[2]}"
 
 

@@ -11,7 +11,6 @@ GBIT_PER_SECOND = 1.0
 
 @pytest.fixture(scope="module")
 def document():
-    """What the first node wrote, of four on links of 1 Gbit/s."""
     try:
         return measured(GBIT_PER_SECOND, "googlenet", "T4")
     except NoNodes as error:

@@ -1,7 +1,5 @@
 """A network that goes away between Ray's nodes, and a driver and PostgreSQL: needs root and `ip`."""
 
-import subprocess
-import sys
 import time
 from collections import Counter
 from contextlib import ExitStack, closing
@@ -15,27 +13,13 @@ from tests.host.nodes import NoNodes, address_of, emulated_nodes, parted
 from tests.postgresql import PostgreSQL
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, driver, numbered, started_node
-from tests.sweeps.run.test_queue import TRIALS
+from tests.sweeps.run.test_queue import TRIALS, started, wait_for
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(900), *LEFT_TO_THE_COLLECTOR]
 PORT = 26379
 # PostgreSQL's connection is given up after 15 s in which nothing is acknowledged.
 SHORT_SECONDS, LONG_SECONDS = 5, 25
 GIVEN_UP_SECONDS = 90  # Ray asks a node five times, for 10 s each
-
-# Names on stdout each trial that it measures; its name stands before the start of its rows.
-_DRIVER = """
-import sys
-from contextlib import closing
-from advisor.sweeps.run.runner import run_sweep
-from advisor.store.measurements import SqlStore
-from tests.sweeps.run.test_queue import TRIALS, Telling
-
-url, name, lease_seconds = sys.argv[1:]
-
-with closing(SqlStore(url, lease_seconds=float(lease_seconds))) as store:
-    run_sweep(TRIALS, Telling(name, 0.5), store, poll_seconds=0.1)
-"""
 
 
 @pytest.fixture
@@ -51,7 +35,6 @@ def nodes():
 
 @pytest.fixture
 def far_postgresql(nodes):
-    """A server on the first node."""
     server = PostgreSQL(nodes[0], address_of(nodes[0]))
     yield server
     server.remove()
@@ -62,13 +45,7 @@ def on(node):
 
 
 def driving(node, url, name, lease_seconds=120):
-    command = [*on(node), sys.executable, "-c", _DRIVER, url, name, str(lease_seconds)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for(store, count):
-    while len(store.statuses()) < count:
-        time.sleep(0.05)
+    return started(url, name, 0.5, inside=on(node), lease_seconds=lease_seconds)
 
 
 @pytest.mark.parametrize("seconds", [SHORT_SECONDS, LONG_SECONDS])

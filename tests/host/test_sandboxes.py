@@ -15,8 +15,6 @@ PINNED = {"vcpus": "affinity", "memory": "cgroup"}
 
 
 class Guest:
-    """What a guest found, by sandbox."""
-
     def __init__(self, documents):
         self.documents = documents
 

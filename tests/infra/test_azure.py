@@ -5,81 +5,11 @@ import pytest
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.domain import ESTIMATED, Market
 from advisor.errors import UsageError
-from advisor.infra.build.catalog.azure import disks, prices, sizes
-from advisor.infra.build.catalog.azure.prices import GPU_LIST
-from advisor.infra.build.catalog.azure.prices import LIST as LINUX_LIST
+from advisor.infra.build.catalog.azure import disks, prices
 from advisor.infra.build.catalog.neo.clouds import CLOUDS
-from tests.rows import assert_each, table
+from tests.rows import table
 
 TABLES = table("built")
-
-
-def test_names_of_sizes_tell_vcpus_cores_and_ram():
-    def check(size, vcpus, cores, gib):
-        row = sizes.cpu_size(size)
-        has = row["vcpus"], row["physical_cores"], row["memory_mib"]
-        assert has == (vcpus, cores, str(gib * 1024))
-
-    def gpu_size_that_no_source_tells(size, vcpus, card):
-        facts = sizes.gpu_size(size, None)
-        assert (facts["vcpus"], facts["gpu_name"]) == (vcpus, card)
-        assert not facts.get("memory_mib")
-        assert not facts.get("gpu_count")
-
-    assert_each(check, TABLES["azure_sizes"])
-    assert_each(gpu_size_that_no_source_tells, TABLES["azure_gpu_sizes"])
-
-
-def test_no_size_passes_on_less_than_a_smaller_one_of_its_series():
-    """NC12s_v3, which no document names, has the 20,000 IOPS that NC6s_v3 is published with."""
-    expected = sizes.told_gpu_sizes()
-    result = sizes.gpu_size("Standard_NC12s_v3", expected["Standard_NC12s_v3"])
-    assert (result["ebs_baseline_iops"], result["ebs_baseline_mbps"]) == ("20000", "1600")
-    limits = {}
-    for name, row in expected.items():
-        facts = sizes.gpu_size(name, row)
-        pair = int(facts["vcpus"]), float(facts["ebs_baseline_iops"]), row["uncached_iops"]
-        limits.setdefault(sizes.parsed(name).series, []).append(pair)
-    for series in limits.values():
-        for vcpus, iops, published in series:
-            smaller = [entry for entry in series if entry[2] and entry[0] <= vcpus]
-            assert published or all(iops >= least for _, least, _ in smaller)
-
-
-def test_no_published_limit_but_of_the_largest_sizes_is_below_the_assumed_one():
-    for row in sizes.told_gpu_sizes().values():
-        if row["uncached_iops"] and not row["instance_type"].startswith("Standard_ND"):
-            vcpus = int(row["vcpus"])
-            most = sizes.MOST_ASSUMED_IOPS
-            assumed = min(sizes.ASSUMED_IOPS_PER_VCPU * vcpus, most)
-            assert float(row["uncached_iops"]) >= 0.99 * assumed
-
-
-def test_a_price_with_windows_is_never_taken(monkeypatch):
-    """Of a size that one list has dearer than the Linux list, that list counts nowhere."""
-    lists = {
-        "catalog/azure_prices.csv.gz": [
-            {"instance_type": "a", "market": "on-demand", "here": "6.98", "far": ""},
-            {"instance_type": "b", "market": "on-demand", "here": "1", "far": ""},
-        ],
-        "catalog/azure_gpu_prices.csv": [
-            {"vm_size": "a", "here": "8.82", "far": "9"},
-            {"vm_size": "b", "here": "1", "far": "2"},
-        ],
-    }
-    monkeypatch.setattr(prices, "read_source", lists.__getitem__)
-    result = {row.instance_type: row.cells for row in prices.build_prices()}
-    assert {r: (c.price, c.basis) for r, c in result["a"].items()} == {"here": ("6.98", LINUX_LIST.id)}
-    assert {r: c.basis for r, c in result["b"].items()} == {"here": GPU_LIST.id, "far": GPU_LIST.id}
-
-
-def test_a_price_that_is_a_tenth_of_what_a_size_costs_elsewhere_is_a_slip():
-    """A region that is dear for every size has none."""
-    plain = {"here": "1", "there": "1.1", "far": "3"}
-    listed = {f"size{n}": plain for n in range(5)} | {"slip": plain | {"there": "0.11"}}
-    assert prices.slips_of(listed) == {("slip", "there")}
-    cells = {row.instance_type: row.cells for row in prices.build_prices()}
-    assert "newzealandnorth" not in cells["Standard_F16ams_v6"]
 
 
 def test_estimated_disk_prices_lie_within_the_interval_where_the_list_is_known():

@@ -104,12 +104,17 @@ def test_a_kill_at_any_byte_loses_at_most_the_last_row(tmp_path_factory, data):
     assert "c" in Records(path, lambda row: row["mark"]).done
 
 
-def test_a_damaged_line_is_told_and_nothing_is_changed(tmp_path):
+def test_a_damaged_line_is_told_and_a_missing_device_ends_the_run_with_its_reason(tmp_path):
     path = tmp_path / "c.jsonl"
     path.write_text("nonsense\n")
     with pytest.raises(DataError, match="line 1"):
         Records(path, lambda row: row["mark"])
     assert path.read_text() == "nonsense\n"
+    refusing = (sys.executable, "-c", """print('{"error": "torch sees no CUDA device"}')""")
+    campaign = hour(tmp_path)
+    campaign.command = refusing
+    with pytest.raises(MeasuringError, match="sees no CUDA device"):
+        campaign.run()
 
 
 # A process that answers as one on a T4 would, 20 % faster than the predictor says: no GPU is here.
@@ -236,11 +241,3 @@ def test_a_real_run_that_is_killed_goes_on_where_it_was_and_measures_nothing_twi
     assert len(every) == len(set(every)) == 2 + len(marks(on_gpu=False, is_short=True))
     assert all(row.status is Status.OK for row in read.measurements)
     assert any("fingerprint" in row.environment for row in read.measurements)
-
-
-def test_a_device_that_refuses_ends_the_run_with_its_reason(tmp_path):
-    refusing = (sys.executable, "-c", """print('{"error": "torch sees no CUDA device"}')""")
-    campaign = hour(tmp_path)
-    campaign.command = refusing
-    with pytest.raises(MeasuringError, match="sees no CUDA device"):
-        campaign.run()

@@ -29,18 +29,15 @@ def every_cell(engine=VLLM, has_fp8=True, has_cuda=True):
     return [cell for server in result for cell in cells(server, GRID)]
 
 
-def test_a_large_gpu_has_three_hundred_cells_and_no_two_alike():
-    """All of both shapes, formats, and graphs on and off."""
+def test_a_large_gpu_has_three_hundred_cells_and_none_that_a_device_or_an_engine_cannot_do():
+    """All of both shapes, formats, and graphs on and off. No fp8 before Ada nor in plain transformers; no
+    graphs on a CPU."""
     result = every_cell()
     assert 300 <= len(result) <= 340
     assert len({cell.key for cell in result}) == len(result)
     assert {cell.concurrency for cell in result} >= {1, 256}
     assert {cell.server.precision for cell in result} == {"bf16", "fp8"}
     assert {cell.server.graphs for cell in result} == {True, False}
-
-
-def test_what_a_device_or_an_engine_cannot_do_is_no_cell():
-    """No fp8 before Ada nor in plain transformers; no graphs on a CPU."""
     assert {c.server.precision for c in every_cell(has_fp8=False)} == {"bf16"}
     assert {c.server.precision for c in every_cell(TRANSFORMERS)} == {"bf16"}
     assert {c.server.graphs for c in every_cell(has_fp8=False, has_cuda=False)} == {False}

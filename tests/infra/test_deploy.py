@@ -135,7 +135,6 @@ def test_a_prometheus_of_its_own_has_something_for_every_panel(tmp_path):
 
 
 def use(service, key=None):
-    """An answer of each kind that the dashboard counts."""
     call = {
         "jsonrpc": "2.0",
         "id": 1,

@@ -8,12 +8,11 @@ import pandas as pd
 import pytest
 
 from advisor.infra.build.language_models import table
-from advisor.infra.build.language_models.table import NO_CHECKPOINT, REPLACED
 from advisor.infra.build.performance_sources.kernels import spread
 from advisor.infra.build.performance_sources.naming import gpu_of, named, precision_of, stack_of, table_input
 from advisor.infra.build.performance_sources.observations import COLUMNS as STEP_COLUMNS
 from advisor.infra.build.performance_sources.observations import DEFAULT_PATH, NO_LICENCE
-from advisor.models.language.configs import TABLE, model_of_cells, table_cells
+from advisor.models.language.configs import TABLE
 from tests import rows
 
 TABLES = rows.table("built")
@@ -41,44 +40,6 @@ def test_the_bundle_is_what_is_built():
     assert table.written(table.lines(table.FETCHED)) == TABLE.read_text(encoding="utf-8")
 
 
-def test_added_models_are_built_whatever_was_fetched(built):
-    """More than a hundred lines, beside the one row of this test."""
-    lines = built({})
-    assert "some/Model-7B" in lines
-    assert len(lines) > 100
-
-
-def test_each_name_stands_once():
-    """Two lines of one name would hide one of them."""
-    names = [name for cells in table_cells() for name in cells["names"].split(";")]
-    assert len(names) == len(set(names))
-
-
-def test_defaults_shapes_and_other_networks_are_left_out(built):
-    """Nobody has weights of them."""
-    rows = [{"name": name} for name in (*NO_CHECKPOINT, *REPLACED, "org/Thing(default)", "a/b?")]
-    lines = built({"name": "kept/one"}, *rows, {"name": "x/enc", "kind": "encoder"})
-    others = {line["names"] for line in built().values()}
-    assert {line["names"] for line in lines.values()} - others == {"kept/one"}
-
-
-def test_layers_that_no_formula_covers_are_named_and_have_no_sizes(built):
-    """So that nothing is guessed of them."""
-    lines = built(
-        {"name": "x/hybrid", "model_type": "zamba2", "formula_ok": "False"},
-        {"name": "x/partial", "model_type": "nemotron_h", "formula_ok": "False"},
-    )
-    assert [lines[name]["uncovered"] for name in ("x/hybrid", "x/partial")] == ["hybrid", "partial"]
-    assert not any(lines[name]["layers"] for name in ("x/hybrid", "x/partial"))
-
-
-def test_tokenizers_vocabularies_are_padded(built):
-    """litgpt's Llama 3 has 128,000 words; its embedding has 128,256 rows."""
-    line = built({"vocab": "128000", "source": "Lightning-AI/litgpt", "model_type": "litgpt:LLaMAMLP"})
-    assert line["some/Model-7B"]["vocab"] == "128256"
-    assert line["some/Model-7B"]["family"] == "llama"
-
-
 def test_a_slip_in_an_added_line_stops_the_build(built, tmp_path, monkeypatch):
     """The number of weights is held against the published one."""
     text = table.ADDED.read_text(encoding="utf-8").replace(",14336,131072,", ",15336,131072,", 1)
@@ -87,13 +48,6 @@ def test_a_slip_in_an_added_line_stops_the_build(built, tmp_path, monkeypatch):
     monkeypatch.setattr(table, "ADDED", broken)
     with pytest.raises(ValueError, match="published"):
         built()
-
-
-def test_windows_that_never_close_are_no_windows(built):
-    """Phi-3's window is longer than its context."""
-    line = built({"window": "262145", "full_attn_layers": "0"}, {"name": "m/w", "window": "4096"})
-    assert not line["some/Model-7B"]["window"]
-    assert model_of_cells("m/w", line["m/w"]).window_layers == 32
 
 
 # Names and inputs of public tables in the words of the network table, and the table itself.
@@ -111,38 +65,29 @@ def test_names_of_networks(source, name, network):
     assert named(source, name).network == network
 
 
-def test_a_network_of_two_windows_is_told_by_its_input():
-    small, large = (named("swin-transformer", "Swin-B", f"{side}px") for side in (224, 384))
-    assert small.network == "swin_base_patch4_window7_224"
-    assert large.network == "swin_base_patch4_window12_384"
-
-
-def test_words_of_the_fit():
+def test_names_in_the_words_of_the_fit_and_a_network_of_two_windows_by_its_input():
     assert stack_of("eager (NVIDIA-tuned: channels_last)", "pytorch-ngc") == "ngc"
     assert stack_of("eager+xformers", "pytorch-1.13") == "eager"
     assert stack_of("no", "pytorch-ngc (fused, cuda graphs)") == "ngc-fused"
     assert (precision_of("tf32/fp32"), precision_of("amp? (not said)")) == ("fp32", "amp")
     assert gpu_of("Blackwell GPU (B200-SXM-180GB)") == "B200-SXM-180GB"
     assert gpu_of("NVIDIA Tesla T4") == "T4"
+    small, large = (named("swin-transformer", "Swin-B", f"{side}px") for side in (224, 384))
+    assert small.network == "swin_base_patch4_window7_224"
+    assert large.network == "swin_base_patch4_window12_384"
 
 
-def test_the_committed_table_holds_licensed_steps_only():
+def test_the_committed_tables_hold_licensed_steps_kernels_with_work_and_time_and_shapes_far_apart():
     with gzip.open(DEFAULT_PATH, "rt", newline="") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == STEP_COLUMNS
     assert len(rows) > 20_000
     assert all(row["licence"] and row["licence"] != NO_LICENCE for row in rows)
     assert all(float(row["step_seconds"] or 1) > 0 for row in rows)
-
-
-def test_kernels_have_work_and_time():
     table = pd.read_csv(KERNELS)
     assert (table[["flops", "elements", "seconds"]] > 0).all().all()
     # No card of the table computes or copies a hundred times as fast as any that was built.
     assert (table.flops / table.seconds).max() < 3e15
-
-
-def test_shapes_lie_far_apart():
     sizes = [2.0**power for power in range(16)]
     table = pd.DataFrame(dict.fromkeys(("flops", "elements", "reduction", "width"), sizes))
     assert {0, 15} <= set(spread(table, 4))

@@ -13,6 +13,9 @@ from advisor.infra.build.language_sources import batches, campaign, loops
 from advisor.infra.build.language_sources.naming import LeftOutError, gpu_named, link_of, precision_named
 from advisor.infra.build.language_sources.rows import ServingRow, read_serving, write_table
 from advisor.infra.build.language_sources.serving import filed_once, main, merged_repeats, serving_rows
+from tests.rows import table
+
+CASES = table("infra_cases")
 
 # A record of each table as its publisher has it.
 RECORDS = json.loads((Path(__file__).parents[1] / "data/language_records.json").read_text())
@@ -23,39 +26,23 @@ def inferencex(**changes):
     return loops.inferencex({**RECORDS["inferencex"], **changes})
 
 
-def test_lengths_that_are_drawn_count_with_their_mean_and_nvidias_own_are_equal():
+def test_lengths_and_layouts_are_those_of_a_replica_and_what_a_host_cannot_hold_was_misread():
     drawn, own = (inferencex(origin=origin) for origin in ("inferencex_2026-04-27", "nvidia_gap"))
     assert (drawn.input_tokens, drawn.output_tokens) == (900, 900)
     assert (own.input_tokens, own.output_tokens) == (1000, 1000)
     assert ["equal-lengths" in each.flags.split() for each in (drawn, own)] == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("changes", "cache"),
-    [
-        ({}, "bf16"),
-        ({"system": "b200_sxm"}, "fp8"),
-        ({"system": "b200_sxm", "precision": "bf16"}, "bf16"),
-        ({"model_path": "meta-llama/Llama-3.1-70B-Instruct"}, "fp8"),
-        ({"model_path": "meta-llama/Llama-3.1-70B-Instruct", "backend": "sglang"}, "bf16"),
-        ({"backend": "trtllm"}, "fp8"),
-    ],
-)
-def test_a_cache_has_the_format_that_its_figures_show(changes, cache):
-    assert inferencex(**changes).kv_precision == cache
-
-
-def test_more_gpus_than_a_host_has_were_misread():
     with pytest.raises(LeftOutError, match="host"):
         inferencex(tp_size="4", attention_dp_size="4")
-
-
-def test_the_batch_counts_where_the_concurrency_is_that_of_several_replicas():
     row = inferencex(origin="nvidia_gap", concurrency="224", batch_size="56", attention_dp_size="")
     assert row.concurrency == 56
     assert (row.fit, "layout-doubtful" in row.flags) == (0, True)
     ranks = inferencex(tp_size="1", attention_dp_size="8", batch_size="4", concurrency="32")
     assert ranks.concurrency == 32, "each rank of the attention has a batch of its own"
+
+
+@pytest.mark.parametrize(("changes", "cache"), CASES["a_cache_has_the_format_that_its_figures_show"])
+def test_a_cache_has_the_format_that_its_figures_show(changes, cache):
+    assert inferencex(**changes).kv_precision == cache
 
 
 @pytest.mark.parametrize(
@@ -84,10 +71,19 @@ def test_what_a_table_does_not_say_of_its_runs_is_flagged(changes, flag):
     assert (flag in row.flags.split(), row.fit) == (True, 0)
 
 
-def test_a_run_that_another_source_files_again_counts_once():
+def test_runs_and_repeats_that_are_filed_twice_are_one_row_with_their_spread():
+    """A run that is filed twice counts once; without a version two dates are two cells."""
     first = row(source="inferencex", ttft_seconds=0.195682, tpot_seconds=0.016445)
     again = row(source="nvidia-gap", ttft_seconds=0.19568, tpot_seconds=0.01644)
     assert filed_once([first, again]) == [first]
+    rows = [row(engine_version="1", tpot_seconds=value) for value in (0.010, 0.012, 0.011)]
+    (merged,) = merged_repeats(rows)
+    assert merged.tpot_seconds == 0.011
+    assert merged.sigma == pytest.approx(0.001 / 0.011)
+    dates = [row(date=date, tpot_seconds=0.01) for date in ("2026-03", "2026-04")]
+    assert len(merged_repeats(dates)) == 2
+    (once,) = merged_repeats([entry._replace(engine_version="1") for entry in dates])
+    assert math.isnan(once.sigma)
 
 
 def test_names_of_cards_formats_and_links_are_those_of_the_catalogue():
@@ -111,7 +107,7 @@ def test_a_token_of_a_small_gpu_is_timed_without_the_first():
     assert (whole.output_tokens_per_second, whole.flags) == (150, "not-streamed")
 
 
-def test_a_batchs_rate_counts_the_output_tokens_of_the_whole_group():
+def test_the_batch_of_a_group_of_llama_cpp_and_of_two_cards_in_one_table_are_told_apart():
     """A cache of eight bits on a card without such units is not fitted."""
     row = batches.argonne(RECORDS["argonne"])
     assert (row.gpu, row.output_tokens_per_second) == ("A100-SXM4-40GB", 16 * 128 / 2)
@@ -119,18 +115,12 @@ def test_a_batchs_rate_counts_the_output_tokens_of_the_whole_group():
     formats = RECORDS["argonne_formats"]
     assert batches.argonne_formats(formats).fit == 0
     assert batches.argonne_formats(formats | {"Hardware": "Nvidia H100 GPU"}).fit == 1
-
-
-def test_llama_cpp_runs_a_batch_one_after_another_and_shares_out_layers():
     record = RECORDS["argonne"] | {"engine": "llama.cpp"}
     with pytest.raises(LeftOutError, match="warming up"):
         batches.argonne(record)
     row = batches.argonne(record | {"batch": "64", "n_gpu": "4"})
     assert (row.concurrency, row.output_tokens_per_second) == (1, 128 / 2)
     assert (row.tensor_parallel, row.pipeline_parallel) == (1, 4)
-
-
-def test_the_two_cards_of_one_table_share_columns():
     names = {"L40S (48G)": "TRT-LLM-FP16", "A100 (80G)": ""} | dict.fromkeys(
         ("Llama-3-8B", "Llama-2-7B", "Mistral-7B", "Llama-2-13B", "Yi-34B", "Llama-2-70B"), "OOM"
     )
@@ -138,9 +128,6 @@ def test_the_two_cards_of_one_table_share_columns():
     assert (row.gpu, row.output_tokens_per_second) == ("L40S", 1326)
     (row,) = loops.qserve(names | {"L40S (48G)": "", "A100 (80G)": "TRT-LLM-W4A16", "Llama-3-8B": "2370"})
     assert (row.gpu, row.precision) == ("A100-SXM4-80GB", "int4-awq")
-
-
-def test_disturbed_first_tokens_are_not_taken():
     record = RECORDS["iog"]
     assert math.isnan(loops.iog(record).ttft_seconds)
     assert loops.iog(record | {"n_gpu": "1"}).ttft_seconds == 8.35
@@ -148,21 +135,8 @@ def test_disturbed_first_tokens_are_not_taken():
 
 
 def row(**changes):
-    """A row of the table."""
     usual = ServingRow("s", "Apache-2.0", "m", "L4", "vllm", "bf16", "closed", 128.0, 64.0)
     return usual._replace(**changes)
-
-
-def test_repeats_are_one_row_with_their_spread():
-    """A run that is filed twice counts once; without a version two dates are two cells."""
-    rows = [row(engine_version="1", tpot_seconds=value) for value in (0.010, 0.012, 0.011)]
-    (merged,) = merged_repeats(rows)
-    assert merged.tpot_seconds == 0.011
-    assert merged.sigma == pytest.approx(0.001 / 0.011)
-    dates = [row(date=date, tpot_seconds=0.01) for date in ("2026-03", "2026-04")]
-    assert len(merged_repeats(dates)) == 2
-    (once,) = merged_repeats([entry._replace(engine_version="1") for entry in dates])
-    assert math.isnan(once.sigma)
 
 
 finite = st.floats(1e-6, 1e9) | st.just(math.nan)

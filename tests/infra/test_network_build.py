@@ -18,6 +18,9 @@ from advisor.models.bundled import FOLDER  # noqa: E402
 from advisor.models.network_columns import MEMORY_COLUMNS  # noqa: E402
 from advisor.models.performance.memory.table import BUNDLED, MemoryTable  # noqa: E402
 from advisor.models.performance.network_table import NetworkTable, network_table  # noqa: E402
+from tests.rows import table  # noqa: E402
+
+CASES = table("infra_cases")
 
 
 def arguments_of(folder: Path, **options: object) -> argparse.Namespace:
@@ -93,16 +96,7 @@ def test_one_network_is_brought_up_to_date_without_the_others(tmp_path: Path) ->
     assert (table.find("one").parameters, table.find("two").parameters) == (80, 40)
 
 
-@pytest.mark.parametrize(
-    ("class_name", "family"),
-    [
-        ("VisionTransformer", "vit"),
-        ("BertModel", "bert"),
-        ("GhostNet", "ghost_net"),
-        ("ViTForImageClassification", "vit"),
-        ("T5ForConditionalGeneration", "t5"),
-    ],
-)
+@pytest.mark.parametrize(("class_name", "family"), CASES["families_are_architectures"])
 def test_families_are_architectures(class_name: str, family: str) -> None:
     """What a network is used for does not part it from its relatives."""
     assert family_of(class_name) == family

@@ -35,24 +35,18 @@ def of(instruction):
     return [rest for name, rest in STEPS if name == instruction]
 
 
-def test_every_line_is_an_instruction_and_every_stage_is_known():
+def test_every_line_is_an_instruction_its_stages_are_known_and_its_steps_make_targets_with_known_versions():
     assert {name for name, _ in STEPS} <= INSTRUCTIONS
     stages: list[str] = []
     for base, _, name in (rest.split() for rest in of("FROM")):
         assert base in stages or re.fullmatch(r"python:3\.1[1-9]-slim", base)
         stages.append(name)
     assert stages == ["core", "full", "serve", "tested"]
-
-
-def test_its_steps_are_make_targets_that_exist():
     targets = set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text()))
     made = [word for step in of("RUN") for word in re.findall(r"\bmake (\w+)", step)]
     assert made == ["recommend", "setup", "lint", "test"]
     assert "make setup" not in TEXT[: TEXT.index("FROM full AS tested")]  # it has the test tools
     assert set(made) <= targets
-
-
-def test_what_is_installed_beside_them_is_an_extra_with_the_known_versions():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     core, full, serve = [step for step in of("RUN") if "pip install" in step]
     for pip in (core, full, serve):

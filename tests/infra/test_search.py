@@ -89,13 +89,10 @@ def test_the_same_seed_gives_the_same_trials(seed):
     assert first == again
 
 
-def test_numbers_words_and_gaps_become_columns_between_0_and_1():
+def test_numbers_words_and_gaps_become_columns_and_repeats_count_by_their_median():
     """A column that never changes says nothing, and a word that is missing is no word."""
     result = encoded([(1.0, "a", None, 5.0), (100.0, "b", "x", 5.0), (10.0, "a", "x", 5.0)])
     assert result.tolist() == [[0, 1, 0, 0], [1, 0, 1, 1], [0.5, 1, 0, 1]]
-
-
-def test_repeats_count_by_their_median_and_by_how_many_worked():
     entry = ("a",)
     table = Table.of([Run("w", entry, cost) for cost in (1.0, 2.0, 90.0, None)])
     assert math.exp(table.log_cost[0, 0]) == pytest.approx(2.0)

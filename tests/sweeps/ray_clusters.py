@@ -198,7 +198,6 @@ def of_a_fleet(count: int) -> list[Trial]:
 
 
 def of_three_sizes(count: int) -> list[Trial]:
-    """Trials of 32 GiB, 10 GiB and 1 GiB in turn, of half a CPU or two."""
     return [
         trial(resources=resources(vcpus=(0.5, 2.0)[n % 2], memory_mib=1024.0 * gib - n))
         for n, gib in zip(range(count), cycle((32, 10, 1)), strict=False)

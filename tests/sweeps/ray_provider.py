@@ -11,7 +11,6 @@ class EmulatedNodes(FakeMultiNodeProvider):
     user's, which Ray refuses."""
 
     def create_node_with_resources_and_labels(self, node_config, tags, count, resources, labels):
-        """`count` nodes of that type."""
         left, usual = dict(resources), parameter.RayParams
         parameter.RayParams = partial(usual, memory=left.pop("memory", None))
         try:

@@ -77,8 +77,6 @@ def a_measurement(accelerator="cuda", status=Status.OK, dataset=SYNTHETIC, **cha
 
 @pytest.fixture
 def written(tmp_path):
-    """Reads a document, or measurements, from a file."""
-
     def read(*parts):
         path = tmp_path / "file"
         rows = [p if isinstance(p, dict) else measurement_to_dict(p) for p in parts]
@@ -142,18 +140,15 @@ def test_a_row_of_settings_that_no_answer_assumes_is_no_observation(setting):
     assert setting in observed(replace(row, trial=planned), "", sheet).reason
 
 
-def test_a_row_of_several_gpus_tells_the_step_of_one_of_them():
-    """Its rate of the accelerator is that of all, each at the pace that one has alone."""
+def test_a_row_of_several_gpus_tells_the_step_of_one_alone_and_never_their_common_step():
+    """Its rate of the accelerator is that of all, each at the pace that one has alone. It has the exchange of
+    gradients in it; of a row without one GPU's own run nothing is known, where of one GPU the main run on
+    made batches would stand for that."""
     row = a_measurement(stage_rates={"accelerator": 64.0})
     four = replace(row.trial, resources=replace(row.trial.resources, gpu_count=4))
     observation = observed(replace(row, trial=four, stage_rates={"accelerator": 4 * 64.0}), "", sheet)
     assert observation.seconds == observed(row, "", sheet).seconds == 0.25
     assert observation.workload == row.trial.workload
-
-
-def test_the_common_step_of_several_gpus_is_not_taken_for_that_of_one():
-    """It has the exchange of gradients in it; of a row without one GPU's own run nothing is known,
-    where of one GPU the main run on made batches would stand for that."""
     row = a_measurement()
     assert row.stage_rates == {}
     four = replace(row.trial, resources=replace(row.trial.resources, gpu_count=4))
@@ -278,14 +273,11 @@ def a_script(**changes):
     return document
 
 
-def test_a_script_tells_its_rate_over_all_steps(written):
+def test_a_script_tells_its_rate_over_all_steps_unless_it_waits_for_its_loader(written):
     """Its precision, which it does not name, is the one that is asked for."""
     entry = written(a_script(samples_per_second=100.0)).observations[0]
     assert (entry.workload.network, entry.workload.precision) == ("", Precision.AMP)
     assert entry.seconds == pytest.approx(32 / 100)
-
-
-def test_a_script_that_waits_for_its_loader_tells_nothing_of_its_gpu(written):
     document = a_script()
     document["runs"][0]["waited_seconds"] = [0.1] * 5
     result = written(document)

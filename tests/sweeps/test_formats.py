@@ -27,7 +27,10 @@ from advisor.sweeps.formats import (
     trial_from_dict,
     trial_to_dict,
 )
+from tests.rows import table
 from tests.sweeps.builders import measurement, resources, trial
+
+CASES = table("sweeps_cases")
 
 SHIPPED = Path(__file__).parents[2] / "advisor" / "data" / "performance" / "measurements.jsonl"
 
@@ -73,33 +76,19 @@ def test_a_newer_format_is_refused_with_the_way_out():
         measurement_from_dict(document)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"trial": {}},
-        {"status": "splendid"},
-        {"step_seconds": None},
-        {"repeats": "twice"},
-        {"repeats": [[]]},
-        {"repeats": [{"step_seconds": ["soon"]}]},
-        {"repeats": {"step_seconds": [1.0]}},
-    ],
-)
+@pytest.mark.parametrize("damage", CASES["damage_is_told_as_a_data_error"])
 def test_damage_is_told_as_a_data_error(damage):
     with pytest.raises(DataError, match="not a measurement"):
         measurement_from_dict(measurement_to_dict(measurement()) | damage)
 
 
-def test_trials_of_before_stacks_keep_their_ids_and_their_words():
+def test_trials_of_before_stacks_keep_their_ids_and_another_stack_is_another_trial():
     """What ships was measured before a workload had a stack."""
     for line in SHIPPED.read_text().splitlines()[:20]:
         document = json.loads(line)
         again = measurement_to_dict(measurement_from_dict(document))
         assert again["trial_id"] == document["trial_id"]
         assert again["trial"]["workload"] == document["trial"]["workload"]
-
-
-def test_another_stack_is_another_trial_and_comes_back():
     entry = measurement_from_dict(json.loads(SHIPPED.read_text().splitlines()[0])).trial
     other = replace(entry, workload=replace(entry.workload, stack=Stack.COMPILE, input="3x96x96"))
     assert other.trial_id != entry.trial_id
@@ -183,7 +172,6 @@ ODD = st.sampled_from([*ODD_NUMBERS, *ODD_WORDS, [], [[1]], {}, [None], ["x"], [
 
 
 def places_in(document, path=()):
-    """Where something stands in it."""
     pairs = document.items() if isinstance(document, dict) else ()
     pairs = enumerate(document[:2]) if isinstance(document, list) else pairs
     for name, value in pairs:

@@ -24,7 +24,6 @@ from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 from advisor.store.measurements import open_store
 from advisor.sweeps.anchors import read_anchor
-from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.planning.plan import merged
 from advisor.sweeps.run.ray.cluster import needs_of
 from advisor.sweeps.run.ray.executor import RayExecutor
@@ -41,19 +40,11 @@ __all__ = ["account"]
 T4 = Accelerator.parse("cuda:T4")
 
 
-@pytest.fixture(scope="module")
-def images(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("images")
-    write_samples(folder, range(16), seed=0)
-    return folder
-
-
 def on_a_t4(images):
     return trial_on(images, accelerator="cuda:T4", task=Task.INFERENCE)
 
 
 def measured_with_standins(entry):
-    """By a real worker, under limits, where torch and NVML see a T4."""
     return run_attempt(entry, command=COMMAND)
 
 

@@ -68,11 +68,9 @@ class Bed:
         ]
 
     def volumes(self) -> list[Any]:
-        """moto's volumes."""
         return [volume for region in REGIONS for volume in ec2_backends[ACCOUNT][region].volumes.values()]
 
     def own_groups(self) -> list[Any]:
-        """Security groups that somebody made."""
         return [
             group
             for region in REGIONS
@@ -98,7 +96,6 @@ class Bed:
         return result
 
     def end(self, instance_id: str, reason: str) -> None:
-        """Have an instance end now, by itself."""
         (entry,) = [instance for instance in self.instances() if instance.id == instance_id]
         end(entry, reason)
 
@@ -124,8 +121,6 @@ class Bed:
         self.faulty.asked.clear()
 
     def power_off_at(self, instance: Any, moment: datetime, reason: str) -> None:
-        """Have an instance end by itself."""
-
         def off() -> None:
             if instance.state == "running":
                 end(instance, reason)
@@ -169,7 +164,6 @@ class Bed:
 
 
 def worn(thing: Any) -> dict[str, str]:
-    """The tags of one of moto's records."""
     return {tag["key"]: tag["value"] for tag in thing.get_tags()}
 
 
@@ -188,7 +182,6 @@ def end(instance: Any, reason: str) -> None:
 
 
 def launched_at(instance: Any) -> datetime:
-    """When billing began."""
     moment: datetime = instance.launch_time.replace(tzinfo=UTC)
     return moment
 

@@ -68,7 +68,6 @@ class Ec2Ways:
         return answer
 
     def forget(self) -> None:
-        """Tokens and lags of what was before."""
         self._by_token.clear()
         self._hidden_until.clear()
         self.spots.made.clear()
@@ -100,7 +99,6 @@ class Ec2Ways:
         )
 
     def zone_of(self, region: str, subnet: str) -> str:
-        """The zone of a subnet."""
         from moto.ec2.models import ec2_backends
 
         zone: str = ec2_backends[ACCOUNT][region].get_subnet(subnet).availability_zone

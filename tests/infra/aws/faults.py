@@ -41,8 +41,6 @@ Plan = Callable[[Request], str]
 
 @dataclass
 class FaultyAws:
-    """moto behind EC2's own ways, behind faults."""
-
     moto: App
     ways: Ec2Ways
     clock: FakeClock
@@ -59,7 +57,6 @@ class FaultyAws:
         return [answer.body]
 
     def answer(self, request: Request, ask_moto: Callable[[], Answer]) -> Answer:
-        """What comes back of a request."""
         fault = self.plan(request)
         self.asked.append(request)
         if fault in _BEFORE:

@@ -155,7 +155,6 @@ _NAMED = {
 
 
 def allowed_actions(document: dict[str, Any]) -> set[str]:
-    """Every action that a policy allows anywhere, as `ec2:RunInstances`."""
     return set().union(*map(allowed_actions_of, document["Statement"]))
 
 

@@ -48,12 +48,10 @@ class FakeClock:
             return first[2]
 
     def at(self, moment: datetime, happens: Happens) -> None:
-        """Have something happen then."""
         self._count += 1
         self._planned.append((moment, self._count, happens))
 
     def forget(self) -> None:
-        """Nothing that was planned happens."""
         self._planned.clear()
 
     def naive(self) -> datetime:
@@ -70,7 +68,6 @@ class Endings:
     seconds: float = 0.0
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        """Have moto's instances end so."""
         ended_by_moto = Instance.terminate
 
         def terminate(instance: Any) -> Any:
@@ -115,7 +112,6 @@ class SpotRequests:
     made: list[SpotRequest] = field(default_factory=list)
 
     def note(self, request: Request, instances: Iterator[str]) -> None:
-        """A spot instance was launched."""
         if "InstanceMarketOptions.MarketType" not in request.values:
             return
         kind = request.values.get("InstanceMarketOptions.SpotOptions.SpotInstanceType", "")
@@ -148,7 +144,6 @@ class SpotRequests:
         return ec2_answer(request.operation, expected)
 
     def cancelled(self, request: Request) -> Answer:
-        """The answer to `CancelSpotInstanceRequests`."""
         wanted = {value for key, value in request.values.items() if key.startswith("SpotInstanceRequest")}
         for entry in self.made:
             entry.is_cancelled |= entry.id in wanted
@@ -172,7 +167,6 @@ class SpotRequests:
 
 
 def _tags_for(values: Mapping[str, str], kind: str) -> Iterator[tuple[str, str]]:
-    """The tags that a request gives to a kind of thing."""
     for key, value in values.items():
         if key.startswith("TagSpecification.") and key.endswith("ResourceType") and value == kind:
             prefix = key.removesuffix("ResourceType") + "Tag."

@@ -90,13 +90,10 @@ def test_it_is_used_up_when_it_says(budget: float, hourly: float) -> None:
         assert meter.spent(meter.ends_at) == pytest.approx(budget, rel=1e-6)
 
 
-def test_the_first_minute_is_billed_whole() -> None:
+def test_the_first_minute_is_billed_whole_and_a_budget_too_small_says_how_much_would_do() -> None:
     meter = Meter(budget_usd=1, usd_per_hour=60, since=START)
     assert meter.spent(START) == meter.spent(START + timedelta(seconds=60)) == 1
     assert not Meter(budget_usd=0.99, usd_per_hour=60, since=START).pays_next_minute(START)
-
-
-def test_a_budget_that_pays_too_little_says_how_much_would_do() -> None:
     with pytest.raises(UsageError, match=r"give --budget 0\.21USD or more"):
         refuse_too_small(0.1, 0.0, 1.2, "g4dn.4xlarge")
     refuse_too_small(0.21, 0.0, 1.2, "g4dn.4xlarge")

@@ -211,7 +211,7 @@ def test_what_counts_as_a_way_out(routes: Any, plain: bool, prebuilt: bool) -> N
     assert (leads_out(table, False), leads_out(table, True)) == (plain, prebuilt)
 
 
-def test_what_a_region_does_not_have_is_told_and_of_a_further_region_only_left_out(bed: Bed) -> None:
+def test_what_is_not_offered_or_priced_is_told_and_all_that_is_missing_in_one_line(bed: Bed) -> None:
     result = looked(bed, "p2.xlarge", image=bed.ways.image)
     (entry,) = [finding for finding in result.findings if not finding.ok]
     assert entry.check == "offering"
@@ -224,9 +224,6 @@ def test_what_a_region_does_not_have_is_told_and_of_a_further_region_only_left_o
     further = looked(bed, "g4dn.xlarge", regions=("us-east-1", "us-nowhere-1"))
     assert [finding for finding in further.findings if finding.stops and not finding.ok] == []
     assert {option.region for option in further.options} == {"us-east-1"}
-
-
-def test_all_that_is_missing_is_told_in_one_line(bed: Bed) -> None:
     bed.ways.image = ""
     bed.ways.denied = {"DescribeSubnets"}
     with pytest.raises(CloudError) as caught:

@@ -27,7 +27,6 @@ def provisioned(
 
 
 def ends_after(bed: Bed, minutes: float, reason: str) -> None:
-    """Have the instance that runs then end by itself."""
     moment = bed.clock.now() + timedelta(minutes=minutes)
     bed.clock.at(moment, lambda: bed.end(bed.instances("running")[0].id, reason))
 

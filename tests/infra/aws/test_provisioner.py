@@ -25,6 +25,9 @@ from tests.infra.aws.faults import (
     Crashed,
 )
 from tests.infra.aws.wire import Request
+from tests.rows import table
+
+CASES = table("infra_cases")
 
 SAID_AGAIN = [code for code, (_, what) in error_codes().items() if what is Reaction.ASK_AGAIN]
 
@@ -53,7 +56,6 @@ def run_requests(bed: Bed) -> list[Request]:
 
 
 def kept(bed: Bed, entry: Provisioner) -> LaunchedMachine:
-    """The machine that it gets, and the only one that runs."""
     machine, _ = entry.get(in_minutes(bed, 1))
     assert [made.id for made in bed.instances("running")] == [machine.id]
     return machine
@@ -226,13 +228,7 @@ def test_an_offer_without_capacity_is_left_alone_for_three_minutes(bed: Bed) -> 
 
 
 @pytest.mark.parametrize(
-    ("code", "part"),
-    [
-        ("VcpuLimitExceeded", "market"),
-        ("MaxSpotInstanceCountExceeded", "market"),
-        ("Unsupported", "zone"),
-        ("InsufficientFreeAddressesInSubnet", "zone"),
-    ],
+    ("code", "part"), CASES["a_quota_bars_its_whole_market_and_a_zone_that_cannot_is_left_out"]
 )
 def test_a_quota_bars_its_whole_market_and_a_zone_that_cannot_is_left_out(bed: Bed, code, part) -> None:
     launching(bed, "g4dn.xlarge", "g4dn.2xlarge", plan=failing("RunInstances", code)).get(in_minutes(bed, 1))
@@ -241,15 +237,7 @@ def test_a_quota_bars_its_whole_market_and_a_zone_that_cannot_is_left_out(bed: B
     assert part == "market" or first[3] != second[3]
 
 
-@pytest.mark.parametrize(
-    ("code", "way_out"),
-    [
-        ("UnauthorizedOperation", '"ec2:RunInstances"'),
-        ("PendingVerification", "mails when that is over"),
-        ("ExpiredToken", "aws sso login"),
-        ("SomethingNew", "SomethingNew"),
-    ],
-)
+@pytest.mark.parametrize(("code", "way_out"), CASES["what_does_not_pass_stops_and_names_the_way_out"])
 def test_what_does_not_pass_stops_and_names_the_way_out(bed: Bed, code: str, way_out: str) -> None:
     entry = launching(bed, plan=failing("RunInstances", code))
     with pytest.raises(CloudError) as caught:

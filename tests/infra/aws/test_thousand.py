@@ -106,7 +106,6 @@ class Launch:
 
     @property
     def spent_usd(self) -> float:
-        """What EC2 would have billed at most, from its own records."""
         return sum(map(_cost, self.bed.instances()))
 
     @property
@@ -117,7 +116,6 @@ class Launch:
         return over / (max(rates) / 60) if rates else 0.0
 
     def fault(self, request: Request) -> str:
-        """What happens to this request."""
         self.requests += 1
         if self.requests == self.end_at:
             return self._noted(self.chance.choice(_ENDS))

@@ -36,15 +36,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer."""
-
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_request(environ: Environ) -> tuple[Request, bytes]:
-    """The request of a WSGI environment, and its body."""
     length = int(environ.get("CONTENT_LENGTH") or 0)
     body = environ["wsgi.input"].read(length)
     environ["wsgi.input"] = io.BytesIO(body)
@@ -61,7 +58,6 @@ def read_request(environ: Environ) -> tuple[Request, bytes]:
 
 
 def call(app: App, environ: Environ, body: bytes) -> Answer:
-    """What the application behind answers."""
     lines: list[Any] = []
 
     def start(status: str, headers: list[tuple[str, str]], *_: Any) -> None:
@@ -85,7 +81,6 @@ def refusal(request: Request, code: str, message: str = "refused by the test") -
 
 
 def ec2_answer(operation: str, inner: str) -> Answer:
-    """A good answer of EC2."""
     expected = f"<requestId>r</requestId>{inner}"
     text = f'<{operation}Response xmlns="{SPACE}">{expected}</{operation}Response>'
     return Answer(200, text.encode(), _XML)
@@ -103,7 +98,6 @@ def spot_prices(rows: Iterable[tuple[str, str, str]]) -> Answer:
 
 
 def json_answer(document: Any) -> Answer:
-    """A good answer of a service that speaks JSON."""
     headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-RequestId": "r"}
     return Answer(200, json.dumps(document).encode(), headers)
 

@@ -125,7 +125,6 @@ def account(monkeypatch):
 
 
 def created(name):
-    """Create the stack; its resources by logical name."""
     stacks = client_of("cloudformation")
     parameters = [{"ParameterKey": key, "ParameterValue": value} for key, value in given(name).items()]
     stacks.create_stack(
@@ -218,12 +217,6 @@ def test_the_accounts_reaper_ends_what_has_expired_and_nothing_else(account):
     assert len(resources["Reaper"]["Properties"]["Code"]["ZipFile"]) < 4096
 
 
-def test_no_port_of_the_containers_is_open(account):
-    group = created("schedules")["ContainerGroup"]
-    described = client_of("ec2").describe_security_groups(GroupIds=[group])
-    assert described["SecurityGroups"][0]["IpPermissions"] == []
-
-
 @pytest.mark.parametrize("database", ["", "/advisor/database"])
 def test_the_database_is_named_and_never_written_out(account, database):
     described = resolved("schedules", DatabaseParameter=database)["SweepTask"]
@@ -263,7 +256,7 @@ def test_what_the_scheduler_starts_is_a_sweep_of_its_due_time(account, monkeypat
     assert context.params["fresh_since"] == datetime(2026, 11, 23, 2, tzinfo=UTC)
 
 
-def test_the_budget_is_one_that_is_taken(account):
+def test_the_accounts_budget_is_taken_and_no_port_of_the_containers_is_open(account):
     expected = resolved("account")["Costs"]
     request = {**expected["Budget"]}
     request["BudgetLimit"] = {**request["BudgetLimit"], "Amount": str(request["BudgetLimit"]["Amount"])}
@@ -275,9 +268,12 @@ def test_the_budget_is_one_that_is_taken(account):
     )
     (made,) = budgets.describe_budgets(AccountId="123456789012")["Budgets"]
     assert made["CostFilters"] == {"TagKeyValue": ["user:advisor:managed$true"]}
+    group = created("schedules")["ContainerGroup"]
+    described = client_of("ec2").describe_security_groups(GroupIds=[group])
+    assert described["SecurityGroups"][0]["IpPermissions"] == []
 
 
-def test_a_reaper_that_cannot_even_start_is_told():
+def test_a_reaper_that_cannot_even_start_is_told_and_every_policy_stands_in_a_template():
     """Its image is gone: there is no exit code, and `anything-but` matches what is there only."""
     patterns = [
         resource["Properties"]["EventPattern"]["detail"]
@@ -286,9 +282,6 @@ def test_a_reaper_that_cannot_even_start_is_told():
     ]
     assert any(pattern.get("stopCode") == ["TaskFailedToStart"] for pattern in patterns)
     assert any("containers" in pattern for pattern in patterns)
-
-
-def test_every_policy_stands_in_one_of_the_templates():
     with pytest.raises(UsageError, match="schedules"):
         template("schedule")
     text = json.dumps([template(name) for name in NAMES])

@@ -32,6 +32,9 @@ from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.frames import STEP_COLUMNS, checked_frame
 from advisor.models.performance.pipeline import PIPELINE_PRIORS, exponents
 from advisor.models.performance.step_time import steps_of
+from tests.rows import table
+
+CASES = table("infra_cases")
 
 GPUS = ("T4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "L4")
 NETWORKS = ("resnet50", "resnet18", "vgg16", "densenet121", "mobilenet_v2")
@@ -135,7 +138,7 @@ def test_what_was_held_out_weighs_alike_however_many_rows_it_has():
     assert np.mean(np.array(values) == 2.0) == pytest.approx(0.5, abs=0.02)
 
 
-def test_fitted_step_times_know_what_they_were_taught(frame):
+def test_fitted_step_times_know_what_they_were_taught_and_no_row_without_weight(frame):
     model = StepTimeRegressor(calibrate=False).fit(frame, frame["step_seconds"])
     times = model.step_times_
     assert times.quantiles == {}
@@ -144,9 +147,6 @@ def test_fitted_step_times_know_what_they_were_taught(frame):
     assert not any(gpu.startswith("H100/") for gpu in times.gpus)
     assert {"7.5", "8.9"} <= times.capabilities
     assert model.score(frame, frame["step_seconds"]) > 0.98
-
-
-def test_a_row_without_weight_teaches_nothing(frame):
     first = frame.index < 50
     wrong = frame["step_seconds"] * np.where(first, 3.0, 1.0)
     model = StepTimeRegressor(calibrate=False).fit(frame, wrong, sample_weight=(~first).astype(float))
@@ -171,20 +171,7 @@ LINE = "someone,resnet50,training,eager,pytorch-2.1,,,fp32,conv,T4,1,32,3x224x22
 ROW = dict(zip(COLUMNS, LINE.split(","), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("framework", "version", "era"),
-    [
-        ("pytorch-1.12", 1.12, "1.late"),
-        ("pytorch-1.8", 1.08, "1.old"),
-        ("pt112", 1.12, "1.late"),
-        ("pytorch-1.10", 1.10, "1.late"),
-        ("pytorch-2.0", 2.0, ""),
-        ("pytorch-2.1", 2.01, ""),
-        ("pt210", 2.10, ""),
-        ("pytorch-2.9.1", 2.09, ""),
-        ("nobody said", None, ""),
-    ],
-)
+@pytest.mark.parametrize(("framework", "version", "era"), CASES["versions_sort_and_have_an_age"])
 def test_versions_sort_and_have_an_age(framework, version, era):
     """2.10 is younger than 2.9, and what is kept up today needs no word."""
     assert torch_version(framework) == pytest.approx(version)
@@ -209,16 +196,7 @@ def test_unknown_names_are_counted_and_left_out(tmp_path):
     assert dict(unknown.gpus) == {"No Such Card": 1}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"fit": "0"},
-        {"step_seconds": ""},
-        {"gpu_count": "2"},
-        {"precision": "int8"},
-        {"source": "mmsegmentation-0.x"},
-    ],
-)
+@pytest.mark.parametrize("change", CASES["rows_that_may_not_be_fitted_are_not"])
 def test_rows_that_may_not_be_fitted_are_not(tmp_path, change):
     rows, unknown = read(tmp_path, change)
     assert rows == []
@@ -238,15 +216,7 @@ def test_a_row_says_how_it_ran(tmp_path):
     assert sigmas[0] == row.sigma
 
 
-@pytest.mark.parametrize(
-    ("change", "unfused"),
-    [
-        ({}, False),
-        ({"framework": "pytorch-1.12"}, True),
-        ({"variant": "attention=eager"}, True),
-        ({"stack": "mxnet", "framework": "mxnet-1.2"}, True),
-    ],
-)
+@pytest.mark.parametrize(("change", "unfused"), CASES["old_software_has_no_fused_attention"])
 def test_old_software_has_no_fused_attention(change, unfused):
     assert conditions_of({**ROW, **change}, paced_gpu("T4")).unfused_attention is unfused
 

@@ -21,7 +21,6 @@ def without_real_aws(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def point_at(patch: pytest.MonkeyPatch, aws: Recorded, folder: Path) -> None:
-    """Every client asks this AWS."""
     without_real_aws(patch, folder)
     for service in ("PRICING", "SERVICE_QUOTAS", "EC2"):
         patch.setenv(f"AWS_ENDPOINT_URL_{service}", aws.url)
@@ -37,13 +36,11 @@ def impatient(monkeypatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_real_aws(monkeypatch, tmp_path) -> None:
-    """Credentials that mean nothing."""
     without_real_aws(monkeypatch, tmp_path)
 
 
 @pytest.fixture
 def recorded(monkeypatch, tmp_path) -> Iterator[Recorded]:
-    """The Price List, Service Quotas and EC2 services, from recorded answers."""
     with serving(Recorded()) as entry:
         point_at(monkeypatch, entry, tmp_path)
         yield entry

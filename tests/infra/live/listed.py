@@ -26,14 +26,12 @@ _ROWS = json.loads((Path(__file__).parents[2] / "data/price_files/live_rows.json
 
 
 def meter(name: str, usd: Any, region: str = "westeurope", **more: Any) -> dict[str, Any]:
-    """An item of Azure's list; `more` overrides its fields."""
     plain = name.removeprefix("Standard_").replace("_", " ")
     expected = {"retailPrice": usd, "unitPrice": usd, "armRegionName": region, "armSkuName": name}
     return {**_ROWS["azure_meter"], **expected, "meterName": plain, "skuName": plain, **more}
 
 
 def spot_meter(name: str, usd: Any, region: str = "westeurope", **more: Any) -> dict[str, Any]:
-    """The same on the spot market."""
     plain = name.removeprefix("Standard_").replace("_", " ")
     return meter(name, usd, region, **{"meterName": f"{plain} Spot", "skuName": f"{plain} Spot"} | more)
 
@@ -76,8 +74,6 @@ FAULTS = {
 
 @dataclass
 class Listed:
-    """What the server knows and does."""
-
     meters: list[Any] = field(default_factory=list)
     skus: list[Any] = field(default_factory=list)
     page: int = 100
@@ -91,7 +87,6 @@ class Listed:
     released: threading.Event = field(default_factory=threading.Event)
 
     def answer(self, path: str) -> tuple[int, bytes]:
-        """Status and body of one request."""
         self.asked.append(path)
         fault = self.faults.pop(0) if self.faults else ""
         if fault in FAULTS:
@@ -135,8 +130,6 @@ class Listed:
 
 @contextmanager
 def serving(listed: Listed) -> Iterator[Listed]:
-    """The server for as long as the block runs; a hanging request is released at its end."""
-
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             listed.keys.append(self.headers.get("X-Goog-Api-Key"))

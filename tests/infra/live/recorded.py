@@ -50,8 +50,6 @@ FAULTS = {
 
 @dataclass
 class Recorded:
-    """What the server knows and does."""
-
     products: dict[str, list[str]] = field(default_factory=dict)
     quotas: dict[str, float] = field(default_factory=dict)
     # Of each type: zone and price; (vCPUs, MiB of RAM, GPUs) of those that the region offers.
@@ -65,7 +63,6 @@ class Recorded:
     released: threading.Event = field(default_factory=threading.Event)
 
     def answer(self, operation: str, request: dict[str, Any]) -> tuple[int, bytes]:
-        """Status and body of one request."""
         self.asked.append(request)
         self.operations.append(operation)
         fault = self.faults.pop(0) if self.faults else self.faulty.get(operation, "")
@@ -130,8 +127,6 @@ EC2_ERRORS = {
 
 @contextmanager
 def serving(recorded: Recorded) -> Iterator[Recorded]:
-    """The server for as long as the block runs; a hanging request is released at its end."""
-
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -52,18 +52,28 @@ def test_one_answer_has_both_markets_and_leaves_windows_and_low_priority_out(lis
     assert len(listed.asked) == 1
 
 
-def test_many_sizes_are_asked_for_in_few_requests_and_over_pages(listed) -> None:
+def test_pages_of_many_sizes_are_few_and_those_that_lead_in_a_circle_end(listed) -> None:
     names = [f"Standard_D{number}s_v5" for number in range(40)]
     listed.meters = [meter(name, 0.1 + number) for number, name in enumerate(names)]
     listed.page = 7
     assert [entry.usd_per_hour for entry in ask(listed, *names)] == [0.1 + n for n in range(40)]
     assert len(listed.asked) == 3 + 3 + 2
+    listed.meters, listed.page, listed.endless = [meter(A100, 4.775)], 1, True
+    with pytest.raises(LiveError, match="leads back to a page that was read"):
+        ask(listed)
+    assert len(listed.asked) == 8 + 2
 
 
-def test_the_meter_of_the_region_itself_counts_before_a_neighbours(listed) -> None:
+def test_the_meter_of_the_region_itself_counts_and_one_bad_item_does_not_take_the_others_with_it(
+    listed,
+) -> None:
     listed.meters = [meter(A100, 5.0, isPrimaryMeterRegion=False), meter(A100, 4.775)]
     (answer,) = ask(listed)
     assert answer.usd_per_hour == 4.775
+    listed.meters = [None, 7, [], {"armSkuName": 7}, meter("Standard_X", "?"), meter(A100, 4.775)]
+    bad, good = ask(listed, "Standard_X", A100)
+    assert isinstance(bad, NoQuote)
+    assert isinstance(good, Quote)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +98,6 @@ def test_a_lie_is_refused_with_its_reason(meters, why: str, listed) -> None:
     (answer,) = ask(listed)
     assert isinstance(answer, NoQuote)
     assert why in answer.why
-
-
-def test_one_bad_item_does_not_take_the_others_with_it(listed) -> None:
-    listed.meters = [None, 7, [], {"armSkuName": 7}, meter("Standard_X", "?"), meter(A100, 4.775)]
-    bad, good = ask(listed, "Standard_X", A100)
-    assert isinstance(bad, NoQuote)
-    assert isinstance(good, Quote)
 
 
 @pytest.mark.parametrize("fault", ["throttle", "broken", "cut"])
@@ -128,13 +131,6 @@ def test_nobody_there_is_told(monkeypatch) -> None:
     monkeypatch.setattr("advisor.infra.live.web.FIRST_PAUSE_SECONDS", 0.001)
     with pytest.raises(LiveError, match="cannot be reached"):
         ask(Listed(url="http://127.0.0.1:9"))
-
-
-def test_pages_that_lead_in_a_circle_end(listed) -> None:
-    listed.meters, listed.page, listed.endless = [meter(A100, 4.775)], 1, True
-    with pytest.raises(LiveError, match="leads back to a page that was read"):
-        ask(listed)
-    assert len(listed.asked) == 2
 
 
 @pytest.mark.parametrize("limit", ["MOST_MIB_A_PAGE", "MOST_MIB_OF_A_LIST"])

@@ -111,12 +111,13 @@ def ec2():
         yield
 
 
-def test_a_spot_price_names_its_zone(ec2) -> None:
+def test_a_spot_price_names_its_zone_and_only_what_the_region_has_is_offered(ec2) -> None:
     (quote,) = spot(["g5.xlarge"], "us-east-1", TODAY)
     assert isinstance(quote, Quote)
     assert quote.market is Market.SPOT
     assert quote.zone.startswith("us-east-1")
     assert quote.usd_per_hour > 0
+    assert offered(["g5.xlarge", "p2.xlarge"], "us-east-1") == {"g5.xlarge"}
 
 
 def test_of_a_zones_prices_the_last_one_counts() -> None:
@@ -154,10 +155,6 @@ def test_a_zone_without_a_price_does_not_hide_another(recorded: Recorded) -> Non
     (answer,) = spot(["g5.xlarge"], "us-east-1", TODAY)
     assert isinstance(answer, Quote)
     assert (answer.usd_per_hour, answer.zone) == (0.5, "us-east-1b")
-
-
-def test_only_what_the_region_has_is_offered(ec2) -> None:
-    assert offered(["g5.xlarge", "p2.xlarge"], "us-east-1") == {"g5.xlarge"}
 
 
 def test_the_catalogue_has_the_facts_that_aws_describes(ec2) -> None:

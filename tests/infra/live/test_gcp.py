@@ -17,6 +17,9 @@ from advisor.infra.live.session import NoQuote, Quote
 from advisor.infra.live.web import WebList
 from tests.infra.live.listed import GCP, KEY, Listed, sku
 from tests.infra.live.test_azure import anything
+from tests.rows import table
+
+CASES = table("infra_cases")
 
 TODAY = date(2026, 11, 21)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -151,15 +154,7 @@ def test_types_whose_parts_are_not_known_have_no_price(listed) -> None:
     assert all("which of Google's SKUs" in answer.why for answer in answers)
 
 
-@pytest.mark.parametrize(
-    ("fault", "expected"),
-    [
-        ("throttle", "throttles"),
-        ("refused", "ADVISOR_GCP_KEY"),
-        ("denied", "ADVISOR_GCP_KEY"),
-        ("nothing-in-it", "cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("fault", "expected"), CASES["a_service_that_fails_is_one_line_without_the_key"])
 def test_a_service_that_fails_is_one_line_without_the_key(fault, expected, listed, impatient) -> None:
     listed.skus, listed.faults = N2_SKUS, [fault] * 9
     with pytest.raises(LiveError, match=expected) as failed:

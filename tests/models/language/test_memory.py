@@ -172,21 +172,18 @@ def test_a_card_with_error_correction_shows_a_sixteenth_less():
     assert card_gib("H100-SXM5-80GB", 80) == 80
 
 
-def test_windows_end_the_growth_of_kv():
-    """Gemma 3 keeps the whole context in 10 of its 62 layers, gpt-oss in half, Mistral 0.1 in none."""
+def test_models_split_as_their_heads_do_and_windows_end_the_growth_of_kv():
+    """Qwen2.5-7B has 28 heads and 4 KV heads: 8 GPUs cannot share them. Gemma 3 keeps the whole context in 10
+    of its 62 layers, gpt-oss in half, Mistral 0.1 in none."""
+    model = find("Qwen/Qwen2.5-7B")
+    assert [can_split(model, gpus) for gpus in (1, 2, 4, 7, 8)] == [True, True, True, False, False]
+    assert can_split(find("deepseek-ai/DeepSeek-R1"), 8)
     gemma, mistral = find("google/gemma-3-27b-it"), find("mistralai/Mistral-7B-v0.1")
     layer = kv_bytes_per_token(gemma, KvPrecision.BF16) / 62
     assert float(kept(gemma, 100_000)[0]) == layer * (10 * 100_000 + 52 * 1024)
     assert find("openai/gpt-oss-120b").window_layers == 18
     within, beyond = kept(mistral, np.array([4096.0, 30_000.0]))
     assert within == beyond
-
-
-def test_models_split_as_their_heads_do():
-    """Qwen2.5-7B has 28 heads and 4 KV heads: 8 GPUs cannot share them."""
-    model = find("Qwen/Qwen2.5-7B")
-    assert [can_split(model, gpus) for gpus in (1, 2, 4, 7, 8)] == [True, True, True, False, False]
-    assert can_split(find("deepseek-ai/DeepSeek-R1"), 8)
 
 
 def test_many_replicas_are_answered_at_once():

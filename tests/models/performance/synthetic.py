@@ -50,7 +50,6 @@ def true_parameters(**changes):
 
 
 def resources(vcpus=2.0, memory_mib=4096.0, read=125.0):
-    """A machine whose vCPUs are cores."""
     return Resources(
         vcpus=vcpus,
         physical_cores=vcpus,

@@ -171,7 +171,7 @@ def columns_of_request(dataset, task=Task.INFERENCE, **known):
     return pipeline_columns([request], bundled_networks())
 
 
-def test_stored_pixels_are_not_decoded_and_files_of_shards_are_not_opened():
+def test_stored_pixels_are_not_decoded_files_of_shards_not_opened_but_encoded_images_of_an_lmdb_are():
     files, lmdb = columns_of_request(FILES), columns_of_request(LMDB_SET)
     shards = columns_of_request(replace(FILES, storage_format="tar"))
     assert (files.decoded_pixels[0], files.encoded_bytes[0]) == (187_500, 104_000)
@@ -179,9 +179,6 @@ def test_stored_pixels_are_not_decoded_and_files_of_shards_are_not_opened():
     assert lmdb.resampled_pixels[0] == 0  # 256 pixels are cropped as they are
     assert shards.decoded_pixels[0] == files.decoded_pixels[0]
     assert (files.files[0], shards.files[0], lmdb.files[0]) == (1, 0, 0)
-
-
-def test_an_lmdb_of_encoded_images_is_decoded():
     encoded = columns_of_request(replace(LMDB_SET, bytes_per_sample=35_000))
     assert (encoded.holds_pixels[0], encoded.decoded_pixels[0]) == (0, 256 * 256)
 

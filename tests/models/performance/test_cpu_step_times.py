@@ -19,6 +19,9 @@ from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.posterior import Cell, steps_of
 from advisor.models.performance.step_parameters import Step
 from advisor.models.performance.step_times_file import bundled_cpu_step_times, cpu_step_times_from
+from tests.rows import table
+
+CASES = table("models_cases")
 
 pytestmark = pytest.mark.vector
 
@@ -161,21 +164,7 @@ def test_the_farther_the_cpu_the_wider_the_interval():
     assert width(same) < width(many)
 
 
-def test_what_no_machine_of_this_kind_ran_is_modelled():
-    assert all(entry.provenance == "modelled" for entry in (predicted(), predicted(vcpus=16.0)))
-
-
-@pytest.mark.parametrize(
-    ("model", "width"),
-    [
-        ("Intel Xeon E5-2680 v2", 0.5),
-        ("Intel Xeon E5-2686 v4", 1.0),
-        ("AMD EPYC 7R32", 1.0),
-        ("AMD EPYC 9R14", 1.0),
-        ("Intel Xeon Platinum 8488C", 2.0),
-        ("Neoverse-N1", 0.5),
-    ],
-)
+@pytest.mark.parametrize(("model", "width"), CASES["units_are_as_wide_as_their_makers_say"])
 def test_units_are_as_wide_as_their_makers_say(model, width):
     assert relative_width(model) == width
 

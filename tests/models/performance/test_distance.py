@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.domain import IMAGENET, MemoryFormat, Precision, Stack, Stage, Task, Tf32, Workload
+from advisor.domain import IMAGENET, MemoryFormat, Precision, Stack, Task, Tf32, Workload
 from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.distance import AS_GOOD_AS, stage_weights
 from advisor.models.performance.machines import measured_ranges
@@ -39,13 +39,6 @@ def test_inside_means_between_what_was_measured_and_outside_says_how_far(vcpus, 
         assert value == pytest.approx(result[name].times * min(max(value, low), high))
 
 
-def test_eight_vcpus_are_four_times_the_two_that_were_measured():
-    result = facts(workload("alexnet"), machine(vcpus=8, memory_mib=400_000))
-    assert str(result["vcpus"].detail) == "8 vCPUs, 4 times the 2 that were measured"
-    assert result["vcpus"].matters
-    assert result["vcpus"].stage is Stage.HOST
-
-
 @pytest.mark.parametrize(
     ("gpu", "precision", "inside", "said"),
     [
@@ -68,14 +61,6 @@ def test_a_network_is_measured_on_this_gpu_or_on_others_or_not_at_all():
     ]
     assert [detail.inside for detail in details] == [True, True, False]
     assert str(details[0].detail) == "resnet50 training in fp32 was measured on A100"
-
-
-def test_preprocessing_stands_on_no_gpu_and_an_unknown_cpu_is_outside():
-    unknown = replace(machine(), cpu=None)
-    result = facts(workload(task=Task.PREPROCESSING), unknown)
-    assert not {"gpu", "network", "host_to_gpu"} & set(result)
-    assert not result["cpu"].inside
-    assert "unknown" in str(result["cpu"].detail)
 
 
 def test_a_stage_far_from_binding_does_not_matter():

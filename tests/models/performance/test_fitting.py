@@ -229,7 +229,6 @@ def test_the_rows_of_every_cpu_are_fitted(fitted_on_all, rows):
 
 
 def held_out_errors(rows):
-    """The median error of held-out trials, by CPU."""
     frame = trial_frame(rows, bundled_networks(), reference_cpu)
     residuals = ThroughputModel().fit(frame, frame["rate"]).residuals_
     names = np.array([row.environment["cpu_model"] for row in rows])
@@ -271,12 +270,10 @@ EPYC = "AMD EPYC 7R32"
 
 
 def host_bound(row):
-    """Whether its few cores bound the trial."""
     return row.trial.accelerator.is_emulated and row.trial.resources.vcpus <= 2
 
 
 def gpu_bound(row):
-    """Whether its GPU bound the trial, since the cores were many."""
     return row.trial.accelerator.is_emulated and row.trial.resources.vcpus >= 16
 
 

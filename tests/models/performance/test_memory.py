@@ -58,11 +58,6 @@ def training(batch, **changes):
     return Conditions(**{"task": Task.TRAINING, "batch_size": batch, **changes})
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_step_of_a_network_is_known_without_torch(name):
-    assert len(bundled_profile(name).steps) == 8
-
-
 @pytest.mark.parametrize("optimizer", list(Optimizer))
 @pytest.mark.slow
 def test_the_optimiser_holds_exactly_what_torch_says(optimizer):
@@ -89,21 +84,15 @@ def test_the_optimiser_holds_exactly_what_torch_says(optimizer):
     assert parts.gradients_mib == pytest.approx(mib)
 
 
-def test_parts_at_a_known_batch_add_up_to_what_is_reserved():
+def test_parts_add_up_at_a_known_batch_and_follow_straight_lines_between_and_beyond():
+    """torch updates all tensors at once; at batch 1 that is the peak."""
     parts = step_memory(PROFILE, training(64))
     assert parts.tensors_mib == pytest.approx(110 + 100 + 650)
     assert parts.reserved_mib == pytest.approx(110 + 100 + 700)
     assert (parts.gradients_mib, parts.optimizer_mib, parts.saved_mib) == (100.0, 100.0, 550.0)
-
-
-def test_between_batches_and_beyond_them_memory_follows_straight_lines():
     assert PROFILE.at("training/fp32", 36).reserved == pytest.approx(445.0)
     # Beyond the last one all grows with what the forward pass leaves, by 10 a row.
     assert PROFILE.at("training/fp32", 120).reserved == pytest.approx(1260.0)
-
-
-def test_adam_needs_a_copy_in_its_update_where_activations_are_few():
-    """torch updates all tensors at once; at batch 1 that is the peak."""
     plain, adam = (step_memory(PROFILE, training(1, optimizer=entry)) for entry in ("momentum", "adam"))
     assert adam.optimizer_mib == 200.0
     assert adam.temporary_mib + adam.saved_mib > plain.temporary_mib + plain.saved_mib
@@ -155,7 +144,7 @@ def test_no_network_needs_more_for_less_work(key, precision, batch, card):
         assert less.probability_fits(card) >= more.probability_fits(card) - 1e-9
 
 
-def test_fp16_takes_half_of_fp32_beside_the_context():
+def test_fp16_takes_half_of_fp32_beside_the_context_and_checkpointing_saves():
     """Weights, their gradients and all that a step makes are 16 bits wide."""
     profile = bundled_profile("resnet50")
     whole, half = (
@@ -164,6 +153,7 @@ def test_fp16_takes_half_of_fp32_beside_the_context():
     assert half.step.weights_mib == whole.step.weights_mib / 2
     beside = (entry.median_mib - entry.context_mib for entry in (half, whole))
     assert next(beside) == pytest.approx(next(beside) / 2)
+    assert gpu_peak(profile, training(64, checkpointing=True)).median_mib < whole.median_mib
 
 
 @given(networks, st.floats(4_000, 200_000), st.sampled_from([Task.TRAINING, Task.INFERENCE]))
@@ -200,17 +190,6 @@ def test_less_is_known_where_nothing_was_calibrated():
     words, widest = width("bert_base_squad", task=Task.TRAINING)
     assert (known, inference, words) == (True, False, False)
     assert known_width < wider == pytest.approx(widest)
-
-
-def test_16_bits_checkpointing_and_no_grad_save_memory():
-    profile = bundled_profile("resnet50")
-    plain = gpu_peak(profile, training(64)).median_mib
-    assert gpu_peak(profile, training(64, precision=Precision.AMP)).median_mib < plain
-    assert gpu_peak(profile, training(64, checkpointing=True)).median_mib < plain
-    careful, careless = (
-        Conditions(task=Task.INFERENCE, batch_size=64, keeps_graph=kept) for kept in (False, True)
-    )
-    assert gpu_peak(profile, careful).median_mib < gpu_peak(profile, careless).median_mib
 
 
 def test_what_cannot_be_asked_is_refused():
@@ -274,19 +253,13 @@ def needed(memory, batch):
     return memory.needed_card_mib(Workload(network="n", task=Task.TRAINING, batch_size=batch))
 
 
-def test_peaks_grow_along_their_line():
+def test_peaks_that_anchors_saw_grow_along_their_line_and_never_shrink_with_the_batch():
     memory = AnchoredMemory(((8, 1000.0), (16, 1800.0)))
     assert needed(memory, 32) - needed(memory, 16) == pytest.approx(16 * 100 * 1.1 / 0.98)
     assert needed(memory, 12) == needed(memory, 16)
-
-
-def test_a_single_peak_may_all_grow_with_the_batch_and_may_not_shrink():
     memory = peaks_of([observed_peak(batch_size=8, peak_mib=1000.0)])
     assert needed(memory, 16) > 2 * 1000
     assert needed(memory, 1) == needed(memory, 8)
-
-
-def test_a_larger_batch_never_needs_less():
     memory = peaks_of(
         [
             observed_peak(batch_size=8, peak_mib=2000.0),
@@ -296,9 +269,6 @@ def test_a_larger_batch_never_needs_less():
     )
     sizes = [needed(memory, batch) for batch in (1, 8, 9, 16, 17, 300)]
     assert sizes == sorted(sizes)
-
-
-def test_without_a_peak_nothing_is_known():
     assert needed(peaks_of([observed_peak()]), 64) == 0
 
 

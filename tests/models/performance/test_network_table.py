@@ -19,13 +19,14 @@ from advisor.models.performance.network_table import (
 )
 from advisor.models.zoo.networks import NETWORKS as ARTICLES
 from tests import rows
-from tests.rows import assert_each
+from tests.rows import assert_each, table
+
+CASES = table("models_cases")
 
 NAMES = rows.table("networks")
 
 
 def macs(network):
-    """Multiply-accumulates of the forward pass of a sample."""
     return float((network.inference["flops"].astype(float) * network.inference["count"]).sum()) / 2
 
 
@@ -87,12 +88,6 @@ def test_popular_networks_and_those_of_the_articles_can_be_trained_too(table):
     assert_each(check, [*NAMES["popular"], *ARTICLES])
 
 
-def test_an_unknown_name_is_told_near_ones(table):
-    """A slip of the pen is answered with what may have been meant."""
-    with pytest.raises(UsageError, match="did you mean resnet50"):
-        table.find("resnett50")
-
-
 def test_captured_inputs_are_taken_as_they_are(table):
     """However an input is written, what was captured is not scaled."""
     for written in ("3x384x384", "384px", "384", "384x384"):
@@ -104,15 +99,7 @@ def test_captured_inputs_are_taken_as_they_are(table):
         assert table.find("stable-diffusion-1.5", written).input == "4x64x64"
 
 
-@pytest.mark.parametrize(
-    ("name", "near", "far"),
-    [
-        ("resnet50", "3x224x224", "3x288x288"),
-        ("vit_base_patch16_384", "3x224x224", "3x384x384"),
-        ("bert-base-uncased", "seq:128", "seq:512"),
-        ("gpt2", "seq:512", "seq:1024"),
-    ],
-)
+@pytest.mark.parametrize(("name", "near", "far"), CASES["scaling_agrees_with_capturing"])
 def test_scaling_agrees_with_capturing(table, name, near, far):
     """Work at another size is told within 5 %, memory within 15 %, of what it is captured at."""
     captured = table.find(name, far)
@@ -167,12 +154,6 @@ def test_no_known_network_answers_for_a_file_that_is_called_like_it(table):
     assert [name for name in called if not table.knows(name)] == []
 
 
-def test_a_tag_of_weights_is_no_file(table):
-    """Nor is an organisation before a checkpoint."""
-    for name in ("resnet50.a1_in1k", "timm/regnetx_002.pycls_in1k", "microsoft/resnet-50"):
-        assert table.knows(name), name
-
-
 def test_the_table_is_small_and_opens_at_once():
     """1.5 MB compressed, and a few milliseconds for the first network."""
     packed = sum(len(gzip.compress((FOLDER / name).read_bytes(), 9)) for name in (NETWORKS, OPERATIONS))
@@ -185,7 +166,7 @@ def test_the_table_is_small_and_opens_at_once():
     assert min(taken) < 0.02
 
 
-def test_every_ambiguous_name_of_the_table_is_told(table):
+def test_names_that_need_a_word_are_told_and_those_of_their_library_need_none(table):
     """Whatever finds a network without being its name: what people say, and what it once was."""
     aliases = {
         alias: name
@@ -197,9 +178,6 @@ def test_every_ambiguous_name_of_the_table_is_told(table):
         network = table.find(name)
         if name.casefold() != network.name.casefold():
             assert table.other_names(name)[0] == table.shortest_name(network), name
-
-
-def test_every_network_that_is_written_like_one_of_an_earlier_library_says_so(table):
     namesakes = {name: table.other_names(name)[1] for name in table.names}
     known = {name: other for name, other in namesakes.items() if other}
     assert known["resnet-50"] == "resnet50"
@@ -208,8 +186,5 @@ def test_every_network_that_is_written_like_one_of_an_earlier_library_says_so(ta
     for name, other in known.items():
         assert table.find(name).name != table.find(other).name
         assert table.find(name).library != table.find(other).library
-
-
-def test_a_name_as_its_library_writes_it_needs_no_word(table):
     for name in ("resnet50", "timm/resnet50", "microsoft/resnet-50", "GoogLeNet", "sdxl"):
         assert table.other_names(name) == (None, None), name

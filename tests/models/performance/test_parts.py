@@ -63,15 +63,12 @@ def test_conformal_bounds_cover_as_often_as_they_promise(confidence):
     assert np.mean(below) >= confidence - 0.01
 
 
-def test_a_group_of_eight_borrows_from_the_wider_one():
+def test_a_group_of_eight_borrows_from_the_wider_one_and_none_that_is_large_enough_is_admitted():
+    """99 % needs 99 residuals; with fewer the widths are a guess and say so."""
     groups = {"near": [0.01] * 8, "wide": [-0.5] * 5 + [0.5] * 5}
     assert half_widths(groups, ("near", "wide"), 0.9).upper == 0.5
     groups["near"] = [0.01] * 9
     assert half_widths(groups, ("near", "wide"), 0.9) == (0.0, 0.01, True)
-
-
-def test_no_group_being_large_enough_is_admitted():
-    """99 % needs 99 residuals; with fewer the widths are a guess and say so."""
     widths = half_widths({"near": [-0.1, 0.1] * 10}, ("near",), 0.99)
     assert not widths.calibrated
     assert widths.upper > 0.1
@@ -114,14 +111,11 @@ def test_an_assumed_rate_widens_the_interval_as_far_as_the_disk_binds():
     assert (ratio < at_90 + np.log(known.upper / known.lower)).all()
 
 
-def test_a_disk_that_never_binds_may_be_assumed_without_a_wider_interval():
+def test_a_disk_that_never_binds_and_what_the_page_cache_serves_are_not_in_doubt():
+    """With RAM for the whole data set later epochs read nothing from the disk."""
     known, assumed = predicted(feeding_host(1e5), feeding_host(1e5, 0.5, 2.0))
     assert assumed.lower == pytest.approx(known.lower, rel=1e-3)
     assert assumed.upper == pytest.approx(known.upper, rel=1e-3)
-
-
-def test_what_the_page_cache_serves_is_not_in_doubt():
-    """With RAM for the whole data set later epochs read nothing from the disk."""
     roomy = replace(feeding_host(20, 0.1, 10.0), memory_mib=2e6)
     pairs = [(WORKLOAD, roomy), (WORKLOAD, replace(roomy, disk=feeding_host(20).disk))]
     assumed, known = load_model().predict(pairs, cache=CacheState.WARM)
@@ -166,31 +160,9 @@ def host(resources, model=None):
     return answer.stage_rates[Stage.HOST]
 
 
-def width(resources):
-    answer = load_model().predict([(PREPROCESSING, resources)], confidence=0.9)[0]
-    return math.log(answer.upper / answer.lower)
-
-
 def test_second_threads_add_their_yield_and_no_more():
     """Two vCPUs of one core lie between one core and two."""
     assert host(machine(1, 1)) * 1.25 < host(machine(2, 1)) < host(machine(2, 2)) * 0.75
-
-
-def test_second_threads_that_nobody_measured_add_the_usual():
-    unknown = replace(machine(2, 1), cpu=None)
-    assert host(unknown) == pytest.approx(host(machine(2, 1, second_thread=0.33)))
-
-
-def test_what_was_measured_on_whole_cores_is_surer_there():
-    """Second threads and another instruction set are doubts of their own."""
-    whole = width(machine(2, 2))
-    assert width(machine(2, 1)) > whole
-    assert width(machine(2, 2, architecture="arm64")) > whole * 2
-
-
-def test_another_instruction_set_is_told():
-    answer = load_model().predict([(PREPROCESSING, machine(2, 2, architecture="arm64"))])[0]
-    assert any("arm64 cores were not measured" in str(note) for note in answer.extrapolation)
 
 
 @pytest.mark.parametrize("truth", [0.15, 0.5])
@@ -214,9 +186,10 @@ def test_a_sweep_on_second_threads_learns_what_they_add(truth):
 # One Gaussian that measured rows condition, and bounds from held-out residuals.
 
 
-def test_a_linear_row_is_conditioned_as_the_formula_says():
-    """A sum of two unknowns with variances 1 and 3, measured with variance 4: half of the
-    surprise is taken, a quarter of it by the first."""
+def test_a_row_is_conditioned_as_the_formula_says_bent_ones_by_repeating_and_odd_ones_count_less():
+    """A sum of two unknowns with variances 1 and 3, measured with variance 4: half of the surprise is taken,
+    a quarter of it by the first. A precise measurement of exp(theta) ends at its logarithm. Nine rows say
+    0, one says 10: robustly, the mean stays near the nine. The mean of all rows but the own group's."""
 
     def sum_of(theta):
         return theta.sum(keepdims=True), np.ones((1, 2))
@@ -226,10 +199,6 @@ def test_a_linear_row_is_conditioned_as_the_formula_says():
     assert after.mean == pytest.approx([1.0, 3.0])
     assert variances(np.ones((1, 2)), after.covariance) == pytest.approx([2.0])
 
-
-def test_a_bent_row_is_found_by_repeating():
-    """A precise measurement of exp(theta) ends at its logarithm."""
-
     def power(theta):
         return np.exp(theta), np.exp(theta)[:, None]
 
@@ -237,20 +206,12 @@ def test_a_bent_row_is_found_by_repeating():
     after = known.updated(power, np.array([2.0]), np.array([1e-4]), most_updates=20)
     assert after.mean == pytest.approx([np.log(2.0)], rel=1e-3)
 
-
-def test_a_row_far_off_the_others_counts_less():
-    """Nine rows say 0, one says 10: robustly, the mean stays near the nine."""
-
     def same(theta):
         return np.repeat(theta, 10), np.ones((10, 1))
 
     known, rows, sigma = believed("a", [Prior(0.0, 10.0)]), np.array([0.0] * 9 + [10.0]), np.ones(10)
     plain = known.updated(same, rows, sigma).mean[0]
     assert abs(known.updated_robustly(same, rows, sigma, rounds=10).mean[0]) < plain / 5
-
-
-def test_a_row_is_told_by_those_of_other_groups():
-    """The mean of all rows but the own group's."""
     values = np.array([1.0, 2.0, 6.0])
     expected = held_out(["a", "a", "b"], lambda out: np.full(out.sum(), values[~out].mean()))
     assert expected.tolist() == [6.0, 6.0, 1.5]

@@ -67,7 +67,7 @@ def rewritten(path, change):
     return path
 
 
-def test_a_model_of_before_gpus_were_observed_is_read_as_one_without(saved):
+def test_models_of_before_gpus_were_observed_and_before_ranges_were_kept_still_answer(saved):
     def change(document):
         document["schema"] = "advisor.performance/4"
         del document["gpu_observations"]
@@ -75,9 +75,6 @@ def test_a_model_of_before_gpus_were_observed_is_read_as_one_without(saved):
     old = load_model(rewritten(saved, change))
     assert old.pipeline == load_model().pipeline
     assert old.gpu_observations.is_empty
-
-
-def test_a_model_of_before_ranges_were_kept_still_answers(saved):
     old = load_model(rewritten(saved, lambda document: document["pipeline"].pop("measured")))
     (prediction,) = old.predict([(workload(), machine())])
     expected = {distance.subject for distance in old.distances(workload(), machine(), prediction)}
@@ -123,12 +120,6 @@ def test_a_step_that_cannot_be_is_no_model(tmp_path, changes):
     save_model(with_cpu_steps(**changes), tmp_path / "model.json")
     with pytest.raises(DataError, match="advisor fit"):
         load_model(tmp_path / "model.json")
-
-
-def test_the_id_stands_for_the_content():
-    document = to_document(load_model())
-    assert content_id(document) == document["id"] == load_model().id
-    assert content_id({**document, "error_percent": 0.1}) != document["id"]
 
 
 @given(st.integers(0, 2_000))

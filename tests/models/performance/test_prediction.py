@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.domain import Cpu, DiskRate, Precision, Resources, Stage, Task, Workload
+from advisor.domain import Cpu, DiskRate, Precision, Resources, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.performance import load_model, paced_gpu, published_step_seconds
 
@@ -92,32 +92,6 @@ def test_a_slower_disk_is_never_the_surer_one(network, gpu, read, faster, archit
     slow, fast = (replace(machine(gpu, vcpus=48, read=rate), cpu=cpu) for rate in (read, faster * read))
     question = workload(network, Task.INFERENCE, 64)
     assert predict(question, slow).lower <= predict(question, fast).lower * 1.034
-
-
-def test_a_slow_disk_is_the_bottleneck_until_the_data_set_fits_in_memory():
-    slow = machine("A100-SXM4-40GB", vcpus=64, read=5.0)
-    assert predict(workload(), slow).bottleneck is Stage.STORAGE
-    roomy = replace(slow, memory_mib=400_000)
-    assert predict(workload(), roomy).bottleneck is not Stage.STORAGE
-
-
-def test_a_single_vcpu_cannot_feed_a_fast_gpu():
-    answer = predict(workload("alexnet", Task.INFERENCE), machine("A100-SXM4-40GB", vcpus=1))
-    assert answer.bottleneck is Stage.HOST
-
-
-def test_preprocessing_has_no_gpu_stage():
-    answer = predict(workload(task=Task.PREPROCESSING), machine())
-    assert set(answer.stage_rates) == {Stage.HOST, Stage.STORAGE}
-
-
-def test_an_unknown_host_to_gpu_rate_is_told_where_it_matters():
-    answer = predict(
-        workload("alexnet", Task.INFERENCE, 256, Precision.AMP),
-        replace(machine("H100-SXM5-80GB", vcpus=192, read=1e5, copy=None), memory_mib=400_000),
-    )
-    matters = answer.stage_rates[Stage.TRANSFER] < 3 * answer.median
-    assert matters == any("host-to-GPU" in str(note) for note in answer.extrapolation)
 
 
 def test_the_pace_of_an_emulated_gpu_takes_short_names_and_refuses_unknown_ones():

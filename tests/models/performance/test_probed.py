@@ -13,6 +13,9 @@ from advisor.models.performance.gpu_observations import ProbedLayer, layers_of
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.step_times import cell_of
 from advisor.models.performance.step_times_file import bundled_step_times
+from tests.rows import table
+
+CASES = table("models_cases")
 
 TABLE, TIMES = bundled_networks(), bundled_step_times()
 # An Ada card's sheet under a name, and an architecture, that nobody measured.
@@ -125,16 +128,7 @@ def test_layers_as_short_as_their_launch_are_left_out():
     assert not any(name.startswith("lstm") for name, *_ in names)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"sizes": None},
-        {"sizes": {}},
-        {"figures": None},
-        {"operations_device": 7},
-        {"sizes": {"operations.conv3x3.wide": {"batch": 0}}},
-    ],
-)
+@pytest.mark.parametrize("changes", CASES["a_fingerprint_of_before_or_a_damaged_one_tells_nothing"])
 def test_a_fingerprint_of_before_or_a_damaged_one_tells_nothing(changes):
     damaged = {**FINGERPRINT, **changes}
     if "operations_device" in changes:

@@ -11,13 +11,7 @@ from msgspec.structs import replace as changed
 
 from advisor.domain import DiskRate, Node, Precision, Provenance, ScalingObservation, Stage, Task, Workload
 from advisor.infra.build.fitting.bundled_model import PUBLISHED_FOLDER
-from advisor.infra.build.fitting.scaling import (
-    ScalingRow,
-    fit_constants,
-    fit_scaling,
-    read_scaling,
-    scaling_document,
-)
+from advisor.infra.build.fitting.scaling import fit_scaling, read_scaling, scaling_document
 from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.scaling import (
     ALONE,
@@ -50,11 +44,15 @@ def test_efficiency_is_a_share_that_never_rises_with_the_gpus_or_the_gradients(
     assert more.widths.lower >= entry.widths.lower
 
 
-def test_one_gpu_no_gpu_and_preprocessing_scale_nothing():
+def test_one_gpu_scales_nothing_and_other_cards_and_rows_between_nodes_say_nothing_of_a_node():
     model, card = bundled_scaling(), paced_gpu("T4")
     assert model.of(Task.TRAINING, card, 1, 0.9) is ALONE
     assert model.of(Task.TRAINING, None, 4, 0.9) is ALONE
     assert model.of(Task.PREPROCESSING, card, 4, 0.9) is ALONE
+    before = bundled_scaling().of(Task.TRAINING, paced_gpu("T4"), 4, 0.9)
+    other, between = measured_on("V100", 4, 0.5), replace(measured_on("T4", 4, 0.5), nodes=2)
+    after = before.given([other, between], paced_gpu("T4"), 0.9)
+    assert after.efficiency == pytest.approx(before.efficiency)
 
 
 @given(any_task, gpus, st.integers(1, 256), st.integers(2, 192), st.floats(10, 4000), st.integers(1, 15))
@@ -69,44 +67,15 @@ def test_more_gpus_on_the_same_host_are_never_slower(task, gpu, batch, vcpus, re
     assert many.stage_rates[Stage.STORAGE] == few.stage_rates[Stage.STORAGE]
 
 
-def test_several_gpus_starve_sooner_on_the_same_vcpus():
-    question = workload(task=Task.INFERENCE, batch_size=64)
-    entry, eight = (
-        predict(question, machine("A10G", 8) if n == 1 else replace(machine("A10G", 8), gpu_count=n))
-        for n in (1, 8)
-    )
-    assert eight.utilization[Stage.ACCELERATOR] < entry.utilization[Stage.ACCELERATOR]
-    assert eight.bottleneck is not Stage.ACCELERATOR
-
-
-def test_what_several_gpus_reach_is_modelled_and_less_sure():
-    question = workload("resnet50", Task.TRAINING, 64)
-    host = machine("V100-SXM2-16GB", 96, 4000.0, memory_mib=700_000)
-    entry, four, many = (predict(question, replace(host, gpu_count=n)) for n in (1, 4, 32))
-    assert four.provenance is Provenance.MODELLED
-    assert four.gpus_used == 4
-    assert 0.5 < four.gpu_efficiency < 1
-    assert four.lower / four.median < entry.lower / entry.median
-    assert not any("GPUs" in str(note) for note in four.extrapolation)
-    assert any("32 GPUs lie beyond the 16" in str(note) for note in many.extrapolation)
-
-
-def test_short_steps_lose_more_for_they_exchange_the_same_gradients():
-    host = replace(machine("T4", 96, 4000.0, memory_mib=700_000), gpu_count=4)
-    long, short = (predict(workload(batch_size=size), host) for size in (64, 1))
-    assert short.gpu_efficiency < long.gpu_efficiency
-    assert any("shorter than those" in str(note) for note in short.extrapolation)
-    assert not any("shorter than those" in str(note) for note in long.extrapolation)
-    serving = predict(workload(task=Task.INFERENCE, batch_size=1), host)
-    assert serving.gpu_efficiency > long.gpu_efficiency
-
-
-def test_cards_that_cannot_reach_each_other_are_kept_apart():
+def test_cards_that_cannot_reach_each_other_are_kept_apart_and_each_takes_ram_for_a_process_of_its_own():
     assert kind_of(Task.TRAINING, "RTX 3090") == "training/consumer"
     assert kind_of(Task.TRAINING, "GTX 1080 Ti") == "training/consumer"
     for name in ("Quadro RTX 8000", "RTX A6000", "RTX PRO 6000", "T4", "A100-SXM4-40GB"):
         assert kind_of(Task.TRAINING, name) == ("training/nvlink" if "SXM" in name else "training/pcie")
     assert kind_of(Task.INFERENCE, "A100-SXM4-40GB") == "inference"
+    question, host = workload(), machine()
+    entry, four = (load_model().host_memory_mib(question, replace(host, gpu_count=n)) for n in (1, 4))
+    assert four > entry + 3000
 
 
 def test_nvlink_carries_the_gradients_of_large_networks():
@@ -119,36 +88,6 @@ def test_nvlink_carries_the_gradients_of_large_networks():
     assert board > 0.83 > bus > 0.6 > apart
 
 
-def row(gpus, efficiency, gpu="T4", step_seconds=0.1):
-    return ScalingRow(
-        source="s",
-        system="m",
-        gpu=gpu,
-        network="n",
-        task=Task.TRAINING,
-        batch_size=32,
-        gpus=gpus,
-        parameters=25_000_000,
-        one_gpu_step_seconds=step_seconds,
-        efficiency=efficiency,
-    )
-
-
-@given(st.floats(0, 0.3), st.floats(0, 0.2))
-def test_known_constants_are_found_beside_a_wrong_row(exponent, per_gb):
-    rows = [
-        row(n, n**-exponent / (1 + 2 * (n - 1) / n * per_gb * 0.1 / seconds), gpu, seconds)
-        for n in (2, 4, 8)
-        for gpu in ("T4", "L4", "A10G")
-        for seconds in (0.02, 0.1, 0.5)
-    ]
-    assert fit_constants([*rows, row(8, 0.3)]) == pytest.approx((exponent, per_gb), abs=0.02)
-
-
-def test_gpus_that_seem_to_help_each_other_count_as_keeping_their_rate():
-    assert fit_constants([row(2, 1.2), row(4, 1.1)]) == pytest.approx((0, 0), abs=1e-3)
-
-
 def test_what_ships_is_what_the_committed_rows_give():
     fitted = scaling_document(fit_scaling(read_scaling(PUBLISHED_FOLDER / "scaling.csv")))
     shipped = bundled_scaling()
@@ -159,23 +98,7 @@ def test_what_ships_is_what_the_committed_rows_give():
     assert fitted["gradient_gb_per_second"] == shipped.gradient_gb_per_second
 
 
-def test_a_trial_of_before_several_gpus_is_still_the_same_trial():
-    from tests.sweeps.builders import trial
-
-    entry = trial()
-    several = replace(entry, resources=replace(entry.resources, gpu_count=4))
-    assert entry.trial_id != several.trial_id
-    assert "gpu_count" not in entry.plan
-
-
-def test_each_gpu_takes_ram_for_a_process_of_its_own():
-    question, host = workload(), machine()
-    entry, four = (load_model().host_memory_mib(question, replace(host, gpu_count=n)) for n in (1, 4))
-    assert four > entry + 3000
-
-
 def measured_on(gpu, ranks, efficiency):
-    """A node of a user's own, of which so many GPUs were measured together."""
     return ScalingObservation(
         gpu=paced_gpu(gpu),
         backend="nccl",
@@ -203,13 +126,6 @@ def test_what_was_measured_of_such_gpus_moves_their_scaling_and_narrows_it(effic
     assert abs(after.efficiency - min(1.0, efficiency)) < abs(before.efficiency - efficiency)
     assert after.widths.lower < before.widths.lower
     assert after.efficiency * np.exp(after.widths.upper) <= 1 + 1e-12
-
-
-def test_other_cards_and_rows_between_nodes_say_nothing_of_a_node():
-    before = bundled_scaling().of(Task.TRAINING, paced_gpu("T4"), 4, 0.9)
-    other, between = measured_on("V100", 4, 0.5), replace(measured_on("T4", 4, 0.5), nodes=2)
-    after = before.given([other, between], paced_gpu("T4"), 0.9)
-    assert after.efficiency == pytest.approx(before.efficiency)
 
 
 def test_a_predictor_that_knows_a_measured_node_predicts_with_it():
@@ -263,7 +179,6 @@ ROWS = [measured(path) for path in FILES]
 
 
 def lower_bound(law, row, confidence=0.9):
-    """The efficiency that is promised where a row was measured."""
     kept = law.efficiency(
         row.one_step_seconds, row.gradient_bytes, row.ranks, row.gbit_per_second, confidence
     )
@@ -306,7 +221,6 @@ def test_no_more_is_promised_than_was_measured_whatever_that_was(measured, confi
 
 
 def of_t4(nodes, gbit_per_second):
-    """Nodes with a T4 of the emulated pace each."""
     return Node(
         vcpus=16,
         physical_cores=8,

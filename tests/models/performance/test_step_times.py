@@ -198,44 +198,11 @@ def test_bounds_are_as_wide_as_those_of_steps_of_one_regime():
     assert today < old < script < lower(**{**large, "batch_size": 1})
 
 
-def test_what_is_unknown_is_told_in_words():
-    """GPU, architecture, network, precision: each has its own sentence, and only where it is so."""
-
-    def notes(network, gpu, precision=Precision.FP32):
-        question = work(network, precision)
-        return " | ".join(map(str, TIMES.notes(question, card(gpu), TABLE.of(question))))
-
-    assert notes("resnet50", "T4") == ""
-    assert "Unheard-of 1 was not measured, nor any GPU of its architecture (Newest)" in notes(
-        "resnet50", STRANGE
-    )
-    assert "follows from what it computes" in notes(UNMEASURED, "T4")
-    assert "GTX 1080 Ti was never measured in amp" in notes("resnet50", "GTX 1080 Ti", Precision.AMP)
-    assert "T4 has no bf16 units" in notes("resnet50", "T4", Precision.BF16)
-
-
-def test_only_an_eager_step_at_a_measured_input_is_published():
+def test_only_an_eager_step_at_a_measured_input_is_published_and_without_held_out_rows_a_width_is_a_guess():
     question = work()
     assert rate(question, "A100-SXM4-40GB").provenance is Provenance.PUBLISHED
     assert rate(work(stack=Stack.COMPILE), "A100-SXM4-40GB").provenance is Provenance.MODELLED
     assert rate(work(UNMEASURED), "T4").provenance is Provenance.MODELLED
-
-
-def test_intervals_grow_with_what_is_unknown():
-    """A measured cell, an unmeasured network, an unmeasured card, both: ever less sure."""
-    widths = [
-        sum(rate(work(network), gpu).widths[:2])
-        for network, gpu in (
-            ("resnet50", "A100-SXM4-40GB"),
-            (UNMEASURED, "A100-SXM4-40GB"),
-            (UNMEASURED, STRANGE),
-        )
-    ]
-    assert widths == sorted(widths)
-    assert sum(rate(work("resnet50"), STRANGE).widths[:2]) > widths[0]
-
-
-def test_without_held_out_rows_the_width_is_a_guess_that_says_so():
     bare = replace(TIMES, quantiles={})
     widths = rate(work(), "T4", bare).widths
     assert not widths.calibrated

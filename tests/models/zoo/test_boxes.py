@@ -37,13 +37,10 @@ def test_suppression_keeps_what_the_greedy_definition_keeps(count, seed, thresho
     assert kept.tolist() == _greedy(boxes, scores.tolist(), threshold)
 
 
-def test_overlap_is_the_shared_part_of_what_both_cover():
+def test_overlap_is_what_both_cover_and_torchvisions_batched_suppression_works_beside_this_torch():
     first = torch.tensor([[0.0, 0, 2, 2]])
     second = torch.tensor([[1.0, 1, 3, 3], [0, 0, 2, 2], [5, 5, 6, 6]])
     assert pairwise_iou(first, second).tolist() == [[pytest.approx(1 / 7), 1.0, 0.0]]
-
-
-def test_torchvision_s_batched_suppression_works_beside_this_torch():
     operators.ensure_detection_operators()
     from torchvision.ops import batched_nms
 

@@ -25,8 +25,9 @@ def test_bundled_sizes_agree_with_the_reference():
     assert_each(check, table("networks")["reference"])
 
 
-def test_inception_differs_by_its_auxiliary_head_only():
-    """The reference, 27,161,264, has the head that helps training and is left out here."""
+def test_inception_and_deeplab_differ_by_their_auxiliary_heads_and_side():
+    """The reference, 27,161,264, has the head that helps training and is left out here. torchvision publishes
+    42,004,074 and 178.722 GMACs: 520 pixels and an auxiliary head."""
     import_torchvision()
     from torchvision.models.inception import InceptionAux
 
@@ -34,10 +35,6 @@ def test_inception_differs_by_its_auxiliary_head_only():
         head = sum(value.numel() for value in InceptionAux(768, 1000).parameters())
     assert _known("inception_v3").parameters == 27_161_264 - head
     assert _gmacs_per_row("inception_v3") == pytest.approx(5.7132, rel=0.01)
-
-
-def test_deeplab_with_resnet50_differs_by_its_auxiliary_head_and_side():
-    """torchvision publishes 42,004,074 and 178.722 GMACs: 520 pixels and an auxiliary head."""
     import_torchvision()
     from torch.utils.flop_counter import FlopCounterMode
     from torchvision.models.segmentation import deeplabv3_resnet50

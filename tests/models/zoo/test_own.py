@@ -56,14 +56,11 @@ def test_a_file_with_nothing_but_build_is_a_classifier_and_may_say_its_unit(own)
     assert (info.unit, info.samples_per_row, info.input_shape) == ("token", 8, (8,))
 
 
-def test_build_is_the_function_unless_another_is_named(own, tmp_path):
+def test_build_is_the_function_unless_another_is_named_and_the_fingerprint_follows_the_content(own, tmp_path):
     own(LINEAR + "def wide():\n    return torch.nn.Linear(8, 30)\n")
     path = tmp_path / "net.py"
     assert open_network(str(path)).build().out_features == 3
     assert open_network(f"{path}:wide").build().out_features == 30
-
-
-def test_the_fingerprint_follows_the_content(own):
     first = own(LINEAR).fingerprint
     assert own(LINEAR).fingerprint == first
     assert own(LINEAR + "# changed\n").fingerprint != first

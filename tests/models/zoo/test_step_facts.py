@@ -39,7 +39,7 @@ def elements(rows, *, casts):
     return sum(row.kernels * row.sample_elements for row in rows if casts or row.kind != cast)
 
 
-def test_one_record_tells_both_precisions():
+def test_one_record_tells_both_precisions_and_the_memory_that_autograd_saves():
     """Convolutions read and write 16 bits in mixed precision; without casts it is fp32's step."""
     facts = network_facts(Subject(convolutions))
     products = [row for row in facts.inference if row.flops]
@@ -49,9 +49,6 @@ def test_one_record_tells_both_precisions():
     )
     assert elements(facts.inference, casts=False) == pytest.approx(256 * (3 + 8 + 8 + 8 + 8 + 8), rel=1e-3)
     assert elements(facts.inference, casts=True) > elements(facts.inference, casts=False)
-
-
-def test_memory_is_what_autograd_saves_and_two_layers_need():
     memory = network_facts(Subject(convolutions)).memory
     values = 256 * (3 + 8)
     assert memory.saved_fp32 * MIB == 4 * values

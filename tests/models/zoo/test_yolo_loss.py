@@ -50,15 +50,12 @@ def test_every_value_of_the_owning_anchor_matters(value):
     assert _loss(grids, _BOX) > 0.01
 
 
-def test_a_missed_object_and_an_imagined_one_both_cost():
+def test_a_missed_or_imagined_object_costs_and_a_near_miss_of_another_anchor_or_padding_does_not():
     missed = _loss(_nothing(), _BOX)
     grids = _right()
     grids[2][0, 1, 3, 3, 4] = 30
     assert missed > 30
     assert _loss(grids, _BOX) == pytest.approx(30, rel=0.01)
-
-
-def test_a_near_miss_of_another_anchor_is_not_punished():
     grids = _right()
     cell = grids[0][0, 1, 1, 2]
     cell[:4] = grids[0][0, 0, 1, 2, :4]
@@ -67,9 +64,6 @@ def test_a_near_miss_of_another_anchor_is_not_punished():
     cell[3] = math.log(ANCHORS[0][0][1] / high)
     cell[4] = 30
     assert _loss(grids, _BOX) == pytest.approx(0, abs=1e-4)
-
-
-def test_padding_teaches_nothing():
     padding = (0.0, 0.0, 0.0, 0.0, 0.0)
     assert _loss(_right(), _BOX, padding) == _loss(_right(), _BOX)
     assert _loss(_nothing(), padding) == pytest.approx(0, abs=1e-4)

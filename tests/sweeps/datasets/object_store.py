@@ -22,7 +22,6 @@ ENVIRONMENT = {
 
 @contextmanager
 def object_store() -> Iterator[str]:
-    """Its URL."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
@@ -32,7 +31,6 @@ def object_store() -> Iterator[str]:
 
 
 def client(url: str):
-    """Of boto3, as whoever put the data there."""
     return boto3.client(
         "s3",
         endpoint_url=url,
@@ -43,7 +41,6 @@ def client(url: str):
 
 
 def put(url: str, files: dict[str, bytes], bucket: str = BUCKET) -> None:
-    """The files into a bucket, by their keys."""
     s3 = client(url)
     s3.create_bucket(Bucket=bucket)
     for key, content in files.items():

@@ -27,6 +27,7 @@ from advisor.sweeps.datasets.making import (
 from advisor.sweeps.datasets.opening import open_dataset, profile_folder, read_corpus
 from advisor.sweeps.datasets.source import JpegFiles
 from advisor.sweeps.datasets.transforming import DECODERS, decode_costs, decoder
+from advisor.sweeps.worker.inputs import Images
 
 
 def picture(path, size=(40, 30)):
@@ -48,7 +49,9 @@ def test_samples_depend_on_seed_and_index_alone(tmp_path):
     assert broken_samples(tmp_path / "a", 1, lambda *_: None) == (3, [])
 
 
-def test_a_data_set_is_made_once_and_profiled(tmp_path):
+def test_a_data_set_is_made_once_and_profiled_and_a_place_that_cannot_be_written_is_named_with_the_way_out(
+    tmp_path,
+):
     lines = []
     folder, profile = ensure_dataset(70, tmp_path / "set", lambda *count: lines.append(count))
     files = JpegFiles(folder).files
@@ -60,9 +63,6 @@ def test_a_data_set_is_made_once_and_profiled(tmp_path):
     assert ensure_dataset(70, folder, lambda *count: lines.append(count)) == (folder, profile)
     assert lines == []
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
-
-
-def test_a_place_that_cannot_be_written_is_told_with_the_way_out(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DataError, match="name another place"):
         ensure_dataset(4, tmp_path / "file" / "set")
@@ -155,18 +155,20 @@ def jpeg(colour=(30, 40, 200), size=(50, 20)):
     return buffer.getvalue()
 
 
-def available(name):
-    package = "PIL" if name == "pillow" else name
-    return importlib.util.find_spec(package) is not None
-
-
 @pytest.mark.parametrize("name", DECODERS)
-def test_decoders_agree_on_shape_and_order_of_colours(name):
-    if not available(name):
+def test_each_decoder_gives_the_same_colours_and_names_what_it_cannot_decode(tmp_path, name):
+    if importlib.util.find_spec("PIL" if name == "pillow" else name) is None:
         pytest.skip(f"no {name} here")
     pixels = decoder(name)(jpeg())
     assert (pixels.shape, pixels.dtype) == ((20, 50, 3), np.uint8)
     assert pixels[10, 25].tolist() == pytest.approx([30, 40, 200], abs=3)
+    (tmp_path / "0.jpg").write_bytes(jpeg(size=(300, 200)))
+    assert decode_costs(open_dataset(tmp_path))[name] > 0
+    (tmp_path / "1.jpg").write_bytes(b"\xff\xd8 no picture")
+    images = Images(open_dataset(tmp_path), 32, name)
+    assert tuple(images[0][0].shape) == (3, 32, 32)
+    with pytest.raises(DataError, match=r"1\.jpg"):
+        images[1]
 
 
 def test_an_unknown_or_missing_decoder_names_the_way_out(monkeypatch):
@@ -177,34 +179,13 @@ def test_an_unknown_or_missing_decoder_names_the_way_out(monkeypatch):
         decoder("simplejpeg")
 
 
-def test_costs_are_told_for_each_decoder_at_hand(tmp_path):
-    write_samples(tmp_path, range(2), seed=0)
-    costs = decode_costs(open_dataset(tmp_path))
-    assert set(costs) == {name for name in DECODERS if available(name)}
-    assert min(costs.values()) > 0
-
-
-@pytest.mark.parametrize("name", DECODERS)
-def test_the_pipeline_decodes_with_each_and_names_what_it_cannot(tmp_path, name):
-    if not available(name):
-        pytest.skip(f"no {name} here")
-    from advisor.sweeps.worker.inputs import Images
-
-    (tmp_path / "0.jpg").write_bytes(jpeg(size=(300, 200)))
-    (tmp_path / "1.jpg").write_bytes(b"\xff\xd8 no picture")
-    images = Images(open_dataset(tmp_path), 32, name)
-    assert tuple(images[0][0].shape) == (3, 32, 32)
-    with pytest.raises(DataError, match=r"1\.jpg"):
-        images[1]
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text") / "ptb"
     return folder, make_text(folder)
 
 
-def test_a_made_text_has_the_tokens_sentences_and_words_of_the_penn_treebank(made):
+def test_a_made_text_has_the_tokens_sentences_and_words_of_the_penn_treebank_as_often_as_zipf_says(made):
     folder, profile = made
     assert PTB_PARTS["train"][0] == profile.samples == 929_589
     for name, (tokens, sentences) in PTB_PARTS.items():
@@ -214,9 +195,6 @@ def test_a_made_text_has_the_tokens_sentences_and_words_of_the_penn_treebank(mad
     assert len(read_corpus(folder).words) == 10_000
     assert profile.total_mib * 2**20 == pytest.approx(5_101_618, rel=0.03)  # of ptb.train.txt
     assert len({spelling(rank) for rank in range(9_999)}) == 9_999
-
-
-def test_word_frequencies_follow_zipfs_law():
     counts = word_counts(887_521)
     assert counts.sum() == 887_521
     assert counts.min() >= 1
@@ -224,7 +202,9 @@ def test_word_frequencies_follow_zipfs_law():
     assert counts[0] / counts[9] == pytest.approx(11 / 2, rel=0.01)
 
 
-def test_a_users_text_is_numbered_by_frequency(tmp_path):
+def test_a_users_text_is_numbered_by_frequency_and_of_several_without_a_training_part_one_must_be_named(
+    tmp_path,
+):
     (tmp_path / "mine.txt").write_text("a b a\n\n  a c \n", encoding="utf-8")
     corpus = read_corpus(tmp_path)
     assert [corpus.words[token] for token in corpus.tokens] == ["a", "b", "a", "<eos>", "a", "c", "<eos>"]
@@ -234,6 +214,10 @@ def test_a_users_text_is_numbered_by_frequency(tmp_path):
     corpus = read_corpus(tmp_path / "mine.txt", vocabulary=3)
     counts = Counter(corpus.words[token] for token in corpus.tokens)
     assert counts == {"a": 3, "b": 2, "<unk>": 2}
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_text("words")
+    with pytest.raises(UsageError, match="name one"):
+        profile_folder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -244,10 +228,3 @@ def test_an_unreadable_text_is_named_with_the_way_out(tmp_path, content, words):
     (tmp_path / "bad.txt").write_bytes(content)
     with pytest.raises(UsageError, match=words):
         profile_folder(tmp_path / "bad.txt")
-
-
-def test_of_several_texts_without_a_training_part_one_must_be_named(tmp_path):
-    for name in ("one.txt", "two.txt"):
-        (tmp_path / name).write_text("words")
-    with pytest.raises(UsageError, match="name one"):
-        profile_folder(tmp_path)

@@ -63,16 +63,21 @@ def converted(photos, tmp_path_factory):
 
 @pytest.mark.parametrize("target", TARGETS)
 class TestSourceContract:
-    def test_it_is_recognised_and_has_all_samples_with_their_labels(self, converted, target):
+    def test_it_is_recognised_and_has_all_samples_in_any_order_and_a_profile_of_all_stored_bytes(
+        self, converted, target, tmp_path
+    ):
         assert recognise(converted / target) == FORMATS[target]
         source = open_dataset(converted / target)
         assert source.storage_format == FORMATS[target]
         assert [source.read(index).label for index in range(len(source))] == [0] * 5 + [1] * 7
-
-    def test_samples_are_read_in_any_order(self, converted, target):
         source = open_dataset(converted / target)
         forwards = [source.read(index) for index in range(12)]
         assert [source.read(index) for index in reversed(range(12))] == forwards[::-1]
+        profile = profile_folder(converted / target)
+        stored = sum(file.stat().st_size for file in open_dataset(converted / target).files)
+        assert profile.storage_format == FORMATS[target]
+        assert profile.total_mib * 2**20 == pytest.approx(stored)
+        assert profile.samples == 12
 
     def test_a_forked_and_a_pickled_source_read_the_same(self, converted, target):
         source = open_dataset(converted / target)
@@ -80,13 +85,6 @@ class TestSourceContract:
         assert pickle.loads(pickle.dumps(source)).read(0) == first
         with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
             assert pool.submit(source.read, 0).result() == first
-
-    def test_the_profile_counts_all_stored_bytes(self, converted, target, tmp_path):
-        profile = profile_folder(converted / target)
-        stored = sum(file.stat().st_size for file in open_dataset(converted / target).files)
-        assert profile.storage_format == FORMATS[target]
-        assert profile.total_mib * 2**20 == pytest.approx(stored)
-        assert profile.samples == 12
 
     @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore")
@@ -115,14 +113,13 @@ def test_jpeg_bytes_pass_through_conversion_unchanged(photos, converted, target)
     assert [after.read(index) for index in range(12)] == [before.read(i) for i in range(12)]
 
 
-def test_an_lmdb_holds_decoded_pixels_of_the_size_the_article_tells(converted):
+def test_an_lmdb_holds_decoded_pixels_of_the_size_the_article_tells_and_keeps_their_colours(
+    converted, tmp_path
+):
     """240 GB for 1,281,167 images: 201,145 bytes each if a GB is 2**30 bytes."""
     sample = open_dataset(converted / "lmdb").read(0)
     assert (sample.kind, sample.height, sample.width) == (SampleKind.PIXELS, 256, 256)
     assert len(sample.content) == 196_608
-
-
-def test_pixels_keep_their_colours_through_an_lmdb_and_back(tmp_path):
     (tmp_path / "in").mkdir()
     Image.new("RGB", (300, 260), BLUE_CORNER).save(tmp_path / "in" / "one.jpg", quality=100)
     to("lmdb", tmp_path / "in", tmp_path / "lmdb")
@@ -196,15 +193,13 @@ contents = st.lists(st.one_of(st.binary(max_size=9), st.just(MAGIC_BYTES))).map(
 
 
 @given(contents)
-def test_a_record_comes_back_and_takes_a_multiple_of_4_bytes(content):
+def test_a_record_comes_back_in_multiples_of_4_bytes_and_its_magic_begins_parts_and_stands_nowhere_else(
+    content,
+):
+    """So that a reader finds its way from any place."""
     record = frame(content)
     assert len(record) % 4 == 0
     assert unframe(record + b"next") == content
-
-
-@given(contents)
-def test_the_magic_begins_parts_and_stands_nowhere_else(content):
-    """So that a reader finds its way from any place."""
     record = frame(content)
     offsets = [number for number in range(0, len(record), 4) if record[number : number + 4] == MAGIC_BYTES]
     index = 0
@@ -222,7 +217,7 @@ def test_records_are_found_without_an_index(parts):
     assert [unframe(file[offset : offset + size]) for offset, size in result] == parts
 
 
-def test_the_bytes_are_those_of_the_specification():
+def test_records_and_image_headers_have_the_bytes_of_the_specification():
     """dmlc-core: magic, length word, content, zeros; a magic inside splits into parts 1 and 3."""
     assert MAGIC == 0xCED7230A
     assert frame(b"hello") == MAGIC_BYTES + bytes([5, 0, 0, 0]) + b"hello\0\0\0"
@@ -230,9 +225,6 @@ def test_the_bytes_are_those_of_the_specification():
     last = MAGIC_BYTES + bytes([2, 0, 0, 3 << 5]) + b"ef\0\0"
     assert frame(b"abcd" + MAGIC_BYTES + b"ef") == first + last
     assert frame(b"a" + MAGIC_BYTES)[4:8] == bytes([5, 0, 0, 0])
-
-
-def test_an_image_header_is_flag_label_and_two_ids():
     header = struct.pack("<IfQQ", 0, 7.0, 3, 0)
     assert pack_image(b"jpeg", 7, 3) == header + b"jpeg"
     assert unpack_image(header + b"jpeg") == (b"jpeg", 7)

@@ -41,16 +41,16 @@ def images(tmp_path):
     return tmp_path / "images"
 
 
-def test_it_lists_images_with_their_classes_in_a_fixed_order(images):
+def test_images_with_their_classes_and_their_profile_are_found_in_a_fixed_order_and_kept(images, monkeypatch):
     manifest = manifest_of(images, JPEG)
     assert [str(path.relative_to(images)) for path in manifest] == ["ants/c.jpg", "cats/a.JPEG", "cats/b.jpg"]
     assert [manifest.label(index) for index in range(3)] == [0, 1, 1]
     assert manifest.total_bytes == sum(path.stat().st_size for path in manifest)
     assert manifest[-1] == manifest[2]
     assert manifest[1:] == [manifest[1], manifest[2]]
-
-
-def test_a_kept_manifest_answers_without_a_look_at_the_files(images, monkeypatch):
+    profile = profile_folder(images)
+    monkeypatch.setattr("advisor.sweeps.datasets.opening.picture", None)
+    assert profile_folder(images) == profile
     listed = list(manifest_of(images, JPEG))
     monkeypatch.setattr(os, "walk", None)
     assert list(manifest_of(images, JPEG)) == listed
@@ -80,12 +80,6 @@ def test_a_folder_that_changed_a_moment_ago_is_not_kept(tmp_path):
     picture(tmp_path / "one.jpg")
     manifest_of(tmp_path, JPEG)
     assert kept_manifest(tmp_path) is None
-
-
-def test_the_profile_is_kept_with_it(images, monkeypatch):
-    profile = profile_folder(images)
-    monkeypatch.setattr("advisor.sweeps.datasets.opening.picture", None)
-    assert profile_folder(images) == profile
 
 
 def in_the_way(kept):

@@ -3,7 +3,6 @@
 import os
 import shutil
 import time
-from contextlib import contextmanager
 
 import pytest
 
@@ -47,22 +46,18 @@ def test_two_data_sets_of_one_name_are_not_taken_for_each_other(images, mount, t
     assert dataset_on_mount(mount, "s3://a/set") != dataset_on_mount(mount, "s3://b/set")
 
 
-def test_the_data_set_is_copied_to_the_mount_once(images, mount):
+def test_a_data_set_is_copied_to_the_mount_once_and_again_where_half_of_it_is_missing(
+    images, mount, tmp_path
+):
     path = copied(images, mount)
     assert path == dataset_on_mount(mount, str(images))
     inode = (path / "a.jpg").stat().st_ino
     assert copied(images, mount) == path
     assert (path / "a.jpg").stat().st_ino == inode
-
-
-def test_a_half_made_copy_is_made_again_and_data_on_the_mount_stay(images, mount):
     path = copied(images, mount)
     (path / "b.jpg").unlink()
     assert len(list(copied(images, mount).iterdir())) == 2
     assert dataset_on_mount(images.parent, str(images)) == images
-
-
-def test_a_mount_that_cannot_be_written_is_told(images, tmp_path):
     file = tmp_path / "no-folder"
     file.write_text("")
     with pytest.raises(DataError, match="--data"):
@@ -75,56 +70,43 @@ SECONDS = 0.02
 
 
 @pytest.fixture
-def read_images(tmp_path):
-    for number in range(3):
-        (tmp_path / f"{number}.jpg").write_bytes(os.urandom(50_000))
-    os.sync()
-    return open_dataset(tmp_path)
-
-
-@contextmanager
-def slept(monkeypatch):
-    seconds = []
-    monkeypatch.setattr(time, "sleep", seconds.append)
-    yield seconds
-
-
-def test_a_read_that_the_disk_answered_waits_for_what_is_left(read_images, monkeypatch):
-    counts = iter([0, 8, 8, 8])
-    monkeypatch.setattr(slowed, "_blocks_read", lambda: next(counts))
-    with slept(monkeypatch) as seconds:
-        source = LatencyInjected(read_images, SECONDS)
-        assert source.read(0) == read_images.read(0)
-        source.read(1)
-    assert len(seconds) == 1
-    assert 0 < seconds[0] <= SECONDS
-
-
-def test_the_kernel_tells_cached_reads_from_those_of_the_disk(read_images, monkeypatch):
-    evict(read_images.files)
-    if cached_share(read_images.files) != 0:
-        pytest.skip("these files do not leave the page cache (tmpfs)")
-    source = LatencyInjected(read_images, SECONDS)
-    with slept(monkeypatch) as seconds:
-        source.read(2)
-        source.read(2)
-    assert len(seconds) == 1
-
-
-@pytest.fixture
 def files(tmp_path):
-    paths = [tmp_path / f"{index}" for index in range(4)]
+    paths = [tmp_path / f"{index}.jpg" for index in range(4)]
     for path in paths:
         path.write_bytes(os.urandom(1 << 16))
     os.sync()
     return paths
 
 
-def test_filling_stops_at_the_limit(files):
+@pytest.fixture
+def slept(monkeypatch):
+    seconds = []
+    monkeypatch.setattr(time, "sleep", seconds.append)
+    return seconds
+
+
+def test_a_read_that_the_disk_answered_waits_for_what_is_left(files, tmp_path, slept, monkeypatch):
+    counts = iter([0, 8, 8, 8])
+    monkeypatch.setattr(slowed, "_blocks_read", lambda: next(counts))
+    source = LatencyInjected(open_dataset(tmp_path), SECONDS)
+    assert source.read(0).content == files[0].read_bytes()
+    source.read(1)
+    assert len(slept) == 1
+    assert 0 < slept[0] <= SECONDS
+
+
+def test_the_kernel_tells_cached_reads_from_those_of_the_disk(files, tmp_path, slept):
+    source = LatencyInjected(open_dataset(tmp_path), SECONDS)
+    evict(files)
+    if cached_share(files) != 0:
+        pytest.skip("these files do not leave the page cache (tmpfs)")
+    source.read(2)
+    source.read(2)
+    assert len(slept) == 1
+
+
+def test_filling_stops_at_the_limit_and_inside_a_file_that_is_the_whole_data_set(files, tmp_path):
     assert fill(files, limit_bytes=100_000) == 2 << 16
-
-
-def test_filling_stops_inside_a_file_that_is_the_whole_data_set(tmp_path):
     (tmp_path / "large").write_bytes(bytes(4 << 20))
     assert fill([tmp_path / "large"], limit_bytes=1.5 * 2**20) == 2 << 20
 

@@ -180,7 +180,7 @@ def test_one_bucket_name_of_two_stores_is_two_data_sets(cache, monkeypatch):
     assert not is_cached(ADDRESS)
 
 
-def test_what_is_read_now_is_never_removed(cache, folder, monkeypatch):
+def test_what_is_read_now_and_what_is_not_the_caches_own_is_never_removed(cache, folder, monkeypatch):
     monkeypatch.setenv("ADVISOR_DATA_CACHE_GIB", str(1.5 * 2**20 / 2**30))
     first, second = folder("first", 2**20), folder("second", 2**20)
     with cached_data(first) as held:
@@ -189,9 +189,6 @@ def test_what_is_read_now_is_never_removed(cache, folder, monkeypatch):
         assert (held.path / "a.jpg").stat().st_size == 2**20
     with cached_data(second):
         assert not is_cached(first)
-
-
-def test_nothing_that_is_not_the_caches_own_is_removed(cache, folder, monkeypatch):
     monkeypatch.setenv("ADVISOR_DATA_CACHE_GIB", str(2**20 / 2**30 / 2))
     (cache / "mine").mkdir(parents=True)
     (cache / "mine" / "thesis.txt").write_text("years of work")
@@ -249,12 +246,9 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(cache, listed, path):
         pass
 
 
-def test_a_prefix_without_files_is_named(cache):
+def test_a_prefix_without_files_is_named_and_a_profile_is_read_without_the_data(cache, store_url):
     with pytest.raises(UsageError, match="nothing at"), cached_data(f"{ADDRESS}-2"):
         pass
-
-
-def test_a_profile_is_read_without_the_data(cache, store_url):
     text = msgspec.json.encode({"profile": PROFILE})
     object_store.put(store_url, {"told/profile.json": text, "told/a.tar": b"x"})
     assert remote_profile(f"s3://{object_store.BUCKET}/told") == PROFILE

@@ -36,7 +36,6 @@ class GpuStandIn:
     asked: int = 0
 
     def now(self, values: list[int]) -> int:
-        """The value of this moment; the last one stays."""
         return values[min(self.asked, len(values)) - 1]
 
 

@@ -156,7 +156,7 @@ def _cache(root: Path, cpu: int, index: int, **files: str) -> None:
         (path / name).write_text(text + "\n")
 
 
-def test_shared_caches_are_counted_once(tmp_path):
+def test_shared_caches_are_counted_once_and_a_trial_on_one_cpu_has_all_of_its_own(tmp_path):
     for cpu in range(4):
         l1 = {"level": "1", "type": "Data", "size": "32K", "shared_cpu_list": f"{cpu}"}
         l3 = {"level": "3", "type": "Unified", "size": "16M"}
@@ -164,16 +164,9 @@ def test_shared_caches_are_counted_once(tmp_path):
         _cache(tmp_path, cpu, 3, **l3, shared_cpu_list="0-1" if cpu < 2 else "2-3")
     counts = {cache.level: n for cache, n in sizes.distinct_caches(range(4), tmp_path).items()}
     assert counts == {1: 4, 3: 2}
-    assert sizes.last_level_cache_mib(range(4), tmp_path) == 32.0
-
-
-def test_a_trial_on_one_cpu_has_the_cache_that_others_share(tmp_path):
-    for cpu in range(4):
-        files = {"level": "3", "type": "Unified", "size": "16M"}
-        _cache(tmp_path, cpu, 3, **files, shared_cpu_list="0-1" if cpu < 2 else "2-3")
-    entry, all_of_them = (sizes.carved_from(cpus, tmp_path) for cpus in ([1], range(4)))
-    assert (entry["last_level_cache_mib"], entry["last_level_cache_cpus"]) == (16.0, 2)
-    assert (all_of_them["last_level_cache_mib"], all_of_them["last_level_cache_cpus"]) == (32.0, 4)
+    for cpus, mib, sharing in (([1], 16.0, 2), (range(4), 32.0, 4)):
+        facts = sizes.carved_from(cpus, tmp_path)
+        assert (facts["last_level_cache_mib"], facts["last_level_cache_cpus"]) == (mib, sharing)
     assert sizes.last_level_cache_mib([0], tmp_path / "describes none") == 0.0
 
 

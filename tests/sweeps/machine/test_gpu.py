@@ -158,11 +158,16 @@ def test_a_gpu_is_busy_before_only_if_it_stays_so(monkeypatch, busy, result):
     assert busy_percent("6f6d") == result
 
 
-def test_how_busy_a_gpu_was_is_not_known_where_nvml_does_not_say(monkeypatch):
+def test_where_nvml_does_not_say_how_busy_a_gpu_was_that_is_not_known_and_the_row_says_so(monkeypatch):
     nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetUtilizationRates"})))
     assert busy_percent("6f6d") is None
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert busy_percent("6f6d") is None
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with GpuSampler("6f6d") as unavailable, GpuSampler(None) as no_gpu:
+        pass
+    assert unavailable.environment == {"gpu_sampling": "unavailable"}
+    assert no_gpu.environment == {}
 
 
 def test_a_throttled_window_says_so_though_the_gpu_is_idle_afterwards(monkeypatch):
@@ -246,14 +251,6 @@ def test_a_slice_is_sampled_with_its_own_memory_and_the_cards_clocks(monkeypatch
     environment = sampler.environment
     assert environment["gpu_process_memory_mib"] == 700.0
     assert environment["gpu_samples"]["sm_clock_mhz"]["max"] == 1590
-
-
-def test_without_nvml_the_row_says_so_and_without_a_gpu_nothing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    with GpuSampler("6f6d") as unavailable, GpuSampler(None) as no_gpu:
-        pass
-    assert unavailable.environment == {"gpu_sampling": "unavailable"}
-    assert no_gpu.environment == {}
 
 
 FIGURE = st.one_of(st.none(), st.floats(0, 1e4))

@@ -125,12 +125,17 @@ def test_what_is_in_the_file_is_a_second_old_at_most(steps_file):
         assert loop.now - 0.3 * len(read_steps(unfinished(steps_file)).rows) <= 2.0
 
 
-def test_a_loop_without_a_step_leaves_no_finished_file(steps_file):
+def test_a_loop_without_a_step_leaves_no_finished_file_and_a_place_that_cannot_be_written_disturbs_no_script(
+    steps_file, tmp_path
+):
     loop = Loop(steps_file)
     loop.epoch(0)
     loop.recorder.finish()
     assert not steps_file.exists()
     assert read_steps(unfinished(steps_file)).rows == []
+    recorder = Recorder(tmp_path / "none" / "s.jsonl", seconds=0.0)
+    assert list(recorder.watch([BATCH] * 9)) == [BATCH] * 9
+    recorder.finish()
 
 
 def gpu_loop(path, *, wait, step_seconds=0.02, steps=30):
@@ -159,12 +164,6 @@ def test_on_a_gpu_steps_are_its_own_and_a_loader_that_starves_it_is_seen(steps_f
     assert [row[0] for row in rows] == pytest.approx([waited] * 27, abs=1e-9)
     # The loader's 4 ms pass while the GPU computes: the loop waits for nothing, and runs ahead.
     assert waited or host_seconds == pytest.approx(29 * 0.005)
-
-
-def test_a_place_that_cannot_be_written_does_not_disturb_the_script(tmp_path):
-    recorder = Recorder(tmp_path / "none" / "s.jsonl", seconds=0.0)
-    assert list(recorder.watch([BATCH] * 9)) == [BATCH] * 9
-    recorder.finish()
 
 
 def test_steps_of_an_older_hook_are_read(steps_file):

@@ -19,7 +19,7 @@ def planned(*requests, machine=MACHINE):
     return plan_trials(requests, machine, pace)
 
 
-def test_there_is_exactly_one_trial_for_each_cell():
+def test_there_is_exactly_one_trial_for_each_cell_however_it_is_asked_for_and_wherever_its_data_lie():
     trials = planned(
         request(
             networks=("alexnet", "googlenet"),
@@ -33,23 +33,17 @@ def test_there_is_exactly_one_trial_for_each_cell():
         )
     )
     assert len(trials) == len({trial.trial_id for trial in trials}) == 2 * 2 * 3 * 2 * 2 * 2 * 2
-
-
-def test_neither_order_nor_number_of_trials_depends_on_how_they_are_asked_for():
     forward = planned(request(vcpus=(0.5, 1.0, 2.0)))
     assert planned(request(vcpus=(2.0, 1.0, 0.5))) == forward
     assert planned(request(), request()) == planned(request())
+    (here,), (there,) = planned(request()), planned(request(data=images_at("/elsewhere")))
+    assert here.trial_id == there.trial_id
 
 
 def test_an_emulated_gpu_brings_its_pace_into_the_trial_and_preprocessing_ends_before_it():
     for task, result in ((Task.INFERENCE, ("emulated:T4", 0.03)), (Task.PREPROCESSING, ("cpu", None))):
         (trial,) = planned(request(tasks=(task,), accelerator="emulated:T4"))
         assert (str(trial.accelerator), trial.emulated_step_seconds) == result
-
-
-def test_a_moved_data_set_does_not_make_other_trials():
-    (here,), (there,) = planned(request()), planned(request(data=images_at("/elsewhere")))
-    assert here.trial_id == there.trial_id
 
 
 @pytest.mark.parametrize(("vcpus", "cores"), [(0.5, 0.5), (1.0, 1.0), (2.0, 1.0), (4.0, 2.0)])
@@ -125,16 +119,13 @@ def window(**changes):
     return tuple(trial.plan.get(name) for name in names)
 
 
-def test_a_gpu_is_measured_for_a_minute_after_one_unless_a_shorter_time_is_named():
+def test_a_gpu_is_measured_for_a_minute_after_one_unless_a_shorter_time_is_named_and_the_forecast_has_both():
     assert window(accelerator="cuda") == (60.0, 60.0, 120.0)
     assert window(accelerator="cuda", iterations=100) == (60.0, 60.0, 120.0)
     assert window(accelerator="cuda", measure_seconds=5.0) == (None, 5.0, 20.0)
     assert window(accelerator="emulated:T4") == (None, 4.0, 20.0)
     # A cold epoch has no minute to spare.
     assert window(accelerator="cuda", caches=(CacheState.COLD,)) == (None, 60.0, 120.0)
-
-
-def test_the_forecast_has_the_whole_time_of_a_trial_on_a_gpu():
     gpu, emulated = (
         usual_seconds(*planned(request(tasks=(Task.INFERENCE,), accelerator=name)))
         for name in ("cuda", "emulated:T4")
@@ -155,7 +146,7 @@ def planned_in_zoo(**changes):
     return plan_trials([request(**changes)], MACHINE, pace, planned_network)
 
 
-def test_a_language_model_reads_the_text_and_its_rate_counts_tokens():
+def test_a_network_reads_the_data_of_its_kind_and_others_are_refused_with_the_way_out():
     text = StoredData(replace(PROFILE, storage_format="text", samples=929_589), "/text")
     data = SweepData(text=text)
     (entry,) = planned_in_zoo(networks=("lstm_ptb_small",), tasks=(Task.TRAINING,), data=data)
@@ -163,14 +154,8 @@ def test_a_language_model_reads_the_text_and_its_rate_counts_tokens():
     assert (entry.dataset_path, entry.plan["loader_workers"]) == ("/text", 0)
     row = measurement(trial=entry, step_seconds=(0.5,) * 8)
     assert row.throughput_samples_per_second == 32 * 20 / 0.5
-
-
-def test_what_is_stored_decoded_is_made_in_memory():
     (entry,) = planned_in_zoo(networks=("cifar10_cnn",), tasks=(Task.TRAINING,), data=SweepData())
     assert entry.workload.dataset.storage_format == "synthetic"
-
-
-def test_data_of_the_wrong_kind_are_refused_with_the_way_out():
     with pytest.raises(UsageError, match=r"lstm_ptb_small reads text; .* --data"):
         planned_in_zoo(networks=("lstm_ptb_small",), tasks=(Task.TRAINING,))
 
@@ -189,7 +174,7 @@ def test_what_a_network_does_not_do_is_refused_in_the_plan(name, task, words):
 
 
 @pytest.mark.slow
-def test_an_own_network_is_planned_by_its_content(tmp_path):
+def test_an_own_network_is_planned_by_its_content_and_one_that_fails_is_told_in_one_line(tmp_path):
     file = tmp_path / "net.py"
     file.write_text(OWN)
     reference = f"{file}:build"
@@ -199,10 +184,6 @@ def test_an_own_network_is_planned_by_its_content(tmp_path):
     planned_network.cache_clear()
     (second,) = planned_in_zoo(networks=(reference,), tasks=(Task.TRAINING,))
     assert first.trial_id != second.trial_id
-
-
-@pytest.mark.slow
-def test_an_own_file_that_fails_is_told_in_one_line(tmp_path):
     file = tmp_path / "net.py"
     file.write_text("import no_such_package\ndef build(): ...\n")
     with pytest.raises(UsageError, match="no_such_package") as caught:

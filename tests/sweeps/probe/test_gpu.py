@@ -33,15 +33,12 @@ def rehearsal(monkeypatch):
     torch.set_num_threads(threads)
 
 
-def test_torch_adds_what_the_driver_does_not_know():
+def test_torch_adds_what_the_driver_does_not_know_by_uuid_or_by_order_where_it_sees_all():
     seen = {"torch_index": 0, "uuid": "6f6d", "compute_capability": "7.5", "memory_mib": 15102.0}
     (device,) = gpu.merge_devices([dict(T4)], [seen])
     assert device["compute_capability"] == "7.5"
     assert device["memory_mib"] == 15360.0
     assert device["uuid"] == "GPU-6f6d"
-
-
-def test_a_torch_without_uuids_is_matched_by_order_only_when_it_sees_all():
     seen = {"torch_index": 0, "uuid": None, "multiprocessors": 40}
     (device,) = gpu.merge_devices([dict(T4)], [dict(seen)])
     assert device["multiprocessors"] == 40
@@ -51,15 +48,14 @@ def test_a_torch_without_uuids_is_matched_by_order_only_when_it_sees_all():
     assert [device["name"] for device in gpu.merge_devices([dict(T4)], [cut])] == ["Tesla T4", cut["name"]]
 
 
-def test_a_card_without_its_driver_is_named_in_the_reason(tmp_path, monkeypatch):
+def test_a_card_without_its_driver_is_named_and_facts_are_told_where_torch_cannot_use_the_gpu(
+    tmp_path, monkeypatch
+):
     card = {"slot": "0000:00:1e.0", "name": "TU104GL [Tesla T4]", "vendor_code": "10de"}
     monkeypatch.setattr(gpu, "accelerators", lambda: [card])
     monkeypatch.setattr(gpu, "has_cuda", lambda: False)
     with pytest.raises(MeasuringError, match=r"TU104GL .*; but NVIDIA's driver does not answer"):
         gpu.probe(_session(tmp_path, 60.0))
-
-
-def test_facts_are_told_where_torch_cannot_use_the_gpu(tmp_path, monkeypatch):
     nvml_with(monkeypatch, GpuStandIn())
     monkeypatch.setattr(gpu, "has_cuda", lambda: False)
     part = gpu.probe(_session(tmp_path, 60.0))

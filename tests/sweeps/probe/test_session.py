@@ -21,8 +21,6 @@ from advisor.sweeps.probe.session import QUICK, ProbeSession, run_probe
 
 @pytest.fixture
 def parts(monkeypatch):
-    """Put probes of the test's own in the place of the real parts."""
-
     def install(**probes):
         for name, probe in probes.items():
             module = types.SimpleNamespace(probe=probe)
@@ -35,7 +33,7 @@ def _raise(error):
     raise error
 
 
-def test_parts_run_in_the_order_of_measuring_and_are_told(parts, tmp_path):
+def test_parts_run_in_the_order_of_measuring_and_a_failing_one_costs_no_other(parts, tmp_path):
     parts(cpu=lambda _: {"a": 1}, gpu=lambda _: {"b": 2})
     lines = []
     document = run_probe(["gpu", "cpu"], quick=True, disk=tmp_path, report=lines.append)
@@ -43,9 +41,6 @@ def test_parts_run_in_the_order_of_measuring_and_are_told(parts, tmp_path):
     assert [line.split(":")[0] for line in lines] == ["[1/2] cpu", "[2/2] gpu"]
     assert document["quick"] is True
     assert document["parts"]["cpu"]["a"] == 1
-
-
-def test_a_failing_part_costs_no_other_one(parts, tmp_path):
     parts(
         cpu=lambda _: _raise(RuntimeError("CUDA error:\n an illegal access")),
         gpu=lambda _: _raise(MeasuringError("no GPU here")),
@@ -129,15 +124,20 @@ def test_the_scratch_file_never_has_a_name_and_holds_random_bytes(tmp_path):
         assert len(set(first)) > 200
 
 
-def test_a_folder_that_cannot_be_written_is_told():
+def test_a_place_that_cannot_be_written_or_has_too_little_room_is_told(tmp_path, monkeypatch):
     with (
         pytest.raises(MeasuringError, match=r"cannot write to '/proc'|only 0 MiB"),
         scratch_file(Path("/proc"), 16 * MIB, 1.0),
     ):
         pass
 
+    def refuse(_descriptor, _content):
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
-def test_too_little_space_is_told_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk.os, "write", refuse)
+    with pytest.raises(MeasuringError, match="ran out of space"), scratch_file(tmp_path, 16 * MIB, 1.0):
+        pass
+
     class Full:
         f_bavail, f_frsize = 8, MIB
 
@@ -146,21 +146,21 @@ def test_too_little_space_is_told_before_anything_is_written(tmp_path, monkeypat
         pass
 
 
-def test_a_quota_that_ends_the_writing_is_told(tmp_path, monkeypatch):
-    def refuse(_descriptor, _content):
-        raise OSError(errno.EDQUOT, "Disk quota exceeded")
-
-    monkeypatch.setattr(disk.os, "write", refuse)
-    with pytest.raises(MeasuringError, match="ran out of space"), scratch_file(tmp_path, 16 * MIB, 1.0):
-        pass
-
-
-def test_reads_are_counted_with_a_latency_each(written):
+def test_reads_are_counted_with_a_latency_each_and_rates_latencies_and_iops_belong_together(
+    written, tmp_path
+):
     with opened_past_cache(*written) as file:
         window = timed_read(file, ANYWHERE, 0.02)
     assert len(window.latencies) >= ANYWHERE.depth
     assert min(window.latencies) > 0
     assert window.reads_per_second == len(window.latencies) / window.wall_seconds
+    windows = [disk.TimedRead(wall_seconds=2.0, processor_seconds=0.1, latencies=(0.01,) * 200)] * 5
+    pattern = Pattern(block_bytes=128 * 1024, depth=1, at_random=True)
+    result = disk._figures(windows, pattern, "a test")
+    assert result["iops"]["value"] == 100.0
+    assert result["rate"]["value"] == 12.5
+    assert result["latency_median"]["value"] == pytest.approx(10_000)
+    assert not result["limited_by_own_cpu"]
 
 
 def test_reading_in_order_takes_each_block_once_whatever_the_depth(written, monkeypatch):
@@ -209,13 +209,3 @@ def test_memory_does_not_pass_for_a_disk(tmp_path, monkeypatch):
     part = disk.probe(session)
     assert part["past_page_cache"] is False
     assert "memory was measured" in session.warnings[0]
-
-
-def test_rates_latencies_and_iops_belong_together(tmp_path):
-    windows = [disk.TimedRead(wall_seconds=2.0, processor_seconds=0.1, latencies=(0.01,) * 200)] * 5
-    pattern = Pattern(block_bytes=128 * 1024, depth=1, at_random=True)
-    result = disk._figures(windows, pattern, "a test")
-    assert result["iops"]["value"] == 100.0
-    assert result["rate"]["value"] == 12.5
-    assert result["latency_median"]["value"] == pytest.approx(10_000)
-    assert not result["limited_by_own_cpu"]

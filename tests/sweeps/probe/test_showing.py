@@ -48,13 +48,10 @@ def test_a_figure_without_its_method_or_an_unknown_part_is_invalid(broken):
         validate(document(**broken))
 
 
-def test_the_headline_names_the_gpus():
+def test_the_headline_names_the_gpus_tables_have_every_figure_and_a_reason_is_told_once():
     assert headline(document(gpu=gpu_part())).endswith("8 GiB RAM; 1 x Tesla T4")
     assert headline(document(gpu=skipped("none"))).endswith("no GPU")
     assert headline(document()).endswith("GPU not asked for")
-
-
-def test_tables_have_every_figure_and_are_narrow():
     result = document(gpu=gpu_part(), operations=operations_part())
     shown = {section.title: section for section in sections(result)}
     lines = [line for entry in shown.values() for line in table(entry.header, entry.rows, entry.right)]
@@ -64,25 +61,19 @@ def test_tables_have_every_figure_and_are_narrow():
     fp32 = shown["Layers on cuda, fp32, batch 64"].rows
     assert [row[:2] for row in fp32] == [("conv3x3", "wide"), ("pooling", "wide")]
     assert fp32[1][3] == "-"
-
-
-def test_what_is_not_measured_is_told_once_a_reason():
     reasons = not_measured(document(gpu=skipped("no GPU"), operations=operations_part()))
     assert "gpu: no GPU" in reasons
     assert sum("CUDA out of memory" in line for line in reasons) == 1
 
 
-def test_a_fingerprint_is_flat_and_leaves_out_what_is_missing():
+def test_a_fingerprint_is_flat_leaves_out_what_is_missing_and_has_the_sizes_of_what_was_timed():
+    """So that what a GPU's layers took can be told from what they compute."""
     result = fingerprint(document(gpu=gpu_part(), gemm={"cuda": {"fp16": measured(65.0, "TFLOP/s")}}))
     assert result["figures"]["gemm.cuda.fp16"] == {"value": 65.0, "unit": "TFLOP/s"}
     assert "gpu.device_to_host.pageable" not in result["figures"]
     assert result["gpus"] == ["Tesla T4"]
     assert result["cpu_model"] == "A CPU"
     json.dumps(result)
-
-
-def test_a_fingerprint_has_the_sizes_of_what_was_timed():
-    """So that what a GPU's layers took can be told from what they compute."""
     product = measured(65.0, "TFLOP/s") | {"sizes": {"size": 8192}}
     operations = operations_part()
     operations["amp"]["conv3x3"]["wide"]["sizes"] = {"batch": 64, "side": 56}
@@ -178,12 +169,10 @@ def document(**parts: Any) -> dict[str, Any]:
 
 
 def measured(value: float, unit: str = "GB/s") -> dict[str, Any]:
-    """A figure of five equal repeats."""
     return figure([value] * 5, unit, "a test")
 
 
 def gpu_part() -> dict[str, Any]:
-    """The part `gpu` of a machine with one T4."""
     device = {"index": 0.0, "uuid": "GPU-6f", "name": "Tesla T4", "memory_mib": 15360.0}
     state = {"uuid": "GPU-6f", "sm_clock_mhz": 1590.0, "pcie_generation": 3.0}
     return {
@@ -199,7 +188,6 @@ def gpu_part() -> dict[str, Any]:
 
 
 def operations_part() -> dict[str, Any]:
-    """The part `operations` with one layer class, in fp32 and amp."""
     one_way = {
         "time": measured(1.5, "ms"),
         "traffic": measured(100.0),

@@ -9,7 +9,10 @@ from advisor.domain import LimitedBy, Status
 from advisor.sweeps.formats import run_facts
 from advisor.sweeps.quality.issues import REFUSED, quality_issues, refusal, refusal_in
 from advisor.sweeps.quality.rates import count_warmup_steps, is_steady, sustained_rate
+from tests.rows import table
 from tests.sweeps.builders import TIME_BOX, measurement, trial
+
+CASES = table("sweeps_cases")
 
 DRAW = random.Random(0)
 GOOD = tuple(0.1 * (1 + DRAW.gauss(0, 0.01)) for _ in range(60))
@@ -24,10 +27,21 @@ def codes(**changes):
     return {quality_issue.code for quality_issue in quality_issues(measurement(**values))}
 
 
-def test_a_good_measurement_has_no_weakness():
+def test_a_good_measurement_a_pace_that_held_and_a_power_cap_are_no_weakness():
+    """A GPU at its power limit works as it was bought."""
     assert codes() == set()
     assert codes(environment={"side_by_side": False}) == set()
     assert codes(status=Status.OUT_OF_MEMORY, step_seconds=()) == set()  # a result
+    environment = {
+        "pace": paced(100.0, 97.0),
+        "steal_share": 0.001,
+        "gpu_throttle_reasons": {"sw_power_cap": 1.0, "gpu_idle": 0.2},
+        "gpu_held_back_by": ["power cap"],
+        "gpu_other_processes": 0,
+        "gpu_utilization_before_percent": 1,
+        "cpu_mhz": [3000.0, 2900.0],
+    }
+    assert codes(environment=environment) == set()
 
 
 @pytest.mark.parametrize(
@@ -61,34 +75,8 @@ def test_each_weakness_is_told_with_a_way_out(changes, code):
     assert all(str(entry.detail) and str(entry.advice) for entry in weak)
 
 
-def test_a_pace_that_held_and_a_power_cap_are_no_weakness():
-    """A GPU at its power limit works as it was bought."""
-    environment = {
-        "pace": paced(100.0, 97.0),
-        "steal_share": 0.001,
-        "gpu_throttle_reasons": {"sw_power_cap": 1.0, "gpu_idle": 0.2},
-        "gpu_held_back_by": ["power cap"],
-        "gpu_other_processes": 0,
-        "gpu_utilization_before_percent": 1,
-        "cpu_mhz": [3000.0, 2900.0],
-    }
-    assert codes(environment=environment) == set()
-
-
 @pytest.mark.parametrize(
-    ("environment", "is_refused"),
-    [
-        ({}, False),
-        ({"gpu_other_processes": 0}, False),
-        ({"gpu_other_processes": 1}, True),
-        ({"gpu_throttle_reasons": {"sw_power_cap": 1.0}}, False),
-        ({"gpu_throttle_reasons": {"sw_thermal_slowdown": 0.03}}, False),
-        ({"gpu_throttle_reasons": {"sw_thermal_slowdown": 0.3}}, True),
-        ({"gpu_throttle_reasons": {"hw_power_brake_slowdown": 1.0}}, True),
-        ({"gpu_utilization_before_percent": 40}, False),
-        ({"stage_runs": {"accelerator": {"gpu_other_processes": 1}}}, True),
-        ({"stage_runs": {"transfer": {"mib_per_second": 5000.0}}}, False),
-    ],
+    ("environment", "is_refused"), CASES["what_is_no_measurement_of_its_gpu_is_refused_and_the_check_says_so"]
 )
 def test_what_is_no_measurement_of_its_gpu_is_refused_and_the_check_says_so(environment, is_refused):
     assert bool(refusal_in(environment)) is is_refused
@@ -208,16 +196,13 @@ def test_a_stall_is_part_of_the_rate_of_its_minute():
     assert rate["sustained_samples_per_second"] == pytest.approx(2 * 0.9, rel=0.02)
 
 
-def test_what_follows_the_first_minute_may_be_shorter_but_not_a_few_steps():
+def test_what_follows_the_first_minute_may_be_shorter_and_a_first_minute_that_does_not_count_is_told():
+    """3,003 steps of 20 ms are one minute."""
     assert sustained_rate([], 8) == sustained_rate([1.0] * 60, 8) == {}
     assert sustained_rate([1.0] * 62, 1) == {}
     assert sustained_rate([1.0] * 85, 1) == {}
     assert sustained_rate([1.0] * 95, 1)["sustained_over_seconds"] == pytest.approx(35)
     assert sustained_rate([15.0] * 20, 1) == {}
-
-
-def test_a_first_minute_that_does_not_count_is_told_however_short_the_rest_was():
-    """3,003 steps of 20 ms are one minute."""
     whole = sustained_rate([0.02] * 3003, 1, first_minute=[0.015] * 4000)
     assert whole["first_minute_samples_per_second"] == pytest.approx(1 / 0.015)
     assert whole["sustained_samples_per_second"] == pytest.approx(50)

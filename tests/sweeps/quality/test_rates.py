@@ -227,15 +227,12 @@ def is_enough(steps, *, rel_error=0.02, min_steps=6, index=10.0):
     return rule.is_met(steps, index)
 
 
-def test_even_steps_are_soon_enough_and_noisy_ones_later():
+def test_even_steps_are_soon_enough_noisy_ones_later_and_too_few_or_drifting_ones_never():
     assert is_enough(noisy(8))
     assert not is_enough(noisy(12, spread=0.2))
     assert is_enough(noisy(1500, spread=0.2))
     assert is_enough(noisy(60, spread=0.04), rel_error=0.03)
     assert not is_enough(noisy(60, spread=0.04), rel_error=0.003)
-
-
-def test_too_few_or_drifting_steps_are_never_enough():
     assert not is_enough(noisy(5))
     assert not is_enough([0.1 * 1.02**index for index in range(40)])
 

@@ -22,20 +22,9 @@ from advisor.sweeps import formats as files
 from advisor.sweeps.datasets.making import write_samples
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, cluster_of, driver, numbered
-from tests.sweeps.run.test_queue import TRIALS
+from tests.sweeps.run.test_queue import TRIALS, started, wait_for
 
 pytestmark = [pytest.mark.slow, *LEFT_TO_THE_COLLECTOR]
-
-_DRIVER = """
-import sys
-from contextlib import closing
-from advisor.sweeps.run.runner import run_sweep
-from advisor.store.measurements import SqlStore
-from tests.sweeps.run.test_queue import TRIALS, Telling
-
-with closing(SqlStore(sys.argv[1], patience_seconds=float(sys.argv[2]))) as store:
-    run_sweep(TRIALS, Telling("one", 0.2), store, poll_seconds=0.05)
-"""
 
 
 class Relay:
@@ -118,23 +107,6 @@ def relay(postgresql):
         yield relay
 
 
-def wait_for(store, count):
-    deadline = time.monotonic() + 120
-    while len(store.statuses()) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def started(url, patience_seconds):
-    return subprocess.Popen(
-        [sys.executable, "-c", _DRIVER, str(url), str(patience_seconds)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def by_way_of(relay, url):
     parsed = sqlalchemy.make_url(url).set(port=relay.port)
     return parsed.render_as_string(hide_password=False)
@@ -144,7 +116,7 @@ def by_way_of(relay, url):
 def test_a_network_that_comes_back_costs_no_trial(postgresql, relay, loss):
     url = postgresql.new_database()
     with closing(SqlStore(url)) as store:
-        item = started(by_way_of(relay, url), patience_seconds=60)
+        item = started(by_way_of(relay, url), "one", patience_seconds=60)
         wait_for(store, 4)
         getattr(relay, loss)()
         time.sleep(3.0)
@@ -158,7 +130,7 @@ def test_a_network_that_comes_back_costs_no_trial(postgresql, relay, loss):
 def test_a_network_that_stays_away_leaves_what_was_measured_in_a_file(postgresql, relay):
     url = postgresql.new_database()
     with closing(SqlStore(url)) as store:
-        item = started(by_way_of(relay, url), patience_seconds=0.5)
+        item = started(by_way_of(relay, url), "one", patience_seconds=0.5)
         wait_for(store, 4)
         relay.cut()
         first, text = item.communicate(timeout=60)
@@ -169,7 +141,7 @@ def test_a_network_that_stays_away_leaves_what_was_measured_in_a_file(postgresql
         store.append_all(kept.measurements)
         assert set(store.statuses()) == set(first.split())
         relay.restore()
-        again = started(by_way_of(relay, url), patience_seconds=60)
+        again = started(by_way_of(relay, url), "one", patience_seconds=60)
         second, _ = again.communicate(timeout=180)
         assert again.returncode == 0
         assert Counter((first + second).split()) == Counter(entry.trial_id for entry in TRIALS)

@@ -82,7 +82,7 @@ def test_a_trial_on_several_gpus_takes_them_all_from_one_node():
         refuse([needs_of(four)], {needs_of(four): 1}, [T4], scales=False)
 
 
-def test_trials_share_a_node_only_as_far_as_its_gpus_cpus_and_memory_reach():
+def test_trials_share_a_node_only_as_far_as_its_gpus_cpus_memory_and_disk_reach():
     gpus = node("T4", cpus=96.0, trials=8.0, gpus=8.0)
     assert slots(needs_of(on("cuda:T4", vcpus=4.0)), [gpus]) == 8
     assert slots(needs_of(on("cuda:T4", vcpus=48.0)), [gpus]) == 2
@@ -90,9 +90,6 @@ def test_trials_share_a_node_only_as_far_as_its_gpus_cpus_and_memory_reach():
     assert slots(needs_of(on("cpu", vcpus=0.5)), [eight]) == 8  # a CPU each, also for half of one
     assert slots(needs_of(on("cpu", vcpus=2.0)), [eight]) == 4
     assert slots(needs_of(on("cpu", memory_gib=12)), [eight]) == 2
-
-
-def test_who_reads_from_a_disk_has_that_disk_alone():
     eight = node(disk="gp3", cpus=8.0, trials=8.0)
     cold = {"cache": CacheState.COLD, "dataset_path": "/data"}
     for mounted in (None, "gp3"):

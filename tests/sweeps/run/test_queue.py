@@ -1,5 +1,6 @@
 """Several drivers of one store, and a store that goes away: nothing twice, nothing lost."""
 
+import json
 import os
 import signal
 import subprocess
@@ -56,8 +57,6 @@ class Ahead(Slow):
 
 
 class Telling(Ahead):
-    """Names on stdout each trial that it measures."""
-
     def execute(self, trials):
         for row in super().execute(trials):
             sys.stdout.write(f"{row.trial.trial_id}\n")
@@ -82,7 +81,6 @@ def store(url):
 
 
 def at_once(url, executors, trials=TRIALS, **options):
-    """A driver for each executor, all at once; returns what each says it measured."""
     together, measured = threading.Barrier(len(executors)), {}
 
     def drive(executor):
@@ -273,13 +271,31 @@ def test_no_trouble_of_any_kind_ends_the_heartbeat():
     ]
 
 
-DRIVER = """
-import sys
+_DRIVER = """
+import json, sys
+from contextlib import closing
 from advisor.sweeps.run.runner import run_sweep
 from advisor.store.measurements import SqlStore
-from tests.sweeps.run.test_queue import Ahead, TRIALS
-run_sweep(TRIALS, Ahead(sys.argv[2], 0.1), SqlStore(sys.argv[1]), poll_seconds=0.05)
+from tests.sweeps.run.test_queue import TRIALS, Telling
+
+url, name, seconds, options = sys.argv[1:]
+with closing(SqlStore(url, **json.loads(options))) as store:
+    run_sweep(TRIALS, Telling(name, float(seconds)), store, poll_seconds=0.05)
 """
+
+
+def started(url, name, seconds=0.2, inside=(), **store):
+    """A driver in a process of its own, with such a store; its name stands before the start of its rows."""
+    command = [*inside, sys.executable, "-c", _DRIVER, str(url), name, str(seconds), json.dumps(store)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=Path(__file__).parents[3], **pipes)
+
+
+def wait_for(store, count):
+    deadline = time.monotonic() + 120
+    while len(store.statuses()) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.mark.kills
@@ -288,12 +304,9 @@ def test_a_driver_killed_at_any_instant_loses_nothing_stored_and_holds_up_nobody
     """Its leases end with it, on this machine at once."""
     kept = []
     for rank in range(4):
-        driver = subprocess.Popen([sys.executable, "-c", DRIVER, url, f"killed {rank}"])
-        deadline = time.monotonic() + 60
-        while len(store.statuses()) <= len(kept) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        os.kill(driver.pid, signal.SIGKILL)
-        driver.wait()
+        with started(url, f"killed {rank}", 0.1) as driver:
+            wait_for(store, len(kept) + 1)
+            os.kill(driver.pid, signal.SIGKILL)
         rows = store.all()
         assert rows[: len(kept)] == kept
         kept = rows

@@ -1,7 +1,6 @@
 """Demand that an autoscaler sees: nodes of types that none is there of start, and are refused by
 name where no type gives them."""
 
-import time
 from collections import defaultdict
 from contextlib import closing
 from itertools import accumulate
@@ -17,6 +16,7 @@ from tests.sweeps import ray_clusters
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import FIRST_NODE, driver, numbered, of_a_fleet, scaled_cluster_of
+from tests.sweeps.run.test_queue import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray, *LEFT_TO_THE_COLLECTOR]
 GIB, MIB = 2**30, 2**20
@@ -83,13 +83,7 @@ def most_at_once(changes):
     return max(accumulate(change for _, change in sorted(changes)))
 
 
-def wait_for(store, count):
-    while len(store.statuses()) < count:
-        time.sleep(0.1)
-
-
 def node_of(folder):
-    """The raylet of a node that the autoscaler started."""
     for entry in psutil.process_iter(["cmdline"]):
         words = entry.info["cmdline"] or [""]
         is_ours = words[0].endswith("/raylet") and any(str(folder) in word for word in words)

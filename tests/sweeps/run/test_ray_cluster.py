@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -16,7 +15,6 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.domain import Status
-from advisor.errors import MeasuringError
 from advisor.store.measurements import SqlStore
 from advisor.sweeps.run.ray.executor import LOST_RUNS, RayExecutor
 from tests.sweeps import ray_clusters
@@ -57,11 +55,6 @@ def test_trials_run_side_by_side_on_nodes_that_have_their_gpu(on):
     spans = sorted((row.environment["began"], row.environment["ended"]) for row in rows.values())
     overlaps = sum(later < ended for (_, ended), (later, _) in itertools.pairwise(spans))
     assert overlaps >= 3
-
-
-def test_what_no_node_takes_is_refused_before_anything_runs(on):
-    with pytest.raises(MeasuringError, match=r"no node has the GPU H100 \(there: L4, T4\)"):
-        on().refuse_impossible(numbered(4, "cuda:T4", "cuda:H100"))
 
 
 def test_a_kind_whose_nodes_never_come_costs_those_trials_only(on):
@@ -156,22 +149,6 @@ def test_memory_and_cores_of_a_node_are_never_given_twice(tmp_path):
     for (_, _, most), given in changes.items():
         assert max(itertools.accumulate(amount for _, amount in sorted(given))) <= most
     assert len({node for node, _, _ in changes}) == 2
-
-
-def test_two_drivers_share_a_sweep_and_one_goes_on_when_the_other_is_killed(ray_cluster, tmp_path):
-    url, count = f"sqlite:///{tmp_path}/m.sqlite", 24
-    drivers = [driver(url, ray_cluster.address, count) for _ in range(2)]
-    with closing(SqlStore(url)) as store:
-        while len(store.statuses()) < 6:
-            time.sleep(0.1)
-        drivers[0].send_signal(signal.SIGKILL)
-        drivers[0].wait()
-        assert drivers[1].wait(timeout=120) == 0
-        rows = store.all()
-        assert {row.trial.trial_id for row in rows} == {entry.trial_id for entry in numbered(count)}
-        assert len(rows) == count
-        assert not any(row.repeats or row.attempts for row in rows)
-        assert store.leases.held() == {}
 
 
 _OWN = """

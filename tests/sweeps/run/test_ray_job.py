@@ -29,8 +29,20 @@ from tests.sweeps.ray_clusters import started_node
 pytest.importorskip("aiohttp_cors", reason="Ray's job server needs ray[default] (extra dev)")
 pytestmark = [pytest.mark.slow, pytest.mark.ray, *LEFT_TO_THE_COLLECTOR]
 PROGRAMS = Path(sys.executable).parent
-COUNT = 6
+COUNT = 4
 MEMORY = ",".join(f"{1024 + number}MiB" for number in range(COUNT))
+
+# Another driver, which has the leases of trials until a line names those that are free, or `stop` ends it.
+HOLDER = """
+import sys
+from advisor.store.measurements import SqlStore
+from advisor.sweeps.trial.ownership import this_process
+store, owner = SqlStore(sys.argv[1], lease_seconds=600), this_process()
+store.leases.take(dict.fromkeys(sys.argv[2:], ""), owner)
+print("holds", flush=True)
+for line in sys.stdin:
+    store.leases.give_back(owner, line.split())
+"""
 
 
 class Head:
@@ -106,9 +118,8 @@ def head(postgresql, password, tmp_path_factory, tmp_path, monkeypatch):
     with started_node(folder, *options.split(), '{"advisor_trial": 2}'):
         yield Head(ports[1], url)
         written = [path for path in folder.rglob("*") if path.is_file()]
-        expected = [path for path in written if password.encode() in path.read_bytes()]
         assert written
-        assert not expected
+        assert not [path for path in written if password.encode() in path.read_bytes()]
 
 
 def advisor(head, *words):
@@ -123,6 +134,7 @@ def advisor(head, *words):
 
 
 def rows_of(store, at_least):
+    """Those of the store by their trials, once there are so many."""
     while len(rows := {row.trial.trial_id: row for row in store.all()}) < at_least:
         time.sleep(0.1)
     return rows
@@ -135,25 +147,31 @@ def test_a_job_outlives_its_terminal_and_is_watched_stopped_and_continued(head, 
     images.mkdir()
     write_samples(images, range(40), seed=0)
     words = (
-        f"run --ray-address auto --networks googlenet --tasks preprocessing --vcpus 0.5 --memory {MEMORY} "
-        "--disks unlimited --accelerator cpu --iterations 3 --data"
+        f"--networks googlenet --tasks preprocessing --vcpus 0.5 --memory {MEMORY} --disks unlimited "
+        f"--accelerator cpu --iterations 3 --data {images}"
     )
-    sweep = (*words.split(), str(images))
-    with terminal_closed_later() as terminal:
-        submitting = head.submit(*sweep, name="sweep-1", terminal=terminal)
-        with closing(SqlStore(head.url)) as store:
-            first = rows_of(store, 1)
+    sweep = ("run", "--ray-address", "auto", *words.split())
+    planned = json.loads(advisor(head, "list", *words.split(), "-o", "json").stdout)["trials"]
+    freed, kept = (row["trial_id"] for row in planned[:2])
+    holding = [sys.executable, "-c", HOLDER, head.url, freed, kept]
+    with (
+        closing(SqlStore(head.url)) as store,
+        subprocess.Popen(holding, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder,
+    ):
+        assert holder.stdout.readline() == "holds\n"
+        with terminal_closed_later() as terminal:
+            submitting = head.submit(*sweep, name="sweep-1", terminal=terminal)
+            rows_of(store, 1)
             assert submitting.poll() is None
-    assert submitting.wait(timeout=30) == -SIGHUP
-    with closing(SqlStore(head.url)) as store:
-        later = rows_of(store, len(first) + 1)
+        assert submitting.wait(timeout=30) == -SIGHUP
+        print(freed, file=holder.stdin, flush=True)
+        later = rows_of(store, COUNT - 1)
+        assert later.keys() == {row["trial_id"] for row in planned} - {kept}
         assert head.state("sweep-1") == "RUNNING"
         counts = json.loads(advisor(head, "status", "-o", "json").stdout)["counts"]
-        assert sum(counts.get(status, 0) for status in Status) >= len(later)
-        expected = advisor(head, "log", "-o", "json").stdout.splitlines()
-        assert later.keys() <= {
-            line["trial_id"] for line in map(json.loads, expected) if line["event"] == "stored"
-        }
+        assert sum(counts.get(status, 0) for status in Status) == len(later)
+        lines = map(json.loads, advisor(head, "log", "-o", "json").stdout.splitlines())
+        assert later.keys() <= {line["trial_id"] for line in lines if line["event"] == "stored"}
         with urlopen(f"{head.address}/api/jobs/") as answer:
             described = answer.read().decode()
         assert head.url in described
@@ -163,11 +181,10 @@ def test_a_job_outlives_its_terminal_and_is_watched_stopped_and_continued(head, 
         assert head.wait("stop-1") == "SUCCEEDED"
         assert head.wait("sweep-1") == "FAILED"  # as after Ctrl-C
         assert store.leases.held() == {}
-        before = rows_of(store, len(later))
-        assert len(before) < COUNT
+        assert rows_of(store, len(later)) == later
         assert head.submit(*sweep, name="sweep-2").wait(timeout=60) == 0
         assert head.wait("sweep-2") == "SUCCEEDED"
         rows = rows_of(store, COUNT)
-    assert before == {name: rows[name] for name in before}
+    assert later == {name: rows[name] for name in later}
     assert {row.status for row in rows.values()} <= {Status.OK, Status.CONTAMINATED}
     assert not any(row.repeats for row in rows.values())

@@ -114,16 +114,13 @@ def test_the_trial_runs_on_a_path_and_its_row_keeps_the_address(address):
     assert measurement_from_dict(measurement_to_dict(first)) == first
 
 
-def test_data_that_cannot_be_brought_fail_the_trial_with_the_way_out(address):
+def test_data_that_cannot_be_brought_fail_the_trial_and_not_the_sweep(address, monkeypatch):
+    """Libraries of stores raise exceptions of their own."""
     planned = replace(trial(), dataset_path=f"{address}-gone")
     (row,) = InlineExecutor(measure).execute([planned])
     assert row.status is Status.FAILED
     assert "nothing at" in row.reason
     assert row.trial == planned
-
-
-def test_a_login_that_expired_fails_the_trial_and_not_the_sweep(address, monkeypatch):
-    """Libraries of stores raise exceptions of their own."""
 
     def refused(_system, _path):
         raise RuntimeError("the token has expired")
@@ -156,7 +153,7 @@ def file(tmp_path):
     return path
 
 
-def test_trials_are_answered_from_the_file_through_real_processes(file):
+def test_trials_are_answered_from_the_file_through_real_processes_and_one_that_is_not_in_it_fails(file):
     rows = list(ProcessExecutor(replayed(file, 0.0)).execute([entry.trial for entry in ROWS]))
     assert [unmarked(row).step_seconds for row in rows] == [entry.step_seconds for entry in ROWS]
     assert [unmarked(row).environment for row in rows] == [{"cpu_model": "X"}] * 2
@@ -164,9 +161,6 @@ def test_trials_are_answered_from_the_file_through_real_processes(file):
         assert row.environment["replayed_from"] == str(file)
         assert why_not(row, {"googlenet"}) == "replayed from a file, not measured"
         assert not why_not(unmarked(row), {"googlenet"})
-
-
-def test_a_trial_that_is_not_in_the_file_fails(file):
     (row,) = ProcessExecutor(replayed(file, 0.0)).execute([trial(batch_size=77)])
     assert row.status is Status.FAILED
     assert "has no measurement of the trial" in row.reason

@@ -155,14 +155,11 @@ def test_the_process_that_asks_is_never_its_own_leftover(monkeypatch):
 # What a sweep starts is its own while it runs; Ray does not take its signals away.
 
 
-def test_what_is_started_inside_carries_the_mark(monkeypatch):
+def test_what_is_started_inside_carries_the_mark_and_everything_is_given_back_however_it_ends(monkeypatch):
     monkeypatch.delenv(OWNER_VARIABLE, raising=False)
     with owning():
         assert os.environ[OWNER_VARIABLE] == str(own_tag())
     assert OWNER_VARIABLE not in os.environ
-
-
-def test_everything_is_given_back_however_it_ends(monkeypatch):
     given = []
     monkeypatch.setattr(module, "give_back_own", lambda: given.append(1))
     with pytest.raises(KeyboardInterrupt), owning():
@@ -215,12 +212,17 @@ def test_a_second_signal_does_not_wait():
 # Names tell whose something is: never a reused pid's, never another container's.
 
 
-def test_a_name_of_ours_names_us_and_no_two_are_the_same():
+def test_a_name_of_ours_names_us_and_of_another_container_or_machine_nothing_is_known():
     first, second = new_name(), new_name()
     assert first != second
     assert tag_in(first) == tag_in(second) == own_tag()
     assert own_tag().pid == os.getpid()
     assert not own_tag().has_gone
+    assert replace(own_tag(), started=str(int(own_tag().started) + 1)).has_gone  # the pid was taken over
+    other = replace(own_tag(), pid=999_999_999, place="0123456789")
+    assert other.is_elsewhere
+    assert not other.has_gone
+    assert replace(other, place=own_tag().place).has_gone
 
 
 @given(some.integers(1, 2**22), some.integers(0, 10**12), some.integers(0, 2**32 - 1))
@@ -234,14 +236,6 @@ def test_what_is_written_into_a_name_is_read_out_of_it(pid, started, path):
 )
 def test_other_names_have_no_owner(name):
     assert tag_in(name) is None
-
-
-def test_of_another_container_or_machine_nothing_is_known():
-    assert replace(own_tag(), started=str(int(own_tag().started) + 1)).has_gone  # the pid was taken over
-    other = replace(own_tag(), pid=999_999_999, place="0123456789")
-    assert other.is_elsewhere
-    assert not other.has_gone
-    assert replace(other, place=own_tag().place).has_gone
 
 
 def test_a_process_that_nobody_has_collected_yet_has_gone():

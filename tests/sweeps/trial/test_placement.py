@@ -125,17 +125,14 @@ def test_hardware_threads_of_one_core_go_together_last_core_first(vcpus, cpus):
     assert placement_of(vcpus, machine(sockets=1)).cpus == tuple(sorted(cpus))
 
 
-def test_a_gpu_whose_socket_is_full_is_better_than_none_and_the_row_can_say_so():
-    far = placement_of(4.0, machine(sockets=2)[:4], [GpuDevice("GPU-0", 1)])
-    assert far.gpu_is_near is False
-    assert placement_of(1.0, [Core(0, (0,))], [GpuDevice("GPU-0", 1)]).gpu_is_near is None
-
-
-def test_a_small_trial_leaves_the_empty_socket_to_a_large_one():
+def test_a_small_trial_leaves_the_empty_socket_to_a_large_one_and_a_far_gpu_is_better_than_none():
     free = machine(sockets=2)[2:]
     small = placement_of(2.0, free)
     assert small.numa_node == 0
     assert placement_of(8.0, [core for core in free if core not in small.cores]).numa_node == 1
+    far = placement_of(4.0, machine(sockets=2)[:4], [GpuDevice("GPU-0", 1)])
+    assert far.gpu_is_near is False
+    assert placement_of(1.0, [Core(0, (0,))], [GpuDevice("GPU-0", 1)]).gpu_is_near is None
 
 
 def test_a_trial_on_several_gpus_takes_as_many_or_none():
@@ -253,12 +250,9 @@ def test_trials_at_the_same_time_have_cores_of_their_own(tmp_path):
         assert next_one.cpus == tuple(range(8))
 
 
-def test_more_than_the_machine_has_is_refused_at_once(tmp_path):
+def test_more_than_the_machine_has_is_refused_at_once_and_what_others_keep_too_long_later(tmp_path):
     with pytest.raises(MeasuringError, match="9 vCPUs requested, but this machine has 8"):
         take(tmp_path, 9.0, patience_seconds=600.0).__enter__()
-
-
-def test_what_others_keep_for_too_long_is_refused_and_nothing_is_left_taken(tmp_path):
     with take(tmp_path, 4.0) as entry:
         with pytest.raises(MeasuringError, match="too few free cores"):
             take(tmp_path, 6.0).__enter__()
@@ -266,18 +260,29 @@ def test_what_others_keep_for_too_long_is_refused_and_nothing_is_left_taken(tmp_
             assert not set(entry.cpus) & set(other.cpus)
 
 
-def test_two_trials_on_one_gpu_come_one_after_the_other(tmp_path):
+def test_trials_on_one_gpu_come_one_after_the_other_and_gpus_of_one_trial_are_taken_together(tmp_path):
     with take(tmp_path, 1.0, on_gpu=True) as entry:
         assert entry.gpu == NODE.gpus[0]
         assert is_refused(tmp_path, 1.0, on_gpu=True)
         with take(tmp_path, 1.0) as other:
             assert other.gpu is None
+    node = replace(NODE, gpus=tuple(GpuDevice(f"GPU-{n}", 0) for n in range(3)))
+    with take(tmp_path, 2.0, node=node, on_gpu=True, gpu_count=2) as both:
+        assert both.gpus == node.gpus[:2]
+        assert is_refused(tmp_path, 1.0, node=node, on_gpu=True, gpu_count=2)
+        with take(tmp_path, 1.0, node=node, on_gpu=True) as other:
+            assert other.gpus == node.gpus[2:]
+    with (
+        pytest.raises(MeasuringError, match="4 GPUs requested, but this machine has 3"),
+        take(tmp_path, 1.0, node=node, on_gpu=True, gpu_count=4),
+    ):
+        pass
 
 
 SMALL = replace(NODE, memory_mib=64.0)
 
 
-def test_trials_together_have_no_more_memory_than_the_machine(tmp_path):
+def test_trials_together_have_no_more_memory_than_the_machine_and_a_killed_ones_is_free(tmp_path):
     with take(tmp_path, 1.0, node=SMALL, memory_mib=32.0):
         with take(tmp_path, 1.0, node=SMALL, memory_mib=32.0):
             assert is_refused(tmp_path, 1.0, node=SMALL, memory_mib=0.5)
@@ -287,9 +292,6 @@ def test_trials_together_have_no_more_memory_than_the_machine(tmp_path):
     with take(tmp_path, 1.0, node=SMALL, memory_mib=1000.0):
         assert is_refused(tmp_path, 1.0, node=SMALL, memory_mib=1.0)
     assert not list(tmp_path.glob("memory-*"))
-
-
-def test_memory_of_a_process_that_was_killed_is_free_and_its_file_removed(tmp_path):
     (tmp_path / "memory-64.0-of_a_killed_one").touch()
     with take(tmp_path, 1.0, node=SMALL, memory_mib=64.0):
         assert len(list(tmp_path.glob("memory-*"))) == 1
@@ -352,15 +354,6 @@ def test_a_process_that_is_killed_gives_its_cores_back(tmp_path):
         holder.stdout.close()
 
 
-def test_the_folder_is_one_for_root_and_users_where_run_lock_is_roots_alone(tmp_path, monkeypatch):
-    parents = [tmp_path / "of_root", tmp_path / "of_all"]
-    for parent, mode in zip(parents, (0o755, 0o1777), strict=True):
-        parent.mkdir()
-        parent.chmod(mode)
-    monkeypatch.setattr("advisor.sweeps.trial.placement._PARENTS", (tmp_path / "none", *parents))
-    assert lock_folder().parent == parents[1]
-
-
 @pytest.mark.machine
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
 def test_another_user_keeps_from_what_root_has(monkeypatch):
@@ -388,7 +381,9 @@ def test_another_user_keeps_from_what_root_has(monkeypatch):
         shutil.rmtree(folder)
 
 
-def test_every_process_of_the_machine_looks_into_one_folder(monkeypatch):
+def test_one_folder_is_looked_into_by_every_process_of_the_machine_and_by_root_and_users(
+    monkeypatch, tmp_path
+):
     monkeypatch.setenv("ADVISOR_SWEEP_LOCK", "tests-of-the-folder")
     folder = lock_folder()
     try:
@@ -396,17 +391,9 @@ def test_every_process_of_the_machine_looks_into_one_folder(monkeypatch):
         assert folder.stat().st_mode & 0o1777 == 0o1777
     finally:
         folder.rmdir()
-
-
-def test_gpus_of_one_trial_are_taken_together_and_too_few_are_named(tmp_path):
-    node = replace(NODE, gpus=tuple(GpuDevice(f"GPU-{n}", 0) for n in range(3)))
-    with take(tmp_path, 2.0, node=node, on_gpu=True, gpu_count=2) as both:
-        assert both.gpus == node.gpus[:2]
-        assert is_refused(tmp_path, 1.0, node=node, on_gpu=True, gpu_count=2)
-        with take(tmp_path, 1.0, node=node, on_gpu=True) as other:
-            assert other.gpus == node.gpus[2:]
-    with (
-        pytest.raises(MeasuringError, match="4 GPUs requested, but this machine has 3"),
-        take(tmp_path, 1.0, node=node, on_gpu=True, gpu_count=4),
-    ):
-        pass
+    parents = [tmp_path / "of_root", tmp_path / "of_all"]
+    for parent, mode in zip(parents, (0o755, 0o1777), strict=True):
+        parent.mkdir()
+        parent.chmod(mode)
+    monkeypatch.setattr("advisor.sweeps.trial.placement._PARENTS", (tmp_path / "none", *parents))
+    assert lock_folder().parent == parents[1]

@@ -30,7 +30,6 @@ HERE = str(Path(__file__).parent)
 
 
 def attempt(script, **options):
-    """Runs a stand-in for the worker without limits."""
     return run_attempt(
         trial(dataset_path=HERE),
         limits=ResourceLimits,
@@ -44,15 +43,14 @@ def answering(**changes):
     return f"print({json.dumps(measurement_to_dict(row))!r})"
 
 
-def test_the_answer_is_the_measurement_whatever_libraries_print_before():
+def test_the_answer_is_the_measurement_whatever_libraries_print_before_and_says_what_held_the_trial():
     """A bare number of a library is no answer either."""
     row = attempt(f"sys.stdin.readline()\nprint('a banner')\nprint(3)\nprint('null')\n{answering()}")
     assert row.status is Status.OK
     assert row.step_seconds == measurement().step_seconds
-
-
-def test_the_measurement_says_what_held_the_trial():
     assert attempt(answering(limited_by=LimitedBy.HOST)).limited_by is LimitedBy.NONE
+    script = "sys.stdin.readline()\nprint('\"ready\"', flush=True)\nsys.stdin.readline()\n"
+    assert attempt(script + answering()).status is Status.OK
 
 
 def test_the_machines_size_is_that_around_the_trial_not_of_its_own_group():
@@ -94,11 +92,6 @@ def test_a_trial_may_have_neighbours_unless_it_has_every_cpu():
     assert not marked(allowed_cpus()[:1])
 
 
-def test_a_worker_waits_for_its_limits():
-    script = "sys.stdin.readline()\nprint('\"ready\"', flush=True)\nsys.stdin.readline()\n"
-    assert attempt(script + answering()).status is Status.OK
-
-
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
@@ -132,15 +125,20 @@ def test_children_of_the_worker_end_with_it(tmp_path):
     assert gone(int(note.read_text()))
 
 
-def test_a_missing_folder_is_a_failed_measurement_not_an_end_of_the_sweep():
+def test_a_missing_folder_and_a_fault_of_our_own_fail_the_trial_alone():
     row = run_attempt(trial(dataset_path="/no/such/place"))
     assert row.status is Status.FAILED
     assert "'/no/such/place' cannot be reached (No such file" in row.reason
 
+    def broken(request):
+        raise KeyError("a mistake")
+
+    row = run_attempt(trial(dataset_path=HERE), limits=broken)
+    assert row.status is Status.FAILED
+    assert "a mistake" in row.reason
+
 
 class Leaving(ResourceLimits):
-    """Limits whose groups cannot be taken away again."""
-
     def __exit__(self, *error):
         raise MeasuringError("cannot remove the cgroup")
 
@@ -152,21 +150,26 @@ def test_what_was_measured_is_kept_when_its_limits_cannot_be_taken_back():
     assert "cannot remove the cgroup" in row.reason
 
 
-def test_a_fault_of_our_own_fails_the_trial_alone():
-    def broken(request):
-        raise KeyError("a mistake")
-
-    row = run_attempt(trial(dataset_path=HERE), limits=broken)
-    assert row.status is Status.FAILED
-    assert "a mistake" in row.reason
-
-
-def test_a_spoiled_trial_is_repeated_and_keeps_the_spoiled_attempts_raw():
+def test_a_spoiled_trial_is_repeated_waits_for_a_quieter_machine_and_counts_or_is_left_where_the_user_says_so(
+    monkeypatch,
+):
+    """Others keep the machine busy: it looks every two seconds, longer before the third attempt."""
     spoiled = measurement(status=Status.CONTAMINATED, step_seconds=(9.0,))
     answers = iter([spoiled, measurement()])
     row = measure_trial(trial(), attempt=lambda _trial: next(answers), sleep=lambda _seconds: None)
     assert row.status is Status.OK
     assert [kept["step_seconds"] for kept in row.attempts] == [[9.0]]
+    monkeypatch.setattr("advisor.sweeps.trial.trial_process.busy_share", lambda: 0.9)
+    spoiled, slept = measurement(status=Status.CONTAMINATED, environment={"other_cores": 0.5}), []
+    measure_trial(trial(), attempt=lambda _trial: spoiled, sleep=slept.append)
+    assert sum(slept) == 20 + 60
+    spoiled = measurement(status=Status.CONTAMINATED, environment={"other_cores": 0.5})
+    accepted, skipped = (
+        measure_trial(trial(), attempt=lambda _trial: spoiled, when_busy=way, sleep=pytest.fail)
+        for way in ("accept", "skip")
+    )
+    assert (accepted.status, accepted.environment["accepted_when_busy"]) == (Status.OK, True)
+    assert (skipped.status, skipped.attempts) == (Status.CONTAMINATED, ())
 
 
 @pytest.mark.parametrize(
@@ -182,24 +185,6 @@ def test_a_trial_that_is_never_clean_says_so_and_who_took_how_much(others, reaso
     assert row.status is Status.CONTAMINATED
     assert len(row.attempts) == 2
     assert reason in row.reason
-
-
-def test_a_spoiled_trial_waits_for_a_quieter_machine_and_not_for_ever(monkeypatch):
-    """Others keep the machine busy: it looks every two seconds, longer before the third attempt."""
-    monkeypatch.setattr("advisor.sweeps.trial.trial_process.busy_share", lambda: 0.9)
-    spoiled, slept = measurement(status=Status.CONTAMINATED, environment={"other_cores": 0.5}), []
-    measure_trial(trial(), attempt=lambda _trial: spoiled, sleep=slept.append)
-    assert sum(slept) == 20 + 60
-
-
-def test_a_spoiled_trial_counts_or_is_left_at_once_where_the_user_says_so():
-    spoiled = measurement(status=Status.CONTAMINATED, environment={"other_cores": 0.5})
-    accepted, skipped = (
-        measure_trial(trial(), attempt=lambda _trial: spoiled, when_busy=way, sleep=pytest.fail)
-        for way in ("accept", "skip")
-    )
-    assert (accepted.status, accepted.environment["accepted_when_busy"]) == (Status.OK, True)
-    assert (skipped.status, skipped.attempts) == (Status.CONTAMINATED, ())
 
 
 def test_this_process_does_not_import_torch_to_measure():
@@ -269,13 +254,10 @@ def test_too_little_memory_is_a_result_that_names_which(error, whose, monkeypatc
     assert "limit of 512 MiB" in ending_of(MemoryError()).reason
 
 
-def test_a_data_set_that_has_gone_is_the_cause_whatever_was_seen_first(tmp_path):
+def test_a_data_set_that_has_gone_is_the_cause_and_an_unknown_cause_is_left_to_the_caller(tmp_path):
     ending = ending_of(from_loader("advisor.errors.DataError: 7.jpg is no image"), "/no/such/set")
     assert "'/no/such/set' cannot be reached (No such file or directory)" in ending.reason
     assert "7.jpg is no image" in ending.reason
-
-
-def test_errors_of_unknown_cause_are_left_to_the_caller(tmp_path):
     assert recognised_ending(ValueError("x"), str(tmp_path)) is None
     assert recognised_ending(DataError("x"), str(tmp_path)).reason == "x"
 

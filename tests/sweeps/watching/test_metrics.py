@@ -25,11 +25,8 @@ def page(**changes):
     return generate_latest(registry(**changes)).decode()
 
 
-def test_the_page_is_the_golden_one():
+def test_the_page_is_the_golden_one_and_shows_no_price_or_heartbeat_where_there_is_none():
     assert_golden_text(GOLDEN, page())
-
-
-def test_without_a_price_or_a_heartbeat_none_is_shown():
     bare = page(usd=None, last_heartbeat_at=None)
     assert "usd" not in bare
     assert "timestamp" not in bare
@@ -59,17 +56,14 @@ def test_a_port_that_is_taken_is_refused_with_the_way_out():
         served(registry(), port).__enter__()
 
 
-def test_the_file_is_whole_at_any_moment_and_nothing_is_left_beside_it(tmp_path):
+def test_the_file_is_whole_at_any_moment_whichever_threads_write_and_nothing_is_left_beside_it(tmp_path):
+    """The runner's and that of the heartbeat."""
     left = iter([16, 15])
     file = TextFile(tmp_path / "a.prom", sweep_registry(lambda: standing(left=next(left))))
     assert "trials_left 16.0" in (tmp_path / "a.prom").read_text()
     file.update()
     assert "trials_left 15.0" in (tmp_path / "a.prom").read_text()
     assert [path.name for path in tmp_path.iterdir()] == ["a.prom"]
-
-
-def test_threads_that_write_at_once_spoil_nothing(tmp_path):
-    """The runner's and that of the heartbeat."""
     file = TextFile(tmp_path / "a.prom", registry())
 
     def write():

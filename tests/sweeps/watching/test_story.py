@@ -31,7 +31,10 @@ from advisor.sweeps.watching.logfile import (
     story_text,
     without_secrets,
 )
+from tests.rows import table
 from tests.sweeps.builders import measurement, resources, trial
+
+CASES = table("sweeps_cases")
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in (1, 2)]
 SPOILED = {
@@ -86,7 +89,7 @@ def test_torn_and_foreign_lines_are_left_out(tmp_path):
     assert list(log_lines(tmp_path / "none")) == []
 
 
-def test_the_text_says_when_how_long_after_the_first_what_and_with_which_facts():
+def test_the_text_of_a_story_says_when_how_long_after_the_first_what_and_of_many_trials_whose_it_is():
     whose = {"trial_id": "a", "level": "info", "node": "n", "pid": 1}
     limits = {"cpus": [0, 1], "limited_by": "cgroup-v2", "read_iops": None, "memory_mib": 1024.0}
     story = [
@@ -98,9 +101,14 @@ def test_the_text_says_when_how_long_after_the_first_what_and_with_which_facts()
         "2026-07-20 10:00:12     +12.3 s  limits switched on: cpus 0 1, limited by cgroup-v2, "
         "memory mib 1024",
     ]
-
-
-def test_a_row_tells_a_story_too():
+    story = [
+        {"time": "2026-07-20T10:00:00Z", "event": "sweep_began", "trials": 2},
+        {"time": "2026-07-20T10:00:01Z", "event": "began", "trial_id": "0123456789abcdef"},
+    ]
+    assert story_text(story, of_many=True) == [
+        "2026-07-20 10:00:00      +0.0 s            sweep began: trials 2",
+        "2026-07-20 10:00:01      +1.0 s  01234567  begun",
+    ]
     row = measurement(attempts=(SPOILED,), environment={"steady": True})
     events = [(line["event"], line.get("status")) for line in row_story(row)]
     assert events == [
@@ -113,17 +121,6 @@ def test_a_row_tells_a_story_too():
     assert all(story_text(row_story(row)))
     failed = measurement(status=Status.FAILED, step_seconds=(), reason="no such device")
     assert "reason no such device" in "\n".join(story_text(row_story(failed)))
-
-
-def test_of_many_trials_each_line_says_whose_it_is():
-    story = [
-        {"time": "2026-07-20T10:00:00Z", "event": "sweep_began", "trials": 2},
-        {"time": "2026-07-20T10:00:01Z", "event": "began", "trial_id": "0123456789abcdef"},
-    ]
-    assert story_text(story, of_many=True) == [
-        "2026-07-20 10:00:00      +0.0 s            sweep began: trials 2",
-        "2026-07-20 10:00:01      +1.0 s  01234567  begun",
-    ]
 
 
 # What happens to trials is told in order, carried between processes, and costs nothing unheard.
@@ -200,29 +197,6 @@ def test_what_json_does_not_have_is_null_and_no_password_is_written(tmp_path):
     }
 
 
-def test_a_disk_without_locks_is_told_once_and_ends_nothing(tmp_path, monkeypatch, capsys):
-    def refuse(*_):
-        raise OSError(errno.ENOLCK, "no locks available")
-
-    monkeypatch.setattr(logfile.fcntl, "flock", refuse)
-    with logged(tmp_path / "l"):
-        emit("stored")
-        emit("stored")
-    assert capsys.readouterr().err.count("no locks available") == 1
-
-
-def test_a_log_that_cannot_be_opened_anew_ends_nothing(tmp_path):
-    folder = tmp_path / "f"
-    with logged(folder / "l"):
-        emit("stored")
-        shutil.rmtree(folder)
-        emit("stored")
-        emit("stored")
-        folder.mkdir()
-        emit("began")
-    assert [line["event"] for line in written(folder / "l")] == ["began"]
-
-
 def test_the_level_holds_back_what_is_below_it(tmp_path):
     with logged(tmp_path / "l", logging.WARNING):
         emit("heartbeat", level=DEBUG)
@@ -267,7 +241,7 @@ def test_drivers_that_share_it_lose_no_line_and_tear_none(tmp_path, most_bytes):
         assert mine == sorted(mine)
 
 
-def test_a_log_that_cannot_be_written_any_more_is_told_once(tmp_path, capsys):
+def test_a_log_that_cannot_be_written_or_locked_is_told_once_and_ends_nothing(tmp_path, capsys, monkeypatch):
     class Full(io.StringIO):
         def write(self, _text):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -280,11 +254,29 @@ def test_a_log_that_cannot_be_written_any_more_is_told_once(tmp_path, capsys):
         emit("stored")
     assert capsys.readouterr().err.count("cannot be written") == 1
 
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "no locks available")
 
-def test_a_log_that_cannot_be_made_is_refused(tmp_path):
+    monkeypatch.setattr(logfile.fcntl, "flock", refuse)
+    with logged(tmp_path / "l"):
+        emit("stored")
+        emit("stored")
+    assert capsys.readouterr().err.count("no locks available") == 1
+
+
+def test_a_log_that_cannot_be_made_is_refused_and_one_that_cannot_be_opened_anew_ends_nothing(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="--log-file"), logged(tmp_path / "file" / "l"):
         pass
+    folder = tmp_path / "f"
+    with logged(folder / "l"):
+        emit("stored")
+        shutil.rmtree(folder)
+        emit("stored")
+        emit("stored")
+        folder.mkdir()
+        emit("began")
+    assert [line["event"] for line in written(folder / "l")] == ["began"]
 
 
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=12)
@@ -299,18 +291,6 @@ def test_a_url_never_shows_its_password(user, password, host):
     assert f"postgresql://{user}:***@{host}:5432/db now" in shown
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("host=db password=hunter2 user=me", "host=db password=*** user=me"),
-        ("PGPASSWORD='a b c'; psql", "PGPASSWORD=***; psql"),
-        ("db?password=x&sslmode=require", "db?password=***&sslmode=require"),
-        ("aws_secret_access_key: AbC/9", "aws_secret_access_key: ***"),
-        ('FATAL: password authentication failed for user "me"', None),
-        ("sqlite:////data/sweeps.sqlite", None),
-        ("see http://127.0.0.1:9464/metrics", None),
-        ("mail me@example.org", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), CASES["settings_do_not_either_and_what_holds_no_secret_stays"])
 def test_settings_do_not_either_and_what_holds_no_secret_stays(text, shown):
     assert without_secrets(text) == (shown or text)

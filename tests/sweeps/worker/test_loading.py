@@ -84,13 +84,10 @@ def ending_of_loading(read, folder):
     return ending_of(caught.value, str(folder))
 
 
-def test_a_killed_loader_process_is_told_as_that(tmp_path):
+def test_a_killed_loader_process_is_told_as_that_and_one_that_hangs_ends_the_trial(tmp_path, monkeypatch):
     ending = ending_of_loading(kill_oneself, tmp_path)
     assert ending.status is Status.FAILED
     assert "a loader process was killed from outside" in ending.reason
-
-
-def test_a_loader_process_that_hangs_ends_the_trial(tmp_path, monkeypatch):
     monkeypatch.setattr(inputs, "_LONGEST_BATCH_SECONDS", 1)
     ending = ending_of_loading(lambda: time.sleep(600), tmp_path)
     assert ending.status is Status.TIMED_OUT

@@ -36,7 +36,6 @@ def images(tmp_path_factory):
 
 
 def two(images, **changes):
-    """A trial of two processes."""
     return trial(
         dataset_path=str(images),
         dataset=replace(PROFILE, samples=200),

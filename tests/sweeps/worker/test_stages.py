@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from advisor.domain import Stage, Status, Task
 from advisor.models.zoo.opening import open_network
-from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.datasets.source import JpegFiles, Sample, SampleKind
 from advisor.sweeps.trial.limits.types import ResourceLimits
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
@@ -68,16 +67,8 @@ def test_every_sample_is_read_once_by_all_threads_together_until_time_is_up():
     assert read_for(60.0, StoredPart(Stored(20), 1e6, 2.0**20), workers=3).samples == 20
 
 
-@pytest.fixture(scope="module")
-def images(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("images")
-    write_samples(folder, range(24), seed=0)
-    return folder
-
-
 @pytest.fixture
 def tiny(monkeypatch):
-    """A network that costs nothing."""
     opened = open_network("googlenet")
     small = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, stride=64), torch.nn.Flatten())
     monkeypatch.setattr(type(opened), "build", lambda _self: small)

@@ -25,7 +25,7 @@ def test_batches_that_wait_are_taken_at_the_known_pace_within_one_percent(step, 
     assert runner.take_seconds() == pytest.approx([step] * batches)
 
 
-def test_two_steps_are_in_flight_when_a_third_is_waited_for():
+def test_two_steps_are_in_flight_and_what_passes_between_two_runs_or_after_preprocessing_is_no_step():
     clock = SleepingClock()
     runner = emulated(1.0, clock)
     runner.submit(None, None)
@@ -33,6 +33,20 @@ def test_two_steps_are_in_flight_when_a_third_is_waited_for():
     assert clock.slept == 0
     runner.submit(None, None)
     assert clock.slept == 1.0
+    clock = SleepingClock()
+    runner = emulated(1.0, clock)
+    runner.submit(None, None)
+    runner.restart()
+    clock.now += 50.0
+    runner.submit(None, None)
+    runner.drain()
+    assert runner.take_seconds() == [1.0, 1.0]
+    clock = SleepingClock()
+    runner = StepRunner(Engine(clock=clock, sleep=clock.sleep), depth=0)
+    runner.submit(None, None)
+    clock.now += 0.25
+    runner.submit(None, None)
+    assert runner.take_seconds() == [0.0, 0.25]
 
 
 @given(
@@ -56,29 +70,7 @@ def test_the_sum_of_steps_is_the_time_that_passed(host, step, depth):
     assert min(steps) >= step - 1e-9
 
 
-def test_what_passes_between_two_runs_is_no_step():
-    clock = SleepingClock()
-    runner = emulated(1.0, clock)
-    runner.submit(None, None)
-    runner.restart()
-    clock.now += 50.0
-    runner.submit(None, None)
-    runner.drain()
-    assert runner.take_seconds() == [1.0, 1.0]
-
-
-def test_preprocessing_ends_with_the_batch():
-    clock = SleepingClock()
-    runner = StepRunner(Engine(clock=clock, sleep=clock.sleep), depth=0)
-    runner.submit(None, None)
-    clock.now += 0.25
-    runner.submit(None, None)
-    assert runner.take_seconds() == [0.0, 0.25]
-
-
 class Linear:
-    """A network of one layer: `Runnable`, as far as steps need it."""
-
     def __init__(self, network):
         self.network = network
 

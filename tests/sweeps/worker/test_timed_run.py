@@ -60,23 +60,14 @@ def test_steps_end_between_the_least_time_and_the_most(monkeypatch, seconds, per
     assert sum(steps_of(monkeypatch, seconds, period=period)) == pytest.approx(whole, abs=about)
 
 
-def test_asking_for_less_ends_earlier(monkeypatch):
+def test_a_run_ends_by_its_error_its_iterations_its_epoch_or_its_seconds_after_the_warm_up(monkeypatch):
+    """A minute in steady state is one without the steps before it."""
     uneven = [0.1, 0.16, 0.12, 0.2, 0.09, 0.13, 0.21]
     rough, fine = (len(steps_of(monkeypatch, uneven, rel_error=error)) for error in (0.2, 0.005))
     assert rough < fine
-
-
-def test_iterations_are_exactly_so_many_however_long_they_last(monkeypatch):
     assert len(steps_of(monkeypatch, [1.0], iterations=1000)) == 1000
     assert len(steps_of(monkeypatch, [0.001], iterations=3)) == 3
-
-
-def test_a_cold_epoch_ends_a_trial_before_its_iterations(monkeypatch):
     assert len(steps_of(monkeypatch, [0.5], most_steps=7, iterations=1000)) == 7
-
-
-def test_seconds_count_from_the_end_of_the_warm_up(monkeypatch):
-    """A minute in steady state is one without the steps before it."""
     steps = steps_of(monkeypatch, [0.4] * 3 + [0.1] * 200)
     assert sum(steps) == pytest.approx(3 * 0.4 + 2.0, abs=0.4)
 
@@ -102,13 +93,17 @@ def run_here(runner, **plan):
     return timed_run(entry, job, runner, BATCHES)
 
 
-def test_a_clock_that_goes_backwards_gives_no_rate(monkeypatch):
+def test_clocks_that_go_backwards_give_no_rate_a_pause_is_part_of_it_and_a_set_clock_changes_no_step(
+    monkeypatch,
+):
     """A virtual machine's counter may jump when it is moved to another host."""
     with pytest.raises(MeasuringError, match="went backwards"):
         run_here(paced(monkeypatch, [0.1, 0.1, 0.1, -5.0]), iterations=20)
-
-
-def test_a_wall_clock_that_jumps_changes_no_step(monkeypatch):
+    seconds = [0.1] * 40
+    seconds[30] = 900.0
+    window = run_here(paced(monkeypatch, seconds), iterations=30)
+    row = measurement(step_seconds=tuple(window.step_seconds))
+    assert row.throughput_samples_per_second == pytest.approx(8 * 30 / 902.9)
     jumped = iter([1_000_000.0, 1_000_000.0 - 86_400])
     monkeypatch.setattr("time.time", lambda: next(jumped))
     window = run_here(paced(monkeypatch, [0.1]), iterations=20)
@@ -116,23 +111,14 @@ def test_a_wall_clock_that_jumps_changes_no_step(monkeypatch):
     assert window.machine["wall_clock_jump_seconds"] == pytest.approx(-86_400, abs=60)
 
 
-def test_a_pause_of_the_machine_is_part_of_the_rate(monkeypatch):
-    seconds = [0.1] * 40
-    seconds[30] = 900.0
-    window = run_here(paced(monkeypatch, seconds), iterations=30)
-    row = measurement(step_seconds=tuple(window.step_seconds))
-    assert row.throughput_samples_per_second == pytest.approx(8 * 30 / 902.9)
-
-
-def test_a_long_trial_tells_its_pace_against_the_first_minute(monkeypatch):
+def test_a_long_trial_tells_its_pace_against_the_first_minute_which_does_not_count_where_one_is_warmed_up(
+    monkeypatch,
+):
+    """A GPU that slows down as it gets warm: 600 cold steps of 0.1 s, then steps of 0.125 s."""
     window = run_here(paced(monkeypatch, [0.5] * 130 + [1.0] * 400), iterations=300)
     pace = window.machine["pace"]
     assert pace["first_minute_samples_per_second"] == pytest.approx(16)
     assert pace["sustained_samples_per_second"] == pytest.approx(8)
-
-
-def test_a_minute_before_the_window_does_not_count_and_is_told_beside_the_rate(monkeypatch):
-    """A GPU that slows down as it gets warm: 600 cold steps of 0.1 s, then steps of 0.125 s."""
     paced_down = paced(monkeypatch, [0.1] * 600 + [0.125] * 2000)
     window = run_here(paced_down, warmup_seconds=60.0, measure_seconds=60.0, max_seconds=120.0)
     assert sum(window.step_seconds) == pytest.approx(60, abs=1)
@@ -152,7 +138,13 @@ def write(root, path, text):
     (root / path).write_text(text)
 
 
-def test_clocks_stolen_time_and_heat_of_the_trials_own_cpus_are_read(tmp_path):
+def test_clocks_stolen_time_and_heat_of_the_trials_own_cpus_are_read_where_the_machine_tells_them(tmp_path):
+    state = machine_state([0, 1], root=tmp_path)
+    assert not {"cpu_mhz", "steal_seconds", "cpu_thermal_throttles", "gpu"} & set(state)
+    assert changes(state, machine_state([0, 1], root=tmp_path), 2) == {}
+    # A virtual machine tells its clock in cpuinfo.
+    write(tmp_path, "proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 2600.5\n\nprocessor\t: 1\n")
+    assert machine_state([0], root=tmp_path)["cpu_mhz"] == 2600.5
     write(tmp_path, "proc/stat", STAT)
     for cpu, khz in ((0, 2_000_000), (1, 3_000_000)):
         folder = f"sys/devices/system/cpu/cpu{cpu}"
@@ -162,15 +154,6 @@ def test_clocks_stolen_time_and_heat_of_the_trials_own_cpus_are_read(tmp_path):
     assert (both["cpu_mhz"], entry["cpu_mhz"]) == (2500, 3000)
     assert both["cpu_thermal_throttles"] == 8
     assert both["steal_seconds"] == pytest.approx(4 / 3 * entry["steal_seconds"])
-
-
-def test_what_the_machine_does_not_tell_is_left_out(tmp_path):
-    state = machine_state([0, 1], root=tmp_path)
-    assert not {"cpu_mhz", "steal_seconds", "cpu_thermal_throttles", "gpu"} & set(state)
-    assert changes(state, machine_state([0, 1], root=tmp_path), 2) == {}
-    # A virtual machine tells its clock in cpuinfo.
-    write(tmp_path, "proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 2600.5\n\nprocessor\t: 1\n")
-    assert machine_state([0], root=tmp_path)["cpu_mhz"] == 2600.5
 
 
 def run_at(monotonic, wall, running=None, **more):

@@ -49,7 +49,6 @@ class Service:
 
 @contextmanager
 def serving(service: Service | None = None) -> Iterator[Service]:
-    """The service at its `address`."""
     service = service or Service()
 
     class Handler(BaseHTTPRequestHandler):
@@ -128,7 +127,6 @@ class Sandbox:
         return self.calls.count("shutdown -h now")
 
     def answer(self, name: str, code: int, *, pip: int = 0) -> None:
-        """Make a program leave with this code from now on."""
         text = _VENV if name == "python3.13" else _RECORDER
         program = self.programs / name
         program.write_text(
@@ -180,7 +178,6 @@ class Sandbox:
 
     @property
     def said(self) -> str:
-        """The console's output."""
         return (self.folder / "said").read_text()
 
     def processes(self, *words: str) -> list[int]:

@@ -12,6 +12,9 @@ from advisor.errors import DataError
 from advisor.infra.aws.guest import software
 from advisor.infra.aws.guest.job import Job, job_from_json, job_to_json, place_of
 from advisor.infra.aws.guest.software import packed_software, requirements
+from tests.rows import table
+
+CASES = table("infra_cases")
 
 ROOT = Path(__file__).resolve().parents[4]
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
@@ -52,19 +55,7 @@ def test_what_is_no_job_or_names_no_object_is_told(read, text, words):
         read(text)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"sweep_id": "s 1"},
-        {"sweep_id": "../s1"},
-        {"prefix": "sweeps/../../etc"},
-        {"prefix": "/"},
-        {"disks": {"/etc/passwd": "gp3"}},
-        {"disks": {"/dev/sdf": "../gp3"}},
-        {"engine": "--index-url=http://x"},
-        {"engine": "vllm @ http://x/vllm.whl"},
-    ],
-)
+@pytest.mark.parametrize("changes", CASES["names_that_reach_elsewhere_are_refused"])
 def test_names_that_reach_elsewhere_are_refused(changes):
     usual = {"sweep_id": "s1", "region": "us-east-1", "bucket": "b-1", "prefix": "sweeps/s1"}
     with pytest.raises(DataError):
@@ -91,20 +82,16 @@ def root(tmp_path):
 
 
 def packed(root):
-    """The content of each file of the archive."""
     with tarfile.open(fileobj=io.BytesIO(packed_software(root).content)) as archive:
         return {name: archive.extractfile(name).read() for name in archive.getnames()}
 
 
-def test_the_same_files_give_the_same_archive(root):
+def test_the_same_files_give_the_same_archive_of_the_packages_with_their_data_alone(root):
     first = packed_software(root)
     (root / "sweeps/runner.py").touch()
     assert packed_software(root) == first
     (root / "sweeps/runner.py").write_text("changed")
     assert packed_software(root).key != first.key
-
-
-def test_it_has_the_packages_with_their_data_and_nothing_that_is_made_again(root):
     ours = {"advisor/__main__.py", "advisor/data/x.csv", "advisor/sweeps/runner.py"}
     assert set(packed(root)) == ours | {"requirements.txt", "constraints.txt"}
 
@@ -128,14 +115,12 @@ def test_no_version_is_of_a_build_for_this_machine(root):
     assert "boto3>=1.40" in files["requirements.txt"].decode().split()
 
 
-def test_an_installed_distribution_says_what_it_needs_itself(tmp_path, monkeypatch):
+def test_what_is_installed_says_itself_what_it_needs_and_where_nothing_is_that_is_told(tmp_path, monkeypatch):
     expected = ["boto3>=1.40", 'torch==2.13.0; extra == "sweep"', 'pytest>=9; extra == "dev"']
     monkeypatch.setattr(software.metadata, "requires", lambda _: expected)
     request = requirements(tmp_path, frozenset({"sweep"}), pinned=False)
     assert request.split() == ["boto3>=1.40", "torch==2.13.0"]
 
-
-def test_what_is_not_installed_and_no_repository_is_told(tmp_path, monkeypatch):
     def none(name):
         raise software.metadata.PackageNotFoundError(name)
 

@@ -28,7 +28,7 @@ def result_bucket(bucket, faults=None, prefix="sweeps/s1"):
     return ResultBucket(aws({"us-east-1": faults or {}}), "us-east-1", bucket, prefix)
 
 
-def test_an_object_is_written_once_and_what_may_change_again(bucket):
+def test_an_object_is_written_once_and_found_beneath_its_folder_and_prefix_alone(bucket):
     box = result_bucket(bucket)
     assert box.put_once("a/1", b"first")
     assert not box.put_once("a/1", b"second")
@@ -36,9 +36,6 @@ def test_an_object_is_written_once_and_what_may_change_again(bucket):
     box.put("a/1", b"third")
     assert box.get("a/1") == b"third"
     assert box.get("job.json") is None
-
-
-def test_names_are_told_beneath_a_folder_and_nothing_beside_the_prefix(bucket):
     result_bucket(bucket, prefix="sweeps/s10").put("a/9", b"")
     box = result_bucket(bucket)
     for key in ("a/2", "a/1", "b/1"):

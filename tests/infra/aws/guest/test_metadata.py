@@ -63,7 +63,6 @@ LATER = timedelta(hours=1)
 
 
 def started(tmp_path, program):
-    """A child that has begun."""
     log = tmp_path / "log"
     child = Child((sys.executable, "-c", program), os.environ, log)
     while "begun" not in log.read_text():

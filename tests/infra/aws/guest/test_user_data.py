@@ -203,7 +203,6 @@ KEY = f"{LOGGED_JOB.prefix}/guests/{INSTANCE}.boot.log"
 
 @pytest.fixture
 def aws(monkeypatch):
-    """moto's server, as a client of an administrator finds it."""
     with moto_server(monkeypatch) as settings:
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         yield settings["AWS_ENDPOINT_URL"]

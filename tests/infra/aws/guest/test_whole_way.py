@@ -91,14 +91,12 @@ class Account:
 
     @property
     def ends(self) -> list[End]:
-        """How each instance has ended, in order."""
         states = {guest_state.instance_id: guest_state for guest_state in guest_states(self.result_bucket)}
         return [states[name].end for name in sorted(states)]
 
 
 @pytest.fixture
 def account(monkeypatch, tmp_path) -> Iterator[Account]:
-    """moto's server is there for this process and for the instances'."""
     images = tmp_path / "images"
     images.mkdir()
     write_samples(images, range(16), seed=0)

@@ -7,5 +7,4 @@ from advisor.models.language.serving import bundled_serving_predictor
 
 @pytest.fixture(scope="session")
 def predictor():
-    """The one that answers."""
     return bundled_serving_predictor()

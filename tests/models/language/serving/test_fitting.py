@@ -10,6 +10,9 @@ from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.serving import bundled_serving_predictor, read_predictor
 from advisor.models.language.serving.effects import era_of, minor_version
+from tests.rows import table
+
+CASES = table("models_cases")
 
 
 @pytest.fixture(scope="module")
@@ -58,18 +61,7 @@ def test_rows_that_the_form_does_not_cover_are_left_out():
         assert rows_of([other], models, gpus) == []
 
 
-@pytest.mark.parametrize(
-    ("engine", "version", "minor", "era"),
-    [
-        ("vllm", "0.17.1rc2", "0.17", "2026"),
-        ("vllm", "0.4.3", "0.4", "2024"),
-        ("trtllm", "1.0.0rc3", "1.0rc", "2025"),
-        ("trtllm", "0.9.0", "0.9", "2024"),
-        ("sglang", "0.5.1.post1", "0.5.1", "2025"),
-        ("sglang", "0.5.9", "0.5.9", "2026"),
-        ("nobody's", "7.1.0", "7.1", ""),
-    ],
-)
+@pytest.mark.parametrize(("engine", "version", "minor", "era"), CASES["a_version_has_a_year"])
 def test_a_version_has_a_year(engine, version, minor, era):
     """Rows of one year share what their engines had learnt."""
     assert minor_version(version) == minor

@@ -12,6 +12,9 @@ from advisor.models.language.serving.rates import open_loop
 from benchmarks.physics import Asked, broken, document
 from tests.models.language.serving.test_predictor import DEPLOYMENTS as THOSE_THAT_FIT
 from tests.models.language.serving.test_predictor import deployed
+from tests.rows import table
+
+CASES = table("models_cases")
 
 
 def test_nothing_is_answered_above_what_gpus_can_do():
@@ -37,13 +40,7 @@ SHORT = (1, 2, 3, 4, 10)
 
 
 @pytest.mark.parametrize(
-    ("model", "card", "gpus", "users"),
-    [
-        ("meta-llama/Llama-3.3-70B-Instruct", "H200-SXM-141GB", 8, 32),
-        ("meta-llama/Llama-3.1-8B", "L4", 1, 16),
-        ("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB", 1, 100),
-        ("Qwen/Qwen3-30B-A3B", "H100-SXM5-80GB", 2, 64),
-    ],
+    ("model", "card", "gpus", "users"), CASES["users_who_mostly_read_prompts_get_one_rate"]
 )
 def test_users_who_mostly_read_prompts_get_one_rate(predictor, model, card, gpus, users):
     """Whether an answer has one token or ten, the GPUs read the same prompts; what has no room waits."""
@@ -109,12 +106,25 @@ def test_a_prompt_that_arrives_waits_alike_before_any_answer(predictor):
 TRAFFIC = Traffic(500, 250)
 
 
-def test_few_requests_find_the_replica_alone(predictor):
-    """At a hundredth of a request a second nobody waits for anybody."""
+def test_few_requests_are_alone_in_flight_are_as_many_as_little_says_and_beyond_capacity_is_no_rate(
+    predictor,
+):
+    """At a hundredth of a request a second nobody waits for anybody. Little's law, below the load at which
+    requests wait for a place. A queue that only grows has no mean."""
     idle = predictor.under_load([deployed()], TRAFFIC, [0.01])
     alone = predictor.closed_loop([deployed()], TRAFFIC, [1.0])
     assert idle.tpot_seconds.median == pytest.approx(alone.tpot_seconds.median, rel=0.01)
     assert 0.4 < idle.ttft_seconds.median[0] / alone.ttft_seconds.median[0] <= 1.0
+    rate = 2.0
+    rates = predictor.under_load([deployed()], TRAFFIC, [rate])
+    whole = rates.ttft_seconds.median + TRAFFIC.output_tokens * rates.tpot_seconds.median
+    assert rates.in_flight == pytest.approx(rate * whole, rel=0.01)
+    assert rates.output_tokens_per_second.median == pytest.approx(rate * 250)
+    rates = predictor.under_load([deployed()], TRAFFIC, [1000.0])
+    for bounds in rates[:3]:
+        assert np.isnan(bounds.median[0])
+        assert np.isnan(bounds.lower[0])
+    assert np.isnan(rates.in_flight[0])
 
 
 @settings(max_examples=30, deadline=None)
@@ -126,24 +136,6 @@ def test_more_requests_are_never_faster(deployment, rate, times):
         low, high = bounds.median
         assert np.isnan(high) or high >= low * (1 - 1e-6)
     assert np.isnan(rates.in_flight[1]) or rates.in_flight[1] > rates.in_flight[0]
-
-
-def test_requests_in_flight_are_rate_times_seconds(predictor):
-    """Little's law, below the load at which requests wait for a place."""
-    rate = 2.0
-    rates = predictor.under_load([deployed()], TRAFFIC, [rate])
-    whole = rates.ttft_seconds.median + TRAFFIC.output_tokens * rates.tpot_seconds.median
-    assert rates.in_flight == pytest.approx(rate * whole, rel=0.01)
-    assert rates.output_tokens_per_second.median == pytest.approx(rate * 250)
-
-
-def test_beyond_capacity_there_is_no_rate(predictor):
-    """A queue that only grows has no mean."""
-    rates = predictor.under_load([deployed()], TRAFFIC, [1000.0])
-    for bounds in rates[:3]:
-        assert np.isnan(bounds.median[0])
-        assert np.isnan(bounds.lower[0])
-    assert np.isnan(rates.in_flight[0])
 
 
 def test_a_place_is_waited_for_when_memory_binds():

@@ -10,19 +10,16 @@ from hypothesis import strategies as st
 from advisor.errors import UsageError
 from advisor.sweeps.measure.endpoint.address import KEY_VARIABLE, address_of, api_key
 from advisor.sweeps.measure.endpoint.faults import EventReader, Fault, Piece, RequestFailed, piece_of
+from tests.rows import table
+
+CASES = table("sweeps_cases")
 
 KEY = "sk-secret-0123456789"
 
 
 @pytest.mark.parametrize(
     ("url", "base", "is_here"),
-    [
-        ("http://localhost:8000", "http://localhost:8000/v1", True),
-        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000/v1", True),
-        ("http://10.0.0.1:8000/v1/", "http://10.0.0.1:8000/v1", False),
-        ("https://api.example.com/llm/v1/chat/completions", "https://api.example.com/llm/v1", False),
-        ("http://[::1]:80/v1/completions", "http://[::1]:80/v1", True),
-    ],
+    CASES["a_url_may_end_where_the_user_copied_it_and_the_loopback_is_this_machine"],
 )
 def test_a_url_may_end_where_the_user_copied_it_and_the_loopback_is_this_machine(url, base, is_here):
     """Only there this machine's driver knows the GPU that serves."""
@@ -47,16 +44,13 @@ def test_a_password_in_a_url_is_refused_and_not_repeated():
         assert KEY not in str(caught.value)
 
 
-def test_the_key_comes_from_a_file_before_the_environment(tmp_path):
+def test_a_key_comes_from_a_file_before_the_environment_and_is_never_shown(tmp_path):
+    """Neither when it is printed, nor in an error about it, nor in what a server sends back."""
     file = tmp_path / "key"
     file.write_text(f"  {KEY}\n")
     assert api_key(file, {KEY_VARIABLE: "other"}).headers == {"Authorization": f"Bearer {KEY}"}
     assert api_key(None, {KEY_VARIABLE: KEY}).headers == {"Authorization": f"Bearer {KEY}"}
     assert api_key(None, {}) is None
-
-
-def test_a_key_is_never_shown(tmp_path):
-    """Neither when it is printed, nor in an error about it, nor in what a server sends back."""
     key = api_key(None, {KEY_VARIABLE: KEY})
     assert KEY not in repr(key)
     assert key.hidden_in(f"bad key {KEY}!") == "bad key ***!"

@@ -93,7 +93,7 @@ def test_a_replica_does_not_wait_for_a_slower_one(tmp_path):
         assert second.ready_seconds < first.ready_seconds
 
 
-def test_an_engine_that_ends_says_its_last_words(tmp_path):
+def test_an_engine_that_ends_says_its_last_words_and_one_that_is_never_ready_is_ended(tmp_path):
     """The end of its output is the reason, in one line."""
     command = [sys.executable, "-c", "import sys; sys.exit('no\\nsuch model')"]
     with (
@@ -101,9 +101,6 @@ def test_an_engine_that_ends_says_its_last_words(tmp_path):
         running_engines([EngineStart(command, free_ports(1)[0])], **QUIETLY),
     ):
         pass
-
-
-def test_an_engine_that_is_never_ready_is_ended(tmp_path):
     script = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(1000)"
     command = [sys.executable, "-c", script, str(tmp_path / "pids")]
     with (
@@ -158,8 +155,8 @@ def settings(**more):
     )
 
 
-def test_vllm_is_told_formats_parts_and_no_prefix_cache(programs):
-    """And the user's own words come last, so that they win."""
+def test_engines_are_told_formats_parts_and_room_and_what_one_cannot_do_is_refused_before_it_starts(programs):
+    """The user's own words come last, so that they win; llama.cpp's context is shared by all slots."""
     command = engine_command(
         StartedEngine.VLLM,
         settings(precision="fp8", kv_precision="fp8", tensor_parallel=2, arguments=("--x", "1")),
@@ -170,20 +167,12 @@ def test_vllm_is_told_formats_parts_and_no_prefix_cache(programs):
     )
     assert command == [str(programs / "vllm"), *words.split()]
     assert "bfloat16" in engine_command(StartedEngine.VLLM, settings(precision="bf16"))
-
-
-def test_llama_cpp_gets_room_for_every_sequence(programs):
-    """Its context is shared by all slots."""
     (programs / "m.gguf").touch()
     command = engine_command(StartedEngine.LLAMA_CPP, settings(model=str(programs / "m.gguf")))
     assert command[command.index("--ctx-size") + 1] == str(16 * 832)
     assert command[command.index("--parallel") + 1] == "16"
     with pytest.raises(UsageError, match="GGUF"):
         engine_command(StartedEngine.LLAMA_CPP, settings())
-
-
-def test_what_an_engine_cannot_do_is_refused_before_it_starts(programs):
-    """transformers has neither fp8 nor a split over GPUs here."""
     for more in ({"precision": "fp8"}, {"kv_precision": "fp8"}, {"tensor_parallel": 2}):
         with pytest.raises(UsageError):
             engine_command(StartedEngine.TRANSFORMERS, settings(**more))

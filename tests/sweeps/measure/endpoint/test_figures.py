@@ -62,15 +62,12 @@ def test_pieces_of_several_tokens_count_with_the_servers_number():
     assert (slow.tpot_seconds, slow.ttft_seconds) == (pytest.approx(0.2), pytest.approx(60.0))
 
 
-def test_the_window_begins_when_every_slot_has_answered():
-    """What slots do while others still start is no steady load; one that never answers costs two fifths."""
+def test_the_window_begins_when_every_slot_has_answered_and_what_came_before_does_not_count():
+    """What slots do while others still start is no steady load; one that never answers costs two fifths. Slow
+    first answers belong to the warm-up."""
     requests = [answered(1.5 * n + slot, slot=slot) for slot in range(3) for n in range(10)]
     assert window(driven(requests, concurrency=3)) == (pytest.approx(3.5), 30.0)
     assert window(driven([answered(1.5 * n) for n in range(18)], concurrency=2))[0] == 12.0
-
-
-def test_requests_before_the_window_do_not_count():
-    """Slow first answers belong to the warm-up."""
     slow = [answered(0.0, ttft=5.0)]
     figures = load_figures(driven(slow + [answered(6.0 + 1.5 * n) for n in range(15)]))
     assert figures["ttft_seconds"]["p99"] == pytest.approx(0.5)

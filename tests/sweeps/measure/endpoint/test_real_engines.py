@@ -58,18 +58,7 @@ def test_a_real_engine_is_started_measured_and_ended(engine, tmp_path, monkeypat
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; left out, half of the memory
-    words = (
-        "--engine",
-        engine,
-        "--model",
-        str(model),
-        "--precision",
-        "bf16",
-        "--rate",
-        "2",
-        "--minutes",
-        "0.6",
-    )
+    words = f"--engine {engine} --model {model} --precision bf16 --rate 2 --minutes 0.6".split()
     document = measured(tmp_path, capfd, *words, last=("--", *(words_of_vllm() if is_vllm else ())))
     assert document["engine"]["name"] == engine
     assert document["engine"]["version"]
@@ -80,7 +69,6 @@ def test_a_real_engine_is_started_measured_and_ended(engine, tmp_path, monkeypat
 
 @pytest.fixture(scope="module")
 def llama_cpp(tmp_path_factory):
-    """llama.cpp's own server, in a process of its own."""
     for name in ("xllamacpp", "gguf"):
         pytest.importorskip(name, reason=f"no {name} here: pip install xllamacpp gguf")
     model = tmp_path_factory.mktemp("llama") / "tiny.gguf"

@@ -215,8 +215,9 @@ def test_a_fault_now_and_then_ends_nothing():
     assert any("requests failed" in text for text in texts(session))
 
 
-def test_a_server_that_only_says_that_it_lives_is_late(monkeypatch):
-    """Comments all the time, and never a token: a deadline of its own ends the opening."""
+def test_a_server_that_only_says_that_it_lives_is_late_and_nobody_at_the_port_is_one_line(monkeypatch):
+    """Comments all the time, and never a token: a deadline of its own ends the opening. The most frequent
+    mistake of all."""
     monkeypatch.setattr("advisor.sweeps.measure.endpoint.driving._MOST_SECONDS", 0.5)
     with (
         fake_endpoint(behaviours=["drips"]) as endpoint,
@@ -224,10 +225,6 @@ def test_a_server_that_only_says_that_it_lives_is_late(monkeypatch):
     ):
         session_of(endpoint)[0].require_measured("tiny")
     assert caught.value.code == Fault.TIMED_OUT
-
-
-def test_nobody_at_the_port_is_one_line():
-    """The most frequent mistake of all."""
     with fake_endpoint() as endpoint:
         pass
     with pytest.raises(MeasuringError, match="start the server") as caught:
