@@ -182,8 +182,8 @@ def test_formats_beside_that_no_engine_serves_are_refused_by_name(read, tmp_path
             read(LLAMA)
 
 
-def test_other_files_of_a_model_are_named_with_the_way_out(read):
-    """Each says what the file is, and which one to take."""
+def test_other_files_of_a_model_are_named_with_the_way_out(read, tmp_path):
+    """Each says what the file is, and which one to take; a folder without a config.json by what it holds."""
 
     def check(content, what, hint):
         with pytest.raises(UsageError, match=what) as caught:
@@ -191,6 +191,10 @@ def test_other_files_of_a_model_are_named_with_the_way_out(read):
         assert hint in str(caught.value.hint)
 
     assert_each(check, CONFIGS["other_files"])
+    (tmp_path / "adapter").mkdir()
+    (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(CONFIGS["other_files"][0][0]))
+    with pytest.raises(UsageError, match=r"adapter_config\.json is no config\.json"):
+        language_model_of_config(tmp_path / "adapter")
 
 
 def test_a_model_is_called_as_its_checkpoint_never_as_a_makers_folder(tmp_path):
