@@ -151,7 +151,7 @@ def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _P
     )
     model = language_model_of(question)
     request = settled_serving(question, model, catalog)
-    mean = request.input_tokens + request.output_tokens
+    mean = request.request_tokens
     if request.context_tokens is not None and request.context_tokens < mean:
         raise UsageError(
             "a mean request has {mean:,.0f} tokens, and {model} takes {most:,}",

@@ -56,6 +56,7 @@ LANGUAGE = "Language models (--task generation, finetuning)"
 MOST_TOKENS = 10**8
 MOST_USERS = 10**7
 MOST_TENSOR_PARALLEL = 64
+USUAL_PICTURE = "1024x1024"
 AUTO = "auto"
 
 _language = partial(ask, section=LANGUAGE)
@@ -67,6 +68,8 @@ _OF_LOAD = (
         "input_tokens",
         "output_tokens",
         "traffic",
+        "images_per_request",
+        "image_size",
         "prefix_share",
         "anchor",
         "required_confidence",
@@ -162,6 +165,18 @@ def _api_price(text: str) -> str:
     )
 
 
+MOST_PIXELS = 100_000
+
+
+def _size(text: str) -> str:
+    """Width and height of a picture, in pixels."""
+    sides = text.lower().split("x")
+    if len(sides) != 2:
+        raise wrong("image_size", "{field} takes two sides, WxH (as 1024x768), not '{text}'", text=text[:60])
+    side = Number(whole=True, most=MOST_PIXELS)
+    return "x".join(str(side.from_text(each.strip(), "image_size")) for each in sides)
+
+
 _TOKENS = Number(whole=True, most=MOST_TOKENS, metavar="TOKENS")
 _SECONDS = Number(metavar="SECONDS")
 _LATENCY = Latency("MS")
@@ -253,6 +268,18 @@ class ServingQuestion(LanguageQuestion):
     )
     output_tokens: float = _language(
         "Mean tokens of an answer.", _TOKENS, default=None, value=0, usual="that of --traffic"
+    )
+    images_per_request: float | None = _language(
+        "Mean pictures of a prompt; their tokens come on top of those of its text.",
+        Number(metavar="N"),
+        default=None,
+        usual="none",
+    )
+    image_size: str | None = _language(
+        "Pixels of a picture, WxH.",
+        Parsed(_size, str, "WxH"),
+        default=None,
+        usual=f"{USUAL_PICTURE} where there are pictures",
     )
     prefix_share: float = _language(
         "Share of the prompts' tokens that prefix caching spares, from 0 to below 1.",
@@ -359,6 +386,9 @@ class ServingQuestion(LanguageQuestion):
     # Standard deviations of the lengths' logarithms, of the traffic; 0 where lengths are given.
     input_spread: float = 0.0
     output_spread: float = 0.0
+    # Tokens of a prompt's pictures, and as many more as reading those takes in the tower.
+    picture_tokens: float = 0.0
+    tower_tokens: float = 0.0
     traffic: str | None = _language(
         f"Lengths of prompts and answers: {', '.join(KNOWN_TRAFFIC)} (published traces), or a CSV "
         "or JSONL file with input_tokens and output_tokens.",
@@ -381,6 +411,12 @@ class ServingQuestion(LanguageQuestion):
             missing = "input_tokens" if self.output_tokens else "output_tokens"
             raise wrong(
                 missing, "{input_tokens} and {output_tokens} go together", hint="give both, or {traffic}"
+            )
+        if self.image_size and self.images_per_request is None:
+            raise wrong(
+                "images_per_request",
+                "{image_size} says how large pictures are, and nothing how many come",
+                hint="give {field} 1",
             )
         if self.draft_model and self.draft_acceptance is None:
             raise wrong(
@@ -408,12 +444,22 @@ class ServingQuestion(LanguageQuestion):
         return tuple(name for name in names if getattr(self, name) is not None)
 
     @property
+    def prompt_tokens(self) -> float:
+        """Mean tokens of a prompt, with those of its pictures."""
+        return self.input_tokens + self.picture_tokens
+
+    @property
+    def request_tokens(self) -> float:
+        """Mean tokens of a whole request."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
     def api_usd_per_million_tokens(self) -> float | None:
         """What an API asks for a million tokens of these requests, in and out together."""
         if self.api_usd_per_million is None:
             return None
         each = map(float, self.api_usd_per_million.split(","))
-        lengths = self.input_tokens, self.output_tokens
+        lengths = self.prompt_tokens, self.output_tokens
         return sum(usd * tokens for usd, tokens in zip(each, lengths, strict=True)) / sum(lengths)
 
     @property
@@ -433,7 +479,7 @@ class ServingQuestion(LanguageQuestion):
     @property
     def longest_tokens(self) -> int:
         """Tokens of the longest sequence that must fit: as asked, a whole mean request at least."""
-        return max(self.context_tokens or 0, math.ceil(self.input_tokens + self.output_tokens))
+        return max(self.context_tokens or 0, math.ceil(self.request_tokens))
 
 
 class RecommendGeneration(ServingQuestion):

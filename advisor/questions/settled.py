@@ -25,7 +25,13 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.questions.fields import wrong
-from advisor.questions.language import LanguageQuestion, ServingQuestion, TuningQuestion, network_hint
+from advisor.questions.language import (
+    USUAL_PICTURE,
+    LanguageQuestion,
+    ServingQuestion,
+    TuningQuestion,
+    network_hint,
+)
 from advisor.questions.network import USUAL_STEPS, NetworkQuestion
 from advisor.questions.spec import USUAL_CONFIDENCE, USUAL_COUNT, USUAL_RESULTS, SpecQuestion
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
@@ -118,11 +124,12 @@ def settled_serving(question: S, model: LanguageModel, catalog: Catalog) -> S:
     """The question about serving `model`, settled."""
     from advisor.models.language.memory import weight_gib  # of language models alone
 
-    tokens: dict[str, Any] = {}
+    tokens: dict[str, Any] = _of_pictures(question, model)
     if not question.input_tokens:
         traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
-        longest = min(traffic.longest_tokens, model.max_context or traffic.longest_tokens)
-        tokens = {
+        longest = math.ceil(traffic.longest_tokens + tokens.get("picture_tokens", 0.0))
+        longest = min(longest, model.max_context or longest)
+        tokens |= {
             "input_tokens": traffic.input_tokens.mean,
             "output_tokens": traffic.output_tokens.mean,
             "context_tokens": question.context_tokens or longest,
@@ -131,7 +138,7 @@ def settled_serving(question: S, model: LanguageModel, catalog: Catalog) -> S:
             "output_spread": traffic.output_tokens.log_deviation,
         }
     settled = structs.replace(question, model=model.name, config=None, **tokens)
-    most_tokens, mean = question.context_tokens, math.ceil(settled.input_tokens + settled.output_tokens)
+    most_tokens, mean = question.context_tokens, math.ceil(settled.request_tokens)
     if most_tokens is not None and most_tokens < mean:
         raise wrong(
             "max_context",
@@ -144,6 +151,34 @@ def settled_serving(question: S, model: LanguageModel, catalog: Catalog) -> S:
     return structs.replace(
         settled, kv_precision=kv_precision_meant(question, model), **_settled_spec(question, catalog, held)
     )
+
+
+def _of_pictures(question: ServingQuestion, model: LanguageModel) -> dict[str, Any]:
+    """What the pictures of a question take; `UsageError` for a model that reads none, or makes a number of
+    tokens of them that is not known."""
+    if question.images_per_request is None:
+        return {}
+    if model.pictures is None:
+        raise wrong(
+            "images_per_request",
+            "{model} reads no pictures",
+            model=model.name,
+            hint="leave {field} out, or name a model that reads them",
+        )
+    if not model.pictures.rule:
+        raise wrong(
+            "images_per_request",
+            "how many tokens {model} makes of a picture is not known",
+            model=model.name,
+            hint="leave {field} out, and count its tokens in {input_tokens}",
+        )
+    width, height = map(int, (question.image_size or USUAL_PICTURE).split("x"))
+    tokens = question.images_per_request * model.pictures.tokens(width, height)
+    return {
+        "image_size": question.image_size or USUAL_PICTURE,
+        "picture_tokens": tokens,
+        "tower_tokens": tokens * model.pictures.work / model.active_parameters,
+    }
 
 
 def settled_tuning(question: T, model: LanguageModel, catalog: Catalog) -> T:

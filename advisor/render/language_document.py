@@ -324,7 +324,7 @@ def serving_block(prediction: ServingPrediction, confidence: float, sources: Sou
 
 def serving_question_text(request: ServingQuestion, candidate: GenerationCandidate) -> str:
     """'Qwen/Qwen3-8B generation, 1,155 tokens in, 211 out, 40 users'."""
-    lengths = f"{request.input_tokens:,.0f} tokens in, {request.output_tokens:,.0f} out"
+    lengths = f"{request.prompt_tokens:,.0f} tokens in, {request.output_tokens:,.0f} out"
     parts = [f"{candidate.model} generation, {lengths}"]
     if request.target_output_tokens_per_second is not None:
         target = format_target(request.target_output_tokens_per_second)

@@ -213,12 +213,12 @@ def _range(limits: Record, *, write: Callable[[float], str]) -> str:
 # How fields of a request are written; one that is left out, or as it is anyway, is not.
 _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (str, "precision stack memory_format tf32 protocol input disk accelerated_only allow_extrapolation"),
-    (str, "kv_precision engine method api_usd_per_million"),
+    (str, "kv_precision engine method api_usd_per_million image_size"),
     (plain, "batch_size max_hours start_minutes max_first_epoch_hours max_latency_ms"),
     (plain, "max_gpus max_count max_nodes"),
     # '2000', or 'p99:2000' as it is asked for.
     (lambda time: time if isinstance(time, str) else plain(time), "max_ttft_ms max_tpot_ms max_e2e_seconds"),
-    (plain, "target_requests_per_second max_ready_seconds burstiness think_seconds"),
+    (plain, "target_requests_per_second max_ready_seconds burstiness think_seconds images_per_request"),
     (plain, "tensor_parallel micro_batch"),
     ("{:,.12g}".format, "epochs samples tokens"),
     ("{:,.0f}".format, "users input_tokens output_tokens context_tokens sequence"),

@@ -11,6 +11,7 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.config_values import (
     FIELD,
+    VISION_PARTS,
     ConfigValues,
     read_config,
     uncovered,
@@ -28,6 +29,7 @@ from advisor.models.language.mixed_layers import (
     mixed_layers,
     windows_of,
 )
+from advisor.models.language.pictures import Pictures, pictures_of_kind
 
 # A folder that has no config.json is told by the first of these that it has.
 _NAMES = ("config.json", "adapter_config.json", "params.json", "model_index.json")
@@ -132,7 +134,7 @@ def _model_of_values(whole: ConfigValues, file: Path) -> LanguageModel:
     hidden = text.whole("hidden_size", "n_embd", "n_embed", "d_model")
     context, (window, window_layers) = _max_context(text), _window(text, layers)
     positions = 0.0 if known.positions is None else float((context or 0) + known.positions)
-    tied_key = "tie_word_embeddings"
+    tied_key, tower = "tie_word_embeddings", vision_parameters(whole, hidden)
     tells_tied = text if not whole.says(tied_key) and tied_key in text else whole
     model = LanguageModel(
         name=_name(whole, file),
@@ -145,7 +147,8 @@ def _model_of_values(whole: ConfigValues, file: Path) -> LanguageModel:
         max_context=context,
         window=window,
         window_layers=window_layers,
-        other_parameters=positions * hidden + vision_parameters(whole, hidden),
+        other_parameters=positions * hidden + tower,
+        pictures=_pictures(whole, tower),
         source=whole.name,
         **_attention(text, family, hidden),
         **_feed_forward(text, family, hidden, layers),
@@ -169,6 +172,17 @@ def _text_of(whole: ConfigValues) -> tuple[ConfigValues, str]:
     family = ALIASES.get(kind, kind)
     own = whole.own_part(*_TEXT_PARTS)
     return (own or whole).with_class(family if own is None or family != kind else kind), family
+
+
+def _pictures(whole: ConfigValues, tower: float) -> Pictures | None:
+    """What its tower reads, with the patches that it states; None where it has none."""
+    vision = whole.part(*VISION_PARTS)
+    if vision is None:
+        return None
+    patch = vision.first_whole("patch_size", default=0, least=0)
+    merged = "spatial_merge_size"
+    merge = (vision if merged in vision else whole).whole(merged, default=0, least=0)
+    return pictures_of_kind(whole.text("model_type"), patch * merge or None, tower)
 
 
 def _name(whole: ConfigValues, file: Path) -> str:

@@ -243,6 +243,7 @@ def uncovered(name: str, kind: str, *, field: str = "model") -> UsageError:
 # Towers whose feed-forward networks have three matrices.
 _GATED = ("pixtral", "qwen2_5_vl", "qwen2_5_vl_vision")
 _COLOURS = 3
+VISION_PARTS = ("vision_config", "vision_model_config")
 
 
 def vision_parameters(whole: ConfigValues, hidden: int) -> float:
@@ -251,7 +252,7 @@ def vision_parameters(whole: ConfigValues, hidden: int) -> float:
     Sizes by the formula of a vision transformer: four square matrices and a network a layer, and
     the patches. Norms, biases and learned positions are left out.
     """
-    vision = whole.part("vision_config", "vision_model_config")
+    vision = whole.part(*VISION_PARTS)
     if vision is None:
         return 0.0
     layers = vision.whole("depth", "num_hidden_layers", "layers", default=0, least=0)

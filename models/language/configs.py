@@ -20,6 +20,7 @@ from advisor.models.language.config_values import uncovered
 from advisor.models.language.families import FAMILIES
 from advisor.models.language.formats import BITS
 from advisor.models.language.language_model import Indexer, LanguageModel, Latent, Mixed
+from advisor.models.language.pictures import pictures_named
 
 TABLE = Path(__file__).parents[3] / "advisor" / "data" / "language" / "models.csv"
 # `names` are joined by semicolons: checkpoints with the same sizes. `uncovered` is the kind of
@@ -92,6 +93,7 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
         own_bits=float(cells["own_bits"] or BITS[precision]),
         sixteen_bit=tuple(cells["sixteen_bit"].split()),
         other_parameters=float(cells["other_parameters"] or 0),
+        pictures=pictures_named(name, float(cells["other_parameters"] or 0)),
         source=cells["source"],
     )
 

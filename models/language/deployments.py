@@ -138,7 +138,8 @@ class Traffic(NamedTuple):
     `equal_lengths`: no request is longer than another, so that those that start together end
     together, and the next ones come in waves. `input_sigma` and `output_sigma` are standard deviations of the
     lengths' logarithms. Those that arrive by themselves do so the more in bursts the further `burstiness` is
-    below 1, which is Poisson: the shape of the Gamma distribution of the times between them.
+    below 1, which is Poisson: the shape of the Gamma distribution of the times between them. Pictures among
+    the input take as long in their tower as `tower_tokens` more.
     """
 
     input_tokens: float
@@ -148,6 +149,7 @@ class Traffic(NamedTuple):
     input_sigma: float = 0.0
     output_sigma: float = 0.0
     burstiness: float = 1.0
+    tower_tokens: float = 0.0
 
 
 class ServingObservation(NamedTuple):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from advisor.domain.words import KvPrecision, LlmPrecision
+from advisor.models.language.pictures import Pictures
 
 
 class Latent(NamedTuple):
@@ -82,7 +83,8 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
     what one of them is. `own_precision` is the format in which its weights are published, `own_bits`
     the bits of one with its scales, `sixteen_bit` the modules that stay in 16 bits then, `own_kv_precision`
     the format of keys and values that the checkpoint asks for (None: none). `other_parameters` are learned
-    positions, towers for pictures and projections. `source` says where these facts come from.
+    positions, towers for pictures and projections; `pictures` is how those read (None: not at all).
+    `source` says where these facts come from.
     """
 
     name: str
@@ -113,6 +115,7 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
     own_kv_precision: KvPrecision | None = None
     mixed: Mixed | None = None
     other_parameters: float = 0.0
+    pictures: Pictures | None = None
     source: str = ""
 
     @property

@@ -48,7 +48,10 @@ LINES = 12
 # to take, and one that warns.
 _NEEDED, _PRICE, _BINDS, _TAKE, _WARNS = 8, 7, 6, 5, 4
 # What is assumed and a reader may want to change: the fields of the request, some of them with a text.
-_ASSUMED = ("dataset", "stack", "protocol", "input_tokens", "output_tokens", "engine", "method", "sequence")
+_ASSUMED = ("dataset", "stack", "protocol", "input_tokens", "output_tokens", "picture_tokens")
+_ASSUMED += ("engine", "method", "sequence")
+# The option by which a field is changed that has none of its own.
+_CHANGED_BY = {"picture_tokens": "images_per_request"}
 # A dearer spec with less of the chosen one's rate is no alternative.
 _LEAST_SHARE = 0.5
 _OF_A_SPEC = ("cloud", "instance_type", "count", "market")
@@ -297,12 +300,12 @@ def _assumed(request: Record, t: Texts, spell: Spell) -> str:
     says = []
     for field in _ASSUMED:
         value = request.get(field)
-        if value is not None and (field != "protocol" or request["task"] == Task.TRAINING):
+        if value and (field != "protocol" or request["task"] == Task.TRAINING):
             if isinstance(value, Mapping):
                 stored = t("brief.stored", name=value["name"], format=value.get("storage_format", ""))
                 name = str(value["name"])
                 value = stored if value["kind"] == "image" else t.known(f"assumed.{name}", name)
             written = value if isinstance(value, str) else f"{value:,.0f}"
             text = t.known(f"assumed.{field}", "{value}")
-            says.append(f"{text.format(value=written)} ({spell(field)})")
+            says.append(f"{text.format(value=written)} ({spell(_CHANGED_BY.get(field, field))})")
     return ", ".join(says)

@@ -130,7 +130,7 @@ class ServingTrial(NamedTuple):
         parts = candidate.placement.tensor_parallel
         return ServedModel(
             served_model=self.question.served_model,
-            input_tokens=max(1, round(request.input_tokens)),
+            input_tokens=max(1, round(request.prompt_tokens)),
             output_tokens=max(1, round(request.output_tokens)),
             concurrency=(load.concurrency,) if load.concurrency else (),
             rate=(load.requests_per_second,) if load.requests_per_second else (),

@@ -50,6 +50,7 @@ _LATER = frozenset(
         *("price_kinds", "accelerated_only", "max_first_epoch_hours", "horizon_hours", "max_results"),
         *("allow_extrapolation", "max_nodes", "required_confidence", "start_minutes", "protocol"),
         *("burstiness", "think_seconds", "input_spread", "output_spread", "api_usd_per_million"),
+        *("images_per_request", "image_size", "picture_tokens", "tower_tokens"),
     }
 )
 

@@ -76,6 +76,7 @@ class Requests(NamedTuple):
     input_sigma: Floats
     output_sigma: Floats
     burstiness: Floats
+    tower_tokens: Floats
 
     def take(self, rows: NDArray[np.intp]) -> Requests:
         """Some of the rows, each as often as it is named."""
@@ -279,7 +280,8 @@ def request_seconds(
     gaps, others = (output_tokens - 1) / work.yielded, np.maximum(sequences - 1, 0.0)
 
     def reading(prompts: Floats, launched: bool = True) -> Floats:
-        return prompt_seconds(work, logs, prompts * computed, requests.seen_tokens, launched)
+        tokens = prompts * (computed + requests.tower_tokens)
+        return prompt_seconds(work, logs, tokens, requests.seen_tokens, launched)
 
     def longer(read: Floats) -> Floats:
         # A step that also reads prompts reads its weights once.

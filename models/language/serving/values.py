@@ -90,6 +90,7 @@ def measured(rows: Sequence[MeasuredValue], parameters: Parameters) -> Measured:
             input_sigma=alike,
             output_sigma=alike,
             burstiness=np.ones(len(rows)),
+            tower_tokens=alike,
         ),
         design=design_of([row.setting for row in rows], parameters),
         members={q: np.flatnonzero(quantities == q) for q in QUANTITIES if (quantities == q).any()},

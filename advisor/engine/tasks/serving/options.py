@@ -251,7 +251,7 @@ class OptionFinder:
         longest = int(memory.longest_context.lower[0])
         if longest < request.longest_tokens:
             return None
-        most = memory.most_sequences(request.input_tokens + request.output_tokens)
+        most = memory.most_sequences(request.request_tokens)
         return GpuMemoryUse(
             weights_gib=float(memory.weights_gib[0]),
             kv_gib=float(memory.kv_gib.lower[0]),

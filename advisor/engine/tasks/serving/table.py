@@ -35,12 +35,13 @@ def deciding_level(request: ServingQuestion) -> Level:
 def traffic_of(request: ServingQuestion) -> Traffic:
     """The requests of a question."""
     return Traffic(
-        request.input_tokens,
+        request.prompt_tokens,
         request.output_tokens,
         request.prefix_share,
         input_sigma=request.input_spread,
         output_sigma=request.output_spread,
         burstiness=request.burstiness,
+        tower_tokens=request.tower_tokens,
     )
 
 
@@ -293,7 +294,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             kv_precision=KvPrecision(deployment.kv_precision),
             engine=LlmEngine(deployment.engine),
             engine_version=predictor.engine_version(deployment.engine),
-            input_tokens=request.input_tokens,
+            input_tokens=request.prompt_tokens,
             output_tokens=request.output_tokens,
             memory=replace(
                 option.memory,

@@ -137,9 +137,18 @@ def _of_requests(request: ServingQuestion, version: str) -> Iterator[Message]:
         yield Message("{engine}, whose version the measured rows do not name", engine=engine)
     yield Message(
         "requests of {input:,.0f} tokens in and {output:,.0f} out on average",
-        input=request.input_tokens,
+        input=request.prompt_tokens,
         output=request.output_tokens,
     )
+    if request.images_per_request is not None:
+        yield Message(
+            "{tokens:,.0f} tokens of a prompt are {count:g} pictures of {size} pixels, by the model's "
+            "published processor; reading them takes as long as {further:,.0f} tokens more",
+            tokens=request.picture_tokens,
+            count=request.images_per_request,
+            size=request.image_size,
+            further=request.tower_tokens,
+        )
     yield Message("time per output token (TPOT) counts without the first token")
     if request.target_requests_per_second is not None:
         yield Message("requests arrive by themselves (Poisson)")
