@@ -9,11 +9,11 @@ another). A question draws a cell and a target, log-uniform from 0.4 times the s
 fastest rate of the cell; at most 30 % are of one source.
 
 Policies choose by the same answers: `bound` the cheapest whose lower bound reaches the target, `median` the
-cheapest whose median does, `expected` as the product does. With a trial, what `expected` chooses (or else the
-likeliest) is measured first, unless it is sure; it conditions the step times, which answer every candidate
-anew. `gpu_bound` are the questions whose steps all take longer than their launching, which is the source's
-host. `old_form` has two candidates or more, any on-demand price, and targets of 0.5 to 1.03 times each
-candidate's rate.
+cheapest whose median does, `expected` as the product does. With a trial, the one that the product says is
+worth most (where nothing is chosen, the greatest chance for a dollar) is measured first, unless it tells
+nothing; it conditions the step times, which answer every candidate anew. `gpu_bound` are the questions whose
+steps all take longer than their launching, which is the source's host. `old_form` has two candidates or more,
+any on-demand price, and targets of 0.5 to 1.03 times each candidate's rate.
 
 The best is the cheapest that was measured to reach the target. Exact: chosen was one that reaches it and
 costs no more, or nothing where nothing does. Met: of what was chosen, what reaches it. Of the questions that
@@ -45,6 +45,7 @@ from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.gpus import cheapest_by_gpu, usd_per_gpu_hour
 from advisor.domain import Gpu, Market, MemoryFormat, Precision
 from advisor.domain.decision import MISS_COST
+from advisor.engine.borderline import LEAST_CHANCE, worth_of_trial
 from advisor.engine.limits import chances_of_reaching, expected_cost
 from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, is_gpu_bound
 from benchmarks.truth.refits import Without, conditioned, refits
@@ -99,10 +100,20 @@ class Question(Struct, frozen=True):
         """The candidates of such a chance or a greater one."""
         return [candidate for candidate in self.candidates if self.chance(candidate) >= chance]
 
+    def _worth(self, candidate: Candidate) -> float:
+        """What a trial of it is worth, in dollars of an hour; of what is unlikely, nothing."""
+        chosen, chance, usd = expected(self), self.chance(candidate), candidate.usd_per_hour
+        if chosen is None:
+            return chance / usd
+        if candidate is chosen:
+            return worth_of_trial(usd, chance) if chance < _SURE else 0.0
+        rank = expected_cost(chosen.usd_per_hour, self.chance(chosen))
+        return worth_of_trial(usd, chance, rank) if chance >= LEAST_CHANCE else 0.0
+
     def after_trial(self) -> Question:
-        """The question once the recommended candidate was measured; the same where that tells nothing."""
-        tried = expected(self) or max(self.candidates, key=self.chance)
-        if not 0 < self.chance(tried) < _SURE:
+        """The question once the candidate whose trial is worth most was measured; the same where none is."""
+        tried = max(self.candidates, key=self._worth)
+        if not 0 < self.chance(tried) < _SURE or self._worth(tried) <= 0:
             return self
         learnt = self.learn(tried) if self.learn else self
         rate = Answer(tried.measured, tried.measured, tried.measured)

@@ -21,8 +21,8 @@ from advisor.domain.workload import Workload
 if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck
 
-# Whoever rents a spec that misses pays for it and for the one that is rented then: a miss costs about
-# the price once more (docs/explanation/choice.md).
+# Whoever rents a spec that misses pays for it and for the one that is rented then, which may miss too: each
+# miss costs about the price once more (docs/explanation/choice.md).
 MISS_COST = 1.0
 # The code of a warning: what to relax was not searched to its end.
 RELAXING_STOPPED = "relaxing_stopped"
@@ -160,8 +160,8 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     allowed.
 
     `rejected_counts` says how many types each reason took out; `offers_considered` counts the priced offers
-    looked at. `close_calls` begins with the chosen spec where it may miss, else the one whose trial is
-    worth most. `relaxations` say what would make something answer where nothing does: one change each,
+    looked at. `close_calls` begins with the spec whose trial is worth most, and has the chosen one where it
+    may miss. `relaxations` say what would make something answer where nothing does: one change each,
     cheapest first, or two where one is not enough. `price_call` is None where listed prices alone decide.
     `safe` is the cheapest spec that keeps target and limits at the confidence of its bounds, where the
     chosen one does not. `level` counts the specs whose costs cannot be told apart from the lowest.

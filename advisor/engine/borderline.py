@@ -3,8 +3,8 @@
 Three kinds. A cheaper spec that may meet target and limits though it is not sure to; the chosen one, when
 it may miss them; the nearest one, when nothing answers. A trial is worth the chance that the prediction
 decides wrongly, times what that costs: by the hour over the horizon, or, where a run is asked for, by the
-run. It is told only where it is worth more than it costs. What is recommended does not depend on any of
-this.
+run. It is told only where it is worth more than it costs; the first is worth most. What is recommended does
+not depend on any of this.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import CloseCall, CloseCallKind, Market
+from advisor.engine.limits import expected_cost
 from advisor.engine.task import TRIAL_MINUTES, A, C, Contender, O, R, T, Task
 
 # A smaller chance to be wrong is not borderline, whatever is at stake.
@@ -42,6 +43,10 @@ class _Narrow(Struct, Generic[T], frozen=True):
             return self.contender.chance / self.trial_usd
         return self.worth_usd - self.trial_usd
 
+    def order(self) -> tuple[float, str]:
+        """A key that sorts the most urgent first."""
+        return _most_first(self.urgency, self.contender)
+
 
 def close_calls(
     task: Task[R, O, T, C, A],
@@ -52,8 +57,8 @@ def close_calls(
     shown: Mapping[int, C],
     safe: C | None,
 ) -> tuple[CloseCall, ...]:
-    """The borderline candidates of an answer, at most three: the chosen one, where it may miss, then those
-    whose trials are worth most.
+    """The borderline candidates of an answer, at most three, whose trials are worth most, the first one's
+    above all; the chosen one is among them where it may miss.
 
     `first` is the row that is chosen, `shown` are rows that are records already, `safe` is the spec that
     needs no trial.
@@ -75,9 +80,16 @@ def close_calls(
         close.append(chosen)
     narrow = map(partial(_narrow, task, request, chosen), close)
     worth = [call for call in narrow if call.worth_usd > call.trial_usd]
-    worth.sort(key=lambda call: _most_first(call.urgency, call.contender))
+    worth.sort(key=_Narrow.order)
     worth.sort(key=lambda call: call.kind is not CloseCallKind.CHOSEN_MAY_MISS)
-    return tuple(_record(task, request, table, shown, call, safe) for call in worth[:MOST_CALLS])
+    first = sorted(worth[:MOST_CALLS], key=_Narrow.order)
+    return tuple(_record(task, request, table, shown, call, safe) for call in first)
+
+
+def worth_of_trial(cost: float, chance: float, chosen_rank: float | None = None) -> float:
+    """What a trial of a spec of such a cost and chance is expected to save: the cost of the chosen one where
+    it misses; of another, where it reaches, what the chosen one is expected to cost more (`chosen_rank`)."""
+    return (1 - chance) * cost if chosen_rank is None else chance * (chosen_rank - cost)
 
 
 def trial_cost_usd(usd_per_hour: float, minutes: float = TRIAL_MINUTES) -> float:
@@ -131,9 +143,11 @@ def _narrow(
     where nothing answers."""
     kind, saving = CloseCallKind.NEAREST_MAY_REACH, contender.chance * contender.cost
     if contender is chosen:
-        kind, saving = CloseCallKind.CHOSEN_MAY_MISS, (1 - contender.chance) * contender.cost
+        kind, saving = CloseCallKind.CHOSEN_MAY_MISS, worth_of_trial(contender.cost, contender.chance)
     elif chosen is not None:
-        kind, saving = CloseCallKind.CHEAPER_MAY_REACH, contender.chance * (chosen.cost - contender.cost)
+        rank = chosen.cost if request.is_sure else expected_cost(chosen.cost, chosen.chance)
+        kind = CloseCallKind.CHEAPER_MAY_REACH
+        saving = worth_of_trial(contender.cost, contender.chance, rank)
     worth = saving * (request.horizon_hours if task.ranks_by_price(request) else 1.0)
     instead = None if contender is chosen else chosen
     return _Narrow(kind, contender, instead, worth, _trial_usd(task.catalog, contender))
