@@ -79,7 +79,7 @@ class Ec2Ways:
             wanted, answer = known
             if not any(map(_lives, _ids(answer.body))):
                 return refusal(request, "IdempotentInstanceTerminated")
-            if wanted == _asked(request):
+            if wanted == _values_of(request):
                 return answer
             return refusal(request, "IdempotentParameterMismatch")
         if self._is_out(request):
@@ -107,7 +107,7 @@ class Ec2Ways:
     def _made(self, request: Request, answer: Answer) -> Answer:
         token = request.values.get("ClientToken", "")
         if token:
-            self._by_token[request.region, token] = _asked(request), answer
+            self._by_token[request.region, token] = _values_of(request), answer
         self.spots.note(request, _ids(answer.body))
         for entry in _ids(answer.body):
             self._hidden_until[entry] = self.clock.now() + timedelta(seconds=self.lag_seconds)
@@ -200,7 +200,7 @@ def _lives(instance_id: str) -> bool:
     )
 
 
-def _asked(request: Request) -> frozenset[tuple[str, str]]:
+def _values_of(request: Request) -> frozenset[tuple[str, str]]:
     return frozenset(request.values.items())
 
 

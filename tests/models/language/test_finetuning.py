@@ -229,13 +229,3 @@ def test_no_rate_is_measured_of_qlora(rows):
     """What answers warn of holds for the rows that ship."""
     rated = [row.run.tuning for row in measured_rows(rows, bundled_gpu_facts())]
     assert all(entry.method is not LlmMethod.QLORA for entry in rated)
-
-
-def test_scripts_are_foreseen_by_who_has_not_seen_their_source(rows):
-    """All that PEFT measured, on one L40S with a whole script, by a fit of all others."""
-    measured = measured_rows(rows, bundled_gpu_facts())
-    out = [row for row in measured if row.run.source == "peft"]
-    told = fitted([row for row in measured if row.run.source != "peft"]).estimates([row.run for row in out])
-    off = told.mean - [row.log_seconds for row in out]
-    assert np.median(np.abs(np.expm1(off))) < 0.22
-    assert np.abs(off.mean()) < 0.1

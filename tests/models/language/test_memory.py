@@ -79,18 +79,18 @@ def test_room_is_what_vllm_left_at_a_start_that_taught_nothing(monkeypatch, vers
     3 % in the mean, never 0.5 GiB above. What other libraries take is published apart."""
     of_version = memory._STARTS[version]
 
-    def told(row, sampler):
+    def room_with(row, sampler):
         monkeypatch.setattr(memory, "_STARTS", (of_version._replace(sampler=sampler),))
         return started_room(*row[:-1])
 
     def implied(row):
-        few, many = (told(row, sampler) for sampler in (30.0, 60.0))
+        few, many = (room_with(row, sampler) for sampler in (30.0, 60.0))
         return 30 + (few - row[-1]) / (few - many) * 30
 
     def without(left_out):
         return np.median([implied(row) for row in TABLES[key] if row != left_out and row[2] == 1])
 
-    rooms = [(told(row, without(row)), row[-1]) for row in TABLES[key]]
+    rooms = [(room_with(row, without(row)), row[-1]) for row in TABLES[key]]
     assert np.mean([abs(room / left - 1) for room, left in rooms]) < 0.03
     assert all(room < left + 0.5 for room, left in rooms)
 

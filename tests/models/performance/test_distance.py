@@ -63,6 +63,13 @@ def test_a_network_is_measured_on_this_gpu_or_on_others_or_not_at_all():
     assert str(details[0].detail) == "resnet50 training in fp32 was measured on A100"
 
 
+def test_preprocessing_stands_on_no_gpu_and_an_unknown_cpu_is_outside():
+    result = facts(workload(task=Task.PREPROCESSING), replace(machine(), cpu=None))
+    assert not {"gpu", "network", "host_to_gpu"} & set(result)
+    assert not result["cpu"].inside
+    assert "unknown" in str(result["cpu"].detail)
+
+
 def test_a_stage_far_from_binding_does_not_matter():
     request = workload(), machine(vcpus=96, read=4000.0)
     prediction = predict(*request)

@@ -49,13 +49,12 @@ def test_one_record_tells_both_precisions_and_the_memory_that_autograd_saves():
     )
     assert elements(facts.inference, casts=False) == pytest.approx(256 * (3 + 8 + 8 + 8 + 8 + 8), rel=1e-3)
     assert elements(facts.inference, casts=True) > elements(facts.inference, casts=False)
-    memory = network_facts(Subject(convolutions)).memory
+    memory = facts.memory
     values = 256 * (3 + 8)
     assert memory.saved_fp32 * MIB == 4 * values
     assert memory.saved_amp * MIB == 2 * values
     assert memory.saved_fixed_fp32 == 0
     assert memory.saved_fixed_amp * MIB == 2 * (9 * (3 * 8 + 8 * 8))
-    memory = network_facts(Subject(convolutions)).memory
     assert memory.inference_peak_fp32 * MIB == 4 * 256 * (8 + 8)
     assert memory.transient_fp32 * MIB == 4 * 256 * (8 + 8)
     assert memory.training_peak_fp32 > memory.inference_peak_fp32

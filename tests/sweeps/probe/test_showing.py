@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -173,28 +174,8 @@ def measured(value: float, unit: str = "GB/s") -> dict[str, Any]:
 
 
 def gpu_part() -> dict[str, Any]:
-    device = {"index": 0.0, "uuid": "GPU-6f", "name": "Tesla T4", "memory_mib": 15360.0}
-    state = {"uuid": "GPU-6f", "sm_clock_mhz": 1590.0, "pcie_generation": 3.0}
-    return {
-        "driver": {"newest_cuda": "12.4", "cuda_of_torch": "12.4", "kernel_module": None},
-        "pci": skipped("none"),
-        "nvidia_smi": {"gpus": 1},
-        "devices": [device],
-        "under_load": {"gpus": [state], "work": "a test"},
-        "host_to_device": {"pinned": measured(6.3), "pageable": measured(3.1)},
-        "device_to_host": {"pinned": measured(6.5), "pageable": skipped("no memory")},
-        "device_copy": measured(240.0),
-    }
+    return deepcopy(TABLES["probed_gpu"])
 
 
 def operations_part() -> dict[str, Any]:
-    one_way = {
-        "time": measured(1.5, "ms"),
-        "traffic": measured(100.0),
-        "arithmetic": measured(8.1, "TFLOP/s"),
-    }
-    layer = {"shape": "64x64x56x56", "forward": one_way, "backward": one_way}
-    pooled = {"time": measured(0.5, "ms"), "traffic": measured(200.0)}
-    pooling = {"shape": "64x64", "forward": pooled, "backward": pooled}
-    layers = {"conv3x3": {"wide": layer, "deep": skipped("CUDA out of memory")}, "pooling": {"wide": pooling}}
-    return {"device": "cuda", "batch": 64, "launch": measured(4.0, "us"), "fp32": layers, "amp": layers}
+    return deepcopy(TABLES["probed_operations"])
