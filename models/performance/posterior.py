@@ -28,6 +28,7 @@ EFFECTS: Mapping[str, float] = {
     "stack": 0.12,
     "gpu": 0.1,
     "cell": 0.08,
+    "own": 0.1,
 }
 _NO_REACH = 1e-3
 
@@ -66,6 +67,14 @@ def effect_groups(conditions: Conditions | CpuConditions) -> dict[str, str]:
     }
 
 
+def own_group(conditions: Conditions | CpuConditions) -> str | None:
+    """The group of what sets a user's rows of a cell apart from all that other cells tell, as far as cells of
+    one source lie apart; None where somebody else measured."""
+    if isinstance(conditions, CpuConditions) or conditions.source:
+        return None
+    return f"own/{effect_groups(conditions)['cell']}"
+
+
 class Posterior(Gaussian, frozen=True):
     """The posterior over step times; `effects` of networks by name, beside their operations.
 
@@ -98,8 +107,8 @@ class Posterior(Gaussian, frozen=True):
         mean, slopes = steps.linearised(theta)
         host = parameters.place.get(HOST)
         launching = np.zeros(len(cells)) if host is None else slopes[:, host].copy()
-        members = []
-        for network, alike in _rows_by_effects(cells).items():
+        members, state = [], frozenset(self.names) if self.joint else frozenset()
+        for network, alike in _rows_by_effects(cells, state).items():
             effects = _known(self, network, list(dict.fromkeys(itertools.chain(*alike))))
             positions = {name: position for position, name in enumerate(effects.names)}
             held = np.zeros((len(cells), len(positions)))
@@ -145,19 +154,22 @@ class Posterior(Gaussian, frozen=True):
         self, cells: Sequence[Cell], log_measured: Floats, sigma: Floats, centres: Floats | None = None
     ) -> Posterior:
         """Once the cells are measured: log seconds with their standard errors (n,)."""
-        known, linearised = self._with_effects(cells, centres)
+        known, linearised = self._with_effects(cells, centres, own=True)
         after = known.updated(linearised, log_measured, sigma)
         joint = self.joint | {cell.network for cell in cells}
         return Posterior(after.names, after.mean, after.covariance, self.effects, joint)
 
     def _with_effects(
-        self, cells: Sequence[Cell], centres: Floats | None = None
+        self, cells: Sequence[Cell], centres: Floats | None = None, *, own: bool = False
     ) -> tuple[Gaussian, Linearised]:
-        """The state with what the cells add, such as network effects, and their log seconds."""
+        """The state with what the cells add, such as network effects, and their log seconds; `own` are a
+        user's cells, each set apart."""
         parameters = self.parameters()
         # Indices are given in the order of the state, so that steps read the state itself.
         steps = steps_of([cell.step for cell in cells], parameters)
         groups = [list(effect_groups(cell.step.conditions).values()) for cell in cells]
+        for cell, names in zip(cells, groups, strict=True) if own else ():
+            names += [group] if (group := own_group(cell.step.conditions)) else []
         wanted: dict[str, dict[str, None]] = {}
         for cell, names in zip(cells, groups, strict=True):
             wanted.setdefault(cell.network, {}).update(dict.fromkeys(names))
@@ -179,11 +191,16 @@ class Posterior(Gaussian, frozen=True):
         return known, linearised
 
 
-def _rows_by_effects(cells: Sequence[Cell]) -> dict[str, dict[tuple[str, ...], list[int]]]:
-    """Rows by network and by the groups of effects that they have."""
+def _rows_by_effects(
+    cells: Sequence[Cell], state: frozenset[str]
+) -> dict[str, dict[tuple[str, ...], list[int]]]:
+    """Rows by network and by the groups of effects that they have; of a user's own those in the `state`."""
     result: dict[str, dict[tuple[str, ...], list[int]]] = {}
     for row, cell in enumerate(cells):
         groups = tuple(effect_groups(cell.step.conditions).values())
+        own = own_group(cell.step.conditions) if state else None
+        if own and effect_name(cell.network, own) in state:
+            groups = *groups, own
         result.setdefault(cell.network, {}).setdefault(groups, []).append(row)
     return result
 

@@ -111,7 +111,7 @@ def test_a_trial_of_a_new_network_tells_others_less_than_one_of_a_known_network(
         own = np.log(seconds(question, "T4", after) / seconds(question, "T4"))
         return float(np.log(seconds(other, "T4", after) / seconds(other, "T4")) / own)
 
-    assert 0 < carried(UNMEASURED) < 0.6 * carried("resnet50") < 0.6
+    assert 0 < carried(UNMEASURED) < 0.65 * carried("resnet50") < 0.6
 
 
 def test_trials_of_several_networks_are_taken_at_once():
