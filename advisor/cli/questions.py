@@ -160,7 +160,9 @@ def _shortened(names: str, text: str) -> tuple[str, str]:
     choices = re.search(r" \[(.*)\]$", names)
     if choices and len(names) > _WIDEST:
         names = f"{names[: choices.start()]} NAME"
-        first = choices[1].replace("|", ", ") if len(choices[1]) < _LONG / 2 else first
+        are_told = len(first) < _LONG and all(choice in first for choice in choices[1].split("|"))
+        short = len(choices[1]) < _LONG / 2 and not are_told
+        first = choices[1].replace("|", ", ") if short else first
     sentence = first.split("  [")[0].rstrip(".")
     if len(sentence) > _LONG:
         sentence = sentence.partition(": ")[0]

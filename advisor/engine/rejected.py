@@ -322,6 +322,14 @@ def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> 
     return plain_shortfall(reason, request.max_usd_per_hour, usd)
 
 
+def misses(why: Message, code: str = "misses") -> Message:
+    """The warning that a named instance misses what is asked; or `may_miss` it, by its bounds."""
+    text = Message("misses what is asked: {why}")
+    if code == "may_miss":
+        text = Message("may miss what is asked: {why}")
+    return Message(text.text, code=code, why=why)
+
+
 # Of what may miss its limit (True), and of what does at the median.
 _OF_FIRST_EPOCH = {
     True: Message("its first epoch, from the disk, takes up to {hours:hours}, more than {most:hours}"),

@@ -31,9 +31,10 @@ from advisor.engine.candidates import (
     offer_named,
     workloads_on,
 )
-from advisor.engine.columns import Floats
-from advisor.engine.limits import GOOD_ENOUGH, with_runs
-from advisor.engine.table import Candidates, Predictions, is_among
+from advisor.engine.columns import Floats, Integers
+from advisor.engine.limits import GOOD_ENOUGH, answering, best_rows, closest, limits, with_runs
+from advisor.engine.rejected import misses, shortfall
+from advisor.engine.table import Candidates, Predictions, Table
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import Message
 from advisor.models.performance.model import PerformanceModel
@@ -70,14 +71,21 @@ def predict_instance(
     predictions = Predictions(catalog, model, request.confidence)
     table = with_runs(request, Candidates.of(request, [option], predictions).grid)
     wanted = np.flatnonzero([workload in asked for _ in option.disks for workload in option.workloads])
-    on_disk = np.flatnonzero(table.spec == table.spec[wanted[_first_good(table.lower[wanted])]])
-    wanted = on_disk[is_among(on_disk, wanted)]
-    (chosen,) = table.candidates([int(wanted[_first_good(table.lower[wanted])])], request)
-    by_batch = table.candidates(on_disk.tolist(), request)
-    latencies = predictions.latencies(table.row[on_disk].tolist())
+    row, missed = _row_of_question(request, table, wanted, has_price=price is not None)
+    on_disk = np.flatnonzero(table.spec == table.spec[row])
+    (chosen,) = table.candidates([row], request)
     workload, prediction = chosen.workload, chosen.prediction
+    every = zip(on_disk.tolist(), table.candidates(on_disk.tolist(), request), strict=True)
+    formats = workload.precision, workload.memory_format
+    points = {
+        row: point
+        for row, point in every
+        if (point.workload.precision, point.workload.memory_format) == formats
+    }
+    on_disk, by_batch = np.array([*points]), [*points.values()]
+    latencies = predictions.latencies(table.row[on_disk].tolist())
     disk = catalog.disks_of(instance.cloud).with_burst(instance, chosen.spec.disk)
-    warned = price_warnings(price, disk, today) if today else []
+    warned = missed + (price_warnings(price, disk, today) if today else [])
     if price and disk.known_usd_per_hour is None:
         warned.append(
             Message("no price of {disk} in {region} is known", disk=disk.rate.type, region=offer.region)
@@ -100,6 +108,24 @@ def predict_instance(
         warnings=(*warned, *burst_warnings(disk, prediction), *idle_gpus(instance, workload, prediction)),
         region=offer.region if price else None,
     )
+
+
+def _row_of_question(
+    request: NetworkQuestion, table: Table, wanted: Integers, *, has_price: bool
+) -> tuple[int, list[Message]]:
+    """The row that tells of the instance, of those with batches that are `wanted`: the one that `recommend`
+    would take where a target or limit is asked for; with what it misses."""
+    on_disk = wanted[table.spec[wanted] == table.spec[wanted[_first_good(table.lower[wanted])]]]
+    usual = int(on_disk[_first_good(table.lower[on_disk])])
+    request = replace(request, max_usd_per_hour=request.max_usd_per_hour if has_price else None)
+    if (request.target_throughput, request.max_latency_ms, request.max_usd_per_hour) == (None, None, None):
+        return usual, []
+    request = replace(request, allow_extrapolation=True)
+    good = wanted[answering(request, table)[wanted]]
+    if len(good):
+        return int(best_rows(request, table, good)[0]), []
+    row, reason = closest(list(limits(request, table)), table.usd, wanted)
+    return row, [misses(shortfall(request, table, row, reason))]
 
 
 def _option_named(

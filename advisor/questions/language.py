@@ -77,6 +77,8 @@ _OF_LOAD = (
     *("target_requests_per_second", "users", "burstiness", "think_seconds"),
     *("api_usd_per_million", "draft_acceptance", "draft_model"),
 )
+# Limits that an answer about a named instance is held against.
+_LIMITS = ("max_ttft_ms", "max_tpot_ms", "max_e2e_seconds", "max_usd_per_hour")
 _OF_TUNING = (*_OF_MODEL, "method", "sequence", "micro_batch")
 _OF_TUNING_RUN = (*_OF_TUNING, "protocol", "tokens", "start_minutes", "required_confidence")
 
@@ -497,7 +499,7 @@ class RecommendGeneration(ServingQuestion):
 class PredictGeneration(ServingQuestion):
     """The question of `advisor predict --task generation`: of one instance, under a load or none."""
 
-    asks = (*_OF_LOAD, "instance", *OF_PLACE)
+    asks = (*_OF_LOAD, "instance", *OF_PLACE, *_LIMITS)
 
     instance: str | None = _INSTANCE
 
@@ -509,7 +511,7 @@ class PredictGeneration(ServingQuestion):
 class CompareGeneration(ServingQuestion):
     """The question of `advisor compare --task generation`."""
 
-    asks = (*_OF_LOAD, "instance", "baseline", *OF_PLACE)
+    asks = (*_OF_LOAD, "instance", "baseline", *OF_PLACE, *_LIMITS)
 
     instance: tuple[str, ...] = ask(
         "Instance types, two or more: a,b, or the option again.", Names("TYPE"), section=HARDWARE, default=()
@@ -605,7 +607,7 @@ class RecommendFinetuning(TuningQuestion):
 class PredictFinetuning(TuningQuestion):
     """The question of `advisor predict --task finetuning`, of one instance."""
 
-    asks = (*_OF_TUNING_RUN, "instance", *OF_PLACE)
+    asks = (*_OF_TUNING_RUN, "instance", *OF_PLACE, "max_hours", "max_run_usd", "max_usd_per_hour")
 
     tokens: float = _RUN_TOKENS._replace(default=1e6, value=1e6)
     instance: str | None = _INSTANCE

@@ -80,6 +80,10 @@ OPTIMIZERS = ("sgd", "momentum", "adam")
 USUAL_STEPS = 30
 
 _workload, _run = partial(ask, section=WORKLOAD), partial(ask, section=RUN)
+# Of a question that is asked about language models, too.
+_TASK: Any = _workload(
+    "Networks: training, inference, preprocessing; LLMs: generation, finetuning.", Choice("task", Task)
+)
 _target, _hardware, _answer = (partial(ask, section=name) for name in (TARGET, HARDWARE, ANSWER))
 # How PyTorch runs a network: preprocessing runs none.
 _OF_NETWORKS = ("stack", "memory_format", "tf32")
@@ -95,6 +99,7 @@ _OF_WORKLOAD: tuple[str, ...] = (
         *_OF_NETWORKS,
         "dataset_name",
         "dataset_format",
+        "dataset_samples",
         "steps",
     ),
     *("protocol", "guidance", "required_confidence", "max_gpus", *OF_PLACE),
@@ -155,6 +160,13 @@ class NetworkQuestion(SpecQuestion):
         name="data_format",
         default=None,
         usual="files",
+        in_document=False,
+    )
+    dataset_samples: int | None = _workload(
+        "How many samples your data set has, each like those of the data named: sizes disk and epochs.",
+        Number(whole=True, counted=True),
+        default=None,
+        usual="as many as the data named",
         in_document=False,
     )
     dataset: DatasetProfile = IMAGENET
@@ -283,6 +295,8 @@ class NetworkQuestion(SpecQuestion):
     def __post_init__(self) -> None:
         if self.epochs is not None and self.samples is not None:
             raise wrong("samples", "{epochs} and {field} both say how long a run is", hint="give one of them")
+        if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
+            raise wrong("max_latency_ms", "{field} goes with {task} inference only")
 
     @property
     def model_text(self) -> str:
@@ -344,12 +358,11 @@ class Recommend(NetworkQuestion):
     )
 
     splits = True
+    task: Task = _TASK
     market: Market | None = RANKED_MARKET
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
-            raise wrong("max_latency_ms", "{field} goes with {task} inference only")
         if self.max_first_epoch_hours is not None and self.task is not Task.TRAINING:
             raise wrong("max_first_epoch_hours", _TRAINING_ONLY)
         if self.max_nodes > 1 and self.task is not Task.TRAINING:
@@ -386,6 +399,9 @@ class Verify(NetworkQuestion):
     target_throughput: float | None = _target("Samples per second to reach.", RATE)
 
 
+# Limits that an answer about a named instance is held against, and what users call them.
+_LIMITS = ("target_throughput", "max_latency_ms", "max_usd_per_hour")
+_LIMIT_NAMES = ("target_throughput", "max_latency_ms", "max_price")
 # What a GPU without a host has none of.
 _OF_HOSTS = frozenset({"vcpus", "memory", "disk"})
 
@@ -393,8 +409,8 @@ _OF_HOSTS = frozenset({"vcpus", "memory", "disk"})
 class _Named(NetworkQuestion):
     """A question about named instances, or GPUs alone, without host, disk or price (`not_of_gpus`)."""
 
-    asks = _OF_WORKLOAD
-    not_of_gpus: ClassVar[tuple[str, ...]] = ("disk", "max_gpus", "cloud", "region", "market")
+    asks = (*_OF_WORKLOAD, *_LIMITS)
+    not_of_gpus: ClassVar[tuple[str, ...]] = ("disk", "max_gpus", "cloud", "region", "market", *_LIMIT_NAMES)
     without_gpu: ClassVar[Message]
 
     @classmethod
@@ -430,10 +446,11 @@ class Predict(_Named):
     """The question of `advisor predict`: about one instance, or a GPU by itself. `other_vcpus` and
     `other_memory_mib` are what the instance does not have."""
 
-    asks = _OF_RUN
+    asks = (*_OF_RUN, *_LIMITS)
     not_of_gpus = ("instance", "vcpus", "memory", "explain", "epochs", "samples", *_Named.not_of_gpus)
     without_gpu = Message("name an {instance}", instance=FieldName("instance"))
 
+    task: Task = _TASK
     instance: str | None = _hardware(
         "Instance type, as g4dn.xlarge.", Text("TYPE"), default=None, required=True
     )

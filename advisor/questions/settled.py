@@ -86,6 +86,14 @@ def settled_network(
     dataset = dataset_for(question.dataset_name, facts, question.task, profile)
     if question.dataset_format:
         dataset = stored_as(dataset, question.dataset_format)
+    if question.dataset_samples:
+        if not dataset.is_read:
+            raise wrong(
+                "dataset_samples",
+                "{field} is of data on a disk, and users send these samples",
+                hint="leave it out, or name a {dataset}",
+            )
+        dataset = structs.replace(dataset, samples=question.dataset_samples)
     dataset = _made_in_steps(question, facts, dataset)
     taken_as, namesake = networks.other_names(question.network)
     if question.task is Task.TRAINING and not facts.trains:

@@ -182,6 +182,7 @@ def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
         # Images of one's own lie in a folder; what has a name alone is a known data set.
         "--data" if "/" in dataset else "--dataset": dataset if request.dataset.is_read else None,
         "--data-format": stored if stored in FORMATS and "/" not in dataset else None,
+        "--dataset-samples": request.dataset_samples,
         "--confidence": f"{request.confidence:g}",
         "--cloud": instance.cloud,
         "--region": None if spec.offer.region == "us-east-1" else spec.offer.region,

@@ -28,7 +28,9 @@ from advisor.domain.language import (
 from advisor.domain.money import aged, aged_spec
 from advisor.engine.assumptions import market_warnings, price_warnings
 from advisor.engine.candidates import judged_offer, offer_named, offers_in, place_query, rejected_offer
-from advisor.engine.columns import Columns, Floats, P
+from advisor.engine.columns import Columns, Floats, Integers, P
+from advisor.engine.limits import closest
+from advisor.engine.rejected import misses
 from advisor.engine.task import Task
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import FieldName, Message
@@ -48,6 +50,8 @@ class Level(IntEnum):
     HOPED = 2
 
 
+# Reasons that several instances together may not have.
+_TOO_SMALL = ("weights", "kv")
 # An offer with what the user must mind of it, or why it cannot be had.
 JudgedOffer = tuple[Offer, tuple[Message, ...] | Rejected]
 
@@ -74,6 +78,8 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
     # The record of what a named instance does, and what is said where it does nothing.
     prediction: Callable[..., N]
     cannot: ClassVar[Message]
+    # What is said where one instance is too small for what several do together.
+    together: ClassVar[Message | None] = None
     # Fields of a request that are only held against the options, and those of one instance.
     not_of_options: ClassVar[Mapping[str, Any]]
     of_one_instance: ClassVar[Mapping[str, Any]] = {}
@@ -148,24 +154,34 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         options = self.options_on(request, [(offer, notes)])
         table = self.predict(request, options)
         if table is None:
-            why = options.rejected[0].detail
+            rejected = options.rejected[0]
             raise UsageError(
-                Message(self.cannot.text, code=CANNOT_RUN, name=name, model=self.model.name, why=why),
+                Message(
+                    self.cannot.text, code=CANNOT_RUN, name=name, model=self.model.name, why=rejected.detail
+                ),
                 field="instance",
                 code=CANNOT_RUN,
+                hint=self.together if rejected.reason in _TOO_SMALL else None,
             )
-        rows = self.ranked_rows(request, options, table)
+        rows, missed = self.ranked_rows(request, options, table), list[Message]()
         if not len(rows):
             rows = np.array([self.nearest_row(request, table)])
+            missed.append(self._may_miss(request, table, rows))
         chosen = self.candidates(request, table, rows[:1].tolist())[0]
         chosen = replace(chosen, spec=aged_spec(chosen.spec, today))
         return self.prediction(
             candidate=chosen,
             price=aged(price, today) if price else None,
             assumptions=tuple(self.assumptions(request, options, chosen)),
-            warnings=tuple(self.warnings(chosen, today)),
+            warnings=(*missed, *self.warnings(chosen, today)),
             **self.details(request, options, table, rows, chosen),
         )
+
+    def _may_miss(self, request: R, table: T, rows: Integers) -> Message:
+        """The limit that the only row misses first, by its bounds."""
+        row, reason = closest(self.limits(request, table), table.usd, rows)
+        code = "misses" if reason == "users" else "may_miss"  # there is room for them, or none
+        return misses(self.shortfall(request, table, row, reason), code)
 
 
 class Cards:

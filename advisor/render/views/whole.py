@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.render.blocks import Block, Column, Command, Facts, Items, Look, Paragraph, Part, Table
+from advisor.messages import Message
+from advisor.render.blocks import (
+    Block,
+    Column,
+    Command,
+    Facts,
+    Items,
+    Look,
+    Paragraph,
+    Part,
+    Table,
+    translated,
+)
 from advisor.render.facts import covers_clouds
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.markdown import rendered
@@ -65,8 +77,9 @@ def _blocks(asked: str, document: Record, t: Texts, room: Room) -> Iterator[Bloc
     yield from _curves(document, t)
     yield from other_parts(document, t, room) if "alternatives" in document else ()
     yield from _why(document, t)
-    notes = document if "warnings" in document else {**document, "warnings": document["extrapolation"]}
-    yield from notes_parts(notes, t)
+    warnings = document["warnings"] if "warnings" in document else document["extrapolation"]
+    others = [text for text in warnings if getattr(text, "code", None) not in ("misses", "may_miss")]
+    yield from notes_parts({**document, "warnings": others}, t)
 
 
 def _answer(asked: str, document: Record, t: Texts) -> Iterator[Block]:
@@ -79,7 +92,7 @@ def _answer(asked: str, document: Record, t: Texts) -> Iterator[Block]:
             yield Facts([*facts_of(nearest, document["request"], t), *binding_facts(nearest, t)])
     elif spec["predicted"]:
         note = [("note", spec["note"])] if spec.get("note") else []
-        facts = facts_of(spec, document["request"], t)
+        facts = [*_missed(document, t), *facts_of(spec, document["request"], t)]
         yield Facts([("for", with_aims(asked, document, t)), *facts, *binding_facts(spec, t), *note])
         yield from (leaf for _, leaf in sure_leaves(document, t)) if ranks else ()
         price = list(price_call_leaves(document, t))
@@ -89,6 +102,16 @@ def _answer(asked: str, document: Record, t: Texts) -> Iterator[Block]:
         yield Paragraph(basis_sentence(spec, t))
     else:
         yield Facts([("for", asked), ("does", "nothing: no batch fits its memory")])
+
+
+def _missed(document: Record, t: Texts) -> list[tuple[str, str]]:
+    """What a named instance misses of what is asked."""
+    titles = {"misses": t("lm.misses").lower(), "may_miss": t("whole.may_miss")}
+    return [
+        (titles[text.code], translated(text.parameters["why"], t))
+        for text in document.get("warnings", ())
+        if isinstance(text, Message) and text.code in titles
+    ]
 
 
 def _changes(document: Record, t: Texts) -> Iterator[Part]:

@@ -7,6 +7,7 @@ import pytest
 
 from advisor.errors import DataError
 from advisor.models.performance import load_model
+from advisor.units import format_rate
 
 
 def test_a_card_with_a_host_of_ones_own_is_predicted_as_an_instance(ask, tmp_path, monkeypatch):
@@ -86,3 +87,70 @@ def test_without_a_performance_model_the_list_still_comes(ask, monkeypatch):
     code, out, err = ask("networks", "-o", "json")
     assert (code, "damaged" in err) == (0, True)
     assert all(rate is None for row in json.loads(out)["networks"] for rate in row["rates"].values())
+
+
+INFER = ("--task", "inference", "--model", "resnet50")
+
+
+def test_an_instance_is_held_against_the_limits_of_the_question(answer, shown):
+    ask = [*INFER, "--target-throughput", "1000", "--max-latency-ms", "50"]
+    best = answer("recommend", *ask)["recommendation"]
+    one = best["instance_type"]
+    alone = answer("predict", *ask, "--instance", one)
+    assert alone["batch_size"] == best["batch_size"]
+    assert not [text for text in alone["warnings"] if "misses" in text]
+    both = answer("compare", *ask, "--max-price", "0.6", "--instance", f"{one},g4dn.xlarge")
+    dear, slow = both["rows"]
+    assert dear["batch_size"] == best["batch_size"]
+    assert any("is above $0.600/h" in text for text in dear["warnings"])
+    assert any("below 1,000/s" in text for text in slow["warnings"])
+    assert "\n  misses      its median is" in shown("predict", *ask, "--instance", "g4dn.xlarge")
+
+
+def test_the_users_own_data_may_have_another_number_of_samples(answer):
+    ask = (
+        "predict",
+        "--task",
+        "training",
+        "--model",
+        "resnet50",
+        "--instance",
+        "g5.xlarge",
+        "--epochs",
+        "10",
+    )
+    few = answer(*ask, "--dataset-samples", "50k")
+    assert few["run"]["samples"] == 500_000
+    assert few["request"]["dataset"]["samples"] == 50_000
+    assert few["run"]["hours"]["median"] < answer(*ask)["run"]["hours"]["median"] / 10
+
+
+SERVED = ("--task", "generation", "--users", "20", "--model")
+
+
+def test_a_start_file_serves_the_checkpoint_of_the_format_or_says_that_none_is_known(shown):
+    known = shown("recommend", *SERVED, "Qwen/Qwen3-32B", "--precision", "fp8", "--export", "skypilot")
+    assert "vllm serve Qwen/Qwen3-32B-FP8 " in known
+    base = shown(
+        "recommend", *SERVED, "meta-llama/Llama-3.1-8B", "--precision", "fp8", "--export", "skypilot"
+    )
+    assert "vllm serve meta-llama/Llama-3.1-8B " in base
+    assert "instruction-tuned model: nvidia/Llama-3.1-8B-Instruct-FP8" in base
+
+
+def test_what_drafts_tokens_stands_in_the_answer_and_its_trial(shown):
+    ask = ("recommend", *SERVED, "meta-llama/Llama-3.1-70B", "--max-tpot-ms", "22", "--explain")
+    text = shown(*ask, "--draft-model", "meta-llama/Llama-3.1-8B", "--draft-acceptance", "0.7,4")
+    words = " ".join(text.split())
+    assert words.count("4 tokens a step drafted by meta-llama/Llama-3.1-8B") == 2  # runs, and assumed
+
+
+def test_loads_have_the_percentile_that_is_limited(answer, shown):
+    ask = ("recommend", *SERVED, "meta-llama/Llama-3.1-8B", "--max-ttft-ms", "p99:2000")
+    document, text = answer(*ask), shown(*ask, "--explain")
+    assert "p99 TTFT ms" in text
+    assert "(limit 2 s)" in text
+    for point in document["serving"]["front"]:
+        told = format_rate(1000 * point["percentiles"]["ttft_seconds"]["p99"]["median"])
+        assert f" {told} " in text
+    assert "--max-ready-s" not in text  # nobody asked how soon it serves

@@ -30,7 +30,7 @@ from advisor.engine.tasks.serving.options import (
 from advisor.engine.tasks.serving.table import Predicted, Replicas, ServingTable, deciding_level
 from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings, shortfall
 from advisor.errors import NoIntervalError
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.models.language.deployments import Draft
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving import ServingPredictor
@@ -62,6 +62,11 @@ class ServingTask(
 
     answer, prediction = GenerationRecommendation, ServingPrediction
     cannot = Message("{name} cannot serve {model}: {why}")
+    together = Message(
+        "this answers for one instance; `advisor recommend` also lets several hold the model together, and "
+        "{gpu} says which",
+        gpu=FieldName("gpu"),
+    )
     of_one_instance: ClassVar = {"max_count": 1}
     not_of_options: ClassVar = {
         **dict.fromkeys(("target_output_tokens_per_second", "target_requests_per_second", "users")),
