@@ -98,10 +98,7 @@ often the 90 % lower bound held. `half width`: of the 80 % interval. `floor`: me
 perfect constant of each group would leave. `GPU-bound`: mean / median / held of rows with more than
 50 us a kernel, where the source's host hardly counts. `aim`: mean / median at most; a miss is **bold**.
 
-Each row is predicted under the protocol that it was measured with: training script or bare step, the
-copy inside the step, the optimiser, fused attention or not, the age of PyTorch. Rows that no fit may take
-(they wait for their input, or are not what they say) are not scored. The scorer knows who measured a row
-in one line of the table only.
+Each row is predicted under the protocol that it was measured with, in one line of the table knowing by whom.
 """
 
 
