@@ -124,8 +124,10 @@ def _row_of_question(
     good = wanted[answering(request, table)[wanted]]
     if len(good):
         return int(best_rows(request, table, good)[0]), []
-    row, reason = closest(list(limits(request, table)), table.usd, wanted)
-    return row, [misses(shortfall(request, table, row, reason))]
+    judged = list(limits(request, table))
+    row, _ = closest(judged, table.usd, wanted)
+    reasons = [limit.reason for limit in judged if not limit.keeps[row]]
+    return row, [misses(shortfall(request, table, row, reason)) for reason in reasons]
 
 
 def _option_named(

@@ -330,12 +330,13 @@ def serving_question_text(request: ServingQuestion, candidate: GenerationCandida
         target = format_target(request.target_output_tokens_per_second)
         parts.append(f"at least {target} output tokens/s")
     if request.target_requests_per_second is not None:
-        parts.append(f"{format_target(request.target_requests_per_second)} requests/s (Poisson)")
+        rate = format_target(request.target_requests_per_second)
+        parts.append(f"{rate} {'request' if rate == '1' else 'requests'}/s (Poisson)")
     if request.users is not None:
         parts.append(f"{request.users:,} users")
     for limit in request.time_limits:
         of = "" if limit.percentile is None else f"p{limit.percentile} of "
-        parts.append(f"{of}{_TIMES[limit.reason]} <= {limit.most:g} {'ms' if limit.unit > 1 else 's'}")
+        parts.append(f"{of}{_TIMES[limit.reason]} <= {limit.most:g}\u00a0{'ms' if limit.unit > 1 else 's'}")
     if request.max_ready_seconds is not None:
         parts.append(f"ready <= {request.max_ready_seconds:g} s")
     return ", ".join(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from enum import IntEnum
 from functools import lru_cache
@@ -166,7 +166,7 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         rows, missed = self.ranked_rows(request, options, table), list[Message]()
         if not len(rows):
             rows = np.array([self.nearest_row(request, table)])
-            missed.append(self._may_miss(request, table, rows))
+            missed += self._may_miss(request, table, rows)
         chosen = self.candidates(request, table, rows[:1].tolist())[0]
         chosen = replace(chosen, spec=aged_spec(chosen.spec, today))
         return self.prediction(
@@ -177,11 +177,15 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
             **self.details(request, options, table, rows, chosen),
         )
 
-    def _may_miss(self, request: R, table: T, rows: Integers) -> Message:
-        """The limit that the only row misses first, by its bounds."""
-        row, reason = closest(self.limits(request, table), table.usd, rows)
-        code = "misses" if reason == "users" else "may_miss"  # there is room for them, or none
-        return misses(self.shortfall(request, table, row, reason), code)
+    def _may_miss(self, request: R, table: T, rows: Integers) -> Iterator[Message]:
+        """The limit that the only row misses first, by its bounds, and its price where that is another."""
+        limits = self.limits(request, table)
+        row, first = closest(limits, table.usd, rows)
+        dear = [each.reason for each in limits if each.reason == "over_max_price" and not each.keeps[row]]
+        for reason in dict.fromkeys([first, *dear]):
+            # There is room for the users, or none; a price is known.
+            code = "misses" if reason in ("users", "over_max_price") else "may_miss"
+            yield misses(self.shortfall(request, table, row, reason), code)
 
 
 class Cards:

@@ -183,7 +183,7 @@ def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -
     is_limited = is_other and any(request.get(option) is not None for _, _, option in TIMES)
     serving, latency = spec.get("serving"), spec.get("latency")
     if latency and latency["p99_ms"] is not None and request["max_latency_ms"] is not None:
-        yield t("brief.batch_time", p99=f"{ceil_ms(latency['p99_ms'] / 1000):,g} ms")
+        yield t("brief.batch_time", p99=f"{ceil_ms(latency['p99_ms'] / 1000):,g}\u00a0ms")
     for name, title, option in TIMES if serving else ():
         limit = request.get(option)
         if limit is None and (is_limited or name == "e2e"):
@@ -195,7 +195,7 @@ def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -
         which, of_requests, _ = str(limit).partition(":")
         if of_requests and which in serving["percentiles"][field]:
             mean += f" ({which} {seconds_text(serving['percentiles'][field][which]['median'])})"
-        yield f"{title} {mean}"
+        yield f"{title} {mean}".replace(" ", "\u00a0")
 
 
 def _span(span: Record, write: Callable[..., str], p90: str, t: Texts) -> str:
