@@ -147,11 +147,11 @@ def test_a_job_outlives_its_terminal_and_is_watched_stopped_and_continued(head, 
     images.mkdir()
     write_samples(images, range(40), seed=0)
     words = (
-        f"--networks googlenet --tasks preprocessing --vcpus 0.5 --memory {MEMORY} --disks unlimited "
-        f"--accelerator cpu --iterations 3 --data {images}"
-    )
-    sweep = ("run", "--ray-address", "auto", *words.split())
-    planned = json.loads(advisor(head, "list", *words.split(), "-o", "json").stdout)["trials"]
+        f"--ray-address auto --networks googlenet --tasks preprocessing --vcpus 0.5 --memory {MEMORY} "
+        f"--disks unlimited --accelerator cpu --iterations 3 --data {images}"
+    ).split()
+    sweep = ("run", *words)
+    planned = json.loads(advisor(head, "plan", *words, "-o", "json").stdout)["trials"]
     freed, kept = (row["trial_id"] for row in planned[:2])
     holding = [sys.executable, "-c", HOLDER, head.url, freed, kept]
     with (
