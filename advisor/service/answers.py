@@ -26,10 +26,10 @@ from advisor.patience import STILL_WANTED, SpentError
 from advisor.questions.question import Question
 from advisor.questions.settled import today
 from advisor.render.document import plain_leaf
-from advisor.service.gate import CURRENT, PATIENCE_SECONDS, Visit, visit_of
 from advisor.service.metrics import IN_PROGRESS, RECOMMENDATIONS, product_version
 from advisor.service.problems import Problem, client_left
 from advisor.service.settings import Settings
+from advisor.service.visits import CURRENT, PATIENCE_SECONDS, Visit, visit_of
 
 JSON = "application/json"
 # Prices change a few times a day at most; who has a page asks whether it still holds.

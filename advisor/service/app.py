@@ -28,7 +28,7 @@ from advisor.engine import Preparations
 from advisor.messages import Message
 from advisor.service.answers import KeptAnswers, Threads
 from advisor.service.audit import AuditLog, Auditor
-from advisor.service.gate import CURRENT, Authenticator, Gate, RateLimits, Visit
+from advisor.service.gate import Authenticator, Gate, RateLimits
 from advisor.service.metrics import REQUESTS, SECONDS, note_start, product_version
 from advisor.service.page import catalog as catalog_page
 from advisor.service.page import compare, frame, login, predict, question, recommend
@@ -38,6 +38,7 @@ from advisor.service.problems import HANDLED, Problem, answer_error, client_left
 from advisor.service.routes import answers, catalog, measurements, reports, schedules, service, sweeps
 from advisor.service.routes.service import serving_agents
 from advisor.service.settings import Settings
+from advisor.service.visits import CURRENT, Visit
 
 REQUEST_ID = "x-request-id"
 # Whole measurements may come over a slow line; whoever logs in sends a hundred bytes, and may be anybody.

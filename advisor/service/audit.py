@@ -24,7 +24,7 @@ from advisor.files import user_folder
 from advisor.store.keys import Scope
 
 if TYPE_CHECKING:
-    from advisor.service.gate import Visit
+    from advisor.service.visits import Visit
 # A line stays below the 4096 bytes that even a pipe takes whole.
 _MOST_CHARACTERS = 200
 _WHO = ("event", "key", "name", "address")

@@ -28,7 +28,7 @@ from advisor.render.blocks import plain, translated
 from advisor.render.html import environment as shared_environment
 from advisor.render.html import shown
 from advisor.render.i18n.catalogue import LANGUAGE_TEXTS, LANGUAGES, REPORT_TEXTS, Texts, texts_in
-from advisor.service.gate import visit_of
+from advisor.service.visits import visit_of
 from advisor.units import format_mib
 
 FOLDER = Path(__file__).with_name("static")

@@ -16,10 +16,11 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from advisor.service.gate import COOKIE, foreign_page, is_own_page, unauthorized, visit_of
+from advisor.service.gate import COOKIE, foreign_page, is_own_page
 from advisor.service.page.frame import Frame
 from advisor.service.problems import Problem
 from advisor.service.questions import form_fields
+from advisor.service.visits import unauthorized, visit_of
 from advisor.store.keys import ApiKeys, Session, digest_of
 
 _TOKEN_BYTES = 32

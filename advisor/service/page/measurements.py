@@ -16,7 +16,6 @@ from advisor.render.i18n.catalogue import Texts
 from advisor.runs.jobs import started_sweeps, status_document, sweep_document, trials_document
 from advisor.runs.stored_rows import Measurements, list_document
 from advisor.runs.sweep_questions import NewSweep
-from advisor.service.gate import require_scope, visit_of
 from advisor.service.page.frame import Frame, cut, environment, link
 from advisor.service.page.question import answered, trouble_view
 from advisor.service.problems import Problem, without_folders
@@ -24,6 +23,7 @@ from advisor.service.questions import form_fields
 from advisor.service.routes import sweeps as api
 from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
+from advisor.service.visits import require_scope, visit_of
 from advisor.store.keys import Scope
 from advisor.store.measurements import page_of
 

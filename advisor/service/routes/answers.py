@@ -20,8 +20,8 @@ from advisor.questions.network import Recommend
 from advisor.questions.question import Kinds
 from advisor.questions.reading import parameters_of
 from advisor.service.answers import Answered, answer, context_of, document_json, packed, threads_of
-from advisor.service.gate import needs
 from advisor.service.questions import described, question_body, question_in_body, question_in_link
+from advisor.service.visits import needs
 from advisor.store.keys import Scope
 
 router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])

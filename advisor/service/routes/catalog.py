@@ -34,9 +34,9 @@ from advisor.service.answers import (
     packed,
     threads_of,
 )
-from advisor.service.gate import needs
 from advisor.service.problems import Problem, unknown_path
 from advisor.service.questions import described, question_in_link
+from advisor.service.visits import needs
 from advisor.store.keys import Scope
 
 router = APIRouter(prefix="/v1", tags=["catalogue"], dependencies=[needs(Scope.READ)])

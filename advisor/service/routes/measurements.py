@@ -19,10 +19,10 @@ from advisor.runs.stored_rows import (
     list_document,
 )
 from advisor.service.answers import json_answer, link_with, threads_of
-from advisor.service.gate import needs
 from advisor.service.problems import Problem
 from advisor.service.questions import described, described_file, question_in_link
 from advisor.service.stores import stored
+from advisor.service.visits import needs
 from advisor.store.keys import Scope
 from advisor.store.measurements import page_of, pages_of
 from advisor.sweeps.formats import read_lines

@@ -16,10 +16,10 @@ from advisor.questions.commands import AnyRecommend
 from advisor.questions.reading import parameters_of
 from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.answers import context_of, json_answer, threads_of
-from advisor.service.gate import needs
 from advisor.service.problems import Problem
 from advisor.service.questions import described_file, question_body, question_in_body, question_in_query
 from advisor.service.routes.answers import RECOMMEND
+from advisor.service.visits import needs
 from advisor.store.keys import Scope
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])

@@ -26,7 +26,6 @@ from advisor.runs.schedules import (
 )
 from advisor.runs.stored_rows import ScheduleDetails
 from advisor.service.answers import json_answer
-from advisor.service.gate import needs, require_spender, visit_of
 from advisor.service.problems import Problem, without_folders
 from advisor.service.questions import (
     described,
@@ -37,6 +36,7 @@ from advisor.service.questions import (
 )
 from advisor.service.routes.sweeps import allowed_by
 from advisor.service.stores import scheduled
+from advisor.service.visits import needs, require_spender, visit_of
 from advisor.store.keys import Scope
 from advisor.store.records import NewSchedule
 from advisor.store.schedules import ScheduleBook

@@ -28,11 +28,11 @@ from advisor.service.answers import (
     packed,
     packed_answer,
 )
-from advisor.service.gate import needs
 from advisor.service.metrics import TOOL_CALLS, metrics_text, product_version
 from advisor.service.problems import Problem, unknown_path, without_folders
 from advisor.service.questions import Responses, described
 from advisor.service.settings import Settings
+from advisor.service.visits import needs
 from advisor.store.keys import Scope
 from advisor.store.measurements import SqlStore
 

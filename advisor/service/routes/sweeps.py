@@ -37,11 +37,11 @@ from advisor.runs.jobs import (
 from advisor.runs.sweep_questions import Allowed, NewSweep
 from advisor.runs.sweeps.status import trial_document
 from advisor.service.answers import json_answer
-from advisor.service.gate import needs, require_spender, visit_of
 from advisor.service.problems import Problem, without_folders
 from advisor.service.questions import JSON, described, described_problem, question_body, question_in_body
 from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
+from advisor.service.visits import needs, require_spender, visit_of
 from advisor.store.keys import Scope
 from advisor.store.records import Run
 

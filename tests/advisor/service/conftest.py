@@ -12,8 +12,8 @@ from advisor.service import app as application
 from advisor.service import gate
 from advisor.service.answers import json_answer
 from advisor.service.app import create_app
-from advisor.service.gate import needs, require_spender, visit_of
 from advisor.service.settings import Settings
+from advisor.service.visits import needs, require_spender, visit_of
 from advisor.store.keys import ApiKeys, Scope
 
 things = APIRouter(prefix="/v1/things")

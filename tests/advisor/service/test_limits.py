@@ -12,10 +12,10 @@ from starlette.requests import ClientDisconnect
 from advisor.patience import STILL_WANTED
 from advisor.service import app, gate
 from advisor.service.answers import Threads
-from advisor.service.gate import CURRENT, Visit, client_network
 from advisor.service.problems import Problem
 from advisor.service.routes import answers
 from advisor.service.settings import Settings
+from advisor.service.visits import CURRENT, Visit, client_network
 
 
 def visit(client="192.0.2.1", leaves=None):

@@ -1,0 +1,203 @@
+"""A request as the gate, the routes and the audit log see it: its caller, and the scope that it needs."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from contextvars import ContextVar
+from typing import Any
+
+from fastapi import Depends, Request
+from msgspec import Struct, field
+from starlette.datastructures import Headers
+from starlette.types import Receive
+from starlette.types import Scope as AsgiScope
+
+from advisor.messages import Message
+from advisor.service.problems import Problem
+from advisor.store.keys import Scope
+
+# Answered without a key: whether it lives, what can be asked, how to log in, the page's own files.
+_OPEN = frozenset(("/healthz", "/readyz", "/openapi.json", "/login", "/favicon.ico"))
+_OPEN_FOLDER = "/static/"
+# After so long an answer tells what is known, or that it could not be had.
+PATIENCE_SECONDS = 30.0
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class Caller(Struct, frozen=True):
+    """The caller: a key (`by` 'key', or 'session' where a page was logged in with it), or somebody on
+    this machine while the store has no keys ('loopback')."""
+
+    by: str
+    scope: Scope
+    key_id: str | None = None
+    name: str | None = None
+
+    @property
+    def may_spend(self) -> bool:
+        """Whether it may spend money at a cloud: only a key of scope admin may."""
+        return self.key_id is not None and self.scope is Scope.ADMIN
+
+
+LOCAL = Caller("loopback", Scope.ADMIN)
+LOCAL_READER = Caller("loopback", Scope.READ)
+
+
+class Visit(Struct):
+    """One request from its headers to its answer, as the gate, the routes and the audit log see it: `needed`
+    is the scope of its route, `subject` what it changes, `refusal` why it was refused, `receive` tells when
+    its client leaves (None: somebody else listens), and `rate_headers` how often it may be repeated."""
+
+    scope: AsgiScope
+    headers: Headers
+    caller: Caller | None = None
+    needed: Scope | None = None
+    subject: str | None = None
+    refusal: str = ""
+    receive: Receive | None = None
+    began: float = field(default_factory=time.monotonic)
+    has_left: bool = False
+    is_computed: bool = False
+    rate_headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    @classmethod
+    def of(cls, scope: AsgiScope) -> Visit:
+        """The visit of an ASGI scope, made where it has none yet."""
+        state = scope.setdefault("state", {})
+        if "visit" not in state:
+            state["visit"] = cls(scope, Headers(scope=scope))
+        visit: Visit = state["visit"]
+        return visit
+
+    async def leave(self) -> None:
+        """Return when the client has left; the request was read before."""
+        assert self.receive is not None
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+    def still_waits(self) -> bool:
+        """Whether the client is there, and has waited no longer than anybody may."""
+        return not self.has_left and time.monotonic() < self.began + PATIENCE_SECONDS
+
+    @property
+    def method(self) -> str:
+        """GET, POST, .."""
+        return str(self.scope["method"])
+
+    @property
+    def path(self) -> str:
+        """Without the query."""
+        return str(self.scope["path"])
+
+    @property
+    def address(self) -> str:
+        """The client's IP address."""
+        return (self.scope.get("client") or ("",))[0]
+
+    @property
+    def client(self) -> str:
+        """The name under which a client is counted: its key, else its network."""
+        return (self.caller.key_id if self.caller else None) or client_network(self.address)
+
+    @property
+    def changes(self) -> bool:
+        """Whether a request of this method may change something."""
+        return self.method not in _SAFE_METHODS
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it needs no key."""
+        return self.path in _OPEN or self.path.startswith(_OPEN_FOLDER)
+
+    @property
+    def wants_page(self) -> bool:
+        """Whether a browser opens a page, which can be sent to the login."""
+        is_page = not self.path.startswith("/v1") and self.path != "/metrics"
+        return is_page and self.method == "GET" and "text/html" in self.headers.get("accept", "")
+
+    @property
+    def route(self) -> str | None:
+        """The template of the route that answered; None where there is none."""
+        return getattr(self.scope.get("route"), "path", None)
+
+
+# The one that a task answers.
+CURRENT: ContextVar[Visit | None] = ContextVar("visit", default=None)
+
+
+def client_network(address: str) -> str:
+    """The network of one customer: the address itself, of IPv6 its /64."""
+    if ":" not in address:
+        return address
+    try:
+        number = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if number.ipv4_mapped:
+        return str(number.ipv4_mapped)
+    return str(ipaddress.IPv6Network((number, 64), strict=False))
+
+
+def visit_of(request: Request) -> Visit:
+    """The visit that a request belongs to."""
+    return Visit.of(request.scope)
+
+
+def needs(scope: Scope) -> Any:
+    """A dependency of a route: `Problem` 401 without a caller, 403 for one without the scope."""
+
+    async def check(request: Request) -> None:
+        require_scope(request, scope)
+
+    check.needed_scope = scope  # type: ignore[attr-defined]  # the tests read each route's scope
+    return Depends(check)
+
+
+def require_scope(request: Request, scope: Scope) -> None:
+    """`Problem` 401 without a caller, 403 for one without the scope."""
+    visit = visit_of(request)
+    visit.needed = scope
+    caller = visit.caller
+    if caller is None:
+        raise unauthorized("this needs a key")
+    if not caller.scope.allows(scope):
+        name = scope.value
+        raise Problem(
+            403,
+            "forbidden",
+            Message(
+                "this needs scope '{scope}'; key '{key}' has '{has}'",
+                scope=name,
+                key=caller.name,
+                has=caller.scope.value,
+            ),
+            hint=Message("use another key: advisor keys add NAME --scope {scope}", scope=name),
+            headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{name}"'},
+            scope=name,
+        )
+
+
+def require_spender(request: Request) -> None:
+    """`Problem` 403 for a caller that may not spend money at a cloud."""
+    visit = visit_of(request)
+    visit.needed = Scope.ADMIN
+    if visit.caller is None or not visit.caller.may_spend:
+        raise Problem(
+            403,
+            "forbidden",
+            "spending money at a cloud needs a key of scope admin, on this machine too",
+            hint="make one: advisor keys add NAME --scope admin",
+            scope=Scope.ADMIN.value,
+        )
+
+
+def unauthorized(detail: str) -> Problem:
+    """401 with what a client has to send."""
+    return Problem(
+        401,
+        "unauthorized",
+        detail,
+        hint="send 'Authorization: Bearer adv_..'; make one: advisor keys add NAME --scope read",
+        headers={"WWW-Authenticate": 'Bearer realm="advisor"'},
+    )
