@@ -5,7 +5,6 @@ database is not in the way."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
@@ -160,9 +159,8 @@ API_SESSIONS = Table(
 VERSION_TABLE = "advisor_schema"
 HEAD = "0008"
 WRITING_PATIENCE_SECONDS, READING_PATIENCE_SECONDS = 90.0, 30.0
-_VERSION = sql.table(VERSION_TABLE, sql.column("version_num"))
-_MIGRATIONS = Path(__file__).with_name("migrations")
-_MIGRATION_LOCK = 0x6164_7669_736F_7231  # "advisor1": no other program's advisory lock
+_VERSION = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), primary_key=True))
+_MAKING_LOCK = 0x6164_7669_736F_7231  # "advisor1": no other program's advisory lock
 
 
 class OpenTables:
@@ -233,7 +231,7 @@ def make_ready(database: Database) -> None:
     ready = has_tables(database)  # another program's file is refused before anything is changed
     log_ahead(database.engine)
     if not ready:
-        database.write(lambda connection: _migrate(connection, database.name))
+        database.write(lambda connection: _make(connection, database.name))
 
 
 def lock_table(connection: sql.Connection, table: sql.Table) -> None:
@@ -242,17 +240,13 @@ def lock_table(connection: sql.Connection, table: sql.Table) -> None:
         connection.execute(sql.text(f"LOCK TABLE {table.name} IN SHARE ROW EXCLUSIVE MODE"))
 
 
-def _migrate(connection: sql.Connection, name: str) -> None:
-    from alembic import command
-    from alembic.config import Config
-
+def _make(connection: sql.Connection, name: str) -> None:
     if connection.dialect.name == POSTGRESQL:  # a writing transaction of SQLite has the whole file already
-        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
-    if _version(connection, name) == HEAD:
-        return  # another driver was faster
-    config = Config(attributes={"connection": connection, "version_table": VERSION_TABLE})
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    command.upgrade(config, "head")
+        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_MAKING_LOCK)))
+    if _version(connection, name) is None:  # else another driver was faster
+        METADATA.create_all(connection)
+        _VERSION.create(connection, checkfirst=True)
+        connection.execute(_VERSION.insert().values(version_num=HEAD))
 
 
 def _version(connection: sql.Connection, name: str) -> str | None:

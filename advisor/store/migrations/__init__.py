@@ -1,1 +1,0 @@
-"""Alembic runs `versions` in their order."""
