@@ -16,6 +16,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from advisor.records import asdict
+
 EVENT_KEY = "event"  # the key of an event in what a worker prints
 DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 _LOG = logging.getLogger("advisor.sweeps.events")
@@ -96,7 +98,7 @@ def handled(handler: logging.Handler) -> Iterator[None]:
 def collected() -> Iterator[list[dict[str, Any]]]:
     """The events emitted meanwhile, as JSON takes them: to be carried to another process."""
     documents: list[dict[str, Any]] = []
-    with subscribe(lambda event: documents.append(as_document(event))):
+    with subscribe(lambda event: documents.append(asdict(event))):
         yield documents
 
 
@@ -110,19 +112,6 @@ def forward_all(documents: Iterable[Mapping[str, Any]]) -> None:
 def this_node() -> str:
     """The name of this machine."""
     return socket.gethostname()
-
-
-def as_document(event: Event) -> dict[str, Any]:
-    """The event as a JSON document, which `forward_all` reads back."""
-    return {
-        "at": event.at,
-        "level": event.level,
-        "event": event.event,
-        "trial_id": event.trial_id,
-        "node": event.node,
-        "pid": event.pid,
-        "facts": dict(event.facts),
-    }
 
 
 class _Listener(logging.Handler):

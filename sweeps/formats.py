@@ -51,7 +51,14 @@ _MOST_REASON = 200
 def trial_to_dict(trial: Trial) -> dict[str, Any]:
     """A JSON document of the trial; enumerations become their words."""
     document: dict[str, Any] = _plain(asdict(trial))
-    return _shortened(document, trial)
+    workload, resources = without_the_usual(document["workload"]), document["resources"]
+    disk = {name: value for name, value in resources["disk"].items() if name not in ("low", "high")}
+    return {
+        **document,
+        "workload": workload,
+        "resources": {**resources, "disk": disk},
+        "accelerator": str(trial.accelerator),
+    }
 
 
 def trial_from_dict(document: Mapping[str, Any]) -> Trial:
@@ -73,18 +80,6 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
     }
 
 
-def _shortened(document: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
-    """Without defaults that earlier versions did not write; the accelerator as text."""
-    workload, resources = without_the_usual(document["workload"]), document["resources"]
-    disk = {name: value for name, value in resources["disk"].items() if name not in ("low", "high")}
-    return {
-        **document,
-        "workload": workload,
-        "resources": {**resources, "disk": disk},
-        "accelerator": str(trial.accelerator),
-    }
-
-
 class NewerFormatError(DataError):
     """Written by a later version; the row is good, and this version cannot read it."""
 
@@ -101,7 +96,11 @@ def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
             f"{SCHEMA_VERSION}; update the advisor"
         )
     try:
-        return _measurement(document)
+        known = {name: document[name] for name in Measurement.__struct_fields__ if name in document}
+        row = msgspec.convert({**known, "trial": _trial(document["trial"])}, Measurement)
+        # Further runs with step times that can be computed with.
+        runs = [{**run, "step_seconds": list(map(float, run["step_seconds"]))} for run in row.repeats]
+        return replace(row, repeats=tuple(runs))
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MsgspecError) as error:
         raise DataError("not a measurement: {reason}", reason=_reason(error)) from error
 
@@ -145,14 +144,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, (ValueError, MsgspecError)):
         return one_line(str(error))[:_MOST_REASON]
     return "a field has a value of another kind than it must have"
-
-
-def _measurement(document: Mapping[str, Any]) -> Measurement:
-    known = {name: document[name] for name in Measurement.__struct_fields__ if name in document}
-    row = msgspec.convert({**known, "trial": _trial(document["trial"])}, Measurement)
-    # Further runs with step times that can be computed with.
-    runs = [{**run, "step_seconds": list(map(float, run["step_seconds"]))} for run in row.repeats]
-    return replace(row, repeats=tuple(runs))
 
 
 def _plain(value: Any) -> Any:

@@ -198,6 +198,17 @@ def refresh(question: Refreshing, output: str) -> None:
         _refresh(question, question.cloud or DEFAULT_CLOUD, output)
 
 
+def _usual_region(cloud: str) -> str:
+    if region := DEFAULT_REGION.get(cloud):
+        return region
+    raise UsageError(
+        "{cloud} needs a region",
+        cloud=cloud,
+        field="region",
+        hint=Message("such as {regions}", regions=USUAL_REGIONS[cloud]),
+    )
+
+
 def _refresh(question: Refreshing, cloud: str, output: str) -> None:
     from advisor.answers.live.refreshing import refresh, types_to_ask
 
@@ -216,14 +227,7 @@ def _refresh(question: Refreshing, cloud: str, output: str) -> None:
         )
     if len(markets) < len(wanted):
         tell(f"no AWS credentials: its public list has {', '.join(markets)} prices alone")
-    region = question.region or DEFAULT_REGION.get(cloud)
-    if region is None:
-        raise UsageError(
-            "{cloud} needs a region",
-            cloud=cloud,
-            field="region",
-            hint=Message("such as {regions}", regions=USUAL_REGIONS[cloud]),
-        )
+    region = question.region or _usual_region(cloud)
     query = OfferQuery(
         cloud=cloud,
         instances=question.names,

@@ -15,6 +15,7 @@ from advisor.cli.sweep_view import stored_measurements
 from advisor.files import own_model_path
 from advisor.models.performance import load_model, save_model
 from advisor.runs.fitting import fit_user_model, measurements_from
+from advisor.units import format_counted
 
 if TYPE_CHECKING:
     from advisor.models.performance.fit import Errors, FitResult
@@ -137,13 +138,13 @@ def _fit_lines(document: Mapping[str, Any]) -> Iterator[str]:
     steps, layers = document["gpu_steps"], document["gpu_layers"]
     if steps["taken"]:
         yield (
-            f"Took {_counted_as(steps['taken'], 'GPU step')} of "
-            f"{_counted_as(steps['trials'], 'trial')} on {', '.join(steps['gpus'])}; "
+            f"Took {format_counted(steps['taken'], 'GPU step')} of "
+            f"{format_counted(steps['trials'], 'trial')} on {', '.join(steps['gpus'])}; "
             f"{steps['error_before_percent']:.1f} % (median) off what was predicted before"
         )
     if layers["taken"]:
         yield (
-            f"Took {_counted_as(layers['taken'], 'layer')} that `advisor probe` timed on "
+            f"Took {format_counted(layers['taken'], 'layer')} that `advisor probe` timed on "
             f"{', '.join(layers['gpus'])}"
         )
     for step in steps["contradicting"][:_MOST_NAMED]:
@@ -170,7 +171,3 @@ def _comparison(document: Mapping[str, Any]) -> Iterator[str]:
         )
         speed = f"Your {machine['cpu']} is {machine['speed']:.2f} of what its name promises"
         yield speed + (odd if machine["is_odd"] else "")
-
-
-def _counted_as(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -111,23 +111,27 @@ def measure(
         requests = requests if file.is_file() or not file.exists() else Path(requests.name)
         document, ended = _served(served, question, command, requests)
         show = _served_screen
-    elif together.ranks is not None:
-        document = _scaling(question, together)
-    elif question.model:
-        document = _network(question, question.model)
     else:
-        _refuse_options_of_networks(question.task, question.data, question.precision)
-        document = measure_script(
-            command,
-            minutes=question.minutes,
-            runs=question.runs or 1,
-            profile=question.profile is not False,
-            on_progress=tell,
-        )
+        document = _timed(question, together, command)
     click.echo(json.dumps(document) if output == "json" else "\n".join(show(document)))
     _write(file, document, is_shown=output == "json")
     if ended is not None:
         raise ended
+
+
+def _timed(question: Measuring, together: Ranks, command: Sequence[str]) -> dict[str, Any]:
+    if together.ranks is not None:
+        return _scaling(question, together)
+    if question.model:
+        return _network(question, question.model)
+    _refuse_options_of_networks(question.task, question.data, question.precision)
+    return measure_script(
+        command,
+        minutes=question.minutes,
+        runs=question.runs or 1,
+        profile=question.profile is not False,
+        on_progress=tell,
+    )
 
 
 def _write(file: Path, document: dict[str, Any], *, is_shown: bool) -> None:

@@ -8,7 +8,6 @@ import re
 import signal
 import time
 from contextlib import closing
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
@@ -25,6 +24,7 @@ from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
 from advisor.questions.fields import Choice, Kind, Number
 from advisor.render.text import table
+from advisor.runs.schedules import iso_text
 from advisor.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
         key, kept = book.add(name, scope, lifetime_seconds=lifetime, now=time.time())
         log.write("key-added", key=kept.key_id, name=kept.name, scope=kept.scope)
     click.echo(key)
-    until = f" until {_iso(kept.expires_at)}" if kept.expires_at else ""
+    until = f" until {iso_text(kept.expires_at)}" if kept.expires_at else ""
     locked = " From now on every request needs a key." if first else ""
     tell(
         f"Key '{kept.name}' ({kept.key_id}, scope {kept.scope}){until}. Keep it: it is not shown "
@@ -94,11 +94,11 @@ def list_(output: str) -> None:
         keys_there, database = book.all(), book.name
     now = time.time()
     described = [_document(key, now) for key in keys_there]
-    document = {"schema": LIST, "at": _iso(now), "database": database, "keys": described}
+    document = {"schema": LIST, "at": iso_text(now), "database": database, "keys": described}
     rows = [
         (key.key_id, key.name, key.scope, _state(key, now), *(day[:10] if day else "never" for day in days))
         for key in keys_there
-        for days in [map(_iso, (key.created_at, key.expires_at, key.last_used_at))]
+        for days in [map(iso_text, (key.created_at, key.expires_at, key.last_used_at))]
     ]
     none = "No keys yet: `advisor serve` answers on this machine only; see `advisor keys add -h`."
     print_answer(output, document, lambda: table(_COLUMNS, rows) if rows else none)
@@ -120,7 +120,7 @@ def revoke(name: str, audit_log: Path | None) -> None:
         gone = book.revoke(name, now=now)
         if gone.revoked_at == now:
             log.write("key-revoked", key=gone.key_id, name=gone.name, scope=gone.scope)
-    again = "" if gone.revoked_at == now else f" already, on {_iso(gone.revoked_at)}"
+    again = "" if gone.revoked_at == now else f" already, on {iso_text(gone.revoked_at)}"
     click.echo(f"Revoked key '{gone.name}' ({gone.key_id}){again}.")
 
 
@@ -136,17 +136,11 @@ def _document(key: StoredKey, now: float) -> dict[str, Any]:
         "name": key.name,
         "scope": key.scope,
         "state": _state(key, now),
-        "created_at": _iso(key.created_at),
-        "expires_at": _iso(key.expires_at),
-        "last_used_at": _iso(key.last_used_at),
-        "revoked_at": _iso(key.revoked_at),
+        "created_at": iso_text(key.created_at),
+        "expires_at": iso_text(key.expires_at),
+        "last_used_at": iso_text(key.last_used_at),
+        "revoked_at": iso_text(key.revoked_at),
     }
-
-
-def _iso(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 @click.command()

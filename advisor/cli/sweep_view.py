@@ -52,10 +52,9 @@ def print_damaged(stored: Stored) -> None:
 def fail_if_damaged(stored: Stored) -> None:
     """`DataError` behind the answer, when it lacks rows."""
     if stored.damaged:
-        rows = "1 row" if len(stored.damaged) == 1 else f"{len(stored.damaged)} rows"
         raise DataError(
             "{rows} of the database cannot be read",
-            rows=rows,
+            rows=format_counted(len(stored.damaged), "row"),
             hint="each is named above; the answer has the others",
         )
 

@@ -320,12 +320,7 @@ def _refitted(
         "expected": round(2 * (1 - _CONFIDENCE) * len(scored), 1),
         "confidence": _CONFIDENCE,
     }
-    # The rows that the last model was fitted on; none where it was not on these.
-    seen: list[Measurement] = []
-    with suppress(DataError):
-        if fit_user_model(before, kept_fingerprints()).model.id == last.id:
-            seen = _usable(before, last.table)
-    if seen:
+    if seen := _fitted_on(last, before):
         by_last = unseen_residuals(seen, scored, table, reference_cpu, shipped_rows())
     unseen = unseen_residuals(usable, scored, table, reference_cpu, shipped_rows())
     new, old = errors_of(unseen), errors_of(by_last)
@@ -337,10 +332,9 @@ def _refitted(
         _keep_gpu_steps(result, last)
     elif not same:
         _keep(result.model)
-    why = (
-        f"on {len(scored)} fresh trials that neither was fitted on the new one is off by {new.median:.1f} % "
-        f"(median), {'no worse' if better else 'worse'} than the last one's {old.median:.1f} %"
-    )
+    than = f"{'no worse' if better else 'worse'} than the last one's {old.median:.1f} %"
+    trials = f"{len(scored)} fresh trials that neither was fitted on"
+    why = f"on {trials} the new one is off by {new.median:.1f} % (median), {than}"
     fit = {
         "kept": "new" if better else "last",
         "why": "the fit is the same as the last one" if same else why,
@@ -353,6 +347,14 @@ def _refitted(
         "last_is_held_out": bool(seen),
     }
     return fit, outside
+
+
+def _fitted_on(last: PerformanceModel, rows: Sequence[Measurement]) -> list[Measurement]:
+    """The rows that the model was fitted on; none where it was not on these."""
+    with suppress(DataError):
+        if fit_user_model(rows, kept_fingerprints()).model.id == last.id:
+            return _usable(rows, last.table)
+    return []
 
 
 def _keep_gpu_steps(result: FitResult, last: PerformanceModel) -> None:

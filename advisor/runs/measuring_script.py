@@ -59,15 +59,7 @@ def measure_script(
     ended once it is measured. Of one that does not import the hook, what its processes take in the minutes.
     What the script prints goes to stderr. Raises `UsageError` when it cannot be started, `MeasuringError`
     when it ends before it has made some steps or was sampled enough, or never reaches its hook."""
-    script = next((part for part in command if part.endswith(".py")), None)
-    if script and not os.access(script, os.R_OK) and "-m" not in command and "-c" not in command:
-        # Python's own message for a missing script would come from a child, late.
-        raise UsageError(
-            "there is no file {script} that can be read",
-            script=script,
-            hint="start it as you do without the advisor",
-        )
-    has_hook = any(_HOOK in (_text_of(Path(part)) if part.endswith(".py") else part) for part in command)
+    has_hook = _calls_hook(command)
     begun = time.monotonic()
     recorded: list[RecordedSteps] = []
     warnings: list[str] = []
@@ -94,20 +86,27 @@ def measure_script(
             warnings.append(f"the script {how_it_ended(code)}: the steps until then count")
     seconds = time.monotonic() - begun
     if not recorded:
-        usage = usage_of(samples)
-        return document(
-            what={"kind": "script", "command": list(command), "unit": "sample"},
-            device={"kind": "cuda" if usage["gpus"] else "cpu", "gpu": None, "threads": None},
-            runs=[],
-            seconds=seconds,
-            usage={**usage, "instances": instances_for(usage)},
-            warnings=[f"no step was timed, so no answer takes it for an anchor; {_ADVICE}"],
-        )
+        return _untimed(command, seconds, _usage(samples))
     anchor = anchor_of_script(command, recorded, seconds, warnings)
     if len(samples) >= FEWEST_SAMPLES:
-        anchor["usage"] = usage_of(samples, anchor["runs"][0]["samples_per_second"])
-        anchor["usage"]["instances"] = instances_for(anchor["usage"])
+        anchor["usage"] = _usage(samples, anchor["runs"][0]["samples_per_second"])
     return anchor
+
+
+def _untimed(command: Sequence[str], seconds: float, usage: Mapping[str, Any]) -> dict[str, Any]:
+    return document(
+        what={"kind": "script", "command": list(command), "unit": "sample"},
+        device={"kind": "cuda" if usage["gpus"] else "cpu", "gpu": None, "threads": None},
+        runs=[],
+        seconds=seconds,
+        usage=usage,
+        warnings=[f"no step was timed, so no answer takes it for an anchor; {_ADVICE}"],
+    )
+
+
+def _usage(samples: Sequence[Sample], samples_per_second: float | None = None) -> dict[str, Any]:
+    usage = usage_of(samples, samples_per_second)
+    return usage | {"instances": instances_for(usage)}
 
 
 def instances_for(usage: Mapping[str, Any], count: int = 3) -> list[dict[str, Any]]:
@@ -135,6 +134,19 @@ def instances_for(usage: Mapping[str, Any], count: int = 3) -> list[dict[str, An
         and (instance.ebs_baseline_mib_per_second or 0.0) >= max(1.0, needs["disk_mib_per_second"])
     )
     return [{"instance": name, "usd_per_hour": usd} for usd, name in serving[:count]]
+
+
+def _calls_hook(command: Sequence[str]) -> bool:
+    """Whether the command names the hook, in its script or itself; `UsageError` for a missing script."""
+    script = next((part for part in command if part.endswith(".py")), None)
+    if script and not os.access(script, os.R_OK) and "-m" not in command and "-c" not in command:
+        # Python's own message for a missing script would come from a child, late.
+        raise UsageError(
+            "there is no file {script} that can be read",
+            script=script,
+            hint="start it as you do without the advisor",
+        )
+    return any(_HOOK in (_text_of(Path(part)) if part.endswith(".py") else part) for part in command)
 
 
 def _text_of(script: Path) -> str:

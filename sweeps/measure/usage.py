@@ -157,16 +157,7 @@ def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None)
         return float(getattr(steady[-1].total, name) - getattr(steady[0].total, name)) / seconds
 
     own = rate("cpu_seconds")
-    states = [state for sample in steady for state in sample.gpus]
-    gpus = [
-        {
-            "uuid": uuid,
-            "utilization_percent": statistics.fmean(own["utilization_percent"] or 0 for own in each),
-            "memory_mib": max(own["own_memory_mib"] for own in each),
-        }
-        for uuid in dict.fromkeys(state["uuid"] for state in states)
-        if (each := [state for state in states if state["uuid"] == uuid])
-    ]
+    gpus = _gpus_of(steady)
     usage: dict[str, Any] = {
         "seconds": round(seconds, 1),
         "is_steady": first is not None,
@@ -195,6 +186,19 @@ def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None)
         "gpu_memory_mib": max((math.ceil(_RESERVE * gpu["memory_mib"]) for gpu in gpus), default=0),
     }
     return usage | {"bound_by": _bound_by(usage), "needs": needs}
+
+
+def _gpus_of(samples: Sequence[Sample]) -> list[dict[str, Any]]:
+    states = [state for sample in samples for state in sample.gpus]
+    return [
+        {
+            "uuid": uuid,
+            "utilization_percent": statistics.fmean(own["utilization_percent"] or 0 for own in each),
+            "memory_mib": max(own["own_memory_mib"] for own in each),
+        }
+        for uuid in dict.fromkeys(state["uuid"] for state in states)
+        if (each := [state for state in states if state["uuid"] == uuid])
+    ]
 
 
 def _bound_by(usage: dict[str, Any]) -> str:

@@ -197,8 +197,8 @@ def _converse(
     worker: Worker,
     timeout_seconds: float,
 ) -> Measurement:
-    """Job out; for each stage of the worker its limits on and `go` out; measurement in. What holds
-    the limits is looked at last: somebody may have taken them away meanwhile."""
+    """Job out, measurement in. What holds the limits is looked at last: somebody may have taken them away
+    meanwhile."""
     deadline = time.monotonic() + timeout_seconds
     job = {  # as advisor.sweeps.worker.__main__ reads it
         "trial": trial_to_dict(trial),
@@ -210,23 +210,7 @@ def _converse(
     try:
         hold.add(worker.pid)
         worker.send(job)
-        answer = worker.receive(deadline)
-        for stage, switch_on in ((LOADED, hold.limit_memory), (READY, hold.engage)):
-            if answer == stage:
-                switch_on()
-                if stage == READY:
-                    emit(
-                        "limits_on",
-                        trial_id=trial.trial_id,
-                        limited_by=hold.limited_by.value,
-                        vcpus=request.vcpus,
-                        cpus=list(request.cpus),
-                        memory_mib=request.memory_mib,
-                        read_mib_per_second=request.read_mib_per_second,
-                        read_iops=request.read_iops,
-                    )
-                worker.send("go")
-                answer = worker.receive(deadline)
+        answer = _answer_under_limits(trial, request, hold, worker, deadline)
         measurement = measurement_from_dict(answer)
         if answer.get(STAGES_FOLLOW):
             measurement = _with_stages(measurement, hold, worker, deadline)
@@ -251,6 +235,30 @@ def _converse(
         "disk_source": disk_source,
     }
     return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=facts)
+
+
+def _answer_under_limits(
+    trial: Trial, request: LimitRequest, hold: ResourceLimits, worker: Worker, deadline: float
+) -> Any:
+    """For each stage of the worker its limits on and `go` out; the answer after the last."""
+    answer = worker.receive(deadline)
+    for stage, switch_on in ((LOADED, hold.limit_memory), (READY, hold.engage)):
+        if answer == stage:
+            switch_on()
+            if stage == READY:
+                emit(
+                    "limits_on",
+                    trial_id=trial.trial_id,
+                    limited_by=hold.limited_by.value,
+                    vcpus=request.vcpus,
+                    cpus=list(request.cpus),
+                    memory_mib=request.memory_mib,
+                    read_mib_per_second=request.read_mib_per_second,
+                    read_iops=request.read_iops,
+                )
+            worker.send("go")
+            answer = worker.receive(deadline)
+    return answer
 
 
 def _with_stages(measured: Measurement, hold: ResourceLimits, worker: Worker, deadline: float) -> Measurement:

@@ -37,9 +37,10 @@ def main() -> None:
     if not line.strip():
         raise SystemExit("no trial on stdin: --help says what is read there")
     job = json.loads(line)
-    from advisor.sweeps.events import EVENT_KEY, as_document, subscribe
+    from advisor.records import asdict
+    from advisor.sweeps.events import EVENT_KEY, subscribe
 
-    with subscribe(lambda event: send_to_parent({EVENT_KEY: as_document(event)})):
+    with subscribe(lambda event: send_to_parent({EVENT_KEY: asdict(event)})):
         answer = _measure(job)
     send_to_parent(answer)
 

@@ -181,14 +181,7 @@ def measure(
     else:
         window = timed_run(trial, job, runner, batches, gpu)
     batches.close()
-    emit(
-        "steady" if is_steady(window.step_seconds, trial.loader_period) else "not_steady",
-        trial_id=trial.trial_id,
-        warmup_steps=len(window.warmup_seconds),
-        warmup_seconds=round(sum(window.warmup_seconds), 3),
-        steps=len(window.step_seconds),
-        seconds=round(window.wall_seconds, 3),
-    )
+    _tell_steps(trial, window)
     with suppress(DataError):  # the files may have gone meanwhile: what was measured stays
         shares["cached_share_after"] = _cached_share(files, read)
     measured = replace(
@@ -243,6 +236,17 @@ def _loaded(trial: Trial) -> tuple[Runnable, StepRunner, SampleSource | None]:
     if latency is not None and not trial.on_mounted_disk:
         source = LatencyInjected(source, latency)
     return opened, runner, source
+
+
+def _tell_steps(trial: Trial, window: TimedRun) -> None:
+    emit(
+        "steady" if is_steady(window.step_seconds, trial.loader_period) else "not_steady",
+        trial_id=trial.trial_id,
+        warmup_steps=len(window.warmup_seconds),
+        warmup_seconds=round(sum(window.warmup_seconds), 3),
+        steps=len(window.step_seconds),
+        seconds=round(window.wall_seconds, 3),
+    )
 
 
 def _measurement(

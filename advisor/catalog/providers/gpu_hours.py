@@ -77,8 +77,13 @@ def overlays_of_hours(
             best = _hour_of(offer, cloud_hours)
             if best is not None and _is_plausible(offer, best, factor):
                 used.add(best.path)
-                overlay.prices[offer.instance.name, offer.region, best.market] = _type_price(
-                    offer, best, source
+                overlay.prices[offer.instance.name, offer.region, best.market] = Price(
+                    usd_per_hour=best.usd * offer.instance.gpu_count,
+                    kind=best.kind,
+                    as_of=best.as_of,
+                    source=source,
+                    terms=offer.price.terms,
+                    max_age_days=offer.price.max_age_days,
                 )
         left_out.update(_why_unused(hour, offers, factor) for hour in cloud_hours if hour.path not in used)
         if overlay:
@@ -172,17 +177,6 @@ def _tier_of_type(offer: Offer) -> str:
 
 def _per_gpu(offer: Offer) -> float:
     return offer.price.usd_per_hour / offer.instance.gpu_count
-
-
-def _type_price(offer: Offer, hour: GpuHour, source: str) -> Price:
-    return Price(
-        usd_per_hour=hour.usd * offer.instance.gpu_count,
-        kind=hour.kind,
-        as_of=hour.as_of,
-        source=source,
-        terms=offer.price.terms,
-        max_age_days=offer.price.max_age_days,
-    )
 
 
 _PER_GPU = (

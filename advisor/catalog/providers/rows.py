@@ -290,10 +290,6 @@ _MOST_SHOWN = 60
 _LEAST, _MOST = 1e-6, 1e6
 
 
-class BadFieldError(UsageError):
-    """A field that is not what it says; the message has its place in the file."""
-
-
 class Row(NamedTuple):
     """A row of a JSON list: its position ('offers[3]'), its fields, and the names that the file uses."""
 
@@ -310,7 +306,7 @@ class Row(NamedTuple):
         return ""
 
     def number(self, names: tuple[str, ...]) -> float | None:
-        """The first of these fields that is set, above 0; None if none is, `BadFieldError` if no number."""
+        """The first of these fields that is set, above 0; None if none is, `UsageError` if no number."""
         for name in names:
             value = self.fields.get(name)
             if value not in (None, "", "N/A"):
@@ -330,11 +326,10 @@ class Row(NamedTuple):
             raise self.bad(f"has the date {day}, which is in the future")
         return day
 
-    def bad(self, reason: str) -> BadFieldError:
+    def bad(self, reason: str) -> UsageError:
         """The error that refuses the file."""
-        return BadFieldError(
-            "{place} {reason}; nothing was imported", place=self.path, reason=reason, field="file"
-        )
+        text = "{place} {reason}; nothing was imported"
+        return UsageError(text, place=self.path, reason=reason, field="file")
 
     def _positive(self, name: str, value: Any) -> float:
         if isinstance(value, str):

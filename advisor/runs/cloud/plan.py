@@ -132,24 +132,25 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
         hourly = usd_per_hour(cheapest, sweep)
         refuse_too_small(sweep.budget_usd, 0.0, hourly, str(cheapest), sweep.least)
-    listed: tuple[LaunchOption, ...] = ()
-    if usd := listed_usd_per_hour(catalog, types[0], options.region):
-        on_demand_there = LaunchOption(
-            instance_type=types[0].name,
-            region=options.region,
-            zone="",
-            subnet="",
-            market=Market.ON_DEMAND,
-            usd_per_hour=usd,
-        )
-        listed = (on_demand_there,)
+    listed = listed_usd_per_hour(catalog, types[0], options.region)
     return CloudPlan(
         options=options,
         sweep=sweep,
         preflight=preflight,
         findings=tuple(findings),
         bucket_region=home,
-        listed=listed,
+        listed=(_on_demand(types[0].name, options.region, listed),) if listed else (),
+    )
+
+
+def _on_demand(name: str, region: str, usd_per_hour: float) -> LaunchOption:
+    return LaunchOption(
+        instance_type=name,
+        region=region,
+        zone="",
+        subnet="",
+        market=Market.ON_DEMAND,
+        usd_per_hour=usd_per_hour,
     )
 
 

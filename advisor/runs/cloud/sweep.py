@@ -164,11 +164,7 @@ def run_cloud(
     shared = SharedRows() if job.database_parameter else None
 
     def launched(machine: LaunchedMachine) -> None:
-        until = f"{machine.expires_at:%H:%M} UTC" if machine.expires_at else "an unknown time"
-        say(
-            f"{machine.id}: {machine.instance_type} {machine.market} in {machine.zone}, at most "
-            f"${machine.usd_per_hour:.3f}/h, ends itself at {until}"
-        )
+        say(_had(machine))
         on_machine(machine)
         if shared:
             shared.note(machine)
@@ -190,10 +186,7 @@ def run_cloud(
             on_machine=launched,
         )
     finally:
-        try:  # the results of the last minute are kept, however it ended
-            work.collect()
-        except AdvisorError as error:
-            say(f"some measurements may still be in the bucket ({error}); the same command takes them")
+        _collect_last(work, say)
     return CloudRun(
         sweep_id=plan.sweep.id,
         why=provisioned.outcome.why,
@@ -239,6 +232,22 @@ def _with_hint() -> Iterator[None]:
         yield
     except Refused as refused:
         raise CloudError("nothing was launched: {refused}", refused=explained(refused)) from refused
+
+
+def _had(machine: LaunchedMachine) -> str:
+    until = f"{machine.expires_at:%H:%M} UTC" if machine.expires_at else "an unknown time"
+    return (
+        f"{machine.id}: {machine.instance_type} {machine.market} in {machine.zone}, at most "
+        f"${machine.usd_per_hour:.3f}/h, ends itself at {until}"
+    )
+
+
+def _collect_last(work: BucketWork, say: Say) -> None:
+    """The results of the last minute are kept, however it ended."""
+    try:
+        work.collect()
+    except AdvisorError as error:
+        say(f"some measurements may still be in the bucket ({error}); the same command takes them")
 
 
 def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:

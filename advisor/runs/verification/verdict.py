@@ -167,21 +167,14 @@ def _accelerator(
     emulated = Accelerator(kind=AcceleratorKind.EMULATED, gpu=gpu)
     if text is not None and text.lower().startswith("emulated"):
         chosen = accelerator_named(text, False) if ":" in text else emulated
-        if not _has_card(instance, chosen.gpu, sheets):
-            raise UsageError(
-                "{name} has a {gpu}",
-                name=instance.name,
-                gpu=gpu,
-                hint=Message("use --accelerator {emulated}", emulated=emulated),
-            )
-        return chosen
+        if _has_card(instance, chosen.gpu, sheets):
+            return chosen
+        hint = Message("use --accelerator {emulated}", emulated=emulated)
+        raise UsageError("{name} has a {gpu}", name=instance.name, gpu=gpu, hint=hint)
     by_emulation = f"--accelerator {emulated} measures its host and disk side alone"
     if text == "cpu":
         raise UsageError(
-            "on the CPU nothing is learnt of {name}'s {gpu}",
-            name=instance.name,
-            gpu=gpu,
-            hint=Message("{by_emulation}", by_emulation=by_emulation),
+            "on the CPU nothing is learnt of {name}'s {gpu}", name=instance.name, gpu=gpu, hint=by_emulation
         )
     if not gpus_here:
         raise UsageError(

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
@@ -126,7 +127,6 @@ _DEVICE = re.compile(r"/dev/(sd|xvd)[a-z]{1,2}")
 _DISK_TYPE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 # As pip takes it: a name, extras, a version; nothing that could be an option or an address.
 _REQUIREMENT = re.compile(r"([a-z][a-z0-9-]*(\[[a-z,]+\])?(==[0-9]+(\.[0-9]+)*(\.\*)?)?)?")
-_TEXTS = ("sweep_id", "region", "bucket", "prefix", "database_parameter", "command", "engine")
 _PREFIX = re.compile(r"[A-Za-z0-9._/-]+[A-Za-z0-9._-]")
 
 
@@ -192,13 +192,8 @@ def job_from_json(text: str) -> Job:
         document = json.loads(text)
         if document["schema"] != SCHEMA:
             raise ValueError(f"schema {document['schema']}, not {SCHEMA}")
-        return Job(
-            **{name: str(document[name]) for name in _TEXTS},
-            arguments=tuple(map(str, document["arguments"])),
-            disks={str(key): str(value) for key, value in document["disks"].items()},
-            local_disk=bool(document["local_disk"]),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return msgspec.convert(document, Job)
+    except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as error:
         raise DataError(
             "this is no job of an instance: {name}: {error}", name=type(error).__name__, error=error
         ) from error
