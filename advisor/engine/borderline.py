@@ -82,8 +82,8 @@ def close_calls(
     worth = [call for call in narrow if call.worth_usd > call.trial_usd]
     worth.sort(key=_Narrow.order)
     worth.sort(key=lambda call: call.kind is not CloseCallKind.CHOSEN_MAY_MISS)
-    first = sorted(worth[:MOST_CALLS], key=_Narrow.order)
-    return tuple(_record(task, request, table, shown, call, safe) for call in first)
+    most_worth = sorted(worth[:MOST_CALLS], key=_Narrow.order)
+    return tuple(_record(task, request, table, shown, call, safe) for call in most_worth)
 
 
 def worth_of_trial(cost: float, chance: float, chosen_rank: float | None = None) -> float:

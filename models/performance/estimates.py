@@ -76,11 +76,6 @@ class Estimates(Columns, frozen=True):
         """Index into `STAGES` of the stage that binds, shape (n,)."""
         return np.asarray(self.weights.argmax(axis=1))
 
-    def mattering(self, least: float) -> Integers:
-        """The stages that weigh `least` or more, shape (n,): bit k stands for the k-th of `STAGES`."""
-        bits = 1 << np.arange(len(STAGES))
-        return np.asarray((self.weights >= least) @ bits)
-
     def bottleneck_names(self) -> list[Stage]:
         """The binding stages by name."""
         return [STAGES[stage] for stage in self.bottleneck.tolist()]

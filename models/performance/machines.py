@@ -59,11 +59,6 @@ class CoreTrials(NamedTuple):
     largest_vcpus: float
     speed_sigma: float
 
-    @property
-    def are_enough(self) -> bool:
-        """Whether the CPU counts as measured."""
-        return self.number >= FEWEST_TRIALS_OF_A_CPU
-
 
 Integers = NDArray[np.intp]
 

@@ -18,6 +18,7 @@ from advisor.domain import MIB, CacheState, DataKind, Resources, Stage, Task, Tr
 from advisor.models.bayes import Floats
 from advisor.models.performance.machines import (
     CONTENTION,
+    FEWEST_TRIALS_OF_A_CPU,
     SECOND_THREAD,
     SECOND_THREAD_SIGMA,
     SPEED,
@@ -453,7 +454,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         model = resources.cpu.model if resources.cpu else ""
         # A user's own machine comes after one that ships and is called alike.
         for cpu, trials in reversed(list(zip(self.other_cpus, self.core_trials, strict=False))):
-            if model and cpu.model == model and trials.are_enough:
+            if model and cpu.model == model and trials.number >= FEWEST_TRIALS_OF_A_CPU:
                 return trials
         return None
 

@@ -68,8 +68,7 @@ def effect_groups(conditions: Conditions | CpuConditions) -> dict[str, str]:
 
 
 def own_group(conditions: Conditions | CpuConditions) -> str | None:
-    """The group of what sets a user's rows of a cell apart from all that other cells tell, as far as cells of
-    one source lie apart; None where somebody else measured."""
+    """What sets a user's rows of a cell apart, as cells of one source lie apart; None: others measured."""
     if isinstance(conditions, CpuConditions) or conditions.source:
         return None
     return f"own/{effect_groups(conditions)['cell']}"
@@ -162,8 +161,7 @@ class Posterior(Gaussian, frozen=True):
     def _with_effects(
         self, cells: Sequence[Cell], centres: Floats | None = None, *, own: bool = False
     ) -> tuple[Gaussian, Linearised]:
-        """The state with what the cells add, such as network effects, and their log seconds; `own` are a
-        user's cells, each set apart."""
+        """The state with what the cells add (`own`: a user's, each set apart), and their log seconds."""
         parameters = self.parameters()
         # Indices are given in the order of the state, so that steps read the state itself.
         steps = steps_of([cell.step for cell in cells], parameters)

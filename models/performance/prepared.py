@@ -160,10 +160,11 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         """Rows of plain Python numbers, with their words."""
         columns = (results.lower, results.median, results.upper, results.stage_rates, results.calibrated)
         numbers = (column.tolist() for column in columns)
-        names, matters = results.bottleneck_names(), results.mattering(MATTERS).tolist()
+        # The stages that weigh enough: bit k stands for the k-th of `STAGES`.
+        matters = ((results.weights >= MATTERS) @ (1 << np.arange(len(STAGES)))).tolist()
         predictions = []
         for row, lower, median, upper, rates, calibrated, bottleneck, bits in zip(
-            rows, *numbers, names, matters, strict=True
+            rows, *numbers, results.bottleneck_names(), matters, strict=True
         ):
             provenance, notes = self.words.of(row, bits)
             scaling, rate = self.words.scalings[row], self.words.gpu_rates[row]
@@ -251,8 +252,11 @@ def _notes(
         yield from scaling.notes()
     if matters & _HOST or load.on_cpu:
         yield from _host_notes(resources, pipeline)
-    if load.on_cpu and _is_unmeasured(load.workload, pipeline):
-        yield Message("{network} was not measured on a CPU like this", network=load.workload.network)
+    if load.on_cpu:
+        workload, key = load.workload, _cpu_key(load.workload)
+        existing = key in pipeline.cpu_networks or key in bundled_cpu_step_times().networks
+        if workload.precision is not Precision.FP32 or not existing:
+            yield Message("{network} was not measured on a CPU like this", network=workload.network)
     if matters & _TRANSFER and resources.host_to_gpu_gb_per_second is None:
         yield copy_assumed_note(resources.gpu)
 
@@ -261,13 +265,6 @@ def copy_assumed_note(gpu: Gpu | None) -> Message:
     """The note that nobody measured the speed at which this type of instance copies to its GPU."""
     rate = assumed_copy_gb_per_second(gpu)
     return Message("the host-to-GPU rate is unknown: {rate:g} GB/s is assumed", rate=rate)
-
-
-def _is_unmeasured(workload: Workload, pipeline: Pipeline) -> bool:
-    """Whether no trial on a CPU ran such a network, task or format."""
-    key = _cpu_key(workload)
-    existing = key in pipeline.cpu_networks or key in bundled_cpu_step_times().networks
-    return workload.precision is not Precision.FP32 or not existing
 
 
 def _cpu_key(workload: Workload) -> str:

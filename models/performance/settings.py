@@ -78,12 +78,11 @@ def usual_settings(
     if workload.task not in facts.kernels:
         return [workload] * len(gpus)
 
-    def as_precise(gpu: Gpu) -> Workload:
-        mixed = replace(workload, precision=_autocast(gpu, facts)) if precision else workload
-        fits_plain_alone = needed_mib(workload) <= gpu.memory_mib < needed_mib(mixed)
-        return workload if fits_plain_alone else mixed
-
-    taken = [as_precise(gpu) for gpu in gpus]
+    taken = []
+    for gpu in gpus:
+        fast = replace(workload, precision=_autocast(gpu, facts)) if precision else workload
+        fits_plain_alone = needed_mib(workload) <= gpu.memory_mib < needed_mib(fast)
+        taken.append(workload if fits_plain_alone else fast)
     mixed = [place for place, each in enumerate(taken) if _bits(each) == 16]
     if not (memory_format and facts.has_channels and mixed):
         return taken

@@ -102,11 +102,6 @@ class Belief(Struct, frozen=True):
         ]
         return max(beliefs, key=lambda belief: belief.log_likelihood())
 
-    def with_trial(self, row: int, noise: float) -> Belief:
-        """The doubt that would be left if `row` were measured with that variance, at its mean."""
-        rates = np.append(self.log_rates, self.means([row]))
-        return replace(self, at=(*self.at, row), log_rates=rates, noise=np.append(self.noise, noise))
-
     def covariance(self, rows: Sequence[int], others: Sequence[int]) -> Floats:
         """Posterior covariances (r, o) of log rates."""
         prior = self._prior(rows, others)
@@ -339,7 +334,10 @@ def next_trials(
         if enough_measured and settled[best] < _WORTH_A_TRIAL:
             break
         chosen.append(left[best])
-        belief = belief.with_trial(left[best], float(noise[best]))
+        # The doubt that would be left if the row were measured at its mean.
+        rates = np.append(belief.log_rates, belief.means([left[best]]))
+        noise = np.append(belief.noise, noise[best])
+        belief = replace(belief, at=(*belief.at, left[best]), log_rates=rates, noise=noise)
     if chosen:
         return Choice(tuple(chosen), doubt)
     what = "surface's error" if question.target is None else "doubt about the choice"
