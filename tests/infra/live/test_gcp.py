@@ -25,7 +25,7 @@ TODAY = date(2026, 11, 21)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BUNDLED = load_catalog(DATA_FOLDER)
 MACHINES = {instance.name: instance for instance in BUNDLED.instances("gcp")}
-G2, N2 = "g2-standard-8", "n2-standard-8"
+N2 = "n2-standard-8"
 # Of us-central1 on 2026-07-30, by the committed sources.
 CORE, N2_RAM = "N2 Instance Core running in Americas", "N2 Instance Ram running in Americas"
 N2_SKUS = [sku(CORE, 0.031611), sku(N2_RAM, 0.004237, unit="GiBy.h")]
