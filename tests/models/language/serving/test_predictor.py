@@ -35,7 +35,7 @@ DEPLOYMENTS = st.builds(
     st.sampled_from(["bf16", "fp8"]),
 )
 # What hypothesis would else make up of a Traffic: lengths that spread, and bursts.
-PLAIN = (st.just(False), st.just(0.0), st.just(0.0), st.just(1.0))
+PLAIN = (st.just(False), st.just(0.0), st.just(0.0), st.just(1.0), st.floats(0, 4000))
 TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000), st.just(0.0), *PLAIN)
 
 
