@@ -162,6 +162,7 @@ def test_the_farther_the_cpu_the_wider_the_interval():
     many = predicted(vcpus=32.0)
     assert width(same) < width(other) < width(unknown) < width(arm)
     assert width(same) < width(many)
+    assert same.provenance == many.provenance == "modelled"
 
 
 @pytest.mark.parametrize(("model", "width"), CASES["units_are_as_wide_as_their_makers_say"])

@@ -160,9 +160,10 @@ def host(resources, model=None):
     return answer.stage_rates[Stage.HOST]
 
 
-def test_second_threads_add_their_yield_and_no_more():
+def test_second_threads_add_their_yield_and_no_more_and_those_that_nobody_measured_the_usual():
     """Two vCPUs of one core lie between one core and two."""
     assert host(machine(1, 1)) * 1.25 < host(machine(2, 1)) < host(machine(2, 2)) * 0.75
+    assert host(replace(machine(2, 1), cpu=None)) == pytest.approx(host(machine(2, 1)))
 
 
 @pytest.mark.parametrize("truth", [0.15, 0.5])
