@@ -15,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.domain import Status
+from advisor.errors import MeasuringError
 from advisor.store.measurements import SqlStore
 from advisor.sweeps.run.ray.executor import LOST_RUNS, RayExecutor
 from tests.sweeps import ray_clusters
@@ -55,6 +56,11 @@ def test_trials_run_side_by_side_on_nodes_that_have_their_gpu(on):
     spans = sorted((row.environment["began"], row.environment["ended"]) for row in rows.values())
     overlaps = sum(later < ended for (_, ended), (later, _) in itertools.pairwise(spans))
     assert overlaps >= 3
+
+
+def test_what_no_node_takes_is_refused_before_anything_runs(on):
+    with pytest.raises(MeasuringError, match=r"no node has the GPU H100 \(there: L4, T4\)"):
+        on().refuse_impossible(numbered(4, "cuda:T4", "cuda:H100"))
 
 
 def test_a_kind_whose_nodes_never_come_costs_those_trials_only(on):
