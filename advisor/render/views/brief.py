@@ -48,8 +48,10 @@ LINES = 12
 # to take, and one that warns.
 _NEEDED, _PRICE, _BINDS, _TAKE, _WARNS = 8, 7, 6, 5, 4
 # What is assumed and a reader may want to change: the fields of the request, some of them with a text.
-_ASSUMED = ("dataset", "stack", "protocol", "input_tokens", "output_tokens", "picture_tokens")
-_ASSUMED += ("engine", "method", "sequence")
+_ASSUMED = (
+    *("dataset", "stack", "protocol", "input_tokens", "output_tokens", "picture_tokens"),
+    *("engine", "method", "sequence"),
+)
 # The option by which a field is changed that has none of its own.
 _CHANGED_BY = {"picture_tokens": "images_per_request"}
 # A dearer spec with less of the chosen one's rate is no alternative.
@@ -181,9 +183,10 @@ def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -
     """'p99 of a batch 48 ms', where that is limited; of a served model 'TTFT 256 ms (p95 1.47 s)': the means,
     and the percentiles and times that the question limits. Of an other spec only these, if any."""
     is_limited = is_other and any(request.get(option) is not None for _, _, option in TIMES)
-    serving, latency = spec.get("serving"), spec.get("latency")
-    if latency and latency["p99_ms"] is not None and request["max_latency_ms"] is not None:
+    latency: Record = spec.get("latency") or {"p99_ms": None}
+    if latency["p99_ms"] is not None and request["max_latency_ms"] is not None:
         yield t("brief.batch_time", p99=f"{ceil_ms(latency['p99_ms'] / 1000):,g}\u00a0ms")
+    serving: Record = spec.get("serving") or {}
     for name, title, option in TIMES if serving else ():
         limit = request.get(option)
         if limit is None and (is_limited or name == "e2e"):

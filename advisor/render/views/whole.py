@@ -108,9 +108,11 @@ def _missed(document: Record, t: Texts) -> list[tuple[str, str]]:
     """What a named instance misses of what is asked."""
     titles = {"misses": t("lm.misses").lower(), "may_miss": t("whole.may_miss")}
     return [
-        (titles[text.code], translated(text.parameters["why"], t))
+        (titles[text.code], translated(why, t))
         for text in document.get("warnings", ())
         if isinstance(text, Message) and text.code in titles
+        for why in [text.parameters["why"]]
+        if isinstance(why, Message)
     ]
 
 
