@@ -105,8 +105,8 @@ def _written(value: Any, form: str, translate: Translate, spell: Spell) -> str:
     """A parameter: numbers by the unit that the format names, messages in their language."""
     if isinstance(value, Message):
         return value.render(translate, spell)
-    if isinstance(value, FieldName):
-        return spell(value)
+    if isinstance(value, str):  # a text is already written, whatever its form
+        return spell(value) if isinstance(value, FieldName) else value
     if isinstance(value, (list, tuple)):
         return translate(COMMA.text).join(_written(item, form, translate, spell) for item in value)
     in_unit = FORMATS.get(form)

@@ -37,7 +37,7 @@ _USUAL = frozenset(
         *("task", "model", "instance", "target_throughput", "batch_size", "precision", "epochs", "max_hours"),
         *("users", "max_ttft_ms", "max_tpot_ms", "input_tokens", "output_tokens", "tokens", "method"),
         *("gpu", "cloud", "market", "max_price", "anchor", "output", "explain", "out"),
-        "title",
+        *("title", "plan_file", "saved", "format_name", "language"),
     }
 )
 _MANY, _WIDEST, _LONG = 25, 30, 130

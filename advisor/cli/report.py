@@ -47,7 +47,7 @@ from advisor.questions.reading import from_fields, from_texts, options_of
 from advisor.questions.settled import today
 from advisor.render.diff import difference
 from advisor.render.diff_text import difference_markdown, difference_text
-from advisor.render.facts import SCHEMA
+from advisor.render.facts import SCHEMA, totals
 from advisor.render.formats import LANGUAGES, REPORT_FORMATS, ReportFormat, format_of_file, report_format
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class ReportGroup(SectionedCommand, click.Group):
     "plan_file",
     type=click.Path(),
     metavar="FILE",
-    help="YAML file with several workloads (see docs/how-to/reports.md); - reads stdin.",
+    help="YAML file with several workloads, as above; - reads stdin.",
 )
 @click.option(
     "--from",
@@ -249,6 +249,15 @@ def report(
     advisor report --task inference --model googlenet --target-throughput 500 --out report.html
     advisor report --plan workloads.yaml --title "Vision team" --out team.pdf
     advisor recommend ... -o json | advisor report --from - --language zh-CN --out report.md
+
+    \b
+    A plan is YAML; its keys are the options of `recommend`, with _ for - (--help-all lists them):
+      title: Vision team
+      defaults: {region: us-east-1}  # for workloads that do not set it
+      workloads:
+        - {name: Thumbnails, task: inference, model: googlenet, target_throughput: 500}
+        - {name: Chat, task: generation, model: meta-llama/Llama-3.1-8B, users: 40}
+    A longer one: docs/examples/workloads.yaml. The JSON report: schemas/report.schema.json in advisor/render.
     """
     if ctx.invoked_subcommand is not None:
         _alone(ctx)
@@ -414,7 +423,8 @@ def _of_saved(ask: Ask) -> dict[str, Any]:
         raise UsageError("a saved report stands alone", hint="`advisor report diff` compares two of them")
     if ask.title or ask.as_of:
         raise UsageError("a saved report keeps its title and its day", hint="leave out --title and --date")
-    return reports[0]
+    # Sums of an earlier version added a month of what ends to what is kept.
+    return reports[0] | {"totals": totals(reports[0]["workloads"])}
 
 
 def _report(ask: Ask, inputs: Sequence[Input], usual: str) -> Report:

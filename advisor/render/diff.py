@@ -54,10 +54,9 @@ class Workload(NamedTuple):
         return self.pick["price"]["total_usd_per_hour"] if self.pick else None
 
     @property
-    def month_usd(self) -> float | None:
-        """Dollars a month of what is kept running; None of a run that ends."""
-        usd = self.usd_per_hour
-        return None if usd is None or run_usd(self.pick) is not None else per_month(usd)
+    def kept_usd_per_hour(self) -> float | None:
+        """The same of what is kept running; None of a run that ends."""
+        return self.usd_per_hour if run_usd(self.pick) is None else None
 
     def ranked(self) -> dict[Key, int]:
         """The places of the recommended spec and its alternatives, from 1 on."""
@@ -191,7 +190,8 @@ def difference(old: Document, new: Document) -> dict[str, Any]:
     stands_on = _stands_on(old, new)
     # Of the workloads that both have a pick for: one that came or went makes nothing dearer.
     both = [(was, now) for _, was, now in pairs if was and now and was.pick and now.pick]
-    hourly = _sums(both, lambda workload: workload.usd_per_hour)
+    hourly = _sums(both, lambda workload: workload.kept_usd_per_hour)
+    monthly = hourly and hourly | {name: per_month(hourly[name]) for name in ("old", "new")}
     return {
         "schema": SCHEMA,
         "old": _head(before),
@@ -201,8 +201,8 @@ def difference(old: Document, new: Document) -> dict[str, Any]:
         "totals": {
             "compared": len(both),
             "usd_per_hour": hourly,
-            "usd_per_month": hourly and hourly | {name: per_month(hourly[name]) for name in ("old", "new")},
-            "month_usd": _sums(both, lambda workload: workload.month_usd),
+            "usd_per_month": monthly,
+            "month_usd": monthly,
             "run_usd": _sums(both, lambda workload: run_usd(workload.pick)),
             "all_usd_per_hour": change(_whole(before), _whole(after)),
         },
@@ -231,7 +231,7 @@ def _head(side: Side) -> dict[str, Any]:
 
 
 def _whole(side: Side) -> float | None:
-    usd = [workload.usd_per_hour for workload in side.workloads.values()]
+    usd = [workload.kept_usd_per_hour for workload in side.workloads.values()]
     known = [amount for amount in usd if amount is not None]
     return sum(known) if known else None
 
@@ -294,6 +294,7 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
             "reasons": list(_reasons(old, new, before, after)) if before != after else [],
         },
         "cost": change(old.usd_per_hour, new.usd_per_hour) if before and after else None,
+        "run_usd": _sums([(old, new)], lambda workload: run_usd(workload.pick)),
         "prices": _changed_numbers(old.prices(), new.prices(), spec_document),
         "predictions": _predictions(old.rates(), new.rates()),
         "alternatives": _alternatives(old.ranked(), new.ranked()),

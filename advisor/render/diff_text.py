@@ -82,9 +82,12 @@ _STANDS_ON = {
 
 def _notes(document: Document) -> Iterator[str]:
     totals = document["totals"]
-    if totals["usd_per_hour"] and totals["compared"] > 1:
-        what = f"{totals['compared']} workloads that both have together"
-        per = (("usd_per_hour", "an hour"), ("month_usd", "a month"), ("run_usd", "for one run of each"))
+    if totals["compared"] > 1:
+        what = f"{totals['compared']} workloads that both reports answer"
+        per = (
+            ("month_usd", "a month for what is kept running"),
+            ("run_usd", "for one run of each that ends"),
+        )
         costs = [f"{cost_text(totals[name])} {of}" for name, of in per if totals[name]]
         yield f"{what}: {', '.join(costs)}"
     for name, change in document["stands_on"].items():
@@ -94,8 +97,8 @@ def _notes(document: Document) -> Iterator[str]:
         old, new = change["old"][field], change["new"][field]
         trained = change["new"].get("trained_on")
         more = f" (fitted on {trained})" if trained != change["old"].get("trained_on") else ""
-        same = f"{title} ({old}): other content than before"
-        yield same if old == new else f"{title}: {old} -> {new}{more}"
+        same = f"{title} changed (still {old})"
+        yield same if old == new else f"{title} changed: {old} -> {new}{more}"
     missing = [
         row["name"]
         for row in document["workloads"]
@@ -109,10 +112,11 @@ def _notes(document: Document) -> Iterator[str]:
 
 
 def _pick_text(workload: Document) -> str:
-    pick, cost = workload["pick"], workload["cost"]
+    pick, cost, run = workload["pick"], workload["cost"], workload.get("run_usd")
+    paid = f"{cost_text(run)} for the run" if run else f"{cost_text(cost)} an hour" if cost else ""
     if not pick["changed"]:
         kept = "nothing fits, as before" if pick["new"] is None else with_disk(pick["new"])
-        moved = f", {cost_text(cost)} an hour" if cost and cost["percent"] else ""
+        moved = f", {paid}" if cost and cost["percent"] else ""
         return f"the pick stays ({kept}){moved}"
     *others, last = because(workload) or [""]
     why = f" because {' and '.join(filter(None, [', '.join(others), last]))}" if last else ""
@@ -121,20 +125,29 @@ def _pick_text(workload: Document) -> str:
     if pick["old"] is None:
         return f"{with_disk(pick['new'])} meets the target now, and nothing did before{why}"
     to = f"the pick changed from {with_disk(pick['old'])} to {with_disk(pick['new'])}"
-    return f"{to} ({cost_text(cost)} an hour){why}"
+    return f"{to} ({paid}){why}"
 
 
 def _changes(workload: Document) -> Iterator[str]:
     for row in workload["request"]:
-        yield f"asked: {_option(row['field'])} {_value(row['new'])}, before {_value(row['old'])}"
+        yield f"the question: {_option(row['field'])} is {_value(row['new'])}, was {_value(row['old'])}"
     yield from _first([_price_text(row) for row in workload["prices"]], "price")
     unit = _unit(workload)
-    yield from _first([_rate_text(row, unit) for row in workload["predictions"]], "prediction")
+    # Rates of two batch sizes say nothing about each other.
+    sizes = [(row["new_batch_size"], row["old_batch_size"]) for row in workload["predictions"]]
+    pairs = list(zip(workload["predictions"], sizes, strict=True))
+    alike = [_rate_text(row, unit) for row, (new, old) in pairs if new == old]
+    yield from _first(alike, "prediction")
+    others = [f"{with_disk(row)} {new} (was {old})" for row, (new, old) in pairs if new != old]
+    if others:
+        yield f"the best batch size is another one: {_listed(others)}"
     ranked, rejected = workload["alternatives"], workload["rejected"]
     lists = {
         "new on the list": [with_disk(row) for row in ranked["came"]],
         "gone from the list": [with_disk(row) for row in ranked["went"]],
-        "places": [f"{spec_name(row)} {row['old_place']} -> {row['new_place']}" for row in ranked["moved"]],
+        "another place on the list": [
+            f"{spec_name(row)} from {row['old_place']} to {row['new_place']}" for row in ranked["moved"]
+        ],
         "rejected now": [_why(row, row["reason"]) for row in rejected["came"]],
         "no longer rejected": [_why(row, row["reason"]) for row in rejected["went"]],
         "rejected for another reason": [
@@ -163,9 +176,10 @@ def _listed(names: Sequence[str]) -> str:
 def _price_text(row: Document) -> str:
     percent = row["percent"] or 0.0
     how, size = "cheaper" if percent < 0 else "dearer", abs(percent)
+    market = report_texts("en").known(f"market.{row['market']}", row["market"])
     share = f"{size:.0f}" if size >= 10 else f"{size:.2g}"
     return (
-        f"{spec_name(row)} ({row['region']}, {row['market']}) became {share} % {how}: "
+        f"{spec_name(row)} ({row['region']}, {market}) became {share} % {how}: "
         f"{format_usd(row['old'])} -> {format_usd(row['new'])} an hour"
     )
 
@@ -175,11 +189,9 @@ def _unit(workload: Document) -> str:
 
 
 def _rate_text(row: Document, unit: str) -> str:
-    batches = [row[f"{day}_batch_size"] for day in ("new", "old")]
-    new, old = (f" at batch {batch}" if len(set(batches)) > 1 else "" for batch in batches)
     now = _interval(row["median"]["new"], row["new_interval"])
     was = _interval(row["median"]["old"], row["old_interval"])
-    return f"{with_disk(row)} is predicted {now} {unit}{new}, was {was}{old}"
+    return f"{with_disk(row)} is predicted {now} {unit}, was {was}"
 
 
 def _interval(median: float, bounds: Document) -> str:

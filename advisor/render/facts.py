@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from advisor.domain import HOURS_PER_MONTH
+from advisor.catalog.support import CLOUD, quota_code, quota_name
+from advisor.domain import HOURS_PER_MONTH, Market
 
 Record = Mapping[str, Any]
 
@@ -140,16 +141,17 @@ def run_usd(spec: Record | None) -> float | None:
 
 
 def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
-    """All workloads together; null where nothing is recommended, never 0. `runs` are those that
-    end: `run_usd` is the cost of one of each, `month_usd` that of a month of all others."""
+    """All workloads together. Hours and months are of what is kept running; `run_usd` is the cost of one of
+    each that ends, and no sum has both. Null where there is nothing to add up, never 0."""
     answered = [section for section in sections if section["answer"]["status"] == ANSWERED]
     specs = [section["answer"]["spec"] for section in answered]
-    usd = sum(spec["usd_per_hour"] for spec in specs) if specs else None
     runs = [run_usd(section["recommendation"]["recommendation"]) for section in answered]
-    kept = [spec["usd_per_month"] for spec, run in zip(specs, runs, strict=True) if run is None]
+    kept = [spec for spec, run in zip(specs, runs, strict=True) if run is None]
     once = [run for run in runs if run is not None]
+    usd = sum(spec["usd_per_hour"] for spec in kept) if kept else None
+    month = None if usd is None else per_month(usd)
     sums: dict[str, dict[str, float]] = {"market": {}, "region": {}}
-    for spec in specs:
+    for spec in kept:
         for name, usd_by in sums.items():
             usd_by[spec[name]] = usd_by.get(spec[name], 0.0) + spec["usd_per_hour"]
     return {
@@ -161,11 +163,32 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
         ),
         "hours_per_month": HOURS_PER_MONTH,
         "usd_per_hour": usd,
-        "usd_per_month": None if usd is None else per_month(usd),
-        "month_usd": sum(kept) if specs else None,
+        "usd_per_month": month,
+        "month_usd": month,
         "run_usd": sum(once) if once else None,
         **{f"usd_per_hour_by_{name}": dict(sorted(usd_by.items())) for name, usd_by in sums.items()},
+        "quotas": _quotas(answered),
     }
+
+
+def _quotas(answered: Sequence[Mapping[str, Any]]) -> list[Document]:
+    """The vCPUs that all answers together take of each quota of an account: at all times, and while every
+    run that ends runs, too. `allowed` is the least that a question says of it, null where none does."""
+    rows: dict[tuple[str, str], Document] = {}
+    for section in answered:
+        spec, document = section["answer"]["spec"], section["recommendation"]
+        code = quota_code(spec["instance_type"], Market(spec["market"])) if spec["cloud"] == CLOUD else None
+        if code is None:
+            continue
+        head = {"cloud": CLOUD, "region": spec["region"], "code": code, "name": quota_name(code)}
+        key = spec["region"], code
+        row = rows.setdefault(key, {**head, "kept_vcpus": 0, "vcpus": 0, "allowed": None})
+        vcpus = spec["count"] * spec["vcpus"]
+        row["vcpus"] += vcpus
+        row["kept_vcpus"] += vcpus if run_usd(document["recommendation"]) is None else 0
+        limits = (row["allowed"], document["request"].get("vcpu_quota", {}).get(code))
+        row["allowed"] = min((limit for limit in limits if limit is not None), default=None)
+    return [rows[key] for key in sorted(rows)]
 
 
 # A step of the front brings a hundredth more: nobody pays for less, and the rates are told in three

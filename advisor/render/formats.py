@@ -104,7 +104,8 @@ class Row(NamedTuple):
 
 
 def report_csv(document: Document, _language: str = LANGUAGES[0]) -> str:
-    """A report as one CSV: every value of the document in a row that says which part it is of.
+    """A report as one CSV: a row a workload (`summary`) of the columns that come first, as the workbook's
+    first sheet has them, then every value of the document in a row that says which part it is of.
 
     `part` names where in the document a row stands (`price_throughput`, `curves.vcpus.points`,
     `recommendation.rejected`), `workload` whose it is, `item` which one of its list, as 0, or 3_1 for
@@ -112,13 +113,17 @@ def report_csv(document: Document, _language: str = LANGUAGES[0]) -> str:
     whole, to the last digit; null and nothing are empty cells. A text that a spreadsheet would compute
     has an apostrophe in front.
     """
+    from advisor.render.xlsx import pick_rows
+
+    values = plain(document)
+    rows = [Row("summary", str(pick.pop("name")), "", pick) for pick in pick_rows(values)]
     records = [
         {"part": row.part, "workload": row.workload, "item": row.item}
         | {
             name: str(value).lower() if isinstance(value, bool) else value
             for name, value in row.values.items()
         }
-        for row in report_rows(plain(document))
+        for row in (*rows, *report_rows(values))
     ]
     columns = dict.fromkeys(name for record in records for name in record)
     return csv_of(

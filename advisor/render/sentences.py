@@ -133,10 +133,10 @@ def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
 def totals_sentence(document: Record, t: Texts) -> str:
     """The cost of all workloads of a report together: of a month, and of one of each run that ends."""
     totals = document["totals"]
-    if totals["usd_per_hour"] is None:
+    if not totals["answered"]:
         return t("totals.none", workloads=totals["workloads"])
     about = {name: totals[name] for name in ("answered", "workloads", "instances")}
-    month, hours = format_usd(totals["month_usd"]), plain(totals["hours_per_month"])
+    month, hours = format_usd(totals["month_usd"] or 0.0), plain(totals["hours_per_month"])
     if totals["run_usd"] is not None:
         runs, usd = totals["runs"], format_usd(totals["run_usd"])
         kept = totals["answered"] - runs
@@ -332,13 +332,10 @@ def spec_columns(t: Texts, home: str, *, clouds: bool) -> list[Column]:
 
 def cost_columns(t: Texts, spec: Record) -> list[Column]:
     """Columns of the costs of specs like this one, and of their bottlenecks."""
-    if "tuning" in spec:
-        return columns_of(
-            t,
-            ("run_takes", lambda spec: format_hours(spec["run"]["hours"]["median"])),
-            ("per_run", "run.usd.median", Look.USD),
-        )
-    bound = columns_of(t, ("bound", lambda spec: bound_name(spec, t)))
+    bound = columns_of(t, ("bound", lambda spec: bound_name(spec, t))) if "tuning" not in spec else []
+    if spec.get("run"):
+        takes = ("run_takes", lambda spec: format_hours(spec["run"]["hours"]["median"]))
+        return [*columns_of(t, takes, ("per_run", "run.usd.median", Look.USD)), *bound]
     if "serving" in spec:
         path = "cost.usd_per_million_output_tokens.median"
         return [*columns_of(t, ("per_million_output_tokens", path, Look.USD)), *bound]

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -115,33 +116,29 @@ def _write_totals(writer: pd.ExcelWriter, sheet: Sheet, totals: Record, texts: T
     page, hours = writer.sheets[texts.known(sheet.name, sheet.name)], totals["hours_per_month"]
     sums = {
         "Instances": totals["instances"],
-        "USD/hour": totals["usd_per_hour"] or 0,
-        "USD/month": totals["month_usd"] or 0,
-        "USD/run": totals["run_usd"] or 0,
+        # An hour of what is kept and an hour of a run are no sum.
+        "USD/hour": None if totals["run_usd"] else totals["usd_per_hour"],
+        "USD/month": totals["month_usd"],
+        "USD/run": totals["run_usd"],
     }
-    month = sheet.headings.index("USD/month")
     page.write_row(2, 0, [texts("hours_per_month"), hours])
     line = _HEAD_ROW + len(sheet.rows) + 1
     page.write_string(line, 0, texts("Total"))
     for heading, value in sums.items():
-        page.write_number(line, sheet.headings.index(heading), value)
+        page.write(line, sheet.headings.index(heading), value)
     for group in ("Market", "Region"):
         page.write_row(line + 2, 0, [texts(heading) for heading in (group, "USD/hour", "USD/month")])
         line += 2
-        here = sheet.headings.index(group)
         for name, usd in totals[f"usd_per_hour_by_{group.lower()}"].items():
             line += 1
-            kept = sum(row[month] or 0 for row in sheet.rows if row[here] == name)
-            page.write_row(line, 0, [_fit(name), usd, kept])
+            page.write_row(line, 0, [_fit(name), usd, hours * usd])
 
 
 def sheets_of(document: Record) -> list[Sheet]:
     """Every sheet, in the order of a reader's questions; the first one has the totals."""
-    sections, hours = document["workloads"], document["totals"]["hours_per_month"]
-    totals, *layouts = json.loads(_SHEETS.read_text(encoding="utf-8"))
-    # Where nothing meets the target no spec is bought, and none is added up.
-    picks = [{**section, "spec": _pick(section, hours)} for section in sections]
-    sheets = [_sheet(totals["name"], totals["note"], {"Workload": "name", **totals["columns"]}, picks)]
+    sections = document["workloads"]
+    totals, *layouts = _layouts()
+    sheets = [_sheet(totals["name"], totals["note"], totals["columns"], _picks(document))]
     for layout in layouts:
         rows = [
             {"workload": section["name"], **record}
@@ -154,6 +151,24 @@ def sheets_of(document: Record) -> list[Sheet]:
     columns = {"What": "what", "Value": "value"}
     last = _sheet("Reproducibility", "Versions, digests, and the command.", columns, facts)
     return [*sheets, *_language_sheets(sections), last]
+
+
+def pick_rows(document: Record) -> list[dict[str, Any]]:
+    """What the first sheet says of each workload, under the names that values have in the document."""
+    paths = _layouts()[0]["columns"].values()
+    return [{path.rpartition(".")[2]: value_at(pick, path) for path in paths} for pick in _picks(document)]
+
+
+@cache
+def _layouts() -> list[dict[str, Any]]:
+    layouts: list[dict[str, Any]] = json.loads(_SHEETS.read_text(encoding="utf-8"))
+    return layouts
+
+
+def _picks(document: Record) -> list[Record]:
+    """Every section with its pick: where nothing meets the target no spec is bought, and none is added up."""
+    hours = document["totals"]["hours_per_month"]
+    return [{**section, "spec": _pick(section, hours)} for section in document["workloads"]]
 
 
 def _pick(section: Record, hours: float) -> Record | None:

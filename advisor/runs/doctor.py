@@ -398,10 +398,11 @@ def check_bundle(today: date | None = None) -> Finding:
     age = ((today or date.today()) - prices).days
     digest = str(bundle.manifest["digest"])
     facts = {"digest": digest, "prices_as_of": prices.isoformat(), "age_days": age}
-    text = f"whole (digest {digest[:12]}); prices of AWS of {prices}, {age} days old"
+    text = f"the catalogue is whole (digest {digest[:12]}); its AWS prices are those of {prices}"
     if age <= _WARN_DAYS:
         return _ok(text, facts=facts)
-    return _warning(text, "upgrade the advisor, or import newer prices: advisor catalog import", facts)
+    old = f"{text}, {age} days ago: what you rent may cost something else by now"
+    return _warning(old, "advisor catalog refresh, or install a newer release of the advisor", facts)
 
 
 def dates_in_bundle() -> list[date]:

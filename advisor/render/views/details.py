@@ -338,7 +338,7 @@ def sensitivity_part(gains: Sequence[Record], t: Texts, *, on_cpu: bool) -> Part
 
     columns = columns_of(
         t,
-        ("resource", lambda gain: translated(gain["step"], t)),
+        ("resource", lambda gain: t.known(f"step.{gain['step']}", translated(gain["step"], t))),
         ("brings", brings),
         ("bound", lambda gain: stage_name(gain["bottleneck"], t, on_cpu=on_cpu)),
         *([("flat", flat)] if gains and "flat_after" in gains[0] else []),
@@ -411,6 +411,15 @@ def compared_leaves(answer: Record, t: Texts, room: Room) -> Iterator[Leaf]:
         rejected=f"{catalog['offers_rejected']:,}",
         considered=f"{catalog['offers_considered']:,}",
     )
-    yield Paragraph(t.joined([said, f"{t.listed(counts)}{t('brief.stop')}"]) if counts else said)
+    reasons = t("rejected.by", said=said, reasons=t.listed(counts))
+    yield Paragraph(reasons if counts else f"{said}{t('brief.stop')}")
+    # Beside a GPU machine others with GPUs, beside one without those without: the appendix has all.
+    on_cpu = answer["recommendation"]["gpu"] is None
+    alike = [spec for spec in answer["alternatives"] if (spec["gpu"] is None) is on_cpu]
     compared = room._replace(alternatives=min(room.alternatives, _COMPARED))
-    yield from (block for block in _others(answer, t, compared) if isinstance(block, Table))
+    shown = {**answer, "alternatives": alike or answer["alternatives"]}
+    for block in _others(shown, t, compared):
+        if isinstance(block, Table):
+            # What binds each has room in the appendix.
+            heads = [column for column in block.columns if column.heading != t("table.bound")]
+            yield block._replace(columns=heads)

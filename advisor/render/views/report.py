@@ -106,10 +106,12 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
     confidences = sorted({section["answer"]["confidence"] for section in sections})
     columns = _totals_columns(sections, confidences, t)
     total: list[str] = []
-    if totals["usd_per_hour"] is not None:
-        sums = [totals[name] for name in ("usd_per_hour", "month_usd", "run_usd")]
-        sums = [format_usd(usd) for usd in sums if usd is not None]
-        total = [t("totals.all"), *[""] * (len(columns) - 1 - len(sums)), *sums]
+    if totals["answered"]:
+        # An hour of what is kept and an hour of a run are no sum: their column has none where both are.
+        ends = totals["run_usd"] is not None
+        sums = [None if ends else totals["usd_per_hour"], totals["month_usd"]] + [totals["run_usd"]] * ends
+        texts = ["" if usd is None else format_usd(usd) for usd in sums]
+        total = [t("totals.all"), *[""] * (len(columns) - 1 - len(texts)), *texts]
     bounds = [lower_sentence(confidence, t) for confidence in confidences]
     blocks: list[Any] = [Paragraph(t.joined([totals_sentence(document, t), *bounds]), "answer")]
     blocks += [Paragraph(t(room.brief), "note")] if room.brief else []
@@ -117,7 +119,24 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
     kept = [section for section in sections if _answered(section) and _run_usd(section) is None]
     chart = totals_picture(kept, t)
     blocks += [Part(t("totals.chart"), [chart])] if chart else []
+    blocks += [_quotas(totals["quotas"], t)] if totals.get("quotas") else []
     return Section(t("totals.title"), "", blocks)
+
+
+def _quotas(quotas: Sequence[Record], t: Texts) -> Part:
+    """What the account must allow for all workloads together, and what it lacks."""
+    columns = [
+        Column(t("quota.name"), lambda quota: f"{quota['name']} ({quota['code']})", Look.LONG),
+        Column(t("table.region"), "region", Look.NAME),
+        Column(t("quota.kept"), "kept_vcpus", Look.WHOLE),
+        Column(t("quota.all"), "vcpus", Look.WHOLE),
+        Column(t("quota.allowed"), lambda quota: quota["allowed"] and plain(quota["allowed"])),
+    ]
+    short = [quota for quota in quotas if quota["allowed"] is not None and quota["vcpus"] > quota["allowed"]]
+    lacks = [t("quota.short", **{**quota, "allowed": plain(quota["allowed"])}) for quota in short]
+    return Part(
+        t("quota.title"), [Table(columns, quotas), Paragraph(t.joined([t("quota.note"), *lacks]), "note")]
+    )
 
 
 def _run_usd(section: Record) -> float | None:
@@ -164,7 +183,7 @@ def _totals_columns(sections: Sequence[Record], confidences: Sequence[float], t:
             lambda section: section["name"][:80],
             link=lambda section: anchors[id(section)],
         ),
-        *columns_of(t, ("instance", total_name, Look.LONG), ("target", target, Look.RATE)),
+        *columns_of(t, ("instance", total_name, Look.LONG), ("target", target)),
         lower._replace(of=of_spec("lower")),
         *columns_of(
             t, *([of_unit] if len(units) > 1 else []), ("sure", sure, Look.SHARE), ("risk", risk, Look.NAME)
@@ -203,8 +222,9 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     month = [] if ends else [t("answer.month", usd=format_usd(facts["spec"]["usd_per_month"]))]
     yield Paragraph(t.joined([headline(answer, t), *month]), "answer")
     leaves = brief_leaves(answer, t)
-    yield from leaves[: 1 if room.brief else 2]
-    yield Paragraph(lower_sentence(facts["confidence"], t), "note")
+    yield leaves[0]
+    basis = [] if room.brief else [basis_sentence(answer["recommendation"], t)]
+    yield Paragraph(t.joined([*basis, lower_sentence(facts["confidence"], t)]), "note")
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
     price = list(price_call_leaves(answer, t))

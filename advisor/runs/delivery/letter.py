@@ -95,7 +95,7 @@ def report_message(document: Mapping[str, Any], file: Attachment) -> Letter:
     answers = [one_line(f"{workload['name']}: {_picked(workload)}") for workload in document["workloads"]]
     lines = [title, "", *answers]
     totals = document["totals"]
-    if totals["usd_per_hour"] is not None and totals["workloads"] >= 2:
+    if totals["answered"] and totals["workloads"] >= 2:
         lines += ["", totals_sentence(document, report_texts("en"))]
     return Letter(
         kind=REPORT,

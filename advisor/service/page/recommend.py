@@ -187,7 +187,9 @@ def _shared(document: Record, target: float | None, frame: Frame) -> dict[str, A
 def _headline(request: Record, t: Texts) -> str:
     task = t("task." + request["task"])
     if request["target_throughput"] is None:
-        return t("answer.cheapest", model=request["model"], task=task)
+        ends = request["epochs"] or request["samples"]
+        key = "answer.cheapest_run" if ends else "answer.cheapest"
+        return t(key, model=request["model"], task=task)
     rate = format_target(request["target_throughput"])
     unit = f"{request['dataset']['sample']}s/s"
     unit = t.known(f"unit.{unit}", unit)

@@ -9,7 +9,7 @@ from advisor.domain import Stage
 from advisor.naming import setting_text
 from advisor.render.blocks import Chart, Column, Look, Table, lower_rate, plain
 from advisor.render.charts import curves_picture, price_picture
-from advisor.render.facts import Drawn, drawn_rows, place_name, spec_name
+from advisor.render.facts import Drawn, drawn_rows, place_name, run_usd, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.sentences import LOCAL_ORDER, disk_name, rate_columns, stage_name
 from advisor.render.text import lower_name, upper_name
@@ -48,7 +48,8 @@ NOTHING = "\u2013"
 def spec_view(spec: Record, target: float | None, t: Texts) -> dict[str, Any]:
     """The texts and bars of a recommended spec of any task."""
     location = f"{spec['cloud']} {spec['region']}, {t.known('market.' + spec['market'], spec['market'])}"
-    return {**machine_view(spec, target, t), "place": location, "price_told": price_text(spec["price"], t)}
+    told = {"place": location, "price_told": price_text(spec["price"], t), "run_usd": run_usd(spec)}
+    return machine_view(spec, target, t) | told
 
 
 def machine_view(spec: Record, target: float | None, t: Texts, full: float | None = None) -> dict[str, Any]:

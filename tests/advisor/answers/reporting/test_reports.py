@@ -98,7 +98,14 @@ def test_what_the_user_measured_is_drawn_too():
 
 def test_totals_count_the_workloads_that_end_and_are_not_known_where_nothing_is_answered():
     report = gathered(TEAM[0], question("A run", "training", "resnet50", 100, gpu=SOME_GPUS, epochs=10.0))
-    assert report["totals"]["runs"] == 1
+    totals = report["totals"]
+    assert totals["runs"] == 1
+    assert totals["usd_per_hour"] == report["workloads"][0]["answer"]["spec"]["usd_per_hour"]
+    assert totals["usd_per_month"] == totals["month_usd"] == pytest.approx(730 * totals["usd_per_hour"])
+    (quota,) = totals["quotas"]
+    taken = [row["answer"]["spec"] for row in report["workloads"]]
+    assert quota["vcpus"] == sum(spec["count"] * spec["vcpus"] for spec in taken)
+    assert quota["kept_vcpus"] == taken[0]["count"] * taken[0]["vcpus"]
     report = gathered(TEAM[2])
     assert report["totals"]["usd_per_hour"] is None
     assert report["workloads"][0]["answer"]["spec"]["instance_type"]
