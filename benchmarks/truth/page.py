@@ -81,10 +81,8 @@ _MUST_DECIDE = "91 / 96 / 4; GPU left out 85 / 93 / 8; with trial 96 / 99.5 / 3.
 
 _HEAD = """# How good the answers are
 
-Made by `python -m benchmarks.truth.page DIR` from the scorer's documents. The scorer asks the step
-times that ship as `advisor predict` does. What is left out is refitted by the same code; intervals
-keep the quantiles that ship. All PyTorch rows of `infra/build/performance_sources/observations.csv.gz`
-are scored:
+Made by `python -m benchmarks.truth.page DIR` from the scorer's documents. What is left out is refitted by
+the same code; intervals keep the quantiles that ship. All PyTorch rows are scored:
 
 ```
 ROWS=infra/build/performance_sources/observations.csv.gz
@@ -96,7 +94,7 @@ python -m benchmarks.decisions --json [--refit-without network|gpu] > DIR/decisi
 Errors are per cent of the measured rate; each group of what is left out weighs alike. `held`: how
 often the 90 % lower bound held. `half width`: of the 80 % interval. `floor`: mean / median that one
 perfect constant of each group would leave. `GPU-bound`: mean / median / held of rows with more than
-50 us a kernel, where the source's host hardly counts. `aim`: mean / median at most; a miss is **bold**.
+50 us a kernel. `aim`: mean / median at most; a miss is **bold**.
 
 Each row is predicted under the protocol that it was measured with, in one line of the table knowing by whom.
 """

@@ -12,7 +12,6 @@ from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,12 +19,13 @@ from advisor.domain import Observation
 from advisor.infra.build.fitting.bundled_model import PUBLISHED_FOLDER
 from advisor.infra.build.fitting.network_effects import Fit
 from advisor.infra.build.fitting.observations import (
+    MeasuredStep,
     kernel_frame,
     kernel_steps,
     measured_steps,
     observation_frame,
 )
-from advisor.infra.build.fitting.step_times import StepTimeRegressor
+from advisor.infra.build.fitting.step_times import step_times_of
 from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.step_times_file import bundled_step_times
 from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, groups, groups_of_fit, put
@@ -83,8 +83,8 @@ class _Taught(NamedTuple):
     """What the shipped predictor learnt from, with what each row belongs to; `pytorch`: of rows that are
     asked about."""
 
-    rows: pd.DataFrame
-    kernels: pd.DataFrame
+    rows: Sequence[MeasuredStep]
+    kernels: Sequence[MeasuredStep]
     keys: Sequence[Mapping[str, str]]
     kernel_keys: Sequence[Mapping[str, str]]
     pytorch: Sequence[Mapping[str, str]]
@@ -92,29 +92,30 @@ class _Taught(NamedTuple):
 
 @cache
 def _taught() -> _Taught:
-    rows, kernels = observation_frame(PUBLISHED_FOLDER), kernel_frame(PUBLISHED_FOLDER)
-    (steps, _), alone = measured_steps(rows), kernel_steps(kernels)
-    taught, known = ([step is not None for step in several] for several in (steps, alone))
-    keys, kernel_keys = ([groups_of_fit(step) for step in several if step] for several in (steps, alone))
-    stacks = rows["stack"][taught]
-    asked = [row_keys for row_keys, stack in zip(keys, stacks, strict=True) if stack in ASKED]
-    rows, kernels = rows[taught], kernels[known]
+    several, _ = measured_steps(observation_frame(PUBLISHED_FOLDER))
+    rows = [step for step in several if step]
+    kernels = [step for step in kernel_steps(kernel_frame(PUBLISHED_FOLDER)) if step]
+    keys, kernel_keys = ([groups_of_fit(step) for step in steps] for steps in (rows, kernels))
+    asked = [found for found, row in zip(keys, rows, strict=True) if row.cell.step.conditions.stack in ASKED]
     return _Taught(rows, kernels, keys, kernel_keys, asked)
 
 
 def refitted(fold: Fold, *, keep_kernels: bool = False, with_sources: bool = False) -> StepTimes:
     """What ships, made by the same command but without a fold; its intervals' quantiles stay."""
     taught, shipped = _taught(), bundled_step_times()
-    rows = taught.rows[[not fold.leaves_out(keys) for keys in taught.keys]]
-    kept = [keep_kernels or not fold.leaves_out_kernel(keys) for keys in taught.kernel_keys]
+    rows = [row for row, keys in zip(taught.rows, taught.keys, strict=True) if not fold.leaves_out(keys)]
+    kernels = [
+        kernel
+        for kernel, keys in zip(taught.kernels, taught.kernel_keys, strict=True)
+        if keep_kernels or not fold.leaves_out_kernel(keys)
+    ]
     # From where the whole fit ended it takes half the steps.
-    names, mean = shipped.posterior.names, shipped.posterior.mean
     nothing = np.zeros(0)
-    start = Fit(names, mean, shipped.posterior.covariance, nothing, nothing)
-    model = StepTimeRegressor(
-        kernels=taught.kernels[kept], calibrate=False, start=start, with_sources=with_sources
+    start = Fit(
+        shipped.posterior.names, shipped.posterior.mean, shipped.posterior.covariance, nothing, nothing
     )
-    return replace(model.fit(rows, rows["step_seconds"]).step_times_, quantiles=shipped.quantiles)
+    times, _ = step_times_of(rows, kernels, start, with_sources=with_sources)
+    return replace(times, quantiles=shipped.quantiles)
 
 
 class Refit(NamedTuple):

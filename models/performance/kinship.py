@@ -20,6 +20,8 @@ from advisor.models.performance.step_time import Steps, class_seconds
 _SCALES = ((0.02, 6.0), (0.01, 2.5))
 _NEAREST = 80
 _FURTHEST = 4.0
+# Shapes, time, launches and the task tell networks apart better than the mix of kinds (`step_features`).
+WEIGHTS = np.array([*[1.0] * (2 * len(KINDS)), 2.0, 2.0, 2.0, 3.0, 2.0, 1.0, 3.0])
 
 
 class Kinship(Struct, frozen=True):
@@ -61,13 +63,13 @@ def covariance(distances: Floats) -> Floats:
 
 def standardised(features: Floats, centre: Floats, spread: Floats) -> Floats:
     """Features in units of their spread, odd ones held near."""
-    clipped: Floats = np.clip((features - centre) / spread, -_FURTHEST, _FURTHEST)
-    return clipped
+    return np.asarray(np.clip((features - centre) / spread, -_FURTHEST, _FURTHEST), dtype=float)
 
 
-def kinship_of(features: Floats, residuals: Floats, noise: Floats) -> Kinship:
-    """The process over measured steps: features (n, d), residuals and noise variances (n,)."""
-    centre, spread = features.mean(axis=0), features.std(axis=0) + 1e-6
+def kinship_of(features: Floats, residuals: Floats, noise: Floats, weights: Floats | float = 1.0) -> Kinship:
+    """The process over measured steps: features (n, d), residuals and noise variances (n,); `weights` (d,)
+    tell how much each feature counts."""
+    centre, spread = features.mean(axis=0), (features.std(axis=0) + 1e-6) / weights
     return Kinship(
         centre, spread, standardised(features, centre, spread), residuals, noise, float(np.median(residuals))
     )
@@ -85,8 +87,7 @@ def step_features(steps: Steps, kinds: np.ndarray, training: Sequence[bool], the
     for kind in range(len(KINDS)):
         of_kind = kinds == kind
         for values in (together, compute):
-            share = np.bincount(steps.step[of_kind], values[of_kind], steps.count) / total
-            columns.append(share)
+            columns.append(np.bincount(steps.step[of_kind], values[of_kind], steps.count) / total)
     product = together * (steps.reduction > 1)
     weight = np.bincount(steps.step, product, steps.count) + 1e-12
     for size in (steps.reduction, steps.width, steps.outputs + 1):
@@ -95,5 +96,4 @@ def step_features(steps: Steps, kinds: np.ndarray, training: Sequence[bool], the
     columns.append(np.log(steps.launches.sum(axis=1)))
     arithmetic = np.bincount(steps.step, compute, steps.count)
     columns.append(np.log((arithmetic + 1e-12) / np.bincount(steps.step, memory, steps.count)))
-    columns.append(2.0 * np.array(training, float))
-    return np.column_stack(columns)
+    return np.column_stack([*columns, 2.0 * np.array(training, float)])

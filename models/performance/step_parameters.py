@@ -48,7 +48,7 @@ _EFFICIENCY = {
     "attention_masked": 0.3,
     "upsample": 0.04,
 }
-_COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 14, 11, 3, 8, 4
+_COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 14, 11, 3, 10, 4
 # The last size of depthwise filters, of more than 7x7.
 _LARGER = 3
 _WIDE, _USUAL, _SMALL = 0.3, 0.2, 0.1
@@ -168,9 +168,8 @@ class ParameterPlaces:
 
 
 def _filled(terms: tuple[list[int], list[float]], slots: int) -> tuple[list[int], list[float]]:
-    places, factors = terms
-    rest = slots - len(places)
-    return [*places, *[0] * rest], [*factors, *[0.0] * rest]
+    rest = slots - len(terms[0])
+    return [*terms[0], *[0] * rest], [*terms[1], *[0.0] * rest]
 
 
 class _Operation(Struct, frozen=True):
@@ -293,8 +292,7 @@ def _marks(mark: str, gpu: Gpu) -> list[Term]:
         terms.append(("memory/inline_ecc", Prior(-0.15, 0.05), 1.0))
     if mark in ("tensor", "simt") and _DESKTOP.match(gpu.name):
         terms.append((f"desktop/{mark}", Prior(0.1, 0.15), 1.0))
-    power = _POWER_SLOPES.get(mark)
-    if power:
+    if power := _POWER_SLOPES.get(mark):
         terms.append((f"power/{mark}", power, power_ratio(gpu)))
     return terms
 
@@ -354,12 +352,15 @@ def _launch_names(how: Conditions) -> list[tuple[str, Prior]]:
 
 
 def _offset_names(how: Conditions) -> list[tuple[str, Prior]]:
+    bits = script_bits(how.precision)
     names = [
         (f"task/{how.task}/{how.precision}", Prior(0.0, 0.1)),
         (f"gpu/{how.gpu.name}/{how.precision}", Prior(0.0, 0.06)),
     ]
+    if not how.source.startswith("kernels/"):
+        # Chips of an architecture take to 16 bits alike, in whole steps: single kernels tell nothing of it.
+        names.append((f"architecture/{how.gpu.compute_capability}/{bits}", Prior(0.0, 0.06)))
     if how.script:
-        bits = script_bits(how.precision)
         names.append((f"script/{bits}", _OF_SCRIPTS[bits]))
         sigma = (_OF_A_SCRIPT if how.source else _OF_AN_UNNAMED_SCRIPT)[bits]
         names.append((f"source/script/{bits}/{how.source or UNNAMED}", Prior(0.0, sigma)))
@@ -369,7 +370,7 @@ def _offset_names(how: Conditions) -> list[tuple[str, Prior]]:
     if how.ranks > 1:
         names.append(("ranks/several", Prior(0.08, 0.05)))
     if how.era:
-        names.append((f"era/{how.era}", Prior(0.0, 0.07)))
+        names += [(f"era/{how.era}", Prior(0.0, 0.07)), (f"era/{how.era}/{bits}", Prior(0.0, 0.07))]
     if how.stack != "eager":
         names.append((f"stack/{how.stack}", Prior(0.0, 0.2)))
     if how.stack == "compile" and how.precision != "fp32":
@@ -382,7 +383,7 @@ _OF_COMPILED_16_BITS = Prior(-0.2, 0.2)
 
 
 def script_bits(precision: str) -> str:
-    """The bits by which scripts differ: '32' or '16'."""
+    """The bits by which scripts, ages and architectures differ: '32' or '16'."""
     return "32" if precision == "fp32" else "16"
 
 

@@ -57,8 +57,8 @@ LEFT_OUT = frozenset({"mmsegmentation-0.x"})
 _GENERATING = re.compile(r"gpt|pythia|opt-|biogpt")
 # What guides of that time ran, where their tables do not say.
 _VERSIONS = {"nvidia-fastertransformer": 1.12}
-# Its networks are NVIDIA's examples, which write their attention out.
-_WRITES_ATTENTION_OUT = frozenset({"lambda-ngc"})
+# Their networks are NVIDIA's examples, which write their attention out.
+_WRITES_ATTENTION_OUT = frozenset({"lambda-ngc", "nvidia-dle"})
 # PyTorch 2.0 has fused attention; before 1.10 cuDNN chose other convolutions.
 _OLDEST, _OLD = 1.10, 2.0
 _KERNEL_KINDS = {"linear": "linear", "bmm": "attention_math", "conv_3x3": "conv_3x3"}

@@ -39,7 +39,7 @@ from advisor.models.bayes import held_out as held_out_values
 from advisor.models.performance.cpu_step_times import CELL, NETWORK, CpuStepTimes
 from advisor.models.performance.cpu_step_times import ROW_SIGMA as CPU_ROW_SIGMA
 from advisor.models.performance.frames import checked_frame
-from advisor.models.performance.kinship import Kinship, kinship_of
+from advisor.models.performance.kinship import WEIGHTS, Kinship, kinship_of
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
 from advisor.models.performance.step_times import (
@@ -108,7 +108,7 @@ class StepTimeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             if row is not None and weight > 0
         ]
         kernels = [] if self.kernels is None else [step for step in kernel_steps(self.kernels) if step]
-        self.step_times_, fit = _step_times(rows, kernels, self.start, with_sources=self.with_sources)
+        self.step_times_, fit = step_times_of(rows, kernels, self.start, with_sources=self.with_sources)
         if self.calibrate:
             quantiles = quantiles_of(held_out_residuals(rows, kernels, fit))
             self.step_times_ = replace(self.step_times_, quantiles=quantiles)
@@ -142,13 +142,14 @@ class StepTimeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return measured_steps(checked.assign(step_seconds=seconds), only_fitted=fitted)
 
 
-def _step_times(
+def step_times_of(
     observations: Sequence[MeasuredStep],
     kernels: Sequence[MeasuredStep],
     start: Fit | None,
     *,
     with_sources: bool = False,
 ) -> tuple[StepTimes, Fit]:
+    """What rows and single kernels tell, without quantiles, and the fit that it stands on."""
     taught = [*_thinned(observations), *kernels]
     fit = fitted(*columns(taught), start=start)
     posterior, residuals = learnt(fit, *columns(observations), with_sources=with_sources)
@@ -194,7 +195,7 @@ def _kinship(observations: Sequence[MeasuredStep], residuals: Floats, posterior:
         medians.append(np.clip(median, -_LARGEST_DEVIATION, _LARGEST_DEVIATION))
         noise.append(_OWN_SCATTER**2 + _ROW_SCATTER**2 / min(len(places), _MOST_ROWS))
     features = features_of(facts, tasks, posterior)
-    return kinship_of(features, np.array(medians), np.array(noise))
+    return kinship_of(features, np.array(medians), np.array(noise), WEIGHTS)
 
 
 def _bare_facts(operations: Any, parameters: float, task: Task) -> NetworkFacts:
@@ -251,7 +252,7 @@ def held_out_residuals(
             existing = [row for row in kernels if chip(_how(row).gpu.name) not in gone]
             test = _some_of_each(test, by_card=name.endswith("/new"))
             if test:
-                times, _ = _step_times(kept, existing, start)
+                times, _ = step_times_of(kept, existing, start)
                 _file(result, name, times, test)
         sys.stderr.write(f"fold {fold + 1} of {_FOLDS} of the held-out rows\n")
     return result
