@@ -201,6 +201,11 @@ def usd_or_dash(usd: float | None) -> str:
     return "-" if usd is None else format_usd(usd)
 
 
+def is_miss(warning: Message | str) -> bool:
+    """Whether a warning says that a named instance misses what is asked, or may."""
+    return getattr(warning, "code", None) in ("misses", "may_miss")
+
+
 def shortened(name: str, most: int) -> str:
     """A name that leaves room for what stands beside it."""
     line = " ".join(name.split())

@@ -295,7 +295,7 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
     says += _times(spec, document["request"], t, is_other=True)
     if chance is not None:
         says.append(t("brief.likely", percent=percent(modest(chance))))
-    return ", ".join(says)
+    return t("brief.comma").join(says)
 
 
 def _assumed(request: Record, t: Texts, spell: Spell) -> str:

@@ -27,7 +27,16 @@ from advisor.render.records import (
 )
 from advisor.render.sentences import stage_name
 from advisor.render.tables import flat_rows, same_paths, spread_paths
-from advisor.render.text import disk_text, fitting_table, folded, lower_name, table, usd_or_dash, wrapped
+from advisor.render.text import (
+    disk_text,
+    fitting_table,
+    folded,
+    is_miss,
+    lower_name,
+    table,
+    usd_or_dash,
+    wrapped,
+)
 from advisor.units import format_rate, format_usd
 
 SCHEMA = "advisor.comparison/1"
@@ -160,10 +169,11 @@ def notes_lines(answers: Sequence[AnyPrediction]) -> list[str]:
             priced.setdefault(text, {})[answer.instance.name] = None
     prices = [f"{', '.join(names)} {text}" for text, names in priced.items()]
     assumed, warned = (_by_instance(answers, name) for name in ("assumptions", "warnings"))
+    missed = [text for answer in answers for text in answer.warnings if is_miss(text)]
     return [
         *wrapped("Prices", prices, len(prices)),
         *wrapped("Assumed", assumed, 5),
-        *wrapped("Warning", warned, 3),
+        *wrapped("Warning", warned, 3 + len(missed)),  # what is missed is never left out
     ]
 
 

@@ -34,6 +34,7 @@ from advisor.render.sentences import (
     stage_name,
 )
 from advisor.render.terminal import block_lines
+from advisor.render.text import is_miss
 from advisor.render.views.brief import binding_facts, brief_leaves, sure_leaves, with_aims
 from advisor.render.views.details import (
     Room,
@@ -78,7 +79,7 @@ def _blocks(asked: str, document: Record, t: Texts, room: Room) -> Iterator[Bloc
     yield from other_parts(document, t, room) if "alternatives" in document else ()
     yield from _why(document, t)
     warnings = document["warnings"] if "warnings" in document else document["extrapolation"]
-    others = [text for text in warnings if getattr(text, "code", None) not in ("misses", "may_miss")]
+    others = [text for text in warnings if not is_miss(text)]
     yield from notes_parts({**document, "warnings": others}, t)
 
 
