@@ -323,10 +323,10 @@ def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> 
 
 
 def misses(why: Message, code: str = "misses") -> Message:
-    """The warning that a named instance misses what is asked; or `may_miss` it, by its bounds."""
-    text = Message("misses what is asked: {why}")
+    """The warning that a named instance misses a target or limit; or `may_miss` it, by its bounds."""
+    text = Message("misses a target or limit: {why}")
     if code == "may_miss":
-        text = Message("may miss what is asked: {why}")
+        text = Message("may miss a target or limit: {why}")
     return Message(text.text, code=code, why=why)
 
 

@@ -95,7 +95,7 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
     if chosen is None or chosen.probability is None or request.is_sure:
         return None
     sure = Message(
-        "{likely} ({percent:.0f} % sure) to do what is asked",
+        "{likely} ({percent:.0f} % sure) to meet target and limits",
         likely=next(words for least, words in _WORDS if chosen.probability >= least),
         percent=100 * modest(chosen.probability),
     )

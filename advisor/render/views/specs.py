@@ -339,7 +339,7 @@ def api_message(api: Record, usd_per_hour: float) -> Message:
     costs = Message("{usd:usd} per million tokens in and out", usd=usd)
     if asked:
         costs = Message(
-            "{api}, against {own:usd} here for the {asked} a day that are asked for",
+            "{api}, against {own:usd} here for the {asked} a day that you need",
             api=costs,
             own=24e6 * usd_per_hour / asked,
             asked=format_count(asked),
