@@ -28,31 +28,19 @@ _WAYS: Mapping[str, tuple[str, float, float]] = {
     "lowest_hourly_price": ("lowest hourly price", 0.0, float("inf")),
 }
 # So many reasons why a row is not scored are named.
-_REASONS = 4
+_REASONS = 2
 _AIMS_OF_TUNING = {"model size": 10.0, "gpu": 18.0}
 
 _HEAD = """# How good the answers about language models are
 
-Made by `python -m benchmarks.truth.language.page DIR` from the scorer's documents:
-
-```
-python -m benchmarks.truth --language --json > DIR/shipped.json
-python -m benchmarks.truth --language --json --refit-without KIND > DIR/KIND.json
-```
-
-KIND is gpu (all cards of a chip) or model (also shape, engine and source). The scorer calls the
-predictor that ships, as questions do, and refits it without what is left out; intervals keep the
-quantiles that ship. All rows of `infra/build/language_sources/serving.csv.gz` are scored (`--rows`:
-others). Errors are mean / median per cent of the measured figure, each row alike.
+Made by `python -m benchmarks.truth.language.page DIR` from the documents of
+`python -m benchmarks.truth --language --json --refit-without KIND`: gpu (all cards of a chip) or model.
+The scorer calls the predictor that ships, as questions do, and refits it without what is left out;
+intervals keep the quantiles that ship. Errors are mean / median per cent of the measured figure.
 `held`: how often the 90 % bound held, the upper one of a time, the lower one of a rate. `half width`
 is that of the interval's log. A miss of the aim is **bold**."""
 
-_NOTES = """## What the misses are
-
-- First tokens: requests of equal lengths wait for all prompts in flight in SGLang 0.5.1, for a tenth of them
-  in 0.5.6. Without the one version nothing says what it does.
-- PCIe: the scatter between hosts widens bounds; only trials move it.
-- Mixtures: without Qwen3-235B its experts seem as slow as those of DeepSeek-R1, a third slower."""
+_NOTES = "What was tried for the misses: [tried](tried-language.md)."
 
 
 class Line(NamedTuple):
@@ -164,7 +152,8 @@ def _choices(documents: Mapping[str, Document]) -> Iterator[str]:
     for name, document in documents.items():
         for way, (words, least, most) in _WAYS.items():
             found = document["decisions"].get(way, {})
-            if found.get("cases"):
+            # The lowest price is the same whatever is left out.
+            if found.get("cases") and (name == "shipped" or way != "lowest_hourly_price"):
                 within, over = found["within_5_percent"], found["overspend_percent"]
                 figures = (f"{marked(within, within < least)} %", f"{marked(over, over > most)} %")
                 yield row(LEFT_OUT[name], words, *figures, found["cases"])

@@ -114,14 +114,15 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
         "format": 0.12,
         "mixture": 0.3,
         "experts": 0.4,
+        "kernels": 0.15,
     },
     "attention": {"chip": 0.15, "engine": 0.15, "mla": 0.4},
-    "link": {"way": 0.2, "peer": 0.8, "host": 0.9, "gpu": 0.14, "engine": 0.13},
+    "link": {"way": 0.2, "peer": 0.8, "host": 0.9, "gpu": 0.14, "chip": 0.25, "engine": 0.13},
     "latency": {
         "way": 0.4,
         "peer": 0.4,
         "host": 0.9,
-        "chip": 0.1,
+        "chip": 0.25,
         "engine": 0.2,
         "fused": 0.52,
         "version": 0.2,
@@ -132,12 +133,24 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
     "mixture": {"engine": 0.35, "era": 0.36, "version": 0.14, "kernels": 0.35, "model": 0.5},
     "mla": {"engine": 0.4, "kernels": 0.6},
     "sequence": {"engine": 0.5, "era": 0.39, "version": 0.15, "load": 0.7},
-    "launch": {"engine": 0.35, "era": 0.2, "version": 0.13, "mixture": 0.6, "mla": 0.4, "model": 0.2},
+    "launch": {
+        "chip": 0.25,
+        "kernels": 0.25,
+        "engine": 0.35,
+        "era": 0.2,
+        "version": 0.13,
+        "mixture": 0.6,
+        "mla": 0.4,
+        "model": 0.2,
+    },
     "mixed": {"engine": 0.5, "era": 0.39, "version": 0.15, "load": 0.4},
     "first": {
+        "chip": 0.3,
         "engine": 0.5,
+        "wave": 0.5,
         "waves": 0.6,
-        "source": 0.6,
+        "turns": 0.3,
+        "client": 0.6,
         "era": 0.3,
         "version": 0.1,
         "open": 1.0,
@@ -145,14 +158,15 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
     },
     "queue": {
         "engine": 0.7,
+        "wave": 0.5,
         "waves": 0.8,
         "turns": 0.6,
-        "source": 0.5,
+        "client": 0.5,
         "era": 0.52,
         "version": 0.1,
         "own": 0.3,
     },
-    "together": {"engine": 0.5, "waves": 1.0, "turns": 0.3, "version": 0.2},
+    "together": {"engine": 0.5, "wave": 0.7, "waves": 1.0, "turns": 0.3, "version": 0.2},
     "step": {
         "model": 0.08,
         "gpu": 0.05,
@@ -181,8 +195,9 @@ _SHORT_OF_PEAK = {"fp8": -0.35, "fp4": -0.6}
 _WAYS = {"latency": {"pcie": 0.3}, "link": {"pcie": 0.6}}
 # Without peer access what is sent goes through the host's memory, there and back.
 _PEERS = {"link": {"none4": -0.8, "none5": -0.8}}
-# Prompts that go together with one's own where all requests are alike: e^2.5 times as many.
-_WAVES = {"together": 2.5}
+# Prompts that go together with one's own where all requests are alike: e^2.5 times as many. SGLang's
+# scheduler reads all that wait before it goes on with steps: a first token waits for half of them.
+_WAVE, _WAVES = {"together": {"waves": 2.5}}, {"queue": {"sglang": 1.2}}
 # What falls with the watts that a multiprocessor has at its clock (`power_ratio`).
 _POWER = Prior(1.0, 0.2)
 _OF_POWER = ("decode", "prefill", "attention")
@@ -204,7 +219,7 @@ REFERENCE_SOURCE = "inferencex"
 # Effects of who measured, and of what stands for one line of rows: no question names them. `own`
 # stands in their place in questions and in a user's trials, and moves with those alone; so does
 # `host`, as all-reduces over PCIe take up to three times as long on one host as on another.
-OF_ROWS = ("source", "cell")
+OF_ROWS = ("source", "client", "cell")
 
 
 class Design(NamedTuple):
@@ -260,6 +275,8 @@ def groups_of(setting: Setting) -> dict[str, str]:
     version = f"{engine}/{deployment.version}" if deployment.version else ""
     cell = "/".join((line_of(deployment), deployment.version, deployment.precision, setting.source))
     way = deployment.link if deployment.tensor_parallel > 1 else ""
+    waves = "waves" if setting.load == "waves" else ""
+    source = "" if setting.source == REFERENCE_SOURCE else setting.source or UNNAMED
     groups = {
         "gpu": gpu.name,
         "chip": chip,
@@ -278,11 +295,14 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "fused": era_of(engine, deployment.version) if way == "nvlink" else "",
         "peer": _peer(gpu) if way == "pcie" else "",
         "model": shape_of(model),
-        "source": "" if setting.source == REFERENCE_SOURCE else setting.source or UNNAMED,
+        "source": source,
+        # One source alone measured waves: how their requests wait is theirs.
+        "client": "" if waves else source,
         "load": setting.load if setting.load in ("static", "maximum") else "",
         "open": "open" if setting.load == "open" else "",
-        "waves": engine if setting.load == "waves" else "",
-        "turns": version if setting.load == "waves" else "",
+        "wave": waves,
+        "waves": waves and engine,
+        "turns": waves and version,
         "static": "static" if setting.load == "static" else "",
         "eager": "eager" if setting.eager else "",
         "cell": cell if setting.source else "",
@@ -373,7 +393,5 @@ def _centre(log: str, kind: str, group: str) -> float:
     """The prior mean of an effect."""
     if kind == "arithmetic":
         return _SHORT_OF_PEAK.get(group.partition("/")[0], 0.0)
-    if kind == "waves":
-        return _WAVES.get(log, 0.0)
-    by_group = {"way": _WAYS, "peer": _PEERS}.get(kind, {})
+    by_group = {"way": _WAYS, "peer": _PEERS, "wave": _WAVE, "waves": _WAVES}.get(kind, {})
     return by_group.get(log, {}).get(group, 0.0)
