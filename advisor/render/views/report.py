@@ -217,9 +217,10 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     if answer["recommendation"] is None:
         yield from _nearest(section, t)
         return
-    # A run that ends costs what the facts below say, not a month.
-    ends = answer["recommendation"].get("run") is not None
-    month = [] if ends else [t("answer.month", usd=format_usd(facts["spec"]["usd_per_month"]))]
+    # A run that ends costs no month.
+    run, usd = answer["recommendation"].get("run"), _run_usd(section)
+    month = [t("answer.month", usd=format_usd(facts["spec"]["usd_per_month"]))] if run is None else []
+    month += [t("answer.run", usd=format_usd(usd))] if usd is not None else []
     yield Paragraph(t.joined([headline(answer, t), *month]), "answer")
     leaves = brief_leaves(answer, t)
     yield leaves[0]
