@@ -21,8 +21,8 @@ from advisor.domain.workload import Workload
 if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck
 
-# Whoever rents a spec that misses pays for it and for the one that is rented then, which may miss too: each
-# miss costs about the price once more (docs/explanation/choice.md).
+# Whoever rents a spec that misses pays for it and for the one that is rented then: a miss costs about
+# the price once more (docs/explanation/choice.md).
 MISS_COST = 1.0
 # The code of a warning: what to relax was not searched to its end.
 RELAXING_STOPPED = "relaxing_stopped"

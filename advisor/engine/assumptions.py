@@ -210,7 +210,7 @@ def miss_assumptions(request: SpecQuestion) -> list[Message]:
     """What a miss of the target or of a limit counts."""
     if request.is_sure:
         return []
-    return [Message("ranked by price x (1 + {cost:g} x the odds of a miss)", cost=MISS_COST)]
+    return [Message("ranked by price x (1 + {cost:g} x the chance of a miss)", cost=MISS_COST)]
 
 
 def _of_run(request: NetworkQuestion) -> list[Message]:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from advisor.catalog import Catalog, DiskRule
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import CacheState, Disk, DiskChoice, Offer, Rejected
+from advisor.domain.decision import MISS_COST
 from advisor.engine.candidates import attached_disks, rejected_offer
 from advisor.engine.columns import Floats, Integers
 from advisor.engine.limits import least_first_rate
@@ -41,11 +42,13 @@ _SIDES = np.array([-1.0, 0.0, 1.0])
 # Where a function rises in steps, no straight line helps: even points leave an eighth in any case.
 _EVEN = np.linspace(0.0, 1.0, 9)[1:-1]
 # Standard deviations between median and target: what a smaller disk may take of them where there are few,
-# and how many are worth a price that rises by so much of its logarithm with each: phi / Phi, since what
-# counts is price / chance.
+# and how many are worth a price that rises by so much of its logarithm with each: phi / (2 - Phi), since
+# a miss costs the price once more.
 _GIVEN_UP = 0.05
 _DEVIATIONS = np.linspace(3.0, 0.3, 28)
-_RISES = np.array([(norm := NormalDist()).pdf(z) / norm.cdf(z) for z in _DEVIATIONS.tolist()])
+_RISES = np.array(
+    [(norm := NormalDist()).pdf(z) / (1 + MISS_COST * (1 - norm.cdf(z))) for z in _DEVIATIONS.tolist()]
+)
 _TINY = 1e-300
 _WEIGHTS = Message("the weights")
 # GiB, IOPS and MiB/s of an order; None is what the size includes.

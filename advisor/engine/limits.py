@@ -438,8 +438,8 @@ def term_factor(request: SpecQuestion, spec: Spec, hours: float) -> float:
 
 
 N = TypeVar("N", float, Floats)
-# Beyond so many standard deviations nothing is left of a chance; what has none costs no end.
-_CERTAIN, _NEVER = 6.0, 1e-12
+# Beyond so many standard deviations nothing is left of a chance.
+_CERTAIN = 6.0
 
 
 def chances_of_reaching(
@@ -470,9 +470,8 @@ def lowest_chances(aims: Sequence[Aim], confidence: float, count: int) -> Floats
 
 
 def expected_cost(cost: N, chance: N) -> N:
-    """The cost of a spec, or of several, with those of all misses: whoever misses rents again, and may miss
-    again, so that the odds of a miss are how many it takes before one reaches: cost / chance."""
-    return cost * (1 + MISS_COST * (1 - chance) / (chance + _NEVER))
+    """The cost of a spec, or of several, with what a miss is expected to cost."""
+    return cost * (1 + MISS_COST * (1 - chance))
 
 
 def _normal(points: Floats) -> Floats:

@@ -59,9 +59,8 @@ def test_a_close_call_pays_and_stays_below_the_chosen_price(request):
         usd = call.candidate.spec.total_usd_per_hour
         if call.kind is CloseCallKind.CHEAPER_MAY_REACH:
             assert usd < answer.chosen.spec.total_usd_per_hour
-            spent = answer.chosen.spec.total_usd_per_hour / (
-                1 if request.is_sure else answer.chosen.probability
-            )
+            misses = 0.0 if request.is_sure else 1 - answer.chosen.probability
+            spent = answer.chosen.spec.total_usd_per_hour * (1 + misses)
             assert call.worth_usd <= (spent - usd) * request.horizon_hours + 1e-9
             assert call.candidate.prediction.lower < request.target_throughput
         elif call.kind is CloseCallKind.CHOSEN_MAY_MISS:

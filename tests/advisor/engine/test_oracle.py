@@ -50,7 +50,7 @@ def cost(request, candidate):
     elif request.target_throughput is not None:
         cost = candidate.spec.total_usd_per_hour
     chance = candidate.probability
-    return cost if request.is_sure or chance is None else cost / chance
+    return cost if request.is_sure or chance is None else cost * (2 - chance)
 
 
 def cost_of(request, answer):

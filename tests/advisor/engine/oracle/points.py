@@ -133,7 +133,7 @@ class Point:
             cost = self.usd * self.hours
         elif request.target_throughput is not None:
             cost = self.usd
-        return cost if request.is_sure else cost / self.chance(request)
+        return cost if request.is_sure else cost * (2 - self.chance(request))
 
     def worst_cost(self, request):
         """The same at the lower bound of the rate."""
