@@ -44,7 +44,7 @@ class Pictures(NamedTuple):
 
 
 # A tower of a processor that the table does not have.
-UNKNOWN = Pictures("", *[0] * 7, 0.0)
+UNKNOWN = Pictures("", 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 
 class _Line(NamedTuple):
@@ -60,10 +60,12 @@ def _table() -> list[_Line]:
             _Line(
                 line["kind"],
                 line["names"],
-                Pictures(
-                    line["rule"],
-                    *(int(line[name]) for name in Pictures._fields[1:-1]),
-                    float(line["tower"] or 0),
+                Pictures._make(
+                    (
+                        line["rule"],
+                        *(int(line[name]) for name in Pictures._fields[1:-1]),
+                        float(line["tower"] or 0),
+                    )
                 ),
             )
             for line in csv.DictReader(file)
