@@ -96,23 +96,6 @@ def _best():
     return min(priced, key=lambda item: item[0])
 
 
-@pytest.fixture
-def optuna():
-    optuna = pytest.importorskip("optuna")
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna
-
-
-@pytest.mark.slow
-def test_optuna_finds_the_cheapest_of_a_grid(optuna):
-    f = advisor.objective(**ASKED, target_throughput=400)
-    study = optuna.create_study(sampler=optuna.samplers.GridSampler(GRID))
-    study.optimize(
-        lambda trial: f({name: trial.suggest_categorical(name, GRID[name]) for name in GRID})["usd_per_hour"]
-    )
-    assert (study.best_value, study.best_params) == _best()
-
-
 @pytest.mark.slow
 @pytest.mark.ray
 @pytest.mark.timeout(600)

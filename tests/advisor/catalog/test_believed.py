@@ -81,19 +81,6 @@ def test_sums_of_machines_and_gpus_are_held_to_the_known_prices(tmp_path):
     assert "a3-highgpu-1g in us-central1 (on-demand): $2.162/h" in result.examples[TOO_FAR]
 
 
-@pytest.mark.parametrize("name", ["vms", "mine"])
-def test_machines_without_their_gpus_are_no_offers_of_a_cloud_of_ones_own(tmp_path, name):
-    lines = (FILES / "vms_gcp.csv").read_text().splitlines(keepends=True)
-    hosts = [line for line in lines if not line.startswith(",,,")]
-    result, catalog = take(tmp_path, "".join(hosts), name)
-    assert result.left_out == {NO_GPUS: 9}
-    assert catalog.type_names(name) == ("n2-standard-8",)
-    _, catalog = take(tmp_path, "".join(lines), name)
-    results = catalog.instance("a3-highgpu-8g", name)
-    assert (results.gpu_count, results.gpu_memory_mib) == (8, 81920)
-    assert catalog.price(results.name, "us-central1", cloud=name).usd_per_hour == 87.83246
-
-
 def entry(name="g4dn.xlarge", ondemand="0.55", linux=None, **facts):
     """A type of ec2instances.info as it is known, but for the changes."""
     known = {"vCPU": 4, "memory": 16.0, "GPU": 1, "GPU_model": "NVIDIA T4 Tensor Core"}

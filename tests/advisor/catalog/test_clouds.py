@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
+from advisor.catalog import OfferQuery, Rejection, check, load_catalog
 from advisor.catalog.bundle import DATA_FOLDER, MANIFEST, BundleFiles
 from advisor.catalog.instances import InstanceTable
 from advisor.catalog.load import WhatIfCatalog, with_host
 from advisor.domain import Market
 from advisor.errors import UsageError
-from tests.advisor.catalog.builders import order
 
 
 def all_of(catalog, **query):
@@ -81,25 +80,6 @@ def test_vcpus_that_are_shared_are_no_fact(catalog, name):
 EAST = "us-east-1"
 
 
-def test_offers_have_a_price_and_retired_types_are_among_them(catalog):
-    """So that p2.xlarge can be rejected by name, however cheap it is listed."""
-    result = catalog.offers(OfferQuery(cloud="aws", region=EAST, gpus=("K80",)))
-    assert {offer.instance.name for offer in result} == {"p2.xlarge", "p2.8xlarge", "p2.16xlarge"}
-    assert all(offer.price.usd_per_hour > 0 and not offer.instance.current for offer in result)
-
-
-def test_types_without_a_price_are_listed_apart(catalog):
-    """Offered in us-east-1, and in no list: the Macs, and bare metal that is like no other."""
-    missing = catalog.unpriced(OfferQuery(cloud="aws", region=EAST))
-    assert {item.reason for item in missing} == {"no_price"}
-    macs = [item for item in missing if item.instance_type.startswith("mac")]
-    assert len(macs) == 9
-    assert [item.instance_type for item in missing if item not in macs] == ["m8gb.metal-24xl"]
-    assert (
-        catalog.unpriced(OfferQuery(cloud="aws", region=EAST, accelerated=True, max_usd_per_hour=0.1)) == []
-    )
-
-
 def test_prices_are_found_by_type_region_and_market(catalog):
     """None where a price is not known, and an error where the type is not."""
     assert catalog.price("g4dn.xlarge", EAST).usd_per_hour == 0.526
@@ -109,19 +89,6 @@ def test_prices_are_found_by_type_region_and_market(catalog):
     assert catalog.price("mac1.metal", EAST) is None
     with pytest.raises(UsageError, match="unknown instance type"):
         catalog.price("nope", EAST)
-
-
-def test_resources_are_the_instances_own(catalog):
-    (offer,) = catalog.offers(OfferQuery(region=EAST, market=Market.ON_DEMAND, instances=("g4dn.12xlarge",)))
-    disk = catalog.disks.attach(offer.instance, order("gp3", 200), EAST)
-    got = resources_of(catalog, offer, disk)
-    assert (got.vcpus, got.physical_cores, got.memory_mib) == (48, 24, 196608)
-    assert (got.gpu.name, got.gpu.memory_mib) == ("T4", 15360)
-    assert got.disk == disk.rate
-    assert got.host_to_gpu_gb_per_second == 6.27
-    assert got.cpu.model == "Intel Xeon Platinum 8259CL"
-    assert resources_of(catalog, offer.instance, disk) == got
-    assert resources_of(catalog, catalog.instance("m5.large"), disk).gpu is None
 
 
 CATALOG = load_catalog()

@@ -212,13 +212,6 @@ def test_rejections_name_their_reason(changes, reason):
     assert got.detail
 
 
-def test_a_gpu_without_a_data_sheet_is_not_guessed():
-    """RTX PRO 6000 and the like: named, not ranked."""
-    got = check(make_instance(gpu_name="RTX PRO Server 6000"), None, needs_gpu=True)
-    assert got.reason == "facts_missing"
-    assert str(got.detail) == "no data sheet for its RTX PRO Server 6000"
-
-
 def test_cpu_types_run_preprocessing_and_nothing_that_needs_a_gpu():
     instance = make_cpu_instance()
     assert check(instance, None, needs_gpu=False) == Supported()

@@ -222,13 +222,6 @@ def test_a_question_takes_the_precision_that_its_anchor_was_measured_in(answer, 
     assert (chosen["precision"], chosen["memory_format"]) == ("fp32", "contiguous")
 
 
-OWN = """
-import torch
-def build():
-    return torch.nn.Sequential(
-        torch.nn.Conv2d(3, 64, 7, 2, 3), torch.nn.ReLU(), torch.nn.Conv2d(64, 256, 3, 2, 1),
-        torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(256, 10))
-"""
 DATA_DEPENDENT = """
 import torch
 class Branches(torch.nn.Linear):
@@ -237,14 +230,6 @@ class Branches(torch.nn.Linear):
 def build():
     return Branches(3 * 224 * 224, 10)
 """
-
-
-@pytest.mark.slow
-def test_an_own_network_without_any_measurement_is_answered_from_what_torch_tells(answer, tmp_path):
-    (tmp_path / "net.py").write_text(OWN)
-    document = answer(*RECOMMEND, f"{tmp_path}/net.py:build", quiet=True)
-    assert document["recommendation"]["predicted"]["provenance"] == "modelled"
-    assert any("was never measured" in warning for warning in document["warnings"])
 
 
 @pytest.mark.slow

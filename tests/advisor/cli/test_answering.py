@@ -1,26 +1,12 @@
 """`advisor predict`, `compare`, `memory`, `gpus` and `networks` as a user calls them."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from advisor.errors import DataError
 from advisor.models.performance import load_model
 from advisor.units import format_rate
-
-
-def test_a_card_with_a_host_of_ones_own_is_predicted_as_an_instance(ask, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    code, _, err = ask("predict", "--task", "generation", "--model", "llama-3.1-8b", "--gpu", "T4")
-    assert (code, "`advisor catalog import own_machines.csv`" in err) == (2, True)
-    machines = Path(__file__).parents[3] / "docs" / "examples" / "own_machines.csv"
-    assert ask("catalog", "import", str(machines))[0] == 0
-    named = ("--instance", "workstation", "--cloud", "lab")
-    generation = ("predict", "--task", "generation", "--model", "llama-3.2-3b")
-    assert ask(*generation, *named, "--disk", "local")[0] == 0
-    assert ask("predict", "--task", "inference", "--model", "resnet50", *named)[0] == 0
-
 
 RESNET = ("--task", "training", "--model", "resnet50")
 
@@ -64,19 +50,6 @@ def test_a_rate_is_told_for_every_network(listed):
         for task, rate in row["rates"].items():
             assert (rate == "published") == (row["gpus_measured"][task] > 0)
     assert listed["resnet50"]["rates"]["inference"] == "published"
-
-
-@pytest.mark.parametrize(
-    ("search", "result"),
-    [
-        ("shufflenet_v2_x0", ["shufflenet_v2_x0_5"]),
-        ("ShuffleNet_V2_X?_0", ["shufflenet_v2_x1_0", "shufflenet_v2_x2_0"]),
-        ("advisor/bert_base*", ["bert_base", "bert_base_squad"]),
-        ("yolov5[sm]", ["yolov5m", "yolov5s"]),
-    ],
-)
-def test_a_search_is_a_part_or_a_pattern_of_a_name(answer, search, result):
-    assert [row["name"] for row in answer("networks", search)["networks"]] == result
 
 
 def test_without_a_performance_model_the_list_still_comes(ask, monkeypatch):

@@ -59,6 +59,9 @@ def test_own_machines_have_facts_and_can_be_ranked(answer, shown):
     (listed,) = answer(*IMPORT, "--list")["imports"]
     assert (listed["name"], listed["offers"]) == ("own_machines", {"lab": 2})
     assert (listed["disk_prices"], listed["left_out"]) == ({}, 0)
+    named = ("--instance", "workstation", "--cloud", "lab")
+    shown("predict", "--task", "generation", "--model", "llama-3.2-3b", *named, "--disk", "local")
+    shown("predict", "--task", "inference", "--model", "resnet50", *named)
 
 
 def test_a_bad_file_leaves_the_import_before_it_whole(ask, offers, tmp_path):

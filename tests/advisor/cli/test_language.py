@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from advisor.cli.main import run
 from tests.advisor.render.sizing.reports import validator
-
-MODEL = ["--model", "meta-llama/Llama-3.1-8B"]
-SERVE = ["--task", "generation", *MODEL]
-ASK = ["recommend", *SERVE, "--users", "16", "--allow-extrapolation"]
-
 
 MIX = "input_tokens,output_tokens\n" + 6 * "2000,200\n" + 4 * "60000,200\n"
 
@@ -147,44 +141,3 @@ def test_an_image_takes_as_long_as_its_passes(answer, words, model, passes):
     assert dataset["sample"] == "image"
     assert dataset["steps"] * (1 + dataset["guidance"]) == passes
     assert any(f"({passes} passes)" in assumption for assumption in image["assumptions"])
-
-
-def test_training_counts_steps_as_before(answer):
-    words = ("--task", "training", "--model", "stable-diffusion-1.5")
-    dataset = answer("predict", *words, *ON)["request"]["dataset"]
-    assert (dataset["name"], dataset["sample"]) == ("tensors", "step")
-    assert "steps" not in dataset
-
-
-@pytest.mark.parametrize("model", ["whisper-large-v3", "sdxl", "dlrm", "unet3d", "r3d_18"])
-def test_a_service_needs_no_disk_for_what_it_is_sent(answer, model):
-    words = ("recommend", "--task", "inference", "--model", model, "--precision", "fp32")
-    served = answer(*words)
-    assert served["request"]["dataset"]["name"] == "requests"
-    assert "requests of" in served["assumptions"][0]
-    assert not any(
-        "disk sized" in assumption or "from the disk" in assumption for assumption in served["assumptions"]
-    )
-    assert served["recommendation"]["bottleneck"] != "storage"
-    for spec in (served["recommendation"], *served["alternatives"]):
-        assert spec["disk"]["type"] == "instance_store" or spec["disk"]["size_gib"] <= 10
-    read = answer(*words, "--dataset", "tensors")
-    assert read["request"]["dataset"]["samples"] == 1_000_000
-
-
-def test_an_api_s_price_says_from_how_many_tokens_a_day_an_instance_costs_less(answer, shown, capsys):
-    ask = [*ASK, "--input-tokens", "1000", "--output-tokens", "250"]
-    dear, dearer = (
-        answer(*ask, "--api-usd-per-million", prices)["recommendation"] for prices in ("2,10", "4,20")
-    )
-    api = dear["cost"]["api"]
-    assert api["usd_per_million_tokens"] == pytest.approx((1000 * 2 + 250 * 10) / 1250)
-    day = 24 * dear["price"]["total_usd_per_hour"]
-    assert api["cheaper_from_tokens_per_day"] * api["usd_per_million_tokens"] / 1e6 == pytest.approx(day)
-    assert dearer["cost"]["api"]["cheaper_from_tokens_per_day"] == pytest.approx(
-        api["cheaper_from_tokens_per_day"] / 2
-    )
-    cheap = " ".join(shown(*ask, "--api-usd-per-million", "0.001,0.001", "--explain").split())
-    assert "cheaper at any load that this serves" in cheap
-    assert run([*ask, "--api-usd-per-million", "0.2"]) == 2
-    assert "takes two prices" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,6 @@ from advisor.cli import main
 from advisor.domain import Precision, Task
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.runs.measuring_script import measure_script
-from advisor.sweeps.measure import measure_network
 from advisor.sweeps.measure.document import anchor_of_script
 from tests.processes import gone
 from tests.sweeps.measure.test_network import recorded, validate
@@ -131,42 +129,6 @@ def test_a_script_that_is_interrupted_in_its_loop_keeps_every_step_it_made():
     # The 70th was interrupted: it never ended.
     assert len(run["warmup_step_seconds"]) + run["steps"] == 69
     assert any("signal 2" in warning for warning in result["warnings"])
-
-
-TRAINING = """
-import torch
-from advisor.models.zoo.opening import open_network
-from advisor.sweeps.hook import steps
-network = open_network("cifar10_cnn")
-module = network.build().train()
-optimiser = torch.optim.SGD(module.parameters(), 1e-5, momentum=0.9)
-batch = network.synthetic_batch(32, torch.device("cpu"))
-for inputs, targets in steps([batch] * 1_000_000):
-    optimiser.zero_grad(set_to_none=True)
-    network.training_loss(module, inputs, targets).backward()
-    optimiser.step()
-"""
-
-
-@pytest.mark.machine
-@pytest.mark.slow
-def test_both_kinds_of_anchors_agree_about_the_same_network(tmp_path):
-    """The same steps, timed in two ways; neighbours may take a core of one of them."""
-    Path("train.py").write_text(TRAINING)
-    command = [sys.executable, "train.py"]
-    script = measure_script(command, minutes=0.05, profile=False, on_progress=lambda _line: None)
-    alone = measure_network(
-        "cifar10_cnn",
-        minutes=0.1,
-        device="cpu",
-        tasks=(Task.TRAINING,),
-        profile=False,
-        batches={Task.TRAINING: 32},
-    )
-    of_script, of_network = (
-        statistics.median(result["runs"][0]["step_seconds"]) for result in (script, alone)
-    )
-    assert 0.5 < of_script / of_network < 2
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from advisor.catalog import OfferQuery, load_catalog, resources_of
 from advisor.domain import Task, Workload
 from advisor.models.performance import load_model
 from advisor.questions.spec import CLOUD
-from advisor.render.export import FORMATS
 from tests.advisor.catalog.builders import order
 from tests.popular import POPULAR
 
@@ -107,14 +106,6 @@ def test_what_was_measured_between_nodes_is_an_anchor(answer):
 
 
 EXPORTED = ("recommend", "--task", "training", "--model", "resnet50", "--target-throughput", "100")
-
-
-@pytest.mark.parametrize("tool", FORMATS)
-def test_the_export_is_of_the_recommended_instance_and_nothing_else(tool, answer, shown):
-    """So that it can be piped into a file."""
-    text = shown(*EXPORTED, "--export", tool)
-    assert answer(*EXPORTED)["recommendation"]["instance_type"] in text
-    assert text.startswith("# resnet50 training")
 
 
 def test_without_an_answer_nothing_is_exported(shown):

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli.report import report as report_command
 from tests.advisor.render.sizing.reports import golden_report, validator
 from tests.advisor.runs.delivery.servers import hook, postbox
 from tests.processes import as_in_a_terminal
@@ -83,14 +82,6 @@ def test_the_command_of_a_workload_asks_it_alone(document, answer, plan):
         assert alone["recommendation"] == workload["recommendation"]["recommendation"]
 
 
-def test_an_old_report_stays_where_the_new_one_fails(ask, tmp_path, monkeypatch):
-    out = tmp_path / "report.md"
-    out.write_text("old")
-    code, _, _ = ask("report", *QUESTION[:-2], "--cloud", "nowhere", "--out", str(out))
-    assert code == 2
-    assert (out.read_text(), _names(tmp_path)) == ("old", ["report.md"])
-
-
 def test_a_file_whose_name_is_no_text_can_be_read_and_written(document, ask, tmp_path):
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.yaml")
     Path(odd).write_text(PLAN.replace("title: Vision team", ""))
@@ -98,12 +89,6 @@ def test_a_file_whose_name_is_no_text_can_be_read_and_written(document, ask, tmp
     assert result["title"] == "\ufffd"
     assert result["reproducibility"]["inputs"][0]["name"].endswith("\ufffd.yaml")
     assert ask("report", "--plan", odd, "--out", odd.replace("yaml", "csv"))[0] == 0
-
-
-def test_a_report_takes_the_options_of_a_question_and_none_of_its_answer():
-    names = {parameter.name for parameter in report_command.params}
-    assert {"task", "model", "target_throughput", "gpu", "anchor", "max_count"} <= names
-    assert not {"output", "explain", "explain_rejected", "export_to"} & names
 
 
 THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")

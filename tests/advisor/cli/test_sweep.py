@@ -127,12 +127,6 @@ def test_failed_trials_are_stored_told_and_measured_again_when_asked(sweep, said
     assert {row.status for row in open_store().all()} == {Status.OK}
 
 
-def test_the_gpus_of_a_cluster_are_planned_side_by_side(answer):
-    words = ("--tasks", "inference", "--accelerator", "cuda:t4, cuda:L4", "--ray-address", "cluster:6379")
-    trials = [trial["trial"] for trial in answer("sweep", "plan", *GRID, *words)["trials"]]
-    assert {trial["accelerator"] for trial in trials} == {"cuda:T4", "cuda:L4"}
-
-
 def test_a_second_sweep_on_the_machine_is_refused(said, images, measured, monkeypatch):
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(f"\0instance-sizing-advisor/{os.environ['ADVISOR_SWEEP_LOCK']}")

@@ -95,13 +95,6 @@ def test_an_adaptive_sweep_before_it_begins_after_it_and_with_a_target(answer, g
     assert target["doubt_is"] == "expected_price_regret"
 
 
-@pytest.mark.parametrize("question", [(), ("--target-throughput", "90", "--no-stop")])
-def test_a_simulation_with_failures_and_words(answer, tmp_path, question):
-    table = tmp_path / "runs.csv"
-    table.write_text("nodes,kind,usd_per_hour,throughput\n1,c,0.1,50\n2,c,0.2,95\n1,,0.12,\n2,m,0.24,101\n")
-    answer("sweep", "simulate", "--table", table, *question)
-
-
 def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(said, grid, measured):
     measured.others = {}
     measured.row |= {"status": Status.FAILED, "step_seconds": ()}
@@ -109,10 +102,3 @@ def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(said, g
     err = said("sweep", *question, code=1)
     assert "no such device" in err
     assert "without --adaptive, with --retry-failed" in err
-
-
-def test_the_status_of_a_sweep_with_trials_stored_and_waiting(answer, grid):
-    described = grid[:-1]
-    answer("sweep", "run", *grid, "--budget", "2trials", "--executor", "process")
-    status = answer("sweep", "status", *described)
-    assert status["counts"] == {"ok": 1, "out_of_memory": 1, "waiting": 10}

@@ -119,18 +119,6 @@ def test_a_sweep_comes_back_with_its_measurements_and_leaves_nothing(account, an
         assert len(store.read().measurements) == 1
 
 
-@pytest.mark.slow
-def test_the_same_command_after_it_launches_nothing(shown, account) -> None:
-    guest_that_measures(account, 20)
-    assert run(list(ON_AWS)) == 0
-    account.faulty.asked.clear()
-    text = shown(*ON_AWS)
-    assert "measured before" in text
-    assert "0 measurements came back" in text.split("measured before")[0].rpartition("All is")[2]
-    launched = [call for call in account.faulty.asked if call.operation == "RunInstances"]
-    assert all(call.values.get("DryRun") == "true" for call in launched)
-
-
 def test_a_sweep_that_fails_there_says_why(said, account) -> None:
     guest_that_measures(account, 20, End.FAILED)
     assert "29 trials" in said(*ON_AWS, code=1)

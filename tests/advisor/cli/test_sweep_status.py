@@ -22,7 +22,6 @@ from advisor.store.measurements import SqlStore, open_store
 from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.trial.ownership import this_process
 from tests.advisor.cli.test_sweep import GRID
-from tests.postgresql import PASSWORD
 from tests.processes import as_in_a_terminal
 from tests.sweeps.builders import measurement, resources, trial
 
@@ -241,37 +240,3 @@ def _read_all(terminal, seen):
     except OSError:  # the other end is closed
         pass
     os.close(terminal)
-
-
-@pytest.mark.slow
-def test_a_postgresql_that_is_stopped_and_started_is_watched_on(postgresql, monkeypatch):
-    url, owner = postgresql.new_database(), this_process()
-    monkeypatch.setenv("ADVISOR_DATABASE_URL", url)
-    with closing(SqlStore(url)) as store:
-        store.leases.take({TRIALS[0].trial_id: ""}, owner)
-        store.leases.begin(TRIALS[0].trial_id, owner, "the first")
-    command = [*ADVISOR, "sweep", "status", "--watch", "--every", "0.1", "-o", "json"]
-    watch = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    said = []
-
-    def until(troubled):
-        for line in watch.stdout:
-            said.append(line)
-            if bool(json.loads(line)["trouble"]) == troubled:
-                return json.loads(line)
-        raise AssertionError("the watch ended")
-
-    until(False)
-    postgresql.stop()
-    try:
-        assert until(True)["running"][0]["trial"] == "the first"
-    finally:
-        postgresql.start()
-    assert until(False)["running"][0]["trial"] == "the first"
-    with closing(SqlStore(url)) as store:
-        store.leases.give_back(owner)
-    said += watch.stdout
-    watch.stdout.close()
-    assert watch.wait() == 0
-    assert json.loads(said[-1])["running"] == []
-    assert PASSWORD not in "".join(said)

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from advisor.answers.reporting.saved import first_fault
-from advisor.catalog import load_catalog
 from advisor.domain import Task
 from advisor.infra.aws.asking import Clock
 from advisor.infra.aws.guest.metadata import Metadata
@@ -211,31 +210,3 @@ def test_the_cheapest_that_reaches_it_is_taken_once_the_cheaper_one_has_missed(a
     assert account.left() == []
     with closing(open_store()) as store:
         assert len(store.read().measurements) == 3
-
-
-@pytest.mark.slow
-def test_a_type_with_several_gpus_is_measured_on_all_of_them(answer, account) -> None:
-    ask = [{"inference": "training", "500": "3000", "3": "1", "3USD": "30USD"}.get(w, w) for w in ASK]
-    plan = answer(*ask, "--dry-run")
-    kind = plan["command"][plan["command"].index("--instance") + 1]
-    gpus = load_catalog().instance(kind, "aws").gpu_count
-    assert gpus > 1
-    assert "--max-gpus" not in plan["command"]
-    guests(account, {kind: 5000.0}, gpus)
-    document = answer(*ask)
-    measured = document["candidates"][0]["verification"]["measured"]
-    assert (document["chosen"], measured["processes"]) == (kind, gpus)
-    assert measured["throughput"]["median"] == pytest.approx(5000.0)
-
-
-@pytest.mark.slow
-def test_a_start_that_fails_leaves_the_others_and_keeps_the_choice_open(answer, ask, account) -> None:
-    _, second, third = planned(answer)
-    guests(account, {second: 900.0, third: 1200.0})
-    code, out, err = ask(*ASK, "-o", "json")
-    document = json.loads(out)
-    assert code == 1
-    assert (document["chosen"], document["settled"]) == (second, False)
-    assert "nothing was measured" in document["candidates"][0]["error"]
-    assert "undecided" in err
-    assert account.left() == []

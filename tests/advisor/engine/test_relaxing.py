@@ -245,13 +245,6 @@ def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one(limits):
         assert way.gives.spec.offer.instance.gpu_name
 
 
-def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
-    quotas = ((G, 0.0), (P, 0.0))
-    request = preprocessing(target_throughput=20, min_gpu_memory_mib=24576, vcpu_quota=quotas)
-    ways = by_the_plain_model(request)
-    assert "min_gpu_memory_mib" not in {way.changes[0].constraint for way in ways}
-
-
 @pytest.mark.slow
 def test_who_asks_for_a_commitment_is_shown_what_can_be_had_on_demand():
     where = {"cloud": "azure", "region": "westeurope", "market": Market.COMMITMENT_1Y}

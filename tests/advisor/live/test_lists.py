@@ -93,28 +93,6 @@ def test_the_key_is_neither_printed_nor_stored(lists, ask, monkeypatch) -> None:
     assert lists.keys == [KEY]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["--cloud", "azure"], "azure needs a region"),
-        (["--cloud", "azure", "--region", "us-east-1"], "unknown region"),
-        (["--cloud", "azur", "--region", "westeurope"], "aws, azure, gcp have one"),
-        ([*AZURE_COMMAND[2:], "--url", "ftp://x/"], "--url takes an address"),
-        ([*AZURE_COMMAND[2:], "--url", "http://[::1/"], "--url takes an address"),
-        ([*AZURE_COMMAND[2:], "--url", "http://prices.example.org/"], "can be changed on the way"),
-        ([*AZURE_COMMAND[2:], "--url", "https://me:pw@x.org/"], "no name and password"),
-        (["--url", "http://prices.example.org/"], "can be changed on the way"),
-        (["--tracker", "http://prices.example.org/"], "can be changed on the way"),
-        (["--tracker", "https://prices.example.org/", "--show"], "exclude each other"),
-    ],
-)
-def test_bad_questions_ask_nobody(lists, ask, arguments, text) -> None:
-    code, out, err = ask("catalog", "refresh", *arguments)
-    assert (code, out) == (2, "")
-    assert text in err
-    assert lists.asked == []
-
-
 def test_another_address_is_asked_in_the_place_of_the_clouds_own(lists, ask, monkeypatch) -> None:
     monkeypatch.setenv("ADVISOR_AZURE_URL", "http://127.0.0.1:9/nobody")
     fill_azure(lists)

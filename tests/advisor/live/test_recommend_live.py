@@ -141,14 +141,6 @@ def test_a_service_that_fails_costs_a_warning_and_not_the_answer(
     assert not any("\n" in warning for warning in document["warnings"])
 
 
-@pytest.mark.parametrize("operation", ["DescribeInstanceTypeOfferings", "GetServiceQuota"])
-def test_prices_are_verified_where_another_service_refuses(aws, ask, operation) -> None:
-    aws.faulty[operation] = "denied"
-    _, document, _ = ask(*FAST, "--live")
-    assert document["recommendation"]["price"]["as_of"] == "2026-11-21"
-    assert len(document["live"]["warnings"]) == 1
-
-
 def test_without_credentials_it_is_told_once(ask, monkeypatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
@@ -167,14 +159,6 @@ def test_strict_refuses_what_could_not_be_verified_and_takes_what_could(aws, ask
     code, document, err = ask(*spot)
     assert (code, document) == (5, {})
     assert "days old" in err
-
-
-def test_commitments_have_no_live_prices(aws, ask) -> None:
-    code, document, _ = ask(*FAST, "--cloud", "gcp", "--market", "commitment-1y", "--live")
-    assert code == 0
-    assert document["live"]["checked"] == []
-    assert "live prices exist for aws, azure, gcp only" in document["warnings"][0]
-    assert aws.operations == []
 
 
 def test_nothing_that_answers_is_verified_by_what_comes_nearest(aws, ask) -> None:

@@ -48,8 +48,6 @@ INFERENCE = st.fixed_dictionaries(
         "vcpus": st.sampled_from(["4..16", "8..", "8"]),
         "memory": st.sampled_from(["32GiB..64GiB", "1.5GiB.."]),
         "pareto": st.booleans(),
-        "guidance": st.booleans(),
-        "steps": st.integers(1, 100),
     },
 )
 GENERATION = st.fixed_dictionaries(
@@ -85,6 +83,7 @@ KINDS = {"inference": Recommend, "generation": RecommendGeneration, "finetuning"
 
 
 @example({"task": "generation", **MODEL, "prefix_share": 0.0})
+@example({"task": "inference", "model": "sdxl", "guidance": False, "steps": 4})
 @given(st.one_of(INFERENCE, GENERATION, FINETUNING))
 def test_a_question_survives_the_way_over_a_command_line_json_and_a_link(values):
     question = from_values(RECOMMEND, values)

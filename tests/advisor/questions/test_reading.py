@@ -35,11 +35,6 @@ def test_a_number_in_a_link_or_a_plan_may_be_typed_as_people_do(text):
     assert from_link(Recommend, urlencode(workload).encode()) == from_texts(Recommend, plain)
 
 
-def test_two_numbers_of_a_plan_are_not_the_thousands_of_one():
-    with pytest.raises(UsageError, match="--max-price is given 2 times"):
-        from_texts(Recommend, {"task": ["inference"], "model": ["x"], "max_price": ["1", "500"]})
-
-
 def _numeric_options(group, *names):
     for name in group.list_commands(None):
         command = group.get_command(None, name)

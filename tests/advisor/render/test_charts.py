@@ -54,13 +54,6 @@ def _priced(rows, target=None):
     return {**_with_target(target), "price_throughput": rows}
 
 
-def test_a_chart_holds_its_texts_as_texts():
-    """So that a reader's own fonts draw them, Chinese too, and nothing of them is a formula."""
-    chinese = report_texts("zh-CN")
-    texts = _texts(price_picture(SECTION, chinese))
-    assert {chinese("key.pick"), chinese("unit.images/s"), "g4dn.2xlarge"} <= set(texts)
-
-
 @given(st.lists(st.tuples(NAMES, RATES, RATES, st.booleans()), min_size=1, max_size=6), RATES)
 def test_any_names_and_rates_can_be_drawn(rows, target):
     _svg(price_picture(_priced([_row(*row) for row in rows], target), T))

@@ -143,12 +143,6 @@ def test_what_it_stands_on_is_told(old, new):
     assert "the measurements changed (still 30)" in text
 
 
-def test_measurements_are_told_only_where_both_sides_looked(old, new):
-    new["workloads"][0] |= {"complete": False, "measured": [], "costs": None, "curves": None}
-    measured = compared(old, new)["workloads"][0]["measured"]
-    assert measured == {"came": [], "went": [], "changed": []}
-
-
 def test_workloads_come_and_go(old, new):
     gone = new["workloads"].pop(1)["name"]
     new["workloads"][0]["name"] = "Another"

@@ -37,10 +37,6 @@ def places(value, path=()):
 PLACES = [path for path in places(SMALL) if path]
 
 
-def test_a_report_that_was_saved_is_taken():
-    assert first_fault(SMALL, "advisor.report/1") is None
-
-
 @given(st.sampled_from(PLACES), ODD, st.booleans())
 def test_what_the_library_refuses_is_refused_here(path, odd, leaves_out):
     spoiled = copy.deepcopy(SMALL)

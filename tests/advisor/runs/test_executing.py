@@ -20,7 +20,6 @@ from advisor.store.records import RunState
 from tests.advisor.runs.kills import Series
 from tests.advisor.store.schedules import NOW, SWEEP, due_run, schedule
 from tests.processes import gone
-from tests.rows import table
 
 TOLD = "print('{\"measured_now\": 3}')"
 
@@ -287,12 +286,6 @@ def test_a_leap_day_is_found_years_away():
     assert CronLine("0 0 29 2 *").after(datetime(2026, 11, 21, tzinfo=UTC)).year == 2028
 
 
-@pytest.mark.parametrize(("text", "zone", "words"), table("schedules")["no_cron_lines"])
-def test_what_is_no_line_is_refused_with_its_reason(text, zone, words):
-    with pytest.raises(UsageError, match=words):
-        CronLine(text, zone)
-
-
 def test_a_machine_without_time_zones_knows_utc_and_says_what_tells_it_others(monkeypatch):
     def unknown(name):
         raise ZoneInfoNotFoundError(name)
@@ -303,12 +296,6 @@ def test_a_machine_without_time_zones_knows_utc_and_says_what_tells_it_others(mo
     assert CronLine("0 3 * * *", "UTC").after(noon) == datetime(2026, 11, 22, 3, tzinfo=UTC)
     with pytest.raises(UsageError, match="install its package tzdata"):
         CronLine("0 3 * * *", "Europe/Berlin")
-
-
-def test_a_line_that_never_falls_due_is_refused():
-    """No fifth Monday of a month is its first day."""
-    with pytest.raises(UsageError, match="never falls due"):
-        CronLine("0 0 */31 * MON#5").require_due(datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_names_of_usual_lines_are_known():

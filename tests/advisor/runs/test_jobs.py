@@ -69,15 +69,6 @@ def state_of(book, item):
     return sweep_state(sweep_of(book, item.sweep_id), time.time())
 
 
-def test_a_second_sweep_is_refused_by_the_name_of_the_first(book, processes):
-    first = start_sweep(book, sweep(), {})
-    with pytest.raises(OtherSweep) as refused:
-        start_sweep(book, sweep(), {})
-    assert refused.value.sweep_id == first.sweep_id
-    assert first.sweep_id in str(refused.value)
-    assert processes == [first.number]
-
-
 def test_a_sweep_by_hand_is_not_disturbed(book, processes, monkeypatch):
     monkeypatch.setattr(jobs, "sweep_runs_here", lambda: True)
     with pytest.raises(OtherSweep, match="by hand"):

@@ -82,10 +82,6 @@ def guest_of(bed, due):
     bed.faulty.on_answer = on_answer
 
 
-def test_each_occurrence_has_an_id_of_its_own_which_a_retry_finds_again():
-    assert id_of(DUE) == id_of(DUE) != id_of(DUE + WEEK)
-
-
 @pytest.mark.slow
 def test_an_occurrence_launches_once_however_often_it_is_tried(account, capsys, tmp_path):
     for weeks, launched in ((0, 1), (0, 1), (1, 2)):

@@ -55,18 +55,6 @@ def test_a_torn_database_is_told(path, file_url):
         SqlStore(file_url).all()
 
 
-def test_a_damaged_row_is_named_and_hides_no_other(path, file_url):
-    with closing(SqlStore(file_url)) as store:
-        store.append_all([row(1.0), row(2.0), row(3.0)])
-        execute(path, f"UPDATE measurements SET payload='{{' WHERE trial_id='{id_of(2.0)}'")
-        stored = store.read()
-        assert [measurement.trial.resources.memory_mib for measurement in stored.measurements] == [1.0, 3.0]
-        assert [measurement.trial_id for measurement in stored.damaged] == [id_of(2.0)]
-        assert "delete that row" in stored.damaged[0].reason
-        with pytest.raises(DataError, match=id_of(2.0)):
-            store.all()
-
-
 def id_of(memory_mib):
     return row(memory_mib).trial.trial_id
 

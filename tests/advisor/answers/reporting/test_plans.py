@@ -45,34 +45,6 @@ def test_workloads_keep_their_own_words_and_else_have_the_defaults_and_a_number_
     assert plan(TEAM).entries[1].name == "2. resnet50 training"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is empty"),
-        ("workloads: []", "line 1: `workloads:` must list"),
-        ("title: x", "line 1: `workloads:` must list"),
-        ("- task: training", "line 1: a plan must be written as"),
-        ("workloads:\n  - training", "line 2: workload 1 must be written as"),
-        ("workload:\n  - task: training", "did you mean workloads"),
-        ("workloads:\n  - task: training\n    task: inference", "line 3: workload 1 says task"),
-        ("workloads:\n  - task:\n    model: x", "line 2: task takes a value"),
-        ("workloads:\n  - task: {a: b}", "line 2: task takes a value"),
-        ("workloads:\n  - gpu: [T4, [L4]]", "line 2: gpu takes a value"),
-        ("workloads:\n  - {name: a}\n  - {name: a}", "line 3: a second workload 'a'.*line 2"),
-        ('workloads:\n  - name: "a\\x1b[31m"', "line 2: name has characters"),
-        ('workloads:\n  - name: "a\\u202Eb"', "line 2: name has characters"),
-        (f"workloads:\n  - name: {'x' * 501}", "line 2: name has 501 characters"),
-        ("workloads:\n  - task: [", "line 2: not valid YAML|line 3: not valid YAML"),
-        ("a: !!python/object:os.system x", "key of a plan"),
-        ("&a [*a]", "line 1: a plan must be written as"),
-        ("[" * 1200, "not valid YAML"),
-    ],
-)
-def test_what_is_wrong_is_told_with_its_line(text, message):
-    with pytest.raises(UsageError, match=message):
-        plan(text)
-
-
 def test_what_is_no_text_or_longer_than_anybody_reads_is_refused():
     with pytest.raises(UsageError, match="no UTF-8"):
         read_plan(b"\xff\xfe\x00", "team.yaml")

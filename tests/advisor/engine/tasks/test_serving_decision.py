@@ -15,7 +15,6 @@ from advisor.domain.words import LlmEngine, LlmPrecision, ServingBind, StepKind
 from advisor.engine.decide import recommend
 from advisor.engine.tasks.serving.options import gib_to_read
 from advisor.errors import NoIntervalError, UsageError
-from advisor.models.language.memory import card_gib
 from advisor.questions.language import ServingQuestion
 from tests.advisor.engine.tasks.physical import EIGHT_B, TODAY, Physical, serving
 from tests.builders import serving_question
@@ -185,27 +184,6 @@ def test_the_own_disk_is_taken_only_where_it_is_named() -> None:
     own = answer(gpus=("A10G",), disk_types=("instance_store",)).chosen
     assert chosen.spec.disk.rate.type != "instance_store"
     assert own.spec.disk.rate.type == "instance_store"
-
-
-def test_memory_of_a_card_adds_up() -> None:
-    for candidate in answer(gpus=("L40S", "H100")).ranked:
-        memory = candidate.memory
-        card = candidate.spec.offer.instance.gpu_memory_mib
-        parts = memory.weights_gib + memory.kv_gib + memory.overhead_gib + memory.free_gib
-        assert card_gib(str(candidate.spec.offer.instance.gpu_name), card / 1024) == pytest.approx(parts)
-
-
-@pytest.mark.parametrize(
-    ("changed", "field"),
-    [
-        ({"context_tokens": 10**6}, "max_context"),
-        ({"engine": LlmEngine.LLAMA_CPP, "tensor_parallel": 2}, "tensor_parallel"),
-    ],
-)
-def test_what_no_instance_helps_with_is_refused_by_its_field(changed: dict[str, Any], field: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        answer(**changed)
-    assert refused.value.field == field
 
 
 def test_a_named_instance_is_used_as_is_cheapest_or_says_why_it_cannot() -> None:

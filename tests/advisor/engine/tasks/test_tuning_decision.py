@@ -111,13 +111,6 @@ def test_a_named_instance_is_predicted_and_one_that_cannot_says_why() -> None:
     assert "GiB" in str(refused.value)
 
 
-def test_a_sequence_longer_than_the_model_takes_is_refused() -> None:
-    """Llama-2 was made for 4,096 tokens."""
-    with pytest.raises(UsageError) as refused:
-        answer(model="meta-llama/Llama-2-7b", sequence=8192)
-    assert refused.value.field == "sequence"
-
-
 def test_memory_is_told_before_anything_is_rented() -> None:
     cards = GpuFilter(names=("L4", "H100", "T4"))
     question = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.QLORA, gpu=cards)

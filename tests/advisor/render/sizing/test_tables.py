@@ -11,7 +11,7 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.files import harmless
-from advisor.render.formats import REPORT_FORMATS, format_of_file, report_csv, report_format, report_rows
+from advisor.render.formats import REPORT_FORMATS, report_csv, report_format, report_rows
 from advisor.render.i18n.catalogue import workbook_texts
 from advisor.render.xlsx import report_workbook, sheets_of
 from tests.advisor.render.sizing.reports import (
@@ -198,9 +198,3 @@ def test_the_json_is_the_document_and_a_mistyped_format_gets_the_nearest():
     assert json.loads(REPORT_FORMATS["json"].content(document)) == document
     with pytest.raises(UsageError, match="did you mean json"):
         report_format("jsn")
-
-
-@pytest.mark.parametrize("file", ["report", "report.docx", ".md", "report."])
-def test_an_end_that_names_none_says_which_there_are(file):
-    with pytest.raises(UsageError, match=r"--format.*\.md"):
-        format_of_file(file)

@@ -93,17 +93,6 @@ def test_a_served_model_is_drawn_and_started_by_what_starts_servers(page):
     assert "format=ray" not in served.html
 
 
-@pytest.mark.parametrize(
-    "form", ["json", "csv", "md", "yaml", "terraform", "skypilot", "dstack", "ray", "awscli"]
-)
-def test_every_format_is_a_link_away(page, client, form):
-    link = next(item for item in page(QUESTION).all("a") if f"format={form}" in item["href"])
-    response = client.get(link["href"])
-    assert response.status_code == 200
-    assert link["download"] in response.headers["content-disposition"]
-    assert "g4dn.2xlarge" in response.text
-
-
 def test_markup_in_words_is_text(page):
     result = page("/?task=inference&model=%3Cscript%3Ealert(1)%3C/script%3E", status=422)
     assert all("src" in item for item in result.all("script"))
