@@ -1,5 +1,6 @@
 """Records with defaults: a test shows only what matters to it."""
 
+from contextlib import closing
 from datetime import date
 
 from advisor.domain import (
@@ -27,6 +28,7 @@ from advisor.domain import (
 )
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
+from advisor.store.measurements import open_store
 
 PRICED = date(2026, 7, 20)
 
@@ -138,3 +140,9 @@ def recommendation(**changes):
         "today": date(2026, 11, 21),
     }
     return Recommendation(**{**values, **changes})
+
+
+def keep(*rows):
+    """Store measurements where commands and the service look for them."""
+    with closing(open_store()) as store:
+        store.append_all(rows)

@@ -21,38 +21,38 @@ REAL = table("gpu_names")["identified"]
 def test_a_gpu_is_its_card_or_a_slice_of_it_which_the_name_alone_tells_where_it_names_one(
     name, mib, sms, card, profile
 ):
-    found = identified(name, SHEETS, memory_mib=mib, sm_count=sms)
-    assert (found.gpu, found.slice_profile) == (card, profile)
-    assert found.is_slice == bool(profile)
+    present = identified(name, SHEETS, memory_mib=mib, sm_count=sms)
+    assert (present.gpu, present.slice_profile) == (card, profile)
+    assert present.is_slice == bool(profile)
     by_name_alone = "" if profile == UNNAMED_SLICE else profile
     assert identified(name, SHEETS).slice_profile == by_name_alone
 
 
 def test_whole_cards_of_drivers_are_whole_without_their_size():
     for name, sheet in table("gpu_names")["drivers"].items():
-        found = identified(name, SHEETS)
-        assert (found.gpu, found.slice_profile) == (sheet, ""), name
+        present = identified(name, SHEETS)
+        assert (present.gpu, present.slice_profile) == (sheet, ""), name
 
 
-@pytest.mark.parametrize(("asked", "name", "mib", "sms", "is_it"), table("gpu_names")["requested"])
-def test_a_requested_card_is_that_whole_card(asked, name, mib, sms, is_it):
+@pytest.mark.parametrize(("wanted", "name", "mib", "sms", "is_it"), table("gpu_names")["requested"])
+def test_a_requested_card_is_that_whole_card(wanted, name, mib, sms, is_it):
     present = identified(name, SHEETS, memory_mib=mib, sm_count=sms)
-    assert is_card(asked, present, SHEETS) is is_it
+    assert is_card(wanted, present, SHEETS) is is_it
 
 
 @given(st.sampled_from(sorted(SHEETS)), st.floats(0.02, 0.8))
 def test_a_part_of_a_cards_memory_never_passes_for_the_card(name, share):
-    found = identified(name, SHEETS, memory_mib=share * SHEETS[name].memory_mib)
-    assert found.is_slice or found.gpu != name
+    present = identified(name, SHEETS, memory_mib=share * SHEETS[name].memory_mib)
+    assert present.is_slice or present.gpu != name
 
 
 @given(st.text())
 def test_any_name_is_some_gpu(name):
-    found = identified(name, SHEETS)
-    assert found.is_slice or found.gpu in gpus_named(name, SHEETS) or found.gpu == name
+    present = identified(name, SHEETS)
+    assert present.is_slice or present.gpu in gpus_named(name, SHEETS) or present.gpu == name
 
 
-@pytest.mark.parametrize("told", ["RTX 2070 Ultra", "GRID K520", "", "T"])
-def test_another_card_is_not_taken_for_a_like_one(told):
+@pytest.mark.parametrize("name", ["RTX 2070 Ultra", "GRID K520", "", "T"])
+def test_another_card_is_not_taken_for_a_like_one(name):
     with pytest.raises(UsageError, match="no data sheet"):
-        sheet_of(told, SHEETS)
+        sheet_of(name, SHEETS)

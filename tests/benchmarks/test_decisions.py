@@ -67,10 +67,10 @@ def test_a_trial_finds_the_cheaper_one_or_leaves_what_is_sure():
 
 def test_figures_count_exact_met_and_overspent_and_regret_pays_for_misses():
     questions = [Question((CHEAP, DEAR), target) for target in (75, 95, 400)]
-    found = figures(questions, BOUND)
-    assert found["exact_percent"] == pytest.approx(66.67)
-    assert found["met_percent"] == 100
-    assert found["overspend_percent"] == 100  # nothing over the first, 200 % over the second
+    counted = figures(questions, BOUND)
+    assert counted["exact_percent"] == pytest.approx(66.67)
+    assert counted["met_percent"] == 100
+    assert counted["overspend_percent"] == 100  # nothing over the first, 200 % over the second
     slow = candidate(1, 80, 100)
     missed, silent = Question((slow, DEAR), 95), Question((slow, DEAR), 290)
     assert figures([missed], MEDIAN)["regret_percent"] == pytest.approx(33.33)  # $1 lost on the way to $3

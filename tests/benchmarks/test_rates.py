@@ -25,34 +25,34 @@ def repeated(draw, trials, count, *, sigma, degrees):
 
 
 def test_the_spread_is_found_again_with_its_uncertainty():
-    found = between_runs(repeated(np.random.default_rng(0), 60, 9, sigma=0.02, degrees=6))
-    assert found["sigma"] == pytest.approx(0.02, rel=0.25)
-    assert found["sigma_95"][0] <= 0.02 <= found["sigma_95"][1]
-    assert found["degrees_95"][0] <= 6 <= found["degrees_95"][1]
+    coverages = between_runs(repeated(np.random.default_rng(0), 60, 9, sigma=0.02, degrees=6))
+    assert coverages["sigma"] == pytest.approx(0.02, rel=0.25)
+    assert coverages["sigma_95"][0] <= 0.02 <= coverages["sigma_95"][1]
+    assert coverages["degrees_95"][0] <= 6 <= coverages["degrees_95"][1]
 
 
 def test_runs_that_do_not_differ_beside_their_error_show_no_spread():
-    found = between_runs(repeated(np.random.default_rng(0), 12, 9, sigma=1e-6, degrees=8))
-    assert found["sigma_95"][0] < 0.001
+    coverages = between_runs(repeated(np.random.default_rng(0), 12, 9, sigma=1e-6, degrees=8))
+    assert coverages["sigma_95"][0] < 0.001
 
 
 @pytest.mark.slow
 def test_what_ships_covers_less_than_it_says_where_runs_vary_more():
     trials = repeated(np.random.default_rng(1), 60, 5, sigma=5 * BETWEEN_RUNS.sigma, degrees=8)
-    found = covered(list(chain(*trials)))
-    assert found["coverage_shipped"]["one_run"]["share"] < 0.6
-    spread = RunSpread(found["estimate_of_all"]["sigma"], found["estimate_of_all"]["degrees"])
+    coverages = covered(list(chain(*trials)))
+    assert coverages["coverage_shipped"]["one_run"]["share"] < 0.6
+    spread = RunSpread(coverages["estimate_of_all"]["sigma"], coverages["estimate_of_all"]["degrees"])
     assert coverage(trials, spread)["one_run"]["share"] > 0.9
     assert coverage(trials, spread)["three_runs"]["share"] > 0.9
-    assert [one["runs"] for one in found["trials"]] == [5] * 60
+    assert [one["runs"] for one in coverages["trials"]] == [5] * 60
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_few_runs_give_what_they_can(count):
     rows = list(runs(np.random.default_rng(0), count, 0.01))
-    found = covered(rows)
-    assert (found["estimate_of_all"] is None) == (count < 2)
-    assert found["coverage_shipped"]["three_runs"]["share"] is None
+    coverages = covered(rows)
+    assert (coverages["estimate_of_all"] is None) == (count < 2)
+    assert coverages["coverage_shipped"]["three_runs"]["share"] is None
 
 
 def test_every_stall_falls_into_the_run_that_is_timed():

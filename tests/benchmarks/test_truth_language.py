@@ -64,7 +64,7 @@ def choice(gpu, tensor_parallel, rate):
     )
 
 
-def told(rate):
+def rate_answer(rate):
     """An answer of a rate alone."""
     return RowAnswer(output_tokens_per_second=Bounds(rate / 2, rate, rate * 2))
 
@@ -119,10 +119,10 @@ def test_figures_are_errors_of_what_was_measured_held_by_the_surer_bound():
     assert slow._replace(is_rate=True).held
     assert not slow._replace(is_rate=True, measured=0.8).held
     rows = [Scored({}, "tpot", measured, SURE, is_rate=False) for measured in (0.8, 1.0, 1.25)]
-    found = figures(rows)
-    assert found["mean_percent"] == pytest.approx((25 + 0 + 20) / 3, abs=0.05)
-    assert found["held_percent"] == pytest.approx(100 * 2 / 3, abs=0.05)
-    assert found["bias_percent"] == 0
+    scores = figures(rows)
+    assert scores["mean_percent"] == pytest.approx((25 + 0 + 20) / 3, abs=0.05)
+    assert scores["held_percent"] == pytest.approx(100 * 2 / 3, abs=0.05)
+    assert scores["bias_percent"] == 0
 
 
 @pytest.mark.parametrize("kind", ["gpu", "model", "shape", "engine", "source"])
@@ -161,15 +161,15 @@ def test_trials_of_its_own_bring_answers_nearer(few_rows):
 
 def test_true_answers_choose_the_cheapest_and_a_trial_corrects_a_wrong_first_choice():
     rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H100-SXM5-80GB", 2, 15000.0), choice("L4", 1, 200.0)]
-    answers = {index: told(each.output_tokens_per_second) for index, each in enumerate(rows)}
-    found = decisions.figures_of(rows, answers, {})
-    assert found["predicted"] == {"cases": 1, "within_5_percent": 100, "overspend_percent": 0}
-    assert found["lowest_hourly_price"]["overspend_percent"] > 100
+    answers = {index: rate_answer(each.output_tokens_per_second) for index, each in enumerate(rows)}
+    scores = decisions.figures_of(rows, answers, {})
+    assert scores["predicted"] == {"cases": 1, "within_5_percent": 100, "overspend_percent": 0}
+    assert scores["lowest_hourly_price"]["overspend_percent"] > 100
     rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H200-SXM-141GB", 1, 4000.0), choice("L4", 1, 200.0)]
-    answers = {0: told(9000.0), 1: told(90000.0), 2: told(200.0)}
+    answers = {0: rate_answer(9000.0), 1: rate_answer(90000.0), 2: rate_answer(200.0)}
     (case,) = decisions.cases_of(rows)
     assert decisions.chosen(case, answers).index == 1
-    after = {0: told(9000.0), 2: told(200.0)}
+    after = {0: rate_answer(9000.0), 2: rate_answer(200.0)}
     assert decisions.chosen_after_trial(case, answers, after).index == 0
     assert decisions.cases_of([choice("H100-SXM5-80GB", count, 9e3) for count in (1, 2, 4)]) == []
     assert decisions.cases_of([choice("H100-SXM5-80GB", 1, 9e3), choice("L4", 1, 9e3)]) == []
@@ -186,7 +186,7 @@ def test_load_counts_rates_well_below_capacity_alone():
 
 
 def test_the_page_has_a_line_for_each_document_and_marks_a_miss_after_trials_and_of_a_choice():
-    def told(held, within, over):
+    def page_with(held, within, over):
         figures = {"mean_percent": 8.0, "median_percent": 6.5, "held_percent": held, "n": 40}
         choice = {"within_5_percent": within, "overspend_percent": over, "cases": 59}
         trials = {"quantity": "tpot", "trials": 3, "before": figures, "after": figures}
@@ -196,7 +196,7 @@ def test_the_page_has_a_line_for_each_document_and_marks_a_miss_after_trials_and
         decided = {"with_one_trial": choice}
         return page({"gpu": document | {"after_trials": [trials], "decisions": decided}})
 
-    missed, kept = told(79.0, 94.0, 2.5), told(90.0, 95.0, 2.0)
+    missed, kept = page_with(79.0, 94.0, 2.5), page_with(90.0, 95.0, 2.0)
     assert "| the GPU |" in missed
     assert "## By what is left out" in missed
     assert "8.0 / **6.5** | **79.0** |" in missed

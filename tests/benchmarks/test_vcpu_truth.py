@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow  # every draw of the calibration is made anew
 
 
 @pytest.fixture(scope="module")
-def found():
+def calibration():
     return document()
 
 
@@ -22,26 +22,26 @@ def by_name(rows):
     return {row["name"]: row for row in rows}
 
 
-def test_instances_follow_from_two_whole_cores_of_another_cpu(found):
+def test_instances_follow_from_two_whole_cores_of_another_cpu(calibration):
     """Small x86 instances within 11 % on average, and better than any simpler yield."""
-    ours = by_name(found["instances_from_whole_cores_of_another_cpu"])["x86, up to 16 cores"]
+    ours = by_name(calibration["instances_from_whole_cores_of_another_cpu"])["x86, up to 16 cores"]
     assert ours["n"] > 400
     assert ours["mape_percent"] < 11
     assert ours["median_percent"] < 7
-    for baseline in found["instances_baselines_up_to_16_cores"]:
+    for baseline in calibration["instances_baselines_up_to_16_cores"]:
         assert ours["mape_percent"] < baseline["mape_percent"]
 
 
-def test_second_threads_follow_from_whole_cores(found):
-    curves = by_name(found["thread_curves"])
+def test_second_threads_follow_from_whole_cores(calibration):
+    curves = by_name(calibration["thread_curves"])
     assert curves["second threads from all cores, slow dividers"]["mape_percent"] < 6
     assert curves["from one thread, up to 8 cores, slow dividers"]["mape_percent"] < 5
-    switched = by_name(found["second_threads_switched_on"])
+    switched = by_name(calibration["second_threads_switched_on"])
     assert switched["usual yield"]["mape_percent"] < 6
     assert switched["usual yield"]["mape_percent"] < switched["no yield"]["mape_percent"]
 
 
-def test_the_doubts_of_the_product_are_those_that_were_measured(found):
+def test_the_doubts_of_the_product_are_those_that_were_measured(calibration):
     from advisor.models.performance import estimates
     from advisor.models.performance.machines import (
         OTHER_ARCHITECTURE_SIGMA,
@@ -50,7 +50,7 @@ def test_the_doubts_of_the_product_are_those_that_were_measured(found):
     )
     from advisor.runs.fitting import KNOWN_SIGMA
 
-    spreads = found["spreads"]
+    spreads = calibration["spreads"]
     assert pytest.approx(spreads["cpu_speed"]["x86_64_log_sigma"], abs=0.02) == KNOWN_SIGMA
     yields = spreads["second_thread_yield"]
     assert pytest.approx(yields["median"], abs=0.01) == USUAL_SECOND_THREAD_YIELD

@@ -107,13 +107,13 @@ def test_speculative_decoding_counts_as_it_is_stated() -> None:
     seventy = COMMON | {"model": "meta-llama/Llama-3.3-70B"}
     usual = PredictGeneration(**seventy, instance="p5.48xlarge", users=8, tensor_parallel=8)
 
-    def found(**fields: Any) -> Any:
+    def candidate(**fields: Any) -> Any:
         return language.predicted(context().catalog, usual.replace(**fields)).result.candidate
 
-    plain, gains = found(), []
+    plain, gains = candidate(), []
     for share in (0.0, 0.5, 0.8):
-        drafted = found(draft_acceptance=f"{share:g},4")
-        with_model = found(draft_acceptance=f"{share:g},4", draft_model="meta-llama/Llama-3.2-1B")
+        drafted = candidate(draft_acceptance=f"{share:g},4")
+        with_model = candidate(draft_acceptance=f"{share:g},4", draft_model="meta-llama/Llama-3.2-1B")
         gain = plain.rates.tpot_seconds.median / drafted.rates.tpot_seconds.median
         assert gain <= sum(share**place for place in range(5))
         assert with_model.rates.tpot_seconds.median > drafted.rates.tpot_seconds.median

@@ -131,6 +131,8 @@ def test_a_full_bucket_lasts_as_documented():
         assert burst.causes == (disk_type,)
 
     assert_each(check, TABLES["bursts"])
+    for disk_type, size in (("gp2", 1000), ("gp2", 5334), ("gp3", 500), ("io2", 10), ("st1", 12800)):
+        assert DISKS.burst(DiskChoice(type=disk_type, size_gib=size)) is None, "it lasts"
 
 
 def attached(instance, *sold, **provisioned):

@@ -150,10 +150,10 @@ def test_skypilots_catalogue_is_read_zone_by_zone(tmp_path):
     assert ("c9.large", Market.SPOT) not in result
     (partial,) = known.partial_offers(OfferQuery(cloud="sky"))
     assert partial.type.missing == ("how much GPU it has",)
-    assert told_by_skypilot(SKYPILOT).left_out.total() == 1
+    assert read_by_skypilot(SKYPILOT).left_out.total() == 1
 
 
-def told_by_skypilot(text):
+def read_by_skypilot(text):
     """What is read of a catalogue of a new cloud."""
     file = PriceFile(path=Path("sky.csv"), name="sky", text=text, as_of=date(2026, 7, 1))
     return skypilot.contents_of(file, BUNDLED)
@@ -164,7 +164,7 @@ def test_a_broken_line_of_skypilots_leaves_out_that_line_alone(tmp_path, old, ne
     """A public list of 100,000 lines is not lost for one of them, and says which it is."""
     text = SKYPILOT.replace(old.format(INFO), new.format(INFO))
     assert text != SKYPILOT
-    read = told_by_skypilot(text)
+    read = read_by_skypilot(text)
     assert read.left_out == {"no instance type, vCPUs or memory": 1, reason: 1}
     assert read.examples[reason].startswith("line ")
     assert {row.instance_type for row in read.rows} >= {"g9.xlarge"}

@@ -22,7 +22,6 @@ from advisor.errors import DataError, NoIntervalError, NoOfferError, StalePriceE
 from advisor.extras import install_command
 from advisor.sweeps.datasets.making import write_samples
 from docs.site.manual import escaped, write_pages
-from tests.advisor.cli.test_sweep_cloud import account
 
 
 @pytest.fixture
@@ -98,7 +97,6 @@ def test_names_stand_for_whole_paths(tmp_path, monkeypatch):
     assert allowed_code("mine=net.py:build") == ("mine", str(tmp_path / "net.py:build"))
 
 
-__all__ = ["account"]
 TESTS = Path(__file__).parents[2]
 REFUSALS = [json.loads(line) for line in (TESTS / "data/refusals.jsonl").read_text().splitlines()]
 PLAN = "workloads:\n- {task: inference, model: googlenet, target_throughput: 500}\n"

@@ -36,7 +36,7 @@ def advisor(*arguments):
     )
 
 
-def found_of(script, *options):
+def anchor_of(script, *options):
     """The anchor of a script that is measured, and what was printed."""
     Path("train.py").write_text(script)
     done = advisor(*options)
@@ -45,7 +45,7 @@ def found_of(script, *options):
 
 
 def test_a_script_is_measured_and_ended_in_time(tmp_path):
-    result, printed = found_of(LOOP.format(count=100_000), "--minutes", "0.01", "-o", "json")
+    result, printed = anchor_of(LOOP.format(count=100_000), "--minutes", "0.01", "-o", "json")
     validate(result)
     assert json.loads(printed) == result
     assert result["runs"][0]["batch_size"] == 16
@@ -55,7 +55,7 @@ def test_a_script_is_measured_and_ended_in_time(tmp_path):
 
 @pytest.mark.slow
 def test_a_script_without_the_hook_is_sampled_and_told_which_instance_it_needs():
-    result, _ = found_of("import time\nwhile True: time.sleep(0.01)", "--minutes", "0.25", "-o", "json")
+    result, _ = anchor_of("import time\nwhile True: time.sleep(0.01)", "--minutes", "0.25", "-o", "json")
     validate(result)
     usage = result["usage"]
     assert result["runs"] == []
@@ -104,7 +104,7 @@ def test_a_script_that_cannot_be_measured_is_one_line_and_no_file(script, said, 
     ],
 )
 def test_a_script_that_ends_badly_after_its_loop_is_measured(ending, how):
-    result, _ = found_of(LOOP.format(count=50) + "\n" + ending)
+    result, _ = anchor_of(LOOP.format(count=50) + "\n" + ending)
     assert result["runs"][0]["steps"] >= 20
     assert any(how in warning for warning in result["warnings"]) if how else len(result["warnings"]) == 1
 
@@ -112,7 +112,7 @@ def test_a_script_that_ends_badly_after_its_loop_is_measured(ending, how):
 def test_a_script_that_is_killed_in_its_loop_keeps_what_was_measured_until_then():
     killer = "    if os.times().elapsed - begun > 2.5: os.kill(os.getpid(), 9)\n"
     script = "import os\nbegun = os.times().elapsed\n" + LOOP.format(count=10_000) + killer
-    result, _ = found_of(script)
+    result, _ = anchor_of(script)
     assert result["runs"][0]["steps"] >= 10
     assert any("signal 9" in warning for warning in result["warnings"])
 
@@ -124,7 +124,7 @@ def test_a_script_that_is_interrupted_in_its_loop_keeps_every_step_it_made():
         + LOOP.format(count=10_000)
         + "    made += 1\n    if made == 70: os.kill(os.getpid(), signal.SIGINT)\n"
     )
-    result, _ = found_of(script)
+    result, _ = anchor_of(script)
     (run,) = result["runs"]
     # The 70th was interrupted: it never ended.
     assert len(run["warmup_step_seconds"]) + run["steps"] == 69
@@ -136,7 +136,7 @@ def test_evaluation_after_the_loop_is_no_part_of_the_rate():
     """The script itself notes what it reached; with its evaluation that would be a quarter."""
     around = "\nopen('own', 'w').write(str(16 * 60 / (time.monotonic() - begun)))\ntime.sleep(3)"
     script = "import time\nbegun = time.monotonic()" + LOOP.format(count=60) + around
-    result, _ = found_of(script, "--runs", "2")
+    result, _ = anchor_of(script, "--runs", "2")
     reached = float(Path("own").read_text())
     assert [run["samples_per_second"] for run in result["runs"]] == pytest.approx([reached] * 2, rel=0.4)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from typing import Any
@@ -18,7 +18,7 @@ from advisor.infra.aws import regions
 from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.store.measurements import open_store
-from tests.infra.aws.bed import Bed, account_here, worn
+from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.wire import Request
 from tests.sweeps.builders import measurement, trial
 
@@ -31,12 +31,6 @@ ON_AWS = (
     *shlex.split("--on aws --instance g4dn.xlarge --budget 5USD --owner ada --sweep-id nightly"),
     *shlex.split("--instance-profile none"),
 )
-
-
-@pytest.fixture
-def account(monkeypatch, tmp_path) -> Iterator[Bed]:
-    with account_here(monkeypatch, tmp_path) as bed:
-        yield bed
 
 
 def after_launch(bed: Bed, minutes: float, act: Callable[[Any], None]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from advisor.store.measurements import SqlStore, open_store
 from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.trial.ownership import this_process
 from tests.advisor.cli.test_sweep import GRID
+from tests.builders import keep
 from tests.processes import as_in_a_terminal
 from tests.sweeps.builders import measurement, resources, trial
 
@@ -157,12 +158,10 @@ def test_a_database_that_was_never_seen_is_an_error(said, monkeypatch):
 
 
 def test_without_a_terminal_there_is_no_escape_code_and_a_trial_without_a_log_is_told_from_its_row(sweep):
-    with closing(open_store()) as store:
-        store.append_all([measurement(trial=TRIALS[0], status=Status.OUT_OF_MEMORY)])
+    keep(measurement(trial=TRIALS[0], status=Status.OUT_OF_MEMORY))
     text = sweep("status", "--watch", "--every", "0.05")
     assert text == "1 trial\n     1  out of memory\n\n"
-    with closing(open_store()) as store:
-        store.append_all([measurement(trial=TRIALS[0])])
+    keep(measurement(trial=TRIALS[0]))
     text = sweep("log", TRIALS[0].trial_id[:6])
     assert [words in text for words in ("planned", "status ok", "stored")] == [True] * 3
 

@@ -20,13 +20,12 @@ from advisor.infra.aws.asking import Clock
 from advisor.infra.aws.guest.metadata import Metadata
 from advisor.runs.cloud.agent import Guest, run_job
 from advisor.store.measurements import open_store
-from tests.advisor.cli.test_sweep_cloud import account, after_launch, sent
+from tests.advisor.cli.test_sweep_cloud import after_launch, sent
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.guest.sandbox import serving
 from tests.sweeps.builders import measurement, resources, trial
 from tests.sweeps.measure.endpoint.tiny_model import program, save_tiny_llama
 
-__all__ = ["account"]
 # A machine as small as this one, without a GPU: preprocessing needs none.
 QUESTION = (
     *shlex.split("verify --task preprocessing --model googlenet --batch-size 16 --samples 400"),

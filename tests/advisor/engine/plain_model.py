@@ -56,7 +56,7 @@ class PlainModel:
         return _Rows(self, requests, [confidence] * len(requests))
 
     def predict(self, requests, *, confidence, cache=None):
-        return [self._one(*request, confidence, cache) for request in requests]
+        return [self._prediction(*request, confidence, cache) for request in requests]
 
     def usual_settings(self, workload, gpus, **_open):
         return [workload] * len(gpus)
@@ -70,7 +70,7 @@ class PlainModel:
     def most_on_cpu(self, workloads, cores, _marks, _cpus):
         return self.cpu_rate * cores * max(filled(workload.batch_size) for workload in workloads)
 
-    def _one(self, workload, resources, confidence, cache):
+    def _prediction(self, workload, resources, confidence, cache):
         rates = {Stage.HOST: 150.0 * resources.physical_cores}
         from_disk = missed(workload, resources, cache)
         if resources.disk.read_mib_per_second is not None and from_disk:

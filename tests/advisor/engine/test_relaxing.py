@@ -25,8 +25,8 @@ G, P = "L-DB2E81BA", "L-417A185B"
 class Wavering(PlainModel):
     """The surer one wants to be, the less is sure."""
 
-    def _one(self, workload, resources, confidence, cache):
-        prediction = super()._one(workload, resources, confidence, cache)
+    def _prediction(self, workload, resources, confidence, cache):
+        prediction = super()._prediction(workload, resources, confidence, cache)
         return replace(prediction, lower=prediction.median * (1.3 - 0.6 * confidence))
 
 
@@ -243,6 +243,13 @@ def test_what_runs_nowhere_has_no_way_out():
 def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one(limits):
     for way in by_the_plain_model(preprocessing(**limits)):
         assert way.gives.spec.offer.instance.gpu_name
+
+
+def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
+    quotas = ((G, 0.0), (P, 0.0))
+    request = preprocessing(target_throughput=20, min_gpu_memory_mib=24576, vcpu_quota=quotas)
+    ways = by_the_plain_model(request)
+    assert "min_gpu_memory_mib" not in {way.changes[0].constraint for way in ways}
 
 
 @pytest.mark.slow

@@ -2,17 +2,15 @@
 
 import json
 import threading
-from importlib.resources import files
 
-import jsonschema
 import pytest
 
 from advisor.catalog import OfferQuery
 from advisor.cli.main import run
 from tests.advisor.live.aws import BUNDLED, REGION, fill, known_prices
+from tests.advisor.render.schemas import assert_keeps
 from tests.infra.live.recorded import Recorded, product
 
-SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
 QUESTION = ["recommend", "--task", "inference", "--model", "googlenet"]
 FAST = [*QUESTION, "--target-throughput", "500"]
 GPU_TYPES = [
@@ -32,13 +30,14 @@ def aws(recorded, monkeypatch) -> Recorded:
 
 
 @pytest.fixture
-def ask(capsys):
-    def command(*arguments: str) -> tuple[int, dict, str]:
-        code = run([*arguments, "-o", "json"])
-        out, err = capsys.readouterr()
+def ask(ask):
+    """Exit code, document and stderr of a recommendation."""
+
+    def command(*arguments):
+        code, out, err = ask(*arguments, "-o", "json")
         document = json.loads(out) if out else {}
         if out:
-            jsonschema.validate(document, SCHEMA)
+            assert_keeps(document, "recommendation")
         return code, document, err
 
     return command
@@ -159,6 +158,14 @@ def test_strict_refuses_what_could_not_be_verified_and_takes_what_could(aws, ask
     code, document, err = ask(*spot)
     assert (code, document) == (5, {})
     assert "days old" in err
+
+
+def test_commitments_have_no_live_prices(aws, ask) -> None:
+    code, document, _ = ask(*FAST, "--cloud", "gcp", "--market", "commitment-1y", "--live")
+    assert code == 0
+    assert document["live"]["checked"] == []
+    assert "live prices exist for aws, azure, gcp only" in document["warnings"][0]
+    assert aws.operations == []
 
 
 def test_nothing_that_answers_is_verified_by_what_comes_nearest(aws, ask) -> None:

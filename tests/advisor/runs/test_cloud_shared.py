@@ -2,7 +2,6 @@
 database that may be this machine's own."""
 
 import concurrent.futures
-from contextlib import closing
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +18,7 @@ from advisor.infra.aws.reap import NotEndedError
 from advisor.runs.cloud import fleet as cloud_fleet
 from advisor.runs.cloud.plan import accelerator_of
 from advisor.runs.cloud.sweep import SharedRows
-from advisor.store.measurements import open_store
+from tests.builders import keep
 from tests.sweeps.builders import measurement, resources, trial
 
 LAUNCHED = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -53,11 +52,6 @@ def row(memory_mib: float, host: str, started_at: str = "2026-11-21T12:30:00Z"):
 @pytest.fixture(autouse=True)
 def database(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/shared.sqlite")
-
-
-def keep(*rows) -> None:
-    with closing(open_store()) as store:
-        store.append_all(rows)
 
 
 @pytest.mark.parametrize(

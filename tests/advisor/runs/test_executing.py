@@ -21,7 +21,9 @@ from tests.advisor.runs.kills import Series
 from tests.advisor.store.schedules import NOW, SWEEP, due_run, schedule
 from tests.processes import gone
 
-TOLD = "print('{\"measured_now\": 3}')"
+MEASURED = "print('{\"measured_now\": 3}')"
+
+SLEEPING = "import time; time.sleep(60)"
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ def test_what_the_command_says_is_kept_with_its_log(book, due):
         followed.append(run.number)
         return {"fit": {"kept": "new", "why": "better"}}
 
-    code = f"import sys; {TOLD}; print('[1/3] ..', file=sys.stderr)"
+    code = f"import sys; {MEASURED}; print('[1/3] ..', file=sys.stderr)"
     run = executed(book, number, follow=follow, started=running(code))
     assert (run.state, run.exit_code, run.trials) == (RunState.DONE, 0, 3)
     assert run.report["fit"]["kept"] == "new"
@@ -82,16 +84,36 @@ def test_a_run_is_executed_once(book, due):
     assert len(count) == 1
 
 
-def test_a_command_that_fails_leaves_its_error(book, due):
-    number = due()
-    run = executed(book, number, started=running(failing("no disk", 1)))
-    assert (run.state, run.exit_code) == (RunState.FAILED, 1)
-    assert run.note == "no disk"
+@pytest.mark.parametrize(
+    ("changes", "code", "state", "note"),
+    [
+        ({}, failing("no disk", 1), RunState.FAILED, "no disk"),
+        ({"folder": "/no/such/folder"}, "", RunState.FAILED, "no folder /no/such/folder"),
+        # A host of 10 dollars a second, and one dollar a month.
+        ({"budget_usd": 1.0, "usd_per_hour": 36_000.0}, SLEEPING, RunState.FAILED, "budget of the month"),
+        ({}, 'print(\'{"measured_now": 3, "usable_now": 0}\')', RunState.DONE, "0 usable"),
+        ({}, 'print(\'{"measured_now": 3, "usable_now": 2}\')', RunState.DONE, ""),
+    ],
+)
+def test_how_a_run_ended_is_kept_with_its_reason(book, due, changes, code, state, note):
+    run = executed(book, due(**changes), started=running(code))
+    assert run.state is state
+    assert note in run.note if note else not run.note
 
 
-def test_a_folder_that_this_machine_lacks_is_told(book, due):
-    number = due(folder="/no/such/folder")
-    assert "no folder /no/such/folder" in executed(book, number, started=running("")).note
+@pytest.mark.parametrize(
+    ("text", "trials", "usd"),
+    [
+        ('{"measured_now": 1, "spent_usd": 0.25}', 1, 0.25),  # of a cloud: more than the host's price
+        *((text, None, None) for text in ("", "[1]", '{"measured_now": true}', '{"spent_usd": -1}', "{")),
+    ],
+)
+def test_figures_of_the_commands_document_are_kept_and_what_has_none_is_no_trouble(
+    book, due, text, trials, usd
+):
+    changes = {"usd_per_hour": 36_000.0} if usd else {}
+    run = executed(book, due(**changes), started=running(f"print({text!r})"))
+    assert (run.state, run.trials, run.cost_usd) == (RunState.DONE, trials, usd)
 
 
 def test_a_fit_that_fails_does_not_make_the_sweep_fail(book, due):
@@ -100,7 +122,7 @@ def test_a_fit_that_fails_does_not_make_the_sweep_fail(book, due):
     def follow(_run):
         raise DataError("no rows")
 
-    run = executed(book, number, follow=follow, started=running(TOLD))
+    run = executed(book, number, follow=follow, started=running(MEASURED))
     assert run.state is RunState.DONE
     assert run.report["fit"] == {"kept": "last", "why": "no rows"}
 
@@ -114,33 +136,10 @@ def test_where_a_command_does_not_know_how_many_it_measured_the_store_is_asked(b
     assert len(followed) == follows
 
 
-@pytest.mark.parametrize(("usable", "note"), [(0, "0 usable"), (2, "")])
-def test_a_run_whose_rows_were_all_spoiled_says_that_none_is_usable(book, due, usable, note):
-    text = f'print(\'{{"measured_now": 3, "usable_now": {usable}}}\')'
-    run = executed(book, due(), follow=lambda _run: {}, started=running(text))
-    assert run.state is RunState.DONE
-    assert run.note.startswith(note) if note else not run.note
-
-
 def test_only_a_sweep_that_measured_is_followed_by_a_fit(book, due):
     number = due(command=("fit",))
-    run = executed(book, number, follow=lambda _run: 1 / 0, started=running(TOLD))
+    run = executed(book, number, follow=lambda _run: 1 / 0, started=running(MEASURED))
     assert run.state is RunState.DONE
-
-
-def test_a_run_ends_where_the_budget_ends(book, due):
-    """A host of 10 dollars a second, and one dollar a month."""
-    number = due(budget_usd=1.0, usd_per_hour=36_000.0)
-    run = executed(book, number, started=running("import time; time.sleep(60)"))
-    assert run.state is RunState.FAILED
-    assert "budget of the month" in run.note
-    assert 1.0 <= run.cost_usd < 300.0
-
-
-def test_what_a_cloud_took_counts_more_than_the_hosts_price(book, due):
-    number = due(usd_per_hour=36_000.0)
-    code = 'print(\'{"measured_now": 1, "spent_usd": 0.25}\')'
-    assert executed(book, number, started=running(code)).cost_usd == 0.25
 
 
 def test_an_unknown_run_is_refused(book):
@@ -165,12 +164,6 @@ def test_files_of_the_folder_where_a_command_works_are_no_modules(book, due, tmp
     number = due(command=("catalog", "refresh", "--show"))
     run = executed(book, number)
     assert (run.state, run.exit_code) == (RunState.DONE, 0), run.note
-
-
-@pytest.mark.parametrize("text", ["", "[1]", '{"measured_now": true}', '{"spent_usd": -1}', "{"])
-def test_a_document_without_figures_is_no_trouble(book, due, text):
-    run = executed(book, due(), started=running(f"print({text!r})"))
-    assert (run.state, run.trials, run.cost_usd) == (RunState.DONE, None, None)
 
 
 RUNNER = """

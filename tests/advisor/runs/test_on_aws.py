@@ -24,7 +24,7 @@ from advisor.store.records import NewRun, RunState
 from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 from tests.advisor.store.schedules import schedule
-from tests.infra.aws.bed import account_here
+from tests.builders import keep
 from tests.sweeps.builders import measurement
 
 COMMAND = tuple(
@@ -35,12 +35,6 @@ COMMAND = tuple(
 )
 DUE = datetime(2026, 11, 23, 2, tzinfo=UTC)
 WEEK = timedelta(days=7)
-
-
-@pytest.fixture
-def account(monkeypatch, tmp_path):
-    with account_here(monkeypatch, tmp_path) as bed:
-        yield bed
 
 
 def occurrence(due):
@@ -101,8 +95,7 @@ def test_an_occurrence_launches_once_however_often_it_is_tried(account, capsys, 
 @pytest.mark.slow
 def test_a_retried_run_takes_what_the_one_before_it_had_measured(account, tmp_path):
     """A controller was killed when its guest was nearly done: nothing is launched again."""
-    with closing(open_store()) as store:
-        store.append_all([row(DUE - WEEK)])
+    keep(row(DUE - WEEK))
     measured_there(account, DUE, "i-0")
     checked = checked_command(COMMAND)
     with closing(ScheduleBook()) as book:

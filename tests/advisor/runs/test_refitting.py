@@ -1,9 +1,7 @@
 """After a sweep the better model is kept, on trials that neither has seen. A rate has drifted when two days
 differ by more than either is known to."""
 
-import json
 from datetime import UTC, datetime
-from importlib.resources import files
 
 import jsonschema
 import pytest
@@ -22,6 +20,8 @@ from advisor.runs.fitting import (
     split_rows,
 )
 from advisor.store.measurements import open_store
+from tests.advisor.render.schemas import schema_of
+from tests.builders import keep
 from tests.sweeps.builders import measurement, resources, trial
 
 THEN, NOW = "2026-11-01T00:00:00+00:00", "2026-11-20T00:00:00+00:00"
@@ -60,7 +60,7 @@ def measured_before_and_after(factor):
 
 
 def described(report):
-    schema = json.loads((files("advisor.render") / "schemas/schedule.schema.json").read_text())
+    schema = schema_of("schedule")
     run = schema["$defs"]["ScheduledRun"]["properties"]
     for name in ("fit", "drift"):
         jsonschema.validate(report[name], {**run[name], "$defs": schema["$defs"]})
@@ -102,9 +102,7 @@ def test_the_last_model_stays_where_the_new_one_is_worse(monkeypatch):
 
 
 def test_too_few_rows_to_fit_on_are_told():
-    store = open_store()
-    store.append_all(rows_of((1.0, 2.0), NOW))
-    store.close()
+    keep(*rows_of((1.0, 2.0), NOW))
     report = after_sweep(DUE)
     described(report)
     assert report["fit"]["kept"] == "last"
@@ -122,9 +120,7 @@ def test_steps_of_a_real_gpu_are_taken_where_trials_are_too_few_for_a_pipeline()
         environment={"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}},
         started_at=NOW,
     )
-    store = open_store()
-    store.append_all([row])
-    store.close()
+    keep(row)
     report = after_sweep(DUE)
     described(report)
     assert report["fit"]["kept"] == "last"

@@ -99,8 +99,8 @@ def test_a_damaged_model_is_one_line_and_exit_1(tmp_path, workers):
 def test_workers_count_together_and_leave_nothing(tmp_path):
     with Served("--workers", "2", variables={"TMPDIR": str(tmp_path)}) as service:
         for _ in range(12):
-            _asked(service, "/healthz")
-        text = _asked(service, "/metrics").decode()
+            _answer_of(service, "/healthz")
+        text = _answer_of(service, "/metrics").decode()
         line = 'advisor_http_requests_total{method="GET",route="/healthz",status="200"} '
         assert float(text.partition(line)[2].split()[0]) == 12
     assert list(tmp_path.iterdir()) == []
@@ -109,14 +109,14 @@ def test_workers_count_together_and_leave_nothing(tmp_path):
 @pytest.mark.slow
 def test_its_log_is_json_lines():
     with Served() as service:
-        _asked(service, "/healthz")
+        _answer_of(service, "/healthz")
     lines = service.log.splitlines()
     assert lines[0].startswith("advisor: serving on http://127.0.0.1:")
     text = [json.loads(line) for line in lines if line.startswith("{")]
     assert {"request"} == {event["event"] for event in text}
 
 
-def _asked(service, path):
+def _answer_of(service, path):
     with urllib.request.urlopen(f"http://127.0.0.1:{service.port}{path}", timeout=10) as answer:
         return answer.read()
 

@@ -1,7 +1,6 @@
 """A report gathered for real, which is the golden file that renderers are tested with."""
 
 import json
-from contextlib import closing
 from datetime import date
 from functools import cache
 
@@ -18,9 +17,9 @@ from advisor.errors import UsageError
 from advisor.questions.network import Recommend
 from advisor.questions.reading import from_values
 from advisor.render.document import plain
-from advisor.store.measurements import open_store
 from tests.advisor.render.sizing.reports import GOLDEN, validator
 from tests.alike import alike, assert_golden_document
+from tests.builders import keep
 from tests.sweeps.builders import measurement, trial
 
 pytestmark = pytest.mark.vector
@@ -88,8 +87,7 @@ def test_what_stands_before_a_question_changes_no_bit_of_its_answer():
 def test_what_the_user_measured_is_drawn_too():
     own = measurement(trial=trial(network="vgg16", task=Task.TRAINING, dataset=IMAGENET))
     loose = replace(own, limited_by=LimitedBy.NONE, trial=trial(network="vgg16", task=Task.TRAINING))
-    with closing(open_store()) as store:
-        store.append_all([own, loose])
+    keep(own, loose)
     drawn = section("training", "vgg16", gpu=SOME_GPUS)
     assert [(row["trial_id"], row["origin"]) for row in drawn["measured"]] == [(own.trial.trial_id, "store")]
     assert drawn["measured"][0]["samples_per_second"] == own.throughput_samples_per_second

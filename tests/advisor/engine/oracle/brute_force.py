@@ -29,7 +29,7 @@ class BruteForce:
     def points(self, cloud, name):
         """Those of one type, wherever it can be had."""
         if (cloud, name) not in self._points:
-            self._points[cloud, name] = list(self._found(cloud, name, math.inf))
+            self._points[cloud, name] = list(self._points_below(cloud, name, math.inf))
         return self._points[cloud, name]
 
     def cheapest(self, least=math.inf):
@@ -39,7 +39,7 @@ class BruteForce:
         good = [
             (point.cost(self.request), type_index, point_index, point)
             for type_index, key in enumerate(self.types)
-            for point_index, point in enumerate(self._found(*key, most_usd))
+            for point_index, point in enumerate(self._points_below(*key, most_usd))
             if feasible(self.request, point)
         ]
         return min(good, default=(math.inf, 0, 0, None))
@@ -66,7 +66,7 @@ class BruteForce:
         prices = prices_of(self.world, self.request, cloud, name)
         return {region: usd for region, usd in prices.items() if region in offered}
 
-    def _found(self, cloud, name, most_usd):
+    def _points_below(self, cloud, name, most_usd):
         for region, usd in self.places(cloud, name).items():
             if usd < most_usd:
                 instance = instance_of(self.world, cloud, name)

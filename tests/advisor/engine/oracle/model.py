@@ -19,7 +19,7 @@ class OracleModel(PlainModel):
 
     def predict(self, requests, *, confidence, cache=None):
         z = NormalDist().inv_cdf(confidence)
-        return [self._one(*request, confidence, z, cache) for request in requests]
+        return [self._prediction(*request, confidence, z, cache) for request in requests]
 
     def usual_settings(self, workload, gpus, *, precision, memory_format, smallest_batch):
         def fastest(gpu):
@@ -45,7 +45,7 @@ class OracleModel(PlainModel):
         busy = max(filled(workload.batch_size) for workload in workloads)
         return 1.01 * _step(workloads[0]) * CORE_TFLOPS * cores * score / _MARK * busy
 
-    def _one(self, workload, has, confidence, z, cache):
+    def _prediction(self, workload, has, confidence, z, cache):
         doubt = _doubt(workload, has)
         calibrated = confidence <= 1 - 0.02 * (doubt + (doubt > 2 and workload.batch_size > 64))
         lower, upper = math.exp(-0.06 * doubt * z), math.exp(0.06 * doubt * z)

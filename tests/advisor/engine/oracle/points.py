@@ -23,11 +23,11 @@ def every_disk(world, instance, region, request):
     key = (instance.cloud, instance.name, region, dataset_gib, str(request.disk or ""))
     kept = world.disks
     if key not in kept:
-        kept[key] = tuple(_sorted(_found(world, instance, region, request.disk, dataset_gib)))
+        kept[key] = tuple(_sorted(_sold_disks(world, instance, region, request.disk, dataset_gib)))
     return tuple(d for d in kept[key] if d.rate.type in (request.disk_types or (d.rate.type,)))
 
 
-def _found(world, instance, region, choice, dataset_gib):
+def _sold_disks(world, instance, region, choice, dataset_gib):
     sold = world.catalog.disks_of(instance.cloud)
     for kind, size, iops, rate in _orders(sold, instance, choice, dataset_gib * HEADROOM, world.phase):
         try:

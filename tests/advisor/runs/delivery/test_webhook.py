@@ -5,9 +5,7 @@ import hashlib
 import hmac
 import json
 import socket
-from importlib.resources import files
 
-import jsonschema
 import pytest
 
 from advisor.errors import DeliveryError
@@ -16,6 +14,7 @@ from advisor.runs.delivery.letter import Attachment, TransientDeliveryError, rep
 from advisor.runs.delivery.sending import deliver
 from advisor.runs.delivery.targets import parse_target
 from advisor.runs.delivery.webhook import WebhookTarget
+from tests.advisor.render.schemas import assert_keeps
 from tests.advisor.render.sizing.reports import golden_report
 from tests.advisor.runs.delivery.servers import certificate, hook, parcel, sent
 
@@ -29,8 +28,7 @@ def test_the_json_arrives_whole_and_signed(monkeypatch):
     ((path, headers, body),) = server.got
     message = json.loads(body)
     assert path == "/services/T0/secret-path?key=hidden"
-    schema = files("advisor.render") / "schemas/delivery.schema.json"
-    jsonschema.validate(message, json.loads(schema.read_text()))
+    assert_keeps(message, "delivery")
     assert (message["title"], message["kind"]) == ("表格 =1+1 📈", "report")
     assert message["document"] == {"schema": "advisor.report/1"}
     assert headers["content-type"] == "application/json"

@@ -1,14 +1,12 @@
 """What if, compare, the catalogue, measurements, sweeps and the login as HTML."""
 
-from contextlib import closing
-
 import pytest
 
 from advisor.domain import Status
 from advisor.service.page.catalog import POPULAR
 from advisor.service.page.frame import static_path
 from advisor.service.page.measurements import asked_text
-from advisor.store.measurements import open_store
+from tests.builders import keep
 from tests.sweeps.builders import measurement, row, trial
 
 SPEC = "/predict?task=training&model=resnet50&instance=g5.xlarge"
@@ -116,8 +114,7 @@ def test_measurements_show_their_spread(page, client):
         row(513.0, step_seconds=(0.2, 0.21, 0.3) * 10),
         row(514.0, status=Status.FAILED, reason="no disk left", step_seconds=()),
     ]
-    with closing(open_store()) as store:
-        store.append_all(rows)
+    keep(*rows)
     result = page("/measurements")
     assert len(result.all("svg", **{"class": "box"})) == 2
     assert "no disk left" in result.text
@@ -125,8 +122,7 @@ def test_measurements_show_their_spread(page, client):
 
 
 def test_what_is_filtered_is_exported_so(page, client):
-    with closing(open_store()) as store:
-        store.append_all([measurement()])
+    keep(measurement())
     result = page("/measurements?model=googlenet&lang=en&cursor=0")
     hrefs = [link["href"] for link in result.all("a", **{"class": "button small"})]
     assert hrefs == [f"/v1/measurements/export?model=googlenet&format={name}" for name in ("jsonl", "csv")]
@@ -136,8 +132,7 @@ def test_what_is_filtered_is_exported_so(page, client):
 def test_an_imported_name_of_any_length_leaves_the_page_usable(page):
     """Imports take what a client calls its network; a page of a megabyte would help nobody."""
     long = "n" * 50_000
-    with closing(open_store()) as store:
-        store.append_all([measurement(trial=trial(network=long))])
+    keep(measurement(trial=trial(network=long)))
     result = page(f"/measurements?task={trial().workload.task}")
     assert "n" * 50 in result.text
     assert "n" * 200 not in result.text
