@@ -1,6 +1,7 @@
 """`advisor report` as users call it. `advisor report diff` and `--send` as a user types them."""
 
 import copy
+import importlib.util
 import io
 import json
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.cli import report as commands
 from tests.advisor.render.sizing.reports import golden_report, validator
 from tests.advisor.runs.delivery.servers import hook, postbox
 from tests.processes import as_in_a_terminal
@@ -92,6 +94,14 @@ def test_a_file_whose_name_is_no_text_can_be_read_and_written(document, ask, tmp
 
 
 THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@pytest.mark.parametrize(("name", "package"), [("pdf", "weasyprint"), ("xlsx", "xlsxwriter")])
+def test_a_missing_package_is_told_before_the_work(said, monkeypatch, tmp_path, name, package):
+    monkeypatch.setattr(commands, "_document", lambda *_: pytest.fail("worked"))
+    there = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda item: None if item == package else there(item))
+    assert f"need {package}; install it: " in said("report", *QUESTION, "--out", str(tmp_path / f"a.{name}"))
 
 
 @pytest.mark.slow

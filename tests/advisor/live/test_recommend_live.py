@@ -140,6 +140,14 @@ def test_a_service_that_fails_costs_a_warning_and_not_the_answer(
     assert not any("\n" in warning for warning in document["warnings"])
 
 
+@pytest.mark.parametrize("operation", ["DescribeInstanceTypeOfferings", "GetServiceQuota"])
+def test_prices_are_verified_where_another_service_refuses(aws, ask, operation) -> None:
+    aws.faulty[operation] = "denied"
+    _, document, _ = ask(*FAST, "--live")
+    assert document["recommendation"]["price"]["as_of"] == "2026-11-21"
+    assert len(document["live"]["warnings"]) == 1
+
+
 def test_without_credentials_it_is_told_once(ask, monkeypatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
