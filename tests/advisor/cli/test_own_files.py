@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 import advisor
+from advisor.cli.main import run
 
 pytest.importorskip("torch")
 
@@ -83,6 +84,18 @@ def test_every_command_takes_the_file(ask):
     assert (code, "give --accelerator cpu" in err) == (2, True)
     code, out, err = ask(*planned, "--accelerator", "cpu")
     assert (code, "/resnet50.py" in out) == (0, True), err
+
+
+@pytest.mark.slow
+def test_what_a_file_prints_stays_out_of_the_answer(capfd, tmp_path):
+    (tmp_path / "net.py").write_text(
+        f"{NETWORK.format(fault='pass')}\nprint('loaded')\nos.system('echo raw')"
+    )
+    assert run(["recommend", "--task", "training", "--model", "net.py", "-o", "json"]) == 0
+    out, err = capfd.readouterr()
+    assert json.loads(out)["request"]["model"] == "net.py"
+    assert "loaded" in err
+    assert "raw" in err
 
 
 FAULTS = {
