@@ -54,7 +54,7 @@ def test_who_has_no_credentials_gets_the_prices_of_the_public_list(bulk, ask) ->
     assert prices["g4dn.xlarge"]["told"]["usd_per_hour"] == pytest.approx(0.9 * 0.526)
     assert bulk.asked == [INDEX, f"{FILE}.csv"]
     assert "no AWS credentials" in err
-    assert "still offered" not in err
+    assert "types it offers" not in err
     price = shown(ask, "g4dn.xlarge")
     assert (price["kind"], price["as_of"]) == ("list", "2026-11-21")
     assert price["usd_per_hour"] == pytest.approx(0.9 * 0.526)
