@@ -22,6 +22,7 @@ from advisor.answers.reporting.sections import (
     language_section,
     network_section,
 )
+from advisor.domain import Recommendation
 from advisor.domain.workload import is_own
 from advisor.engine import Preparations
 from advisor.engine.tasks.network import at_steps
@@ -254,7 +255,18 @@ def _saved_section(context: Context, file: Input, as_of: date) -> dict[str, Any]
     answer = answered_again(document, context, preparations)
     if answer is None:
         return bare
+    bare["recommendation"] = _translatable(document, answer)
     return network_section(bare, context, answer, at_steps(answer.request, preparations), as_of)
+
+
+def _translatable(document: Mapping[str, Any], answer: Recommendation) -> dict[str, Any]:
+    """A saved answer with its sentences as messages where the question still gives the same ones."""
+    messages = {str(message): message for message in (*answer.warnings, *answer.assumptions)}
+
+    def known(sentences: Sequence[str]) -> list[Message | str]:
+        return [messages.get(sentence, sentence) for sentence in sentences]
+
+    return {**document, **{name: known(document[name]) for name in ("warnings", "assumptions")}}
 
 
 def _assembled(context: Context, head: Report, sections: Sequence[dict[str, Any]]) -> dict[str, Any]:
