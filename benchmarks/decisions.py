@@ -22,8 +22,7 @@ all that is paid, where a miss costs MISS_COST times its price and then the best
 times the best, and the best).
 
 `--settings`: in how many cells of one GPU measured in 16 and 32 bits, or in both layouts, `auto` takes the
-fastest, 2 % being equal. Pure fp16 on a GPU without tensor cores is no setting to take unasked.
-"""
+fastest, 2 % being equal. Pure fp16 on a GPU without tensor cores is no setting to take unasked."""
 
 from __future__ import annotations
 
@@ -77,8 +76,7 @@ class Candidate(Struct, frozen=True):
 class Question(Struct, frozen=True):
     """Which of the candidates (by price) is the cheapest that reaches the target?
 
-    `learn` answers the question anew once a candidate was measured.
-    """
+    `learn` answers the question anew once a candidate was measured."""
 
     candidates: tuple[Candidate, ...]
     target: float

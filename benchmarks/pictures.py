@@ -1,8 +1,7 @@
 """The pictures of docs/images, made again from the real commands: `python -m benchmarks.pictures`.
 
 Screenshots of the service need Playwright and a Chromium; the first page of a report the extra `report`,
-pypdfium2 and Pango; both a font for Chinese (fonts-wqy-microhei).
-"""
+pypdfium2 and Pango; both a font for Chinese (fonts-wqy-microhei)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The answers and the picture of READMEs and docs, made again: `python -m benchmarks.readme`.
 
-Asks the real commands: `advisor recommend` for the text, `advisor report` for the chart of price
-against throughput (SVG, in both languages). Blocks of `MARKED` pages are what the command in their
-mark prints. Needs the extra `report`.
-"""
+Asks the real commands: `advisor recommend` for the text, `advisor report` for the chart of price against
+throughput (SVG, in both languages). Blocks of `MARKED` pages are what the command in their mark prints. Needs
+the extra `report`."""
 
 from __future__ import annotations
 

@@ -26,10 +26,9 @@ _LEFT_OUT = ("ADVISOR_", "PYTHONDONTWRITEBYTECODE")
 class Served:
     """`with Served(..) as service`: a process that answers on `port`; ends with the block.
 
-    It may be killed and started again, on the same port and store. `modules` are sources by file
-    name that are found before anything installed (a `torch.py` that fails keeps sweeps from
-    measuring). What the service writes is in `log`.
-    """
+    It may be killed and started again, on the same port and store. `modules` are sources by file name that
+    are found before anything installed (a `torch.py` that fails keeps sweeps from measuring). What the
+    service writes is in `log`."""
 
     def __init__(
         self,

@@ -5,8 +5,7 @@ infra/sources/sparecores (CC BY-SA 4.0, SpareCores). PassMark's CPU mark of ever
 whole cores of one other CPU, as a sweep does it: measured on one or two cores of EPYC 9R14 (Zen 4, one thread
 a core, the CPU of the bundled sweep), carried to other CPUs by their single-thread mark, to more cores by the
 scaling law, to second threads by their yield. The yield was read from PassMark's marks; integer division and
-servers with one thread a core had no part in it, so both try it.
-"""
+servers with one thread a core had no part in it, so both try it."""
 
 from __future__ import annotations
 

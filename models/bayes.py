@@ -121,9 +121,8 @@ class Gaussian(Struct, frozen=True):
     ) -> Gaussian:
         """Once n values are `measured` (n,) with standard errors `sigma` (n,).
 
-        A Gauss-Newton update from `start` (p,), else from the mean, repeated since predictions bend
-        with their parameters.
-        """
+        A Gauss-Newton update from `start` (p,), else from the mean, repeated since predictions bend with
+        their parameters."""
         theta, white = self.mean if start is None else start, np.zeros((0, len(self.mean)))
         for _ in range(most_updates):
             predicted, slopes = linearised(theta)
@@ -150,8 +149,7 @@ class Gaussian(Struct, frozen=True):
         """Updated in rounds that each weigh rows by how far the last one left them off.
 
         With `close`, a round starts at the one before, and the last is the one that moves no parameter
-        further.
-        """
+        further."""
         after: Gaussian = self
         weights = np.ones(len(measured))
         for _ in range(rounds):
@@ -293,9 +291,8 @@ def held_out(groups: Sequence[str] | NDArray[Any], told_without: Callable[[Rows]
 class HalfWidths(NamedTuple):
     """Distances in log rate from the prediction down to `lower` and up to `upper`.
 
-    `calibrated` is False where no group has enough residuals for the confidence; the widths
-    then are the extremes seen, widened as a Gaussian's would be.
-    """
+    `calibrated` is False where no group has enough residuals for the confidence; the widths then are the
+    extremes seen, widened as a Gaussian's would be."""
 
     lower: float
     upper: float
@@ -307,9 +304,8 @@ def half_widths(
 ) -> HalfWidths:
     """Bounds from the first of `groups`, nearest first, that is large enough.
 
-    `residuals` are sorted lists by group. A bound never lies on the wrong side of the
-    prediction: a group's bias widens the far side and does not narrow the near one.
-    """
+    `residuals` are sorted lists by group. A bound never lies on the wrong side of the prediction: a group's
+    bias widens the far side and does not narrow the near one."""
     enough = max(FEWEST, math.ceil(confidence / (1 - confidence) - 1e-9))
     for group in groups:
         values = residuals.get(group, ())
@@ -322,8 +318,7 @@ def half_widths(
 def multipliers(standardised: Sequence[float], confidence: float) -> HalfWidths:
     """Bounds in predicted standard deviations of log *seconds*, from sorted residuals in that unit.
 
-    Too few of them for the confidence: half as wide again as a Gaussian's.
-    """
+    Too few of them for the confidence: half as wide again as a Gaussian's."""
     rank = math.ceil((len(standardised) + 1) * confidence - 1e-9) - 1
     if rank >= len(standardised):
         width = 1.5 * gaussian_multiplier(confidence)
@@ -337,9 +332,8 @@ def multipliers(standardised: Sequence[float], confidence: float) -> HalfWidths:
 def gaussian_multiplier(confidence: float) -> float:
     """The one-sided standard normal quantile, for doubts that no residuals describe.
 
-    Newton's method on the error function: `statistics.NormalDist` says the same, and takes 4 ms
-    to import while somebody waits.
-    """
+    Newton's method on the error function: `statistics.NormalDist` says the same, and takes 4 ms to import
+    while somebody waits."""
     z = 0.0
     for _ in range(60):
         excess = 0.5 * (1 + math.erf(z / math.sqrt(2))) - confidence

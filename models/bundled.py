@@ -43,12 +43,11 @@ def read_data_sheets() -> str:
 
 
 def power_ratio(gpu: Gpu) -> float:
-    """Log of the watts that a multiprocessor has at its clock, over what one of its architecture
-    needs to hold it; 0 where it has enough, or nobody knows.
+    """Log of the watts that a multiprocessor has at its clock, over what one of its architecture needs to
+    hold it; 0 where it has enough, or nobody knows.
 
-    Boost clocks of sheets are not held under load by cards of few watts: a T4 of 70 W does 25 of
-    its 65 TFLOPS, an L4 of 72 W 65 of 121, an A10 of 150 W 54 of 125.
-    """
+    Boost clocks of sheets are not held under load by cards of few watts: a T4 of 70 W does 25 of its 65
+    TFLOPS, an L4 of 72 W 65 of 121, an A10 of 150 W 54 of 125."""
     needed = _WATTS_NEEDED.get((gpu.compute_capability or "").partition(".")[0])
     needed = _WATTS_NEEDED.get(gpu.compute_capability or "", needed)
     if not (needed and gpu.watts and gpu.sms and gpu.boost_mhz):

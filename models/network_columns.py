@@ -1,7 +1,6 @@
 """Column names of the network table, shared by its writer and its reader.
 
-`advisor.models.zoo` and `advisor.models.performance` do not know each other; both know this.
-"""
+`advisor.models.zoo` and `advisor.models.performance` do not know each other; both know this."""
 
 from __future__ import annotations
 
@@ -35,11 +34,10 @@ WIDTH_STEPS = 32
 class MemoryFacts(Struct, frozen=True, kw_only=True):
     """MiB, per sample unless said otherwise; `amp` is mixed precision.
 
-    `saved` is what autograd keeps for the backward pass beside weights, `saved_fixed` the same
-    for any batch (16-bit copies of weights among it). `transient` is what the largest kernel of
-    the forward pass reads and writes; peaks are the most that lives at once, input left out, in
-    inference without gradients and in a training step. `output` is what the forward pass returns.
-    """
+    `saved` is what autograd keeps for the backward pass beside weights, `saved_fixed` the same for any batch
+    (16-bit copies of weights among it). `transient` is what the largest kernel of the forward pass reads and
+    writes; peaks are the most that lives at once, input left out, in inference without gradients and in a
+    training step. `output` is what the forward pass returns."""
 
     saved_fp32: float
     saved_fixed_fp32: float

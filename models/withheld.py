@@ -1,8 +1,7 @@
 """The tests that tell how far a prediction is to be trusted: truth that was measured, and kept from the fit.
 
-`withheld.csv` is written from the scorers' pages, with the tables of docs/explanation/trust.md, by
-`python -m benchmarks.truth.trust`.
-"""
+`withheld.csv` is written from the scorers' pages, with the tables of docs/explanation/trust.md, by `python -m
+benchmarks.truth.trust`."""
 
 from __future__ import annotations
 

@@ -46,10 +46,9 @@ def anchored_model(
 ) -> Anchored:
     """The model for a question with anchors, or on a network of the user's own.
 
-    Without either it is the model itself. Raises `UsageError` for a file that is no anchor, one
-    of another network, task or precision, on another device or software, or that contradicts
-    itself; for a GPU without a data sheet; and for an own network that torch cannot follow.
-    """
+    Without either it is the model itself. Raises `UsageError` for a file that is no anchor, one of another
+    network, task or precision, on another device or software, or that contradicts itself; for a GPU without a
+    data sheet; and for an own network that torch cannot follow."""
     if workload.task is Task.PREPROCESSING and files:
         raise UsageError(
             "an anchor is of a GPU, and preprocessing uses none", hint="leave it out", field="anchor"
@@ -213,9 +212,8 @@ def anchors_of(
 ) -> list[Observation]:
     """The rows of the files that answer the question, one or more, under its network's name.
 
-    `facts` are those of a network that the model has none of. Raises `UsageError` where no row
-    answers, for a step faster than its GPU, and two of one step that cannot both be true.
-    """
+    `facts` are those of a network that the model has none of. Raises `UsageError` where no row answers, for a
+    step faster than its GPU, and two of one step that cannot both be true."""
     rows = [row for file in files for row in _of_network(file, workload, model)]
     fitting = [
         row

@@ -28,10 +28,9 @@ R = TypeVar("R", bound=SpecQuestion)
 class Answer(Struct, frozen=True, kw_only=True):
     """An answer: the engine's record, and what writes it once somebody wants it.
 
-    `message_document` is its JSON document with sentences as messages, which other languages have
-    words for; `text` takes the number of specs to show, where it is a recommendation. A comparison
-    has `columns` for its flat rows: their paths in the document's.
-    """
+    `message_document` is its JSON document with sentences as messages, which other languages have words for;
+    `text` takes the number of specs to show, where it is a recommendation. A comparison has `columns` for its
+    flat rows: their paths in the document's."""
 
     result: Any
     message_document: Callable[[], dict[str, Any]]

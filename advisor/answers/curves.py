@@ -32,11 +32,10 @@ class Point(NamedTuple):
 def curves_document(
     context: Context, request: NetworkQuestion, prediction: InstancePrediction, curve: Curve
 ) -> dict[str, Any]:
-    """The points around a prediction, with its batch, GPUs and confidence, by what is varied and in the
-    order asked; JSON-ready.
+    """The points around a prediction, with its batch, GPUs and confidence, by what is varied and in the order
+    asked; JSON-ready.
 
-    Raises `UsageError` for a disk that cannot be had there, and for more than `MOST_POINTS`.
-    """
+    Raises `UsageError` for a disk that cannot be had there, and for more than `MOST_POINTS`."""
     if len(curve) > MOST_POINTS:
         raise wrong(
             "curve", "{field} takes up to {most} points, not {count}", most=MOST_POINTS, count=len(curve)

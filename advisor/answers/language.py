@@ -1,7 +1,6 @@
 """Answers about language models: recommend, predict, compare and memory.
 
-A user's own measurements of endpoints (`--anchor`) condition the predictor of serving before it answers.
-"""
+A user's own measurements of endpoints (`--anchor`) condition the predictor of serving before it answers."""
 
 from __future__ import annotations
 
@@ -194,12 +193,11 @@ def _sources(catalog: Catalog, model_id: str, trained_on: str, anchors: int = 0)
 def serving_recommended(
     context: LanguageContext, question: RecommendGeneration, *, today: date | None = None, relax: bool = True
 ) -> GenerationRecommendation:
-    """The cheapest spec that serves as the question wants it; where nothing does, what to relax,
-    which takes longer, unless `relax` is False.
+    """The cheapest spec that serves as the question wants it; where nothing does, what to relax, which takes
+    longer, unless `relax` is False.
 
-    Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with
-    `strict` `StalePriceError`.
-    """
+    Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with `strict`
+    `StalePriceError`."""
     answer: GenerationRecommendation = _recommended(
         _prepared_serving(context, question), question, today, relax=relax
     )

@@ -82,8 +82,7 @@ def page_of(known: Catalog, query: OfferQuery, first: int = 0, count: int | None
 def shown_type(known: Catalog, instance_type: str, question: InstanceDetails) -> dict[str, Any]:
     """`advisor.instance-type/1` of a type, with its prices by region.
 
-    Raises `UsageError` for a type, cloud or region that nobody knows.
-    """
+    Raises `UsageError` for a type, cloud or region that nobody knows."""
     name = known.name_of(instance_type, question.cloud)
     cloud = known.partial_type(name, question.cloud).cloud
     return type_document(known, name, cloud) | {

@@ -145,10 +145,9 @@ def measure_reference(
 ) -> dict[str, Any]:
     """The anchor document, from processes that are gone on leaving.
 
-    The first finds the best batch, the others measure that batch again: `runs` processes in all
-    (None: three, where the minutes suffice). Raises `UsageError` for what cannot be asked,
-    `MeasuringError` when torch is missing or the first process measures nothing.
-    """
+    The first finds the best batch, the others measure that batch again: `runs` processes in all (None: three,
+    where the minutes suffice). Raises `UsageError` for what cannot be asked, `MeasuringError` when torch is
+    missing or the first process measures nothing."""
     job: dict[str, Any] = {
         "reference": checked_reference(reference),
         "tasks": [task.value for task in tasks],

@@ -44,9 +44,8 @@ DEFAULT_OPTIMIZER = "momentum"
 def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
     """The GPU memory that a network takes, and the GPUs that it fits.
 
-    Raises `UsageError` for what cannot be asked, `MeasuringError` where a network must be traced
-    and torch is missing.
-    """
+    Raises `UsageError` for what cannot be asked, `MeasuringError` where a network must be traced and torch is
+    missing."""
     gpus = question.gpu or GpuFilter()
     conditions = Conditions(
         task=question.task,
@@ -92,8 +91,7 @@ _PATIENCE_SECONDS = 900.0
 def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> MemoryAnswer:
     """The answer for GPUs of (name, MiB). A network of the table at a size in it needs no torch.
 
-    Raises `UsageError` for what cannot be asked, `MeasuringError` where torch is missing.
-    """
+    Raises `UsageError` for what cannot be asked, `MeasuringError` where torch is missing."""
     changes = list(_changes(question.conditions))
     steps = list(dict.fromkeys([question.conditions.step, *(changed.step for _, changed in changes)]))
     profile = _profile(question, steps)
@@ -126,11 +124,10 @@ def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> Memo
 def gpus_named(
     catalog: Catalog, names: Sequence[str], allows: Callable[[Gpu], bool] = lambda _card: True
 ) -> list[tuple[str, float]]:
-    """(name, MiB) of the named GPUs, smallest first; of those that are for rent without names.
-    Only those that `allows` lets pass by their data sheet.
+    """(name, MiB) of the named GPUs, smallest first; of those that are for rent without names. Only those
+    that `allows` lets pass by their data sheet.
 
-    Memory is what instances show of the card where any has it, else the data sheet's.
-    """
+    Memory is what instances show of the card where any has it, else the data sheet's."""
     known = {name: card.memory_mib for name, card in catalog.cards.items()}
     whole = (catalog.gpu_of(instance) for instance in catalog.instances() if instance.gpu_fraction >= 1)
     rented = {card.name for card in whole if card and card.vendor == "NVIDIA"}

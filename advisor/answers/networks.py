@@ -78,12 +78,11 @@ def recommended(
 ) -> NetworkRecommended:
     """The cheapest spec that meets a target as of `today`, and what to relax where nothing does.
 
-    `preparations` of the same catalogue and model spare most of the work. Without `relax`, the
-    answer's own `relaxed` finds what to relax, which takes seconds.
+    `preparations` of the same catalogue and model spare most of the work. Without `relax`, the answer's own
+    `relaxed` finds what to relax, which takes seconds.
 
-    Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with
-    `strict` `StalePriceError`.
-    """
+    Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with `strict`
+    `StalePriceError`."""
     context, question = with_anchors(context, question)
     request, today = context.request(question), today or settled.today()
     if question.live:
@@ -188,9 +187,8 @@ def _what_if_assumption(changed: InstanceType) -> Message:
 def predicted(context: Context, question: Predict) -> Answer:
     """The prediction for the instance or GPU of the question; `UsageError` where it cannot run there.
 
-    With `vcpus` or `memory`: what it would reach with that host. With `curve`: how that moves
-    with vCPUs, RAM and disks.
-    """
+    With `vcpus` or `memory`: what it would reach with that host. With `curve`: how that moves with vCPUs, RAM
+    and disks."""
     if question.gpu is not None:
         return _predicted_on_gpu(context, question)
     context, question = with_anchors(context, question)

@@ -1,7 +1,6 @@
 """A user's own network as torch sees it, traced without computing.
 
-What its code prints goes to stderr: stdout belongs to the answer, which may be JSON.
-"""
+What its code prints goes to stderr: stdout belongs to the answer, which may be JSON."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ _STDOUT, _STDERR = 1, 2
 def their_output_aside() -> Iterator[None]:
     """Inside, what Python, C code and child processes write to stdout goes to stderr.
 
-    Where either of the two is closed, only Python's own words are turned away.
-    """
+    Where either of the two is closed, only Python's own words are turned away."""
     with _descriptor_aside(), redirect_stdout(sys.stderr):
         yield
 
@@ -71,9 +69,8 @@ _FEWEST_ROWS = 2
 def captured_facts(reference: str, task: Task) -> NetworkFacts:
     """Sizes and operations of `path/file.py:build`. Imports torch and the user's file.
 
-    Raises `UsageError` where torch is missing, the file cannot be used, or torch cannot follow
-    the network.
-    """
+    Raises `UsageError` where torch is missing, the file cannot be used, or torch cannot follow the
+    network."""
     try:
         import advisor.models.zoo.capture
         import advisor.models.zoo.opening  # noqa: F401
@@ -127,8 +124,7 @@ def _input(network: Runnable) -> dict[str, Any]:
 def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[[Workload], float]:
     """The card in MiB that a workload of an own network fits, as `advisor memory` says.
 
-    Raises what `advisor memory` raises.
-    """
+    Raises what `advisor memory` raises."""
     from advisor.answers.memory import traced_profile
 
     # In 16 bits too: answers tell what that would bring.

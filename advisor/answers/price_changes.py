@@ -33,9 +33,8 @@ Row = dict[str, Any]
 def catalog_in(folder_or_file: str) -> Catalog:
     """The catalogue that "bundle", "current", a folder or a file of refreshed prices stands for.
 
-    A folder is one with a whole bundle, or a user's own with imports and refreshed prices; the
-    latter, and a file, are laid over the snapshot that ships. `UsageError` for anything else.
-    """
+    A folder is one with a whole bundle, or a user's own with imports and refreshed prices; the latter, and a
+    file, are laid over the snapshot that ships. `UsageError` for anything else."""
     if folder_or_file == CURRENT:
         return load_catalog(imports=own_imports())
     if folder_or_file == SHIPPED:

@@ -1,5 +1,4 @@
 """The Python API: a question's fields as arguments, an answer as an object.
 
-`import advisor` shows what is here; `advisor/__init__.pyi` declares it for type checkers and
-notebooks, and is written by `python -m advisor.api.stub`.
-"""
+`import advisor` shows what is here; `advisor/__init__.pyi` declares it for type checkers and notebooks, and
+is written by `python -m advisor.api.stub`."""

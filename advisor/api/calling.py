@@ -1,8 +1,7 @@
 """Builds the functions of the Python API from the fields of questions: names, types, defaults, help.
 
-An argument becomes the text that a command line has for it, and is read as that is: the same
-names, units, defaults and errors.
-"""
+An argument becomes the text that a command line has for it, and is read as that is: the same names, units,
+defaults and errors."""
 
 from __future__ import annotations
 

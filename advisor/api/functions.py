@@ -126,10 +126,9 @@ def _target(fields: Mapping[str, Any]) -> float:
 def recommend(call: Call) -> Recommendation:
     """The cheapest instance and disk that will really reach a throughput.
 
-    Where nothing meets the question, `answer.recommendation` is None, and `answer.require()`
-    raises `NoOfferError`. Raises `UsageError` for what cannot be asked, `NoIntervalError`,
-    `StalePriceError` with `strict`, and `NoOfferError` where nothing is sold at all.
-    """
+    Where nothing meets the question, `answer.recommendation` is None, and `answer.require()` raises
+    `NoOfferError`. Raises `UsageError` for what cannot be asked, `NoIntervalError`, `StalePriceError` with
+    `strict`, and `NoOfferError` where nothing is sold at all."""
     return Recommendation(ask.recommend(call.sources, call.question), call)
 
 
@@ -137,8 +136,7 @@ def recommend(call: Call) -> Recommendation:
 def predict(call: Call) -> Prediction:
     """The throughput of one instance or GPU, with its interval and its bottleneck.
 
-    Raises `UsageError` for what cannot be asked, and `NoIntervalError`.
-    """
+    Raises `UsageError` for what cannot be asked, and `NoIntervalError`."""
     result = ask.predict(call.sources, call.question)
     return Prediction(result.document, result.text)
 
@@ -147,8 +145,7 @@ def predict(call: Call) -> Prediction:
 def compare(call: Call) -> Comparison:
     """Instances, or GPUs by themselves, against a baseline; `model` may be several networks.
 
-    Raises `UsageError` for what cannot be asked, and `NoIntervalError`.
-    """
+    Raises `UsageError` for what cannot be asked, and `NoIntervalError`."""
     return Comparison(ask.compare(call.sources, call.question))
 
 
@@ -156,9 +153,8 @@ def compare(call: Call) -> Comparison:
 def memory(call: Call) -> Memory:
     """Peak GPU memory and its parts, the GPUs that it fits, and the largest batch on each.
 
-    A network of your own, or another size of its input, is traced here (torch, about 30 s).
-    Raises `UsageError` for what cannot be asked, `MeasuringError` where torch is missing.
-    """
+    A network of your own, or another size of its input, is traced here (torch, about 30 s). Raises
+    `UsageError` for what cannot be asked, `MeasuringError` where torch is missing."""
     result = ask.memory(load_catalog(), call.question)
     return Memory(result.document, result.text, "gpus")
 
@@ -184,9 +180,8 @@ def networks(search: str | None = None, *, task: str | None = None) -> Answer:
     """The networks that can be asked for, with what is known of their rates; by the task generation or
     finetuning the language models.
 
-    `search` is a part of a name, title or family, or a pattern ('timm/vit_base*'); nothing that is
-    like it gives no networks.
-    """
+    `search` is a part of a name, title or family, or a pattern ('timm/vit_base*'); nothing that is like it
+    gives no networks."""
     if task in set(LanguageTask):
         with errors_with_fields():
             known = language_models_document(search)

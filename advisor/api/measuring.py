@@ -1,7 +1,6 @@
 """Anchors measured from Python: of a training loop as it runs, and of a network by itself.
 
-An anchor is the file that `advisor measure` writes; `anchor=` of every question takes it.
-"""
+An anchor is the file that `advisor measure` writes; `anchor=` of every question takes it."""
 
 from __future__ import annotations
 
@@ -150,11 +149,10 @@ def anchor(
 ) -> Path:
     """Measure a network of yours by itself on this machine, for some minutes, in fresh processes.
 
-    `module_or_function`, `example` and `loss` are those of `advisor.network`; a name or a
-    `file.py:build` will do, too. Without `task` inference and training are measured. Returns the
-    file, for `anchor=` (`advisor measure --model` writes the same). Raises `UsageError` for what
-    is no network, `MeasuringError` where torch is missing or nothing could be measured.
-    """
+    `module_or_function`, `example` and `loss` are those of `advisor.network`; a name or a `file.py:build`
+    will do, too. Without `task` inference and training are measured. Returns the file, for `anchor=`
+    (`advisor measure --model` writes the same). Raises `UsageError` for what is no network, `MeasuringError`
+    where torch is missing or nothing could be measured."""
     from advisor.answers.measuring import measure_reference
 
     with errors_with_fields():

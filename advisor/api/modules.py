@@ -1,9 +1,8 @@
 """Networks that are objects of this process, as files that a question can name.
 
-What computes a network runs in other processes, too (memory is traced there, and anchors are
-measured): a `torch.nn.Module` is kept as a file `NAME.py` with the function `build`, beside its
-pickle. The folder is gone when this process ends.
-"""
+What computes a network runs in other processes, too (memory is traced there, and anchors are measured): a
+`torch.nn.Module` is kept as a file `NAME.py` with the function `build`, beside its pickle. The folder is gone
+when this process ends."""
 
 from __future__ import annotations
 
@@ -109,14 +108,13 @@ def network(
 ) -> str:
     """A name that every question takes as `model`, for a network of your own.
 
-    `module_or_function` is a `torch.nn.Module`, or a function without arguments that makes one.
-    `example` is a batch that it takes: inputs, or a tuple (inputs, targets); its first row stands
-    for all. Without one, batches are noise of 3 x 224 x 224. `loss(outputs, targets)` is cross
-    entropy of classes where none is given. `name` is the class's own where none is given.
+    `module_or_function` is a `torch.nn.Module`, or a function without arguments that makes one. `example` is
+    a batch that it takes: inputs, or a tuple (inputs, targets); its first row stands for all. Without one,
+    batches are noise of 3 x 224 x 224. `loss(outputs, targets)` is cross entropy of classes where none is
+    given. `name` is the class's own where none is given.
 
-    Nothing is computed here. Classes that are defined in a notebook are kept with it; those of
-    modules are imported again. Raises `UsageError` for what is no network and what cannot be kept.
-    """
+    Nothing is computed here. Classes that are defined in a notebook are kept with it; those of modules are
+    imported again. Raises `UsageError` for what is no network and what cannot be kept."""
     if not is_module(module_or_function) and not callable(module_or_function):
         raise UsageError(
             "{kind} is no network",

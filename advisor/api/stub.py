@@ -1,7 +1,6 @@
 """Writes `advisor/__init__.pyi`: what type checkers and notebooks read instead of the late imports.
 
-`python -m advisor.api.stub` writes it anew; a test holds it true.
-"""
+`python -m advisor.api.stub` writes it anew; a test holds it true."""
 
 from __future__ import annotations
 

@@ -38,11 +38,10 @@ def computes_on_cpu(instance: InstanceType, workload: Workload) -> bool:
 class Candidate(Struct, frozen=True, kw_only=True):
     """A spec with the batch size that suits it and the throughput predicted for it.
 
-    `prediction` and `run` are those of all its instances together, `latency` is one batch's, on
-    one GPU of one of them. The batch size is that of one GPU. `first_epoch` is its hours where it
-    trains: RAM caches nothing yet, so that the disk is read. `probability` is the chance that it keeps
-    the target and every limit that its rate decides; None where there is none.
-    """
+    `prediction` and `run` are those of all its instances together, `latency` is one batch's, on one GPU of
+    one of them. The batch size is that of one GPU. `first_epoch` is its hours where it trains: RAM caches
+    nothing yet, so that the disk is read. `probability` is the chance that it keeps the target and every
+    limit that its rate decides; None where there is none."""
 
     spec: Spec
     workload: Workload
@@ -79,13 +78,11 @@ AnyCandidate = Any
 class CloseCall(Struct, frozen=True, kw_only=True):
     """A narrow decision that one trial of `candidate` would settle.
 
-    `probability` is the chance that the trial reaches the target. If it does, that saves
-    `saves_usd_per_hour` against `instead` (the chosen one; for a chosen one that may miss, the
-    cheapest that is much safer); both None where nothing else answers. The trial takes
-    `trial_minutes` and costs `trial_usd`; it is expected to save `worth_usd` over the horizon.
-    `saves_usd_per_run` is None unless a run is asked for: then that counts, and `worth_usd` is the
-    run's.
-    """
+    `probability` is the chance that the trial reaches the target. If it does, that saves `saves_usd_per_hour`
+    against `instead` (the chosen one; for a chosen one that may miss, the cheapest that is much safer); both
+    None where nothing else answers. The trial takes `trial_minutes` and costs `trial_usd`; it is expected to
+    save `worth_usd` over the horizon. `saves_usd_per_run` is None unless a run is asked for: then that
+    counts, and `worth_usd` is the run's."""
 
     kind: CloseCallKind
     candidate: AnyCandidate
@@ -101,10 +98,9 @@ class CloseCall(Struct, frozen=True, kw_only=True):
 class PriceCall(Struct, frozen=True, kw_only=True):
     """The dependence of an answer on a price that is not listed, or that is old.
 
-    `listed` is the cheapest spec at listed prices, None where no listed price answers; it is the
-    chosen one itself where `cheaper`, which costs less at the median of its price, might cost more.
-    `cheaper` None: the chosen one is cheaper even where its price is at its upper bound.
-    """
+    `listed` is the cheapest spec at listed prices, None where no listed price answers; it is the chosen one
+    itself where `cheaper`, which costs less at the median of its price, might cost more. `cheaper` None: the
+    chosen one is cheaper even where its price is at its upper bound."""
 
     listed: AnyCandidate | None
     cheaper: AnyCandidate | None = None
@@ -113,11 +109,10 @@ class PriceCall(Struct, frozen=True, kw_only=True):
 class OtherSetting(Struct, frozen=True, kw_only=True):
     """The rate of the same spec under another stack, memory format or precision.
 
-    `option` asks for it, as does the `value` of a question's `field`. `gpu_gain` is the factor by which
-    the GPU alone is faster, `measured` whether rows of this very network tell it. `prediction` is of
-    the whole with it, `gain` the factor by which its median is higher: 1 where something else binds.
-    `instead` is the spec that would be chosen with it, where that costs clearly less.
-    """
+    `option` asks for it, as does the `value` of a question's `field`. `gpu_gain` is the factor by which the
+    GPU alone is faster, `measured` whether rows of this very network tell it. `prediction` is of the whole
+    with it, `gain` the factor by which its median is higher: 1 where something else binds. `instead` is the
+    spec that would be chosen with it, where that costs clearly less."""
 
     name: str
     option: str
@@ -133,9 +128,8 @@ class OtherSetting(Struct, frozen=True, kw_only=True):
 class Change(Struct, frozen=True, kw_only=True):
     """One constraint of a request, changed as little as it takes.
 
-    `constraint` is its name in a request; `before` and `after` are what `option` takes, None
-    where it is left out.
-    """
+    `constraint` is its name in a request; `before` and `after` are what `option` takes, None where it is left
+    out."""
 
     constraint: str
     option: str
@@ -155,17 +149,15 @@ C = TypeVar("C")
 
 
 class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
-    """An answer that turned types down. `ranked` is empty where no offer meets the target: then
-    `nearest` comes closest within the price, and `beyond_price` would answer if its price were
-    allowed.
+    """An answer that turned types down. `ranked` is empty where no offer meets the target: then `nearest`
+    comes closest within the price, and `beyond_price` would answer if its price were allowed.
 
     `rejected_counts` says how many types each reason took out; `offers_considered` counts the priced offers
     looked at. `close_calls` begins with the spec whose trial is worth most, and has the chosen one where it
-    may miss. `relaxations` say what would make something answer where nothing does: one change each,
-    cheapest first, or two where one is not enough. `price_call` is None where listed prices alone decide.
-    `safe` is the cheapest spec that keeps target and limits at the confidence of its bounds, where the
-    chosen one does not. `level` counts the specs whose costs cannot be told apart from the lowest.
-    """
+    may miss. `relaxations` say what would make something answer where nothing does: one change each, cheapest
+    first, or two where one is not enough. `price_call` is None where listed prices alone decide. `safe` is
+    the cheapest spec that keeps target and limits at the confidence of its bounds, where the chosen one does
+    not. `level` counts the specs whose costs cannot be told apart from the lowest."""
 
     request: R
     ranked: tuple[C, ...]
@@ -213,10 +205,9 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
 class Recommendation(Judged[AnyQuestion, Candidate], frozen=True, kw_only=True):
     """The answer about a network.
 
-    `live` tells what was asked of the cloud for this answer; None where nothing was to be asked.
-    `pareto`, where it is asked for or there is no target, are the specs that answer and that none
-    other beats in price and rate. `other_settings` are of the chosen one.
-    """
+    `live` tells what was asked of the cloud for this answer; None where nothing was to be asked. `pareto`,
+    where it is asked for or there is no target, are the specs that answer and that none other beats in price
+    and rate. `other_settings` are of the chosen one."""
 
     live: LiveCheck | None = None
     pareto: tuple[Candidate, ...] = ()
@@ -234,10 +225,9 @@ class BatchPoint(Struct, frozen=True, kw_only=True):
 class InstancePrediction(Struct, frozen=True, kw_only=True):
     """One named instance with a disk, what it will reach, and its price where that is known.
 
-    `by_batch` holds every batch size that fits, rising; `good_batch_size` is the smallest of them
-    within 5 % of the best lower bound: beyond it the throughput is saturated. `assumptions` and
-    `warnings` say what it takes for granted, and what weakens it.
-    """
+    `by_batch` holds every batch size that fits, rising; `good_batch_size` is the smallest of them within 5 %
+    of the best lower bound: beyond it the throughput is saturated. `assumptions` and `warnings` say what it
+    takes for granted, and what weakens it."""
 
     instance: InstanceType
     disk: Disk
@@ -276,8 +266,7 @@ class InstancePrediction(Struct, frozen=True, kw_only=True):
 class OnGpu(Struct, frozen=True, kw_only=True):
     """A network on a GPU with its samples on the device; `workload` None: no batch surely fits.
 
-    The batch is the smallest within 5 % of the best that surely fits.
-    """
+    The batch is the smallest within 5 % of the best that surely fits."""
 
     gpu: Gpu
     network: str
@@ -304,9 +293,8 @@ def geometric_mean(ratios: Sequence[float | None]) -> float | None:
 class Distance(Struct, frozen=True, kw_only=True):
     """The distance of one fact of a prediction from the measured rows.
 
-    `times` is the fact over the nearest measured one, 1 inside of the measured range; None where
-    no number says it. `matters` is False where the rate hardly depends on the `stage`.
-    """
+    `times` is the fact over the nearest measured one, 1 inside of the measured range; None where no number
+    says it. `matters` is False where the rate hardly depends on the `stage`."""
 
     subject: str
     stage: Stage
@@ -319,8 +307,7 @@ class Distance(Struct, frozen=True, kw_only=True):
 class Gain(Struct, frozen=True, kw_only=True):
     """The gain of a little more of one resource in the median rate, in samples per second.
 
-    `bottleneck` is what binds then.
-    """
+    `bottleneck` is what binds then."""
 
     resource: str
     step: str

@@ -1,12 +1,11 @@
 """Finds the data sheets that a GPU's name may mean, whoever wrote the name.
 
-A name is cut into words. Those that make one card another (`3080`, `ti`, `laptop`, `maxq`, `ada`,
-`server`) must be the same in both names; brand, form, memory and generation may be left out, and
-must be right where they are told.
+A name is cut into words. Those that make one card another (`3080`, `ti`, `laptop`, `maxq`, `ada`, `server`)
+must be the same in both names; brand, form, memory and generation may be left out, and must be right where
+they are told.
 
-A MIG slice or a vGPU carries the name of its card, and has a part of its memory, of its
-multiprocessors or of its time: what is measured there says nothing about the card.
-"""
+A MIG slice or a vGPU carries the name of its card, and has a part of its memory, of its multiprocessors or of
+its time: what is measured there says nothing about the card."""
 
 from __future__ import annotations
 
@@ -82,14 +81,12 @@ class _Card(NamedTuple):
 def gpus_named(name: str, known: Iterable[str]) -> list[str]:
     """Every one of `known` (names of data sheets) that may be meant, the usual one first.
 
-    'A100' is each A100. The usual one has the shortest name, then SXM before PCIe before NVL (a
-    P100 is PCIe), then the least memory: so 'A100' is first of all the A100-SXM4-40GB, 'V100' the
-    V100-SXM2-16GB, 'P100' the P100-PCIE-16GB, 'H100' the H100-SXM5-80GB, 'H200' the
-    H200-SXM-141GB, 'A800' the A800-SXM4-80GB, 'GH200' that of 96 GB, 'TITAN X' Pascal's,
-    'RTX 6000' and its like Turing's Quadro, 'RTX PRO 6000' the Workstation Edition (before Max-Q
-    and Server), and 'RTX 3080' or 'GTX 1060' the one that has no memory in its name. Empty where
-    nothing is meant, and for slices of a card (MIG).
-    """
+    'A100' is each A100. The usual one has the shortest name, then SXM before PCIe before NVL (a P100 is
+    PCIe), then the least memory: so 'A100' is first of all the A100-SXM4-40GB, 'V100' the V100-SXM2-16GB,
+    'P100' the P100-PCIE-16GB, 'H100' the H100-SXM5-80GB, 'H200' the H200-SXM-141GB, 'A800' the
+    A800-SXM4-80GB, 'GH200' that of 96 GB, 'TITAN X' Pascal's, 'RTX 6000' and its like Turing's Quadro, 'RTX
+    PRO 6000' the Workstation Edition (before Max-Q and Server), and 'RTX 3080' or 'GTX 1060' the one that has
+    no memory in its name. Empty where nothing is meant, and for slices of a card (MIG)."""
     wanted = _card(name)
     wanted = _card(next(filter(None, map(_KNOWN_AS.get, (wanted.words, wanted.words - wanted.memory))), name))
     sheets = list(known)
@@ -191,10 +188,9 @@ def identified(
 ) -> Accelerator:
     """The GPU that a driver calls `name` and says this size of (None: it does not say).
 
-    `gpu` is the name of its data sheet, or the driver's where there is none. A slice has its
-    profile: MIG's `1g.5gb`, vGPU's `16Q`, or `unknown` where the name is a card's and the memory or
-    the multiprocessors are not.
-    """
+    `gpu` is the name of its data sheet, or the driver's where there is none. A slice has its profile: MIG's
+    `1g.5gb`, vGPU's `16Q`, or `unknown` where the name is a card's and the memory or the multiprocessors are
+    not."""
     card, profile = _card_and_profile(" ".join(name.split()))
     named = gpus_named(card, sheets)
     whole = [sheet for sheet in named if _is_size_of(sheets[sheet], memory_mib, sm_count)]
@@ -213,9 +209,8 @@ def identified(
 def is_card(requested: str, present: Accelerator, sheets: Mapping[str, Gpu]) -> bool:
     """Whether the GPU present is the card, and all of it, that `cuda:<requested>` names.
 
-    Of several forms the usual one is meant ('H100' is the H100-SXM5-80GB), and any other with as
-    many multiprocessors and as much memory ('A100' is the PCIe card of 40 GB, too).
-    """
+    Of several forms the usual one is meant ('H100' is the H100-SXM5-80GB), and any other with as many
+    multiprocessors and as much memory ('A100' is the PCIe card of 40 GB, too)."""
     if present.is_slice:
         return False
     meant = gpus_named(requested, sheets)

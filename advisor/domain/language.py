@@ -55,10 +55,9 @@ class ServingPlacement(Struct, frozen=True, kw_only=True):
 class GpuMemoryUse(Struct, frozen=True, kw_only=True):
     """The parts of each GPU's memory, in GiB, and the room that they leave.
 
-    `kv_gib` is the whole KV cache, `free_gib` what the engine leaves alone. `largest_concurrency`
-    counts whole mean requests of one replica, `longest_context` is one sequence's alone: both by
-    the lower bound of the cache.
-    """
+    `kv_gib` is the whole KV cache, `free_gib` what the engine leaves alone. `largest_concurrency` counts
+    whole mean requests of one replica, `longest_context` is one sequence's alone: both by the lower bound of
+    the cache."""
 
     weights_gib: float
     kv_gib: float
@@ -71,10 +70,9 @@ class GpuMemoryUse(Struct, frozen=True, kw_only=True):
 class ServingRates(Struct, frozen=True, kw_only=True):
     """The rates of a spec with `concurrency` requests in flight on all of it.
 
-    Rates are of all instances together, times are means of one request in seconds;
-    `tpot_seconds` is without the first token. `tails` has TTFT, TPOT and whole requests at each of
-    `PERCENTILES`, as bounds of requests that differ by chance and length.
-    """
+    Rates are of all instances together, times are means of one request in seconds; `tpot_seconds` is without
+    the first token. `tails` has TTFT, TPOT and whole requests at each of `PERCENTILES`, as bounds of requests
+    that differ by chance and length."""
 
     concurrency: float
     output_tokens_per_second: Span
@@ -109,9 +107,8 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
     """A spec with the way the model lies on it, and what is predicted of it.
 
     `rates` are at the load that is asked for, `most` at the largest one that keeps every limit.
-    `offered_requests_per_second` is the target where requests arrive by themselves: then the times
-    of `rates` hold at that rate. `calibrated` is False where no held-out rows back the bounds.
-    """
+    `offered_requests_per_second` is the target where requests arrive by themselves: then the times of `rates`
+    hold at that rate. `calibrated` is False where no held-out rows back the bounds."""
 
     spec: Spec
     placement: ServingPlacement
@@ -193,9 +190,8 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
 
 
 class FrontPoint(Struct, frozen=True, kw_only=True):
-    """One way to run the chosen instances: the times of a request and the rate of all, none of
-    which another way beats in both, with the chosen way at its load. `misses` is "limit", "target"
-    or nothing."""
+    """One way to run the chosen instances: the times of a request and the rate of all, none of which another
+    way beats in both, with the chosen way at its load. `misses` is "limit", "target" or nothing."""
 
     placement: ServingPlacement
     rates: ServingRates
@@ -218,8 +214,7 @@ class ServingStep(Struct, frozen=True, kw_only=True):
 class GenerationRecommendation(Judged[AnyQuestion, GenerationCandidate], frozen=True, kw_only=True):
     """The answer about serving; without a target ranked by the cost of output tokens.
 
-    `front` is of the chosen instances, the fastest answers first; `steps` are of the chosen one.
-    """
+    `front` is of the chosen instances, the fastest answers first; `steps` are of the chosen one."""
 
     front: tuple[FrontPoint, ...] = ()
     steps: tuple[ServingStep, ...] = ()
@@ -228,9 +223,8 @@ class GenerationRecommendation(Judged[AnyQuestion, GenerationCandidate], frozen=
 class ServingPrediction(Struct, frozen=True, kw_only=True):
     """One named instance that serves, at each load that fits.
 
-    `candidate` is at the load that is asked for, `price` None where none is known: its spec then
-    has a price of 0 and no costs are told. `front` is as in a recommendation.
-    """
+    `candidate` is at the load that is asked for, `price` None where none is known: its spec then has a price
+    of 0 and no costs are told. `front` is as in a recommendation."""
 
     candidate: GenerationCandidate
     price: Price | None
@@ -265,8 +259,7 @@ class SplitMemory(Struct, frozen=True, kw_only=True):
 class ServingMemoryAnswer(Struct, frozen=True, kw_only=True):
     """Memory of a served model on GPUs, smallest first; `weights_gib` is the whole model's.
 
-    A GPU has the narrowest split that fits, or the split that was asked for.
-    """
+    A GPU has the narrowest split that fits, or the split that was asked for."""
 
     model: str
     precision: LlmPrecision

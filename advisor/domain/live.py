@@ -13,10 +13,9 @@ from advisor.domain.words import Market
 class PriceAnswer(Struct, frozen=True, kw_only=True):
     """The answer to a question for one price.
 
-    `before` is the price known so far (None: none). `price` is the new one, where one was told and
-    is believed; else `why` says why there is none, and `not_believed` holds the dollars an hour
-    that were told and are not taken. `unlisted`: a list that was read whole does not have it.
-    """
+    `before` is the price known so far (None: none). `price` is the new one, where one was told and is
+    believed; else `why` says why there is none, and `not_believed` holds the dollars an hour that were told
+    and are not taken. `unlisted`: a list that was read whole does not have it."""
 
     instance_type: str
     region: str
@@ -38,8 +37,7 @@ class PriceAnswer(Struct, frozen=True, kw_only=True):
 class LiveChecked(Struct, frozen=True, kw_only=True):
     """One type that was asked for live; `offered` and `vcpu_quota` None: not known.
 
-    `vcpu_quota` is what the account may run at once of `quota_code`.
-    """
+    `vcpu_quota` is what the account may run at once of `quota_code`."""
 
     answer: PriceAnswer
     offered: bool | None = None
@@ -63,9 +61,8 @@ class LiveCheck(Struct, frozen=True, kw_only=True):
 class Refresh(Struct, frozen=True, kw_only=True):
     """The result of a price refresh of one region of a cloud for the types of the `names`.
 
-    `withdrawn` are types that the region no longer offers, `returned` those that it offers again.
-    `file` is where it is kept; empty where nothing was told that could be kept.
-    """
+    `withdrawn` are types that the region no longer offers, `returned` those that it offers again. `file` is
+    where it is kept; empty where nothing was told that could be kept."""
 
     cloud: str
     as_of: date

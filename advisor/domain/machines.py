@@ -22,11 +22,9 @@ def is_on_board(gpu_name: str) -> bool:
 class Accelerator(Struct, frozen=True, kw_only=True):
     """A GPU, an emulated one, or the CPU.
 
-    `gpu` is the name of a catalogue or a driver; empty for whichever GPU the machine has. What
-    follows it is known once the device was seen: MiB of its memory, its streaming multiprocessors,
-    the profile of a MIG slice (`1g.5gb`) or a vGPU (`16Q`; empty for a whole card), the compute
-    capability (`8.0`).
-    """
+    `gpu` is the name of a catalogue or a driver; empty for whichever GPU the machine has. What follows it is
+    known once the device was seen: MiB of its memory, its streaming multiprocessors, the profile of a MIG
+    slice (`1g.5gb`) or a vGPU (`16Q`; empty for a whole card), the compute capability (`8.0`)."""
 
     kind: AcceleratorKind
     gpu: str = ""
@@ -79,14 +77,11 @@ ON_ANY_GPU = Accelerator(kind=AcceleratorKind.CUDA)  # whichever the machine has
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
-    """One GPU's data sheet. Rates are dense, never sparse; None means unknown, or that it has no
-    such units.
+    """One GPU's data sheet. Rates are dense, never sparse; None means unknown, or that it has no such units.
 
-    `memory_mib` is what a program can use where that was measured, else the nominal size.
-    `fp16_tflops` is that of products which are summed in fp32, as all networks need it: half of
-    what sheets of GeForce cards advertise. `sms` counts multiprocessors, `watts` is the power
-    limit as sold.
-    """
+    `memory_mib` is what a program can use where that was measured, else the nominal size. `fp16_tflops` is
+    that of products which are summed in fp32, as all networks need it: half of what sheets of GeForce cards
+    advertise. `sms` counts multiprocessors, `watts` is the power limit as sold."""
 
     name: str
     vendor: str
@@ -120,9 +115,8 @@ class Gpu(Struct, frozen=True, kw_only=True):
 class Cpu(Struct, frozen=True, kw_only=True):
     """The facts that make vCPUs of two machines comparable.
 
-    `single_thread_score` is PassMark's single-thread mark (None: unknown); `second_thread_yield`
-    is what the second hardware thread of a core adds to the first, 0 where a vCPU is a core.
-    """
+    `single_thread_score` is PassMark's single-thread mark (None: unknown); `second_thread_yield` is what the
+    second hardware thread of a core adds to the first, 0 where a vCPU is a core."""
 
     model: str
     architecture: str
@@ -138,9 +132,8 @@ class Cpu(Struct, frozen=True, kw_only=True):
 class DiskRate(Struct, frozen=True, kw_only=True):
     """The sustained rate of a disk (baseline, never burst); None means not limited.
 
-    No read that the page cache does not answer returns before `read_latency_seconds`. The true rate
-    lies between `low` and `high` times this one in 9 of 10 cases, both 1 where the seller tells it.
-    """
+    No read that the page cache does not answer returns before `read_latency_seconds`. The true rate lies
+    between `low` and `high` times this one in 9 of 10 cases, both 1 where the seller tells it."""
 
     type: str
     read_mib_per_second: float | None = None
@@ -222,12 +215,11 @@ class NodeNetwork(Struct, frozen=True, kw_only=True):
 class InstanceType(Struct, frozen=True, kw_only=True):
     """One instance type of a cloud: facts, no price.
 
-    Rates of the network disk (`ebs_*` on AWS) are the instance's own limit, baseline apart
-    from burst. `instance_store_gib` is local NVMe or SSD that comes with the instance;
-    `accelerator` names what computes there and is no GPU (Inferentia, an FPGA); `cpu_score_basis`
-    says what the CPU's score was measured on ("": it has none); `network` leads to other
-    instances (None: nobody tells how fast); `assumed` is what of all this nobody tells.
-    """
+    Rates of the network disk (`ebs_*` on AWS) are the instance's own limit, baseline apart from burst.
+    `instance_store_gib` is local NVMe or SSD that comes with the instance; `accelerator` names what computes
+    there and is no GPU (Inferentia, an FPGA); `cpu_score_basis` says what the CPU's score was measured on
+    ("": it has none); `network` leads to other instances (None: nobody tells how fast); `assumed` is what of
+    all this nobody tells."""
 
     cloud: str
     name: str
@@ -304,8 +296,7 @@ def require_positive_fields(record: Struct, names: str) -> None:
 def is_positive(value: object) -> bool:
     """Whether a number out of somebody's file is finite and above 0; true and "1" are none.
 
-    JSON has whole numbers that no float can hold: they are not finite here.
-    """
+    JSON has whole numbers that no float can hold: they are not finite here."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return 0 < value <= sys.float_info.max

@@ -130,8 +130,7 @@ _UNITS = {"size_gib": "GiB", "iops": "iops", "mib_per_second": "MiB/s"}
 class Burst(Struct, frozen=True, kw_only=True):
     """The burst rate of a disk, and its seconds once credits are full; never counted on.
 
-    `causes` names who lends it: the volume's type, the instance's type, or both.
-    """
+    `causes` names who lends it: the volume's type, the instance's type, or both."""
 
     read_mib_per_second: float
     read_iops: float
@@ -142,11 +141,9 @@ class Burst(Struct, frozen=True, kw_only=True):
 class Disk(Struct, frozen=True, kw_only=True):
     """A disk on a given instance, priced but in a prediction.
 
-    `rate` is the effective one: the lower of the volume's and the instance's own sustained
-    limit; `binding_limit` says which of them it is (`volume` or `instance`). `choice` is what
-    has to be bought for it; `burst` is what a short test would see instead; `assumed` is what of
-    all this nobody tells.
-    """
+    `rate` is the effective one: the lower of the volume's and the instance's own sustained limit;
+    `binding_limit` says which of them it is (`volume` or `instance`). `choice` is what has to be bought for
+    it; `burst` is what a short test would see instead; `assumed` is what of all this nobody tells."""
 
     rate: DiskRate
     choice: DiskChoice

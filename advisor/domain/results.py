@@ -49,9 +49,8 @@ class Span(Struct, frozen=True, kw_only=True):
 
 
 class RunTime(Struct, frozen=True, kw_only=True):
-    """Hours for `samples`. `first_epoch` is the part of them in which training reads its data
-    from the disk; None where all samples are read alike.
-    """
+    """Hours for `samples`. `first_epoch` is the part of them in which training reads its data from the disk;
+    None where all samples are read alike."""
 
     samples: float
     hours: Span
@@ -74,8 +73,7 @@ class Withheld(Struct, frozen=True):
     """How predictions did where the truth was measured and kept from the fit.
 
     Half of the `rows` were within `median_percent` of the predicted median, and the bound at 90 % held in
-    `held_percent` of them. `what` was withheld.
-    """
+    `held_percent` of them. `what` was withheld."""
 
     what: str
     median_percent: float
@@ -86,13 +84,11 @@ class Withheld(Struct, frozen=True):
 class Prediction(Struct, frozen=True, kw_only=True):
     """Throughput of one workload on given resources.
 
-    `lower` is the one-sided (1 - confidence) quantile and `upper` its mirror.
-    `extrapolation` says in words what lies outside the measured range; empty inside.
-    `calibrated` is False where no held-out residuals back the interval. `gpus_used` work side by
-    side, each at `gpu_efficiency` of the rate that it has alone, and each node that trains
-    together with others at `node_efficiency` of its own. `bare_step`: one GPU's rate without a script.
-    `withheld` is the test that is most like this prediction; None where none is.
-    """
+    `lower` is the one-sided (1 - confidence) quantile and `upper` its mirror. `extrapolation` says in words
+    what lies outside the measured range; empty inside. `calibrated` is False where no held-out residuals back
+    the interval. `gpus_used` work side by side, each at `gpu_efficiency` of the rate that it has alone, and
+    each node that trains together with others at `node_efficiency` of its own. `bare_step`: one GPU's rate
+    without a script. `withheld` is the test that is most like this prediction; None where none is."""
 
     lower: float
     median: float
@@ -115,9 +111,8 @@ class Prediction(Struct, frozen=True, kw_only=True):
         return self.lower / self.median if self.median > 0 else 0.0
 
     def times(self, factor: float) -> Prediction:
-        """The prediction for so many of the same side by side. They are wrong together, since they are
-        alike: their bounds add as their medians do, and nothing averages out.
-        """
+        """The prediction for so many of the same side by side. They are wrong together, since they are alike:
+        their bounds add as their medians do, and nothing averages out."""
         if factor == 1:
             return self
         return replace(
@@ -152,9 +147,8 @@ P99_OVER_P50 = 1.35
 
 
 class Latency(Struct, frozen=True, kw_only=True):
-    """Seconds that one batch takes, alone on the machine: the likely one, and what 99 in 100
-    batches surely (at the prediction's confidence) stay within; infinite where nothing is sure.
-    """
+    """Seconds that one batch takes, alone on the machine: the likely one, and what 99 in 100 batches surely
+    (at the prediction's confidence) stay within; infinite where nothing is sure."""
 
     p50_seconds: float
     p99_seconds: float
@@ -168,9 +162,8 @@ class Latency(Struct, frozen=True, kw_only=True):
 class Trial(Struct, frozen=True, kw_only=True, dict=True):
     """A workload under given resources, planned.
 
-    `accelerator` is what is asked for; an emulated one takes `emulated_step_seconds` for each
-    batch. `trial_id` is the hash of the content.
-    """
+    `accelerator` is what is asked for; an emulated one takes `emulated_step_seconds` for each batch.
+    `trial_id` is the hash of the content."""
 
     workload: Workload
     resources: Resources
@@ -275,17 +268,15 @@ _FEWEST_IN_RHYTHM = 3
 def mean_step_seconds(step_seconds: Sequence[float]) -> float:
     """Elapsed seconds over steps: samples of a step over this is samples over elapsed time.
 
-    Nothing is left out: a stall is time that is paid for.
-    """
+    Nothing is left out: a stall is time that is paid for."""
     return statistics.fmean(step_seconds)
 
 
 def stall_indices(step_seconds: Sequence[float], period: int = 1) -> tuple[int, ...]:
     """Indices of isolated stalls: rare, far longer than the other steps, in no rhythm.
 
-    Long steps are no stalls when they are more than a tenth of all, or come in the rhythm of
-    `period` loader processes: then they are how the pipeline works.
-    """
+    Long steps are no stalls when they are more than a tenth of all, or come in the rhythm of `period` loader
+    processes: then they are how the pipeline works."""
     if len(step_seconds) < _FEWEST_STEPS:
         return ()
     middle = statistics.median(step_seconds)
@@ -315,11 +306,10 @@ def _in_rhythm(indices: Sequence[int], period: int) -> bool:
 class Measurement(Struct, frozen=True, kw_only=True):
     """The result of a trial: raw values, never statistics.
 
-    `step_seconds` are the counted steps, `warmup_step_seconds` those before steady state.
-    `stage_rates` holds what the stage runs gave, samples per second; `environment` says what
-    machine, versions and neighbours this was; `reason` says why a trial did not end well.
-    `attempts` were spoiled and count for nothing; `repeats` are further good measurements.
-    """
+    `step_seconds` are the counted steps, `warmup_step_seconds` those before steady state. `stage_rates` holds
+    what the stage runs gave, samples per second; `environment` says what machine, versions and neighbours
+    this was; `reason` says why a trial did not end well. `attempts` were spoiled and count for nothing;
+    `repeats` are further good measurements."""
 
     trial: Trial
     status: Status
@@ -339,9 +329,8 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
     @property
     def throughput_samples_per_second(self) -> float | None:
-        """Samples over elapsed time of the counted steps: of the mean step of each run, and of
-        their mean. None where no step was measured, or not rightly.
-        """
+        """Samples over elapsed time of the counted steps: of the mean step of each run, and of their mean.
+        None where no step was measured, or not rightly."""
         if not all(run and all(0 < s < math.inf for s in run) for run in self.run_steps):
             return None
         seconds = mean_step_seconds([mean_step_seconds(run) for run in self.run_steps])
@@ -384,8 +373,7 @@ class Rejected(Struct, frozen=True):
     """An instance type that is not recommended, and why, with the number that decided.
 
     `detail` is a `Message`. `usd_per_hour` is the total of `count` instances, each with `disk`, an order,
-    where that is known.
-    """
+    where that is known."""
 
     cloud: str
     instance_type: str
@@ -420,11 +408,10 @@ P = TypeVar("P", bound=_Priced)
 
 
 def nearest_first(rejected: Iterable[P], price: float | None) -> list[P]:
-    """Nearest to the answer first, which costs `price` USD per hour: cheaper ones before dearer
-    ones, those that run the workload and miss a limit before those that cannot run it, then by how
-    little their price differs. Without an answer, the cheapest of each reason leads: hundreds that
-    are too slow would hide the few that lack a disk.
-    """
+    """Nearest to the answer first, which costs `price` USD per hour: cheaper ones before dearer ones, those
+    that run the workload and miss a limit before those that cannot run it, then by how little their price
+    differs. Without an answer, the cheapest of each reason leads: hundreds that are too slow would hide the
+    few that lack a disk."""
     if price is not None:
         return sorted(
             rejected, key=lambda each: (_usd(each) >= price, each.reason not in _RAN, abs(_usd(each) - price))

@@ -25,12 +25,10 @@ class Verdict(StrEnum):
 class Verification(Struct, frozen=True, kw_only=True):
     """A target, one measurement, and what follows from it.
 
-    `instance` is the type that the trial stands for (None: this machine as it is). `settles` says
-    whether it was measured on such an instance with the accelerator that it has; else `caveats`
-    say what it stands for. The rates are samples per second: the typical one and its 95 % interval
-    (None where too few steps were measured). `reason` says what decided, `answer_now` what to
-    take after this.
-    """
+    `instance` is the type that the trial stands for (None: this machine as it is). `settles` says whether it
+    was measured on such an instance with the accelerator that it has; else `caveats` say what it stands for.
+    The rates are samples per second: the typical one and its 95 % interval (None where too few steps were
+    measured). `reason` says what decided, `answer_now` what to take after this."""
 
     request: AnyQuestion
     instance: InstanceType | None
@@ -60,10 +58,9 @@ def p99_of(figure: Mapping[str, Any] | None) -> float | None:
 class Criterion(Struct, frozen=True, kw_only=True):
     """One target or limit, and what was measured of it with its 95 % interval.
 
-    `name`: output_tokens_per_second, requests_per_second, ttft_seconds, tpot_seconds, e2e_seconds
-    or failed_share; `is_least`: the limit must be reached, not kept below. Bounds are None where
-    nothing was measured.
-    """
+    `name`: output_tokens_per_second, requests_per_second, ttft_seconds, tpot_seconds, e2e_seconds or
+    failed_share; `is_least`: the limit must be reached, not kept below. Bounds are None where nothing was
+    measured."""
 
     name: str
     limit: float
@@ -87,10 +84,9 @@ class Criterion(Struct, frozen=True, kw_only=True):
 class ServingVerification(Struct, frozen=True, kw_only=True):
     """A question about serving, one load of an endpoint, and what follows from it.
 
-    `predicted` is the spec that the endpoint stands for, as it was predicted; the load and every
-    figure are of one of its `count` instances. `settles` says whether the GPU is known to be the
-    spec's; else `caveats` say what the trial stands for. `answer_now` is what to take after this.
-    """
+    `predicted` is the spec that the endpoint stands for, as it was predicted; the load and every figure are
+    of one of its `count` instances. `settles` says whether the GPU is known to be the spec's; else `caveats`
+    say what the trial stands for. `answer_now` is what to take after this."""
 
     request: AnyQuestion
     predicted: GenerationCandidate

@@ -24,8 +24,7 @@ class AcceleratorKind(StrEnum):
 class Precision(StrEnum):
     """Number format of the network's arithmetic.
 
-    `amp` is mixed fp16/fp32, `bf16` the same with bf16; `fp16` has its weights in fp16 too.
-    """
+    `amp` is mixed fp16/fp32, `bf16` the same with bf16; `fp16` has its weights in fp16 too."""
 
     FP32 = "fp32"
     AMP = "amp"
@@ -135,9 +134,8 @@ class CacheState(StrEnum):
 class LimitedBy(StrEnum):
     """The mechanisms that held a trial to its resources.
 
-    `host`: the whole machine was asked for. `none`: a limit was asked for and not enforced;
-    such a measurement is stored and never fitted.
-    """
+    `host`: the whole machine was asked for. `none`: a limit was asked for and not enforced; such a
+    measurement is stored and never fitted."""
 
     CGROUP_V1 = "cgroup-v1"
     CGROUP_V2 = "cgroup-v2"
@@ -166,10 +164,9 @@ class LanguageTask(StrEnum):
 class LlmPrecision(StrEnum):
     """Number format of a language model's weights.
 
-    `int4-awq` stands for 4-bit weights with 16-bit arithmetic (AWQ, GPTQ, compressed-tensors
-    W4A16), `nvfp4` and `mxfp4` for 4-bit floats with a scale for 16 or 32 of them. Which modules
-    keep 16 bits, `advisor.models.language.formats` says.
-    """
+    `int4-awq` stands for 4-bit weights with 16-bit arithmetic (AWQ, GPTQ, compressed-tensors W4A16), `nvfp4`
+    and `mxfp4` for 4-bit floats with a scale for 16 or 32 of them. Which modules keep 16 bits,
+    `advisor.models.language.formats` says."""
 
     BF16 = "bf16"
     FP16 = "fp16"
@@ -223,10 +220,9 @@ class Link(StrEnum):
 class ServingBind(StrEnum):
     """The bound of a serving rate.
 
-    Of a step: reading the weights, reading the KV cache, arithmetic, the all-reduce of tensor
-    parallelism, launching kernels, prompts that are read between steps. Of the whole: GPU memory
-    that holds no more sequences, requests that arrive faster than they are answered.
-    """
+    Of a step: reading the weights, reading the KV cache, arithmetic, the all-reduce of tensor parallelism,
+    launching kernels, prompts that are read between steps. Of the whole: GPU memory that holds no more
+    sequences, requests that arrive faster than they are answered."""
 
     WEIGHTS = "weights"
     KV = "kv"

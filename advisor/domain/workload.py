@@ -25,10 +25,9 @@ _KINDS = {
 class DatasetProfile(Struct, frozen=True, kw_only=True):
     """What the input pipeline sees of a data set: means over its samples.
 
-    `bytes_per_sample` is the stored size, `width` x `height` the size after decoding (1 x 1 where
-    nothing is decoded), `sample` what one is called. A sample that a diffusion network makes takes
-    `steps` passes through it, twice as many with `guidance`; of others `steps` is 0.
-    """
+    `bytes_per_sample` is the stored size, `width` x `height` the size after decoding (1 x 1 where nothing is
+    decoded), `sample` what one is called. A sample that a diffusion network makes takes `steps` passes
+    through it, twice as many with `guidance`; of others `steps` is 0."""
 
     name: str
     samples: int
@@ -83,9 +82,8 @@ IMAGENET = DatasetProfile(
 class Workload(Struct, frozen=True, kw_only=True):
     """Network x task x batch size x precision x dataset profile, and the stack that runs it.
 
-    `input` is one sample of the batch, as `3x384x384` or `seq:384`; None is the network's own.
-    `conditions` are of published rows alone: what else is known of how a step ran, by its name.
-    """
+    `input` is one sample of the batch, as `3x384x384` or `seq:384`; None is the network's own. `conditions`
+    are of published rows alone: what else is known of how a step ran, by its name."""
 
     network: str
     task: Task
@@ -160,10 +158,9 @@ STEP_SIGMA = 0.03
 class ScalingObservation(Struct, frozen=True, kw_only=True):
     """A training on several ranks beside the same on one, measured (`advisor measure --ranks`).
 
-    Mean seconds of a step alone, together, and of an all-reduce of the gradients alone.
-    `gbit_per_second` is the network's rate as sold, None where nobody said; `gpu` None where a GPU
-    was emulated, or none computed.
-    """
+    Mean seconds of a step alone, together, and of an all-reduce of the gradients alone. `gbit_per_second` is
+    the network's rate as sold, None where nobody said; `gpu` None where a GPU was emulated, or none
+    computed."""
 
     gpu: Gpu | None
     backend: str
@@ -188,10 +185,9 @@ class ScalingObservation(Struct, frozen=True, kw_only=True):
 class Observation(Struct, frozen=True, kw_only=True):
     """Seconds of one step of a workload's network alone on `gpu`, as PyTorch ran it there.
 
-    The workload says batch, precision, stack and input; its data set does not matter. `sigma` is
-    the standard error of log seconds, `peak_mib` what torch took from the GPU (None: not known),
-    `origin` the file and row, or the trial, that a message names.
-    """
+    The workload says batch, precision, stack and input; its data set does not matter. `sigma` is the standard
+    error of log seconds, `peak_mib` what torch took from the GPU (None: not known), `origin` the file and
+    row, or the trial, that a message names."""
 
     workload: Workload
     gpu: Gpu

@@ -1,11 +1,10 @@
 """Borderline candidates: where the prediction decides narrowly, and one trial would settle it.
 
-Three kinds. A cheaper spec that may meet target and limits though it is not sure to; the chosen one, when
-it may miss them; the nearest one, when nothing answers. A trial is worth the chance that the prediction
-decides wrongly, times what that costs: by the hour over the horizon, or, where a run is asked for, by the
-run. It is told only where it is worth more than it costs; the first is worth most. What is recommended does
-not depend on any of this.
-"""
+Three kinds. A cheaper spec that may meet target and limits though it is not sure to; the chosen one, when it
+may miss them; the nearest one, when nothing answers. A trial is worth the chance that the prediction decides
+wrongly, times what that costs: by the hour over the horizon, or, where a run is asked for, by the run. It is
+told only where it is worth more than it costs; the first is worth most. What is recommended does not depend
+on any of this."""
 
 from __future__ import annotations
 
@@ -61,8 +60,7 @@ def close_calls(
     above all; the chosen one is among them where it may miss.
 
     `first` is the row that is chosen, `shown` are rows that are records already, `safe` is the spec that
-    needs no trial.
-    """
+    needs no trial."""
     if not task.trials_tell(request):
         return ()
     limit = math.inf if first is None else float(task.cost(request, table)[first])

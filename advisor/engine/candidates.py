@@ -133,13 +133,12 @@ def disks_holding(
     *,
     unpriced: bool = False,
 ) -> tuple[Disk, ...]:
-    """The disk that was asked for, or those worth a look on this instance, cheapest first; priced
-    in the region.
+    """The disk that was asked for, or those worth a look on this instance, cheapest first; priced in the
+    region.
 
-    Empty where no disk with a known price holds so much; `UsageError` where the disk that was
-    asked for is not to be had on this instance, `NoOfferError` where its price is not known, unless it may
-    be `unpriced`.
-    """
+    Empty where no disk with a known price holds so much; `UsageError` where the disk that was asked for is
+    not to be had on this instance, `NoOfferError` where its price is not known, unless it may be
+    `unpriced`."""
     disks, choice = catalog.disks_of(instance.cloud), request.disk
     if choice is None:
         choices = disks.candidate_disks(instance, data_gib, region, request.disk_types)
@@ -162,9 +161,8 @@ NODE_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 
 
 
 class Attached(Struct, frozen=True):
-    """An offer, what the user must mind of it, and its disks, whatever runs there; or why it is
-    turned down. `slow_disks` are hard disks: they can only be enough where the others are too
-    fast."""
+    """An offer, what the user must mind of it, and its disks, whatever runs there; or why it is turned down.
+    `slow_disks` are hard disks: they can only be enough where the others are too fast."""
 
     offer: Offer
     notes: tuple[Message, ...] | Rejected

@@ -1,9 +1,8 @@
 """The constraints that any request sets: how each is given up, and as little of it as it takes.
 
-A constraint asks again and again: what it finds is true of the decision itself, not of a copy of
-its rules. Giving up never loses an answer, so that a limit can be closed in on between what answers
-and what does not.
-"""
+A constraint asks again and again: what it finds is true of the decision itself, not of a copy of its rules.
+Giving up never loses an answer, so that a limit can be closed in on between what answers and what does
+not."""
 
 from __future__ import annotations
 
@@ -176,9 +175,8 @@ class Limit(Constraint):
     def _closer(self, request: R, asker: Asker[R, T], good: float) -> float | None:
         """Between `good`, which should answer, and the present limit, which does not.
 
-        What is told has been asked: where a limit cuts a search for disk orders short, it may end
-        before the order that would keep the limit.
-        """
+        What is told has been asked: where a limit cuts a search for disk orders short, it may end before the
+        order that would keep the limit."""
         wider = (self.rounded(self._within(good, -_CLOSE * step)) for step in (0, 1, 3, 10, 30))
         limit = next((limit for limit in wider if self._answers(request, asker, limit)), None)
         if limit is None:

@@ -1,11 +1,10 @@
 """Request + task -> answer: options -> predictions -> limits -> ranking -> explanation.
 
-Pure: no clock, no files. The answer is the spec of the least expected cost: its price, and what it
-would cost to mend a miss of the target or a limit, times the chance of one; never one that keeps them
-with less than an even chance. With a required confidence it is the cheapest whose bounds keep them.
-Without a target it is the one that does its work for the least money, and of those that cannot be
-told apart the one with the lowest price by the hour. Every type that is passed over keeps its reason.
-"""
+Pure: no clock, no files. The answer is the spec of the least expected cost: its price, and what it would cost
+to mend a miss of the target or a limit, times the chance of one; never one that keeps them with less than an
+even chance. With a required confidence it is the cheapest whose bounds keep them. Without a target it is the
+one that does its work for the least money, and of those that cannot be told apart the one with the lowest
+price by the hour. Every type that is passed over keeps its reason."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ class RankedAnswer(Struct, Generic[A], frozen=True):
 class PriceDoubt(Generic[R, C, A]):
     """A request whose cheapest spec may have a price in doubt, answered as sure as prices are `today`.
 
-    `drafted` decides by the median of every price; `cost` is what candidates rank by.
-    """
+    `drafted` decides by the median of every price; `cost` is what candidates rank by."""
 
     def __init__(
         self, request: R, drafted: Callable[[R], RankedAnswer[A]], cost: Callable[[C], float], today: date
@@ -91,12 +89,11 @@ class PriceDoubt(Generic[R, C, A]):
         return _led_by(surest.complete(), answer, PriceCall(listed=listed, cheaper=first))
 
     def _listed_behind(self, answer: A) -> C | None:
-        """The cheapest listed candidate behind the first, of a recent list where the first is of an old
-        one; None where the first may not be the surest, or others than those shown may tell.
+        """The cheapest listed candidate behind the first, of a recent list where the first is of an old one;
+        None where the first may not be the surest, or others than those shown may tell.
 
-        One spec of each type is ranked: where its price is estimated, or markets are mixed, the same
-        type may be listed elsewhere.
-        """
+        One spec of each type is ranked: where its price is estimated, or markets are mixed, the same type may
+        be listed elsewhere."""
         request = self._request
         ranked: tuple[C, ...] = answer.ranked
         first, *behind = ranked
@@ -188,8 +185,7 @@ def with_ages(answer: A, today: date) -> A:
 def fresh_answer(request: R, answered: Callable[[R], A], today: date) -> A:
     """The answer among instances whose price is not old `today`; disk prices are dated apart.
 
-    Raises `StalePriceError` where older prices alone answer, and what `answered` raises.
-    """
+    Raises `StalePriceError` where older prices alone answer, and what `answered` raises."""
     try:
         fresh = answered(replace(request, fresh_on=today))
     except (NoOfferError, NoIntervalError):
@@ -227,13 +223,11 @@ def _require_fresh_price(offer: Offer, today: date) -> None:
 def recommend(
     task: Task[R, O, T, C, A], request: R, *, today: date, strict: bool = False, whole: bool = True
 ) -> A:
-    """Answer one request, `strict` among instances whose price is not old; without `whole` the
-    ranking alone, and nothing that is told beside it.
+    """Answer one request, `strict` among instances whose price is not old; without `whole` the ranking alone,
+    and nothing that is told beside it.
 
-    Raises `UsageError` for what the catalogue or the predictor does not know, `NoIntervalError`
-    where only predictions without a calibrated interval would answer, and if `strict`
-    `StalePriceError`.
-    """
+    Raises `UsageError` for what the catalogue or the predictor does not know, `NoIntervalError` where only
+    predictions without a calibrated interval would answer, and if `strict` `StalePriceError`."""
 
     drafted = partial(_by_median_price, task, today=today, whole=whole)
     rank = partial(task.candidate_rank, request)
@@ -245,9 +239,8 @@ def recommend(
 def _by_median_price(task: Task[R, O, T, C, A], request: R, *, today: date, whole: bool) -> RankedAnswer[A]:
     """The answer where every price were what it is at the median.
 
-    Over all clouds there are thousands of types, and who names a cloud wants to know why each is
-    turned down: where cheap ones fill the answer, dearer ones are not predicted.
-    """
+    Over all clouds there are thousands of types, and who names a cloud wants to know why each is turned down:
+    where cheap ones fill the answer, dearer ones are not predicted."""
     for most_usd in task.cheap_usd_per_hour(request):
         draft = _among(task, request, today, most_usd, whole=whole)
         ranked = draft.answer.ranked

@@ -1,9 +1,8 @@
 """The disk that is enough and no more: orders between the coarse steps of the catalogue's ladder.
 
-Every task asks for the least order of a type that gives so much bandwidth and so many IOPS
-(`least_order`). What a network needs of them to reach a target is found first, in numbers and for
-all rows at once: a disk counts by the scarcer of the two, so that each of them is looked for alone.
-"""
+Every task asks for the least order of a type that gives so much bandwidth and so many IOPS (`least_order`).
+What a network needs of them to reach a target is found first, in numbers and for all rows at once: a disk
+counts by the scarcer of the two, so that each of them is looked for alone."""
 
 from __future__ import annotations
 
@@ -225,13 +224,12 @@ def _needs(request: NetworkQuestion, table: Table, starts: list[_Start]) -> list
 
 
 def _least_roots(above: Callable[[Floats], Floats], points: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """The roots of rising functions, each between two ends; `above` gives their values at points
-    (n, k) that rise along each row, and `values` are those at the first `points`.
+    """The roots of rising functions, each between two ends; `above` gives their values at points (n, k) that
+    rise along each row, and `values` are those at the first `points`.
 
-    A round asks for the root of a straight line and for a point on either side of it, the
-    nearer the narrower the ends are: where the function is smooth, that squares what is left.
-    Beside them it asks for even points.
-    """
+    A round asks for the root of a straight line and for a point on either side of it, the nearer the narrower
+    the ends are: where the function is smooth, that squares what is left. Beside them it asks for even
+    points."""
     row = np.arange(len(points))
     for _ in range(_MOST_ROUNDS):
         reached = values >= 0

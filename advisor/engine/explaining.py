@@ -1,7 +1,6 @@
 """The bottleneck of a prediction, and the gain of a little more of each resource.
 
-Gains are differences of the same model's likely rate, asked again with changed resources.
-"""
+Gains are differences of the same model's likely rate, asked again with changed resources."""
 
 from __future__ import annotations
 
@@ -114,9 +113,8 @@ def _gains(
 def _with_vcpu(model: PerformanceModel, workload: Workload, has: Resources) -> Resources:
     """One vCPU more, which is half a core where a core is sold as two.
 
-    Its loader process brings its own RAM: otherwise it would take from the page cache, and a
-    vCPU that helps nobody would seem to do harm, though nobody had to use it.
-    """
+    Its loader process brings its own RAM: otherwise it would take from the page cache, and a vCPU that helps
+    nobody would seem to do harm, though nobody had to use it."""
     cores = has.physical_cores * (has.vcpus + 1) / has.vcpus
     more = replace(has, vcpus=has.vcpus + 1, physical_cores=cores)
     loader_mib = model.host_memory_mib(workload, more) - model.host_memory_mib(workload, has)

@@ -1,10 +1,9 @@
 """Searches disk orders between the catalogue's steps, for the instances worth showing.
 
-The ladder shows which instances answer at all. Those that may be chosen or shown are searched for a
-better order: where the price by the hour decides, for the least one that reaches the target
-(`least_disk`); where a run or a sample is to be cheap, for the order that makes it cheapest
-(`_cheapest_orders`). What is found is predicted at every batch size.
-"""
+The ladder shows which instances answer at all. Those that may be chosen or shown are searched for a better
+order: where the price by the hour decides, for the least one that reaches the target (`least_disk`); where a
+run or a sample is to be cheap, for the order that makes it cheapest (`_cheapest_orders`). What is found is
+predicted at every batch size."""
 
 from __future__ import annotations
 

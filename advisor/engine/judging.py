@@ -1,10 +1,8 @@
 """Chooses which instance types to judge: all with an accelerator, and the CPU types worth showing.
 
-A bound decides about these: the network alone on a CPU, everything else for nothing, is never
-slower than what is predicted for the whole, and no disk is cheaper than none. Over all clouds
-nothing is looked at that costs more than the last that is shown; who names a cloud wants to know
-why each type is turned down.
-"""
+A bound decides about these: the network alone on a CPU, everything else for nothing, is never slower than
+what is predicted for the whole, and no disk is cheaper than none. Over all clouds nothing is looked at that
+costs more than the last that is shown; who names a cloud wants to know why each type is turned down."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Checks candidates against the limits of a question, counts instances and runs, and ranks rows.
 
-The limits are judged in one order. A type is turned down for the first one that none of its
-candidates keeps, of those that keep all before it: so the reason is true of the whole type,
-whatever its disk and batch.
-"""
+The limits are judged in one order. A type is turned down for the first one that none of its candidates keeps,
+of those that keep all before it: so the reason is true of the whole type, whatever its disk and batch."""
 
 from __future__ import annotations
 
@@ -71,13 +69,12 @@ def is_plain(request: NetworkQuestion) -> bool:
 
 
 def completed(request: NetworkQuestion, table: Table) -> Table:
-    """The table with its runs' hours, and as many instances as each row needs: `max_count` where
-    those are too few.
+    """The table with its runs' hours, and as many instances as each row needs: `max_count` where those are
+    too few.
 
-    Instances that share nothing have the bottleneck of one of them, and all are wrong alike: the
-    lower bound of n is n times that of one (docs/scaling.md). Where a miss counts by its cost, rows
-    follow with the counts that are sure, and between: more instances miss less often.
-    """
+    Instances that share nothing have the bottleneck of one of them, and all are wrong alike: the lower bound
+    of n is n times that of one (docs/scaling.md). Where a miss counts by its cost, rows follow with the
+    counts that are sure, and between: more instances miss less often."""
     table = with_runs(request, table)
     if request.max_count == 1:
         return table
@@ -107,12 +104,11 @@ def _count_needed(request: NetworkQuestion, table: Table, each: Floats, hours: F
 
 
 def with_runs(request: NetworkQuestion, table: Table) -> Table:
-    """The table with the hours of a run on one instance, or on all nodes that train together, where
-    the request has a run.
+    """The table with the hours of a run on one instance, or on all nodes that train together, where the
+    request has a run.
 
-    Training reads its data from the disk in the first epoch, and from the page cache, as far as RAM
-    holds it, in later ones.
-    """
+    Training reads its data from the disk in the first epoch, and from the page cache, as far as RAM holds it,
+    in later ones."""
     samples = request.run_samples
     if samples is None:
         return table
@@ -326,9 +322,8 @@ def missed_limits(request: NetworkQuestion, candidate: Candidate) -> dict[str, f
 def least_first_rate(request: NetworkQuestion, table: Table) -> Floats | float | None:
     """The least lower bound of the rate of the first pass over the data; None without a limit.
 
-    RAM caches what the first epoch reads from the disk: a rate of later epochs alone would buy a
-    disk with which the first one takes days. A run's cost counts its first epoch anyhow.
-    """
+    RAM caches what the first epoch reads from the disk: a rate of later epochs alone would buy a disk with
+    which the first one takes days. A run's cost counts its first epoch anyhow."""
     return _least_first_rate(request, deciding(request, table).rate)
 
 

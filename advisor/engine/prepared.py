@@ -1,10 +1,8 @@
 """What a question's target does not change: offers, predictions and their table, prepared once.
 
-Preparing takes most of the time that an answer does, so whoever answers many questions prepares
-once: each layer is kept for those who share it. Threads may share it: what is computed for one
-question is put in place whole. A thread waits for another one only while that adds types, never for
-its question.
-"""
+Preparing takes most of the time that an answer does, so whoever answers many questions prepares once: each
+layer is kept for those who share it. Threads may share it: what is computed for one question is put in place
+whole. A thread waits for another one only while that adds types, never for its question."""
 
 from __future__ import annotations
 

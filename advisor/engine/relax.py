@@ -1,8 +1,7 @@
 """Finds which limits to relax when no spec meets a question: one alone, or two together.
 
-Every change is found by asking the decision again, and what it gives is its answer to the changed
-request. That takes seconds, so it is done only where nothing fits and a person waits for it.
-"""
+Every change is found by asking the decision again, and what it gives is its answer to the changed request.
+That takes seconds, so it is done only where nothing fits and a person waits for it."""
 
 from __future__ import annotations
 
@@ -25,11 +24,10 @@ def relaxations(
 ) -> tuple[Relaxation, ...]:
     """What would make something answer, cheapest first; empty where something does already.
 
-    Each names one constraint and the least change of it that is enough. Where no single one is,
-    each names two of the constraints that were asked for, and where no two are, there is one that
-    names as many as it takes. None at all where the workload itself runs nowhere. `effort` notes
-    whether it ended before all was found.
-    """
+    Each names one constraint and the least change of it that is enough. Where no single one is, each names
+    two of the constraints that were asked for, and where no two are, there is one that names as many as it
+    takes. None at all where the workload itself runs nowhere. `effort` notes whether it ended before all was
+    found."""
     if answer.chosen is not None:
         return ()
     effort = effort or Effort()

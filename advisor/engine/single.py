@@ -62,10 +62,9 @@ def predict_instance(
 ) -> InstancePrediction:
     """Predict `request` on the instance type `name`; `UsageError` says why it cannot run there.
 
-    Without a disk in the request: the cheapest one with which a lower bound is within 5 % of the
-    best, and the smallest batch within 5 % of the best on that disk, with which `recommend` shows it.
-    Prices that are old on `today` are warned of.
-    """
+    Without a disk in the request: the cheapest one with which a lower bound is within 5 % of the best, and
+    the smallest batch within 5 % of the best on that disk, with which `recommend` shows it. Prices that are
+    old on `today` are warned of."""
     option, price, asked = _option_named(request, catalog, model, name, today)
     offer, instance = option.offer, option.offer.instance
     predictions = Predictions(catalog, model, request.confidence)

@@ -62,10 +62,9 @@ def batch_latencies(
 def batch_latency(workload: Workload, vcpus: float, prediction: Prediction) -> Latency | None:
     """Decoding, copying and the network one after the other; None for what nobody waits for.
 
-    A sample is decoded on one vCPU, so that a batch smaller than the vCPUs takes as long as one
-    sample. Reading the disk does not count: requests arrive in memory. p99 is jitter times the
-    median latency, at the pace of the lower bound of a prediction without a disk.
-    """
+    A sample is decoded on one vCPU, so that a batch smaller than the vCPUs takes as long as one sample.
+    Reading the disk does not count: requests arrive in memory. p99 is jitter times the median latency, at the
+    pace of the lower bound of a prediction without a disk."""
     if workload.task is not Task.INFERENCE:
         return None
     batch, rates = float(workload.batch_size), prediction.stage_rates
@@ -147,10 +146,9 @@ Objects = NDArray[Any]
 
 
 class Candidates(Struct, frozen=True, kw_only=True, dict=True):
-    """Options (offers that can run a request) at all their batch sizes. `names` and `cheapest_offer`
-    are of their instance types, which `kind` of an option numbers; its `rows` of the predictions are
-    so many (`sizes`) behind those of the options before.
-    """
+    """Options (offers that can run a request) at all their batch sizes. `names` and `cheapest_offer` are of
+    their instance types, which `kind` of an option numbers; its `rows` of the predictions are so many
+    (`sizes`) behind those of the options before."""
 
     request: NetworkQuestion
     predictions: Predictions
@@ -272,11 +270,10 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
 class Table(Struct, frozen=True, kw_only=True):
     """Candidates as columns (n,), in the order in which they were made.
 
-    `kind` numbers the instance types and `option` the offers of `source`, `row` its predictions';
-    `spec` numbers offers with a disk. Rates ending in `_each` are one instance's, `first_*` those
-    of the first pass over the data, of all nodes that train together. `hours_*` are the run's on
-    all `count` instances, `start_hours` of their start among them; None where there is no run.
-    """
+    `kind` numbers the instance types and `option` the offers of `source`, `row` its predictions'; `spec`
+    numbers offers with a disk. Rates ending in `_each` are one instance's, `first_*` those of the first pass
+    over the data, of all nodes that train together. `hours_*` are the run's on all `count` instances,
+    `start_hours` of their start among them; None where there is no run."""
 
     source: Candidates
     kind: Integers

@@ -1,9 +1,8 @@
 """The interface of a task: `advisor.engine.decide` answers any task through it.
 
-A task knows its workload and its predictor, and nothing of ranking, of prices in doubt, of trials
-worth running and of what to relax. `R` is its request, `O` what no target changes, `T` its table,
-`C` its candidate and `A` its answer.
-"""
+A task knows its workload and its predictor, and nothing of ranking, of prices in doubt, of trials worth
+running and of what to relax. `R` is its request, `O` what no target changes, `T` its table, `C` its candidate
+and `A` its answer."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """The kinds of fields that questions have: how each is read, printed and described.
 
-A field is declared once, in a question, by `advisor.questions.question.ask`:
-`max_price: float | None = ask("USD per hour, disk included.", Number(), default=None)`.
-Options of the command line, fields over HTTP, their schemas and the text that asks again follow
-from that. A value comes as a text (of a command line, a plan or a link) or as a JSON value; a
-client over HTTP (`from_json`, `from_link`) has narrower limits than somebody at a keyboard.
+A field is declared once, in a question, by `advisor.questions.question.ask`: `max_price: float | None =
+ask("USD per hour, disk included.", Number(), default=None)`. Options of the command line, fields over HTTP,
+their schemas and the text that asks again follow from that. A value comes as a text (of a command line, a
+plan or a link) or as a JSON value; a client over HTTP (`from_json`, `from_link`) has narrower limits than
+somebody at a keyboard.
 
-Whatever is wrong is a `UsageError` that names its `field`.
-"""
+Whatever is wrong is a `UsageError` that names its `field`."""
 
 from __future__ import annotations
 

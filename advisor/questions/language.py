@@ -1,8 +1,7 @@
 """The questions about language models: serving one (`--task generation`), and tuning one.
 
-The same commands take them as take questions about other networks; `advisor.questions.commands`
-has the questions of each.
-"""
+The same commands take them as take questions about other networks; `advisor.questions.commands` has the
+questions of each."""
 
 from __future__ import annotations
 
@@ -248,17 +247,15 @@ class LanguageQuestion(SpecQuestion):
 
 
 class ServingQuestion(LanguageQuestion):
-    """A language model that is served, and the requests that come. What is None is left to the
-    advisor, and what was left out of `input_tokens` and `output_tokens` is 0.
+    """A language model that is served, and the requests that come. What is None is left to the advisor, and
+    what was left out of `input_tokens` and `output_tokens` is 0.
 
-    `input_tokens` and `output_tokens` are means of one request, `prefix_share` is the part of the
-    input whose KV cache is found ready. At most one target: output tokens or requests a second of
-    all instances together, or users, each with one request in flight. `max_tpot_ms` is the
-    time per output token without the first one, `max_e2e_seconds` that of a whole request;
-    `context_tokens` is the longest sequence that must fit. `max_ready_seconds` counts from the
-    start of the engine to its first answer. `precision` None is the format in which the weights
-    were published.
-    """
+    `input_tokens` and `output_tokens` are means of one request, `prefix_share` is the part of the input whose
+    KV cache is found ready. At most one target: output tokens or requests a second of all instances together,
+    or users, each with one request in flight. `max_tpot_ms` is the time per output token without the first
+    one, `max_e2e_seconds` that of a whole request; `context_tokens` is the longest sequence that must fit.
+    `max_ready_seconds` counts from the start of the engine to its first answer. `precision` None is the
+    format in which the weights were published."""
 
     task: LanguageTask = _language(
         "What the GPUs do: generation.",
@@ -544,9 +541,8 @@ class MemoryGeneration(ServingQuestion):
 class TuningQuestion(LanguageQuestion):
     """A language model that is tuned on `tokens` tokens, in sequences of `sequence`.
 
-    `micro_batch` counts sequences on each GPU in one pass. `max_hours` and `max_run_usd` limit the
-    run by its upper bounds.
-    """
+    `micro_batch` counts sequences on each GPU in one pass. `max_hours` and `max_run_usd` limit the run by its
+    upper bounds."""
 
     task: LanguageTask = _language(
         "What the instance does: finetuning.",

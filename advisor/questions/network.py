@@ -1,10 +1,9 @@
 """The questions about networks. A field is declared once, here or where several questions share it.
 
-From it follow the options of the command line (`advisor.cli.questions`), the fields over HTTP with
-their schemas, the text that asks the question again (`advisor.questions.reading`) and its place in
-an answer's document (`advisor.questions.reading`); the engine takes the record as it is. A
-question that contradicts itself cannot be made: `UsageError` names the field.
-"""
+From it follow the options of the command line (`advisor.cli.questions`), the fields over HTTP with their
+schemas, the text that asks the question again (`advisor.questions.reading`) and its place in an answer's
+document (`advisor.questions.reading`); the engine takes the record as it is. A question that contradicts
+itself cannot be made: `UsageError` names the field."""
 
 from __future__ import annotations
 
@@ -108,14 +107,13 @@ _OF_RUN: tuple[str, ...] = (*_OF_WORKLOAD, "anchor", "epochs", "samples", "start
 
 
 class NetworkQuestion(SpecQuestion):
-    """A network, what it does with which data, and on what spec. What is None is left to the
-    advisor; `input` None is the network's own.
+    """A network, what it does with which data, and on what spec. What is None is left to the advisor; `input`
+    None is the network's own.
 
     `network`, `dataset` and `input` are what the network says once they are settled
-    (`advisor.questions.settled`); then `sample_input` is one sample as the network takes it
-    ('seq:128'), `model_asked` what the question called the network where that is another name,
-    `namesake` a network of almost the same name that it is not.
-    """
+    (`advisor.questions.settled`); then `sample_input` is one sample as the network takes it ('seq:128'),
+    `model_asked` what the question called the network where that is another name, `namesake` a network of
+    almost the same name that it is not."""
 
     splits: ClassVar[bool] = False  # whether several instances may share the work unasked
 

@@ -23,11 +23,10 @@ class Field(NamedTuple):
     """One field: its help in plain English, its kind, and what None means (`usual`).
 
     `where` is 'both', or 'cli' or 'http' for what the other does not have; a field that is
-    `required_of_clients` has another way to be said on the command line. `section` is the heading
-    that `--help` lists it under. `name` is what users call it, `attribute` what the record does,
-    where `value` is what stands for a field that was left out. What is not `in_document` is in no answer's
-    document: what became of it is.
-    """
+    `required_of_clients` has another way to be said on the command line. `section` is the heading that
+    `--help` lists it under. `name` is what users call it, `attribute` what the record does, where `value` is
+    what stands for a field that was left out. What is not `in_document` is in no answer's document: what
+    became of it is."""
 
     help: str
     kind: Kind
@@ -98,10 +97,9 @@ class _QuestionType(StructMeta):
 class Question(Struct, metaclass=_QuestionType):
     """What is asked, as typed values; what is None is left to the advisor.
 
-    A question that contradicts itself cannot be made: `__post_init__` raises `UsageError`. `fields`
-    are those that users give, by the names they give them; `asks` are their attributes, in order,
-    where a question takes not all that it inherits, and its own come last.
-    """
+    A question that contradicts itself cannot be made: `__post_init__` raises `UsageError`. `fields` are those
+    that users give, by the names they give them; `asks` are their attributes, in order, where a question
+    takes not all that it inherits, and its own come last."""
 
     declared: ClassVar[Mapping[str, Field]] = {}
     fields: ClassVar[Mapping[str, Field]] = {}

@@ -58,8 +58,7 @@ def from_fields(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
 def from_values(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
     """A question from JSON values of a client by field; null leaves a field out.
 
-    Raises `UsageError` that names the field.
-    """
+    Raises `UsageError` that names the field."""
     given = [name for name, value in values.items() if value is not None]
     kind = kind_for(kinds, values.get("task"), given)
     fields, every = _client_fields(kind), _every_client_field(kinds)
@@ -119,8 +118,7 @@ def from_pairs(kinds: Kinds[Q], pairs: Iterable[tuple[str, str]]) -> Q:
 def options_of(question: Question) -> list[str]:
     """The words of a command line that asks this: ['--task', 'inference', ..].
 
-    What is as it would be anyway is left out.
-    """
+    What is as it would be anyway is left out."""
     words: list[str] = []
     for name, texts in texts_of(question).items():
         option = option_name(name)

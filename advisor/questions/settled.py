@@ -1,8 +1,7 @@
 """Settles a question: fills in what was left open, from the network and the catalogue.
 
-The data set, the region of the cloud, the disk, the quotas. Whatever contradicts those is a
-`UsageError` with its field. A settled question is the same record, which the engine decides on.
-"""
+The data set, the region of the cloud, the disk, the quotas. Whatever contradicts those is a `UsageError` with
+its field. A settled question is the same record, which the engine decides on."""
 
 from __future__ import annotations
 
@@ -448,8 +447,7 @@ def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[Netwo
 def parse_input(text: str, facts: NetworkFacts) -> str:
     """'384' -> '3x384x384' or 'seq:384', as the network takes; '3x384x384' stays as it is.
 
-    Raises `UsageError` for what the network cannot take.
-    """
+    Raises `UsageError` for what the network cannot take."""
     wanted = text.strip().lower().removesuffix("px")
     if facts.data is DataKind.TOKENS:
         match = _TOKENS.fullmatch(wanted)

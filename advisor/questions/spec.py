@@ -130,24 +130,22 @@ OF_HARDWARE = (
 class SpecQuestion(Question):
     """The part of a question that is the same for every task.
 
-    What users write in words of the catalogue stands in an attribute of its own, and what it comes
-    to (`advisor.questions.settled`) beside it: `disk_text` and `disk` or `disk_types`, `gpu_filter`
-    and the four after it, `quota` and `vcpu_quota`, `max_shown` and `max_results`,
-    `required_confidence` and `confidence`.
+    What users write in words of the catalogue stands in an attribute of its own, and what it comes to
+    (`advisor.questions.settled`) beside it: `disk_text` and `disk` or `disk_types`, `gpu_filter` and the four
+    after it, `quota` and `vcpu_quota`, `max_shown` and `max_results`, `required_confidence` and `confidence`.
 
-    `confidence` is that of all bounds. A spec has to keep target and limits at `required_confidence`;
-    where that is None, with an even chance, and the chance of a miss counts against it.
+    `confidence` is that of all bounds. A spec has to keep target and limits at `required_confidence`; where
+    that is None, with an even chance, and the chance of a miss counts against it.
 
-    `region` None is every region, once the usual one of the cloud is filled in: each type is then taken
-    where it is cheapest; `market` None is every market. Instances count whose price is of `price_kinds`
-    (empty: all), and with `listed_on` only what is listed and not old on that day, disks too, and with
-    `price_spread` only what is so sure, which the decision asks itself; with `fresh_on` only those whose
-    price is not old then. `disk` without a size is sized for what it must hold; `disk_types` leaves these
-    to choose among. `max_gpus` is how many GPUs of an instance are used at most (None: all of them).
-    `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it that may still be
-    used; what it does not name is not limited. `horizon_hours` is how long the spec is to be paid for: it
-    decides whether a verifying trial pays and, where markets compete, whether a commitment does.
-    """
+    `region` None is every region, once the usual one of the cloud is filled in: each type is then taken where
+    it is cheapest; `market` None is every market. Instances count whose price is of `price_kinds` (empty:
+    all), and with `listed_on` only what is listed and not old on that day, disks too, and with `price_spread`
+    only what is so sure, which the decision asks itself; with `fresh_on` only those whose price is not old
+    then. `disk` without a size is sized for what it must hold; `disk_types` leaves these to choose among.
+    `max_gpus` is how many GPUs of an instance are used at most (None: all of them). `vcpu_quota` holds pairs
+    of an AWS quota code (as L-DB2E81BA) and the vCPUs of it that may still be used; what it does not name is
+    not limited. `horizon_hours` is how long the spec is to be paid for: it decides whether a verifying trial
+    pays and, where markets compete, whether a commitment does."""
 
     required_confidence: float | None = ask(
         "Probability with which bounds must hold: at 0.9 the p10 has to reach the target.",

@@ -49,9 +49,8 @@ class Lengths(NamedTuple):
 class TrafficProfile(NamedTuple):
     """Requests by their lengths; `source` says where they are from.
 
-    `totals` are the tokens of each request of a file, shortest first; `failed` counts those
-    without an answer, which are left out.
-    """
+    `totals` are the tokens of each request of a file, shortest first; `failed` counts those without an
+    answer, which are left out."""
 
     name: str
     source: str
@@ -109,9 +108,8 @@ def traffic_named(text: str) -> TrafficProfile:
 def traffic_of_file(path: Path) -> TrafficProfile:
     """One request a line, with its tokens: CSV with a header, or JSON objects.
 
-    Requests without an answer are left out. Raises `UsageError` with the line where a request has
-    no such numbers, and where the columns are not those of any trace that is known.
-    """
+    Requests without an answer are left out. Raises `UsageError` with the line where a request has no such
+    numbers, and where the columns are not those of any trace that is known."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -68,8 +68,7 @@ class GpuFilter(Struct, frozen=True):
 def parse_gpus(text: str) -> GpuFilter:
     """'T4,L4', '24GiB..48GiB', 'cc8.0..' or several of them: 'A100,40GiB..'.
 
-    Names are checked against the catalogue later. Raises `UsageError`.
-    """
+    Names are checked against the catalogue later. Raises `UsageError`."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     capabilities = [part for part in parts if part.lower().startswith("cc") and part[2:3] in "0123456789."]
     sizes = [part for part in parts if ".." in part and part not in capabilities]
@@ -221,10 +220,9 @@ def dataset_for(
 ) -> DatasetProfile:
     """The data set as the network takes it: samples are the network's own.
 
-    `name` is a known one, a path of images or of text that `profile` reads, or None: what such
-    networks usually take in the task. Nobody keeps tensors to infer from: these are requests.
-    Raises `UsageError` for an unknown one, and for a kind that the network cannot take.
-    """
+    `name` is a known one, a path of images or of text that `profile` reads, or None: what such networks
+    usually take in the task. Nobody keeps tensors to infer from: these are requests. Raises `UsageError` for
+    an unknown one, and for a kind that the network cannot take."""
     is_served = name is None and task is Task.INFERENCE and facts.data is DataKind.TENSOR
     known = _REQUESTS if is_served else _named(name or _usual(facts), facts, profile)
     if known.kind is not facts.data:

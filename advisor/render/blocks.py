@@ -1,7 +1,6 @@
 """The few kinds of blocks that an answer is told in: what each format renders, and nothing else.
 
-A text is in the reader's language already; `English` is one that nobody translated.
-"""
+A text is in the reader's language already; `English` is one that nobody translated."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """`advisor.report-diff/1`: what changed between two saved reports or recommendations.
 
-Both are read as flat maps (a price, an interval, a reason by the spec or type that it is of), whose
-keys and values are compared.
-"""
+Both are read as flat maps (a price, an interval, a reason by the spec or type that it is of), whose keys and
+values are compared."""
 
 from __future__ import annotations
 
@@ -178,8 +177,7 @@ def difference(old: Document, new: Document) -> dict[str, Any]:
     """The whole of it as JSON-ready values; the documents are of `COMPARED`.
 
     Workloads are the same by name, in the order of the new document; where both documents have one only,
-    those two are. Raises `KeyError` or `TypeError` for documents that lack what their schema demands.
-    """
+    those two are. Raises `KeyError` or `TypeError` for documents that lack what their schema demands."""
     before, after = side_of(old), side_of(new)
     names = dict.fromkeys([*after.workloads, *before.workloads])
     pairs = [(name, before.workloads.get(name), after.workloads.get(name)) for name in names]

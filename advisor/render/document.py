@@ -60,8 +60,7 @@ def recommendation_document(
 ) -> dict[str, Any]:
     """The whole answer about a network; see `plain` for what JSON can hold.
 
-    `explanation` is of the recommended spec, or of the nearest where nothing meets the target.
-    """
+    `explanation` is of the recommended spec, or of the nearest where nothing meets the target."""
     sentence, every = {"asked": asked_of(answer.request)}, every_rejected
     return shared_document(answer, sources, candidate_block, every_rejected=every, **sentence) | {
         "others": others_text(answer.request, len(answer.ranked)),

@@ -1,7 +1,6 @@
 """Facts derived from a section of a document: rows of its chart, names of specs and places.
 
-A sample is what the rate counts: an image, a sequence, or a token of a language model.
-"""
+A sample is what the rate counts: an image, a sequence, or a token of a language model."""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ def place_name(spec: Record, *, clouds: bool) -> str:
 def type_name(record: Record, *, clouds: bool) -> str:
     """'2 x g2-standard-4', with `clouds` '2 x g2-standard-4 (gcp)', of a record that has no place.
 
-    Documents of earlier versions tell no cloud there.
-    """
+    Documents of earlier versions tell no cloud there."""
     cloud = record.get("cloud") if clouds else None
     name = spec_name(record)
     return f"{name} ({cloud})" if cloud else name
@@ -239,10 +237,9 @@ def _drawn_row(drawn: Drawn) -> dict[str, Any]:
 
 
 def break_evens(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Between neighbours of the front: above which rate the dearer one is needed, and at
-    which price of the dearer one a sample costs the same on both (below it, the dearer
-    machine is the cheaper one for whoever keeps it busy).
-    """
+    """Between neighbours of the front: above which rate the dearer one is needed, and at which price of the
+    dearer one a sample costs the same on both (below it, the dearer machine is the cheaper one for whoever
+    keeps it busy)."""
     front = [row for row in rows if row["on_front"]]
     return [_between(cheaper, dearer) for cheaper, dearer in pairwise(front)]
 

@@ -108,11 +108,10 @@ def report_csv(document: Document, _language: str = LANGUAGES[0]) -> str:
     first sheet has them, then every value of the document in a row that says which part it is of.
 
     `part` names where in the document a row stands (`price_throughput`, `curves.vcpus.points`,
-    `recommendation.rejected`), `workload` whose it is, `item` which one of its list, as 0, or 3_1 for
-    the second item of the fourth. Every other column is a value's name within the part. Numbers are
-    whole, to the last digit; null and nothing are empty cells. A text that a spreadsheet would compute
-    has an apostrophe in front.
-    """
+    `recommendation.rejected`), `workload` whose it is, `item` which one of its list, as 0, or 3_1 for the
+    second item of the fourth. Every other column is a value's name within the part. Numbers are whole, to the
+    last digit; null and nothing are empty cells. A text that a spreadsheet would compute has an apostrophe in
+    front."""
     from advisor.render.xlsx import pick_rows
 
     values = plain(document)

@@ -32,8 +32,7 @@ _NOT_TEXT = re.compile(r"<style>.*?</style>|<img[^>]*>|<[^>]*>", re.DOTALL)
 def pdf_of(page: str) -> bytes:
     """The whole file; the same bytes for the same page, fonts and versions.
 
-    Raises `UsageError` with the way out where WeasyPrint, Pango or a font is missing.
-    """
+    Raises `UsageError` with the way out where WeasyPrint, Pango or a font is missing."""
     weasyprint = _weasyprint()
     require_fonts(html.unescape(_NOT_TEXT.sub(" ", page)))
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols={"data"})
@@ -72,8 +71,7 @@ _SHOWN = 6
 def require_fonts(text: str) -> None:
     """Raise `UsageError` where no installed font has some letter of `text`.
 
-    Signs that are no letters (emoji, dingbats) may be drawn as a box: nothing is misread.
-    """
+    Signs that are no letters (emoji, dingbats) may be drawn as a box: nothing is misread."""
     letters = sorted({letter for letter in text if unicodedata.category(letter)[0] in "LN"})
     missing = _without_font(letters)
     if not missing:

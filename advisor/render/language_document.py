@@ -1,9 +1,8 @@
 """The JSON documents of answers about a language model, and their questions in words.
 
 A recommendation has the keys of every `advisor.recommendation/1`. A spec of generation has an object
-`serving`, one of fine-tuning an object `tuning`; the document itself has `serving` with what is true of
-the whole answer. Times are seconds, rates are of all instances together, numbers are not rounded.
-"""
+`serving`, one of fine-tuning an object `tuning`; the document itself has `serving` with what is true of the
+whole answer. Times are seconds, rates are of all instances together, numbers are not rounded."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Blocks as Markdown that says what a text says, whatever stands in it.
 
-Where it is pasted (GitHub, GitLab), a name may also call people (@team), point at issues (#12), set
-formulas ($x$) or hold HTML: all of that is shown, and none of it done.
-"""
+Where it is pasted (GitHub, GitLab), a name may also call people (@team), point at issues (#12), set formulas
+($x$) or hold HTML: all of that is shown, and none of it done."""
 
 from __future__ import annotations
 

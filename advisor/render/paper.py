@@ -1,10 +1,9 @@
 """A sheet to draw on, and panels with two scales on it, as small SVG documents.
 
-An image in a report needs few elements, so that they are written here: the same bytes for the same
-strokes, 4 kB a chart, and text stays text, in the reader's own fonts. Colours are of Okabe and Ito's
-palette (jfly.uni-koeln.de/color, 2008), made for all kinds of colour vision, and things are told
-apart by shape and lightness too. Sizes are in points.
-"""
+An image in a report needs few elements, so that they are written here: the same bytes for the same strokes, 4
+kB a chart, and text stays text, in the reader's own fonts. Colours are of Okabe and Ito's palette
+(jfly.uni-koeln.de/color, 2008), made for all kinds of colour vision, and things are told apart by shape and
+lightness too. Sizes are in points."""
 
 from __future__ import annotations
 

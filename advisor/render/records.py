@@ -1,9 +1,8 @@
 """The blocks of JSON that documents share: a price, a disk, an instance, a prediction, a run, ...
 
-Each concept is written by one function here, whatever document it stands in. Values are JSON-ready
-and not rounded, but for sentences, which are `Message`s until `render.document.plain` or a report
-renders them. Null is what is not known or does not apply, never 0.
-"""
+Each concept is written by one function here, whatever document it stands in. Values are JSON-ready and not
+rounded, but for sentences, which are `Message`s until `render.document.plain` or a report renders them. Null
+is what is not known or does not apply, never 0."""
 
 from __future__ import annotations
 
@@ -171,9 +170,8 @@ def risk(claim: Claim) -> int:
     """0 (very low) to 4 (very high): how wide the interval is, how many facts lie outside of what was
     measured, and how often the bound held where truth like this was withheld.
 
-    One such fact makes it 2 at least, three of them 3. A bound that held in less than 85, 75 or 60 % makes
-    it 2, 3 or 4; so does one that no withheld truth backs at all.
-    """
+    One such fact makes it 2 at least, three of them 3. A bound that held in less than 85, 75 or 60 % makes it
+    2, 3 or 4; so does one that no withheld truth backs at all."""
     if not claim.calibrated:
         return len(RISKS) - 1
     outside, held = len(claim.extrapolation), claim.withheld.held_percent if claim.withheld else 100.0

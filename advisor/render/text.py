@@ -72,8 +72,7 @@ def folded_command(command: str, width: int) -> list[str]:
 def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[str]:
     """Sentences after their title, folded to so many lines; none where there is nothing to say.
 
-    What has no room is counted, and no sentence is cut: a first one may take more lines.
-    """
+    What has no room is counted, and no sentence is cut: a first one may take more lines."""
     texts = [str(sentence) for sentence in sentences]
     paragraph: list[str] = []
     for kept in range(len(texts), 0, -1):

@@ -1,9 +1,8 @@
 """A report as XLSX: plain tables of the document's values, the same bytes for the same document.
 
-`sheets.json` lists the sheets with the path of each column; its headings are what other programs
-read by, and stay. XlsxWriter dates every part of the archive 1980-01-01; the day in the properties
-is the report's. Texts are written as texts, whatever they look like.
-"""
+`sheets.json` lists the sheets with the path of each column; its headings are what other programs read by, and
+stay. XlsxWriter dates every part of the archive 1980-01-01; the day in the properties is the report's. Texts
+are written as texts, whatever they look like."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """A driver that is killed: sweeps over the trials of a file, replayed, as `advisor sweep run` does.
 
-`python -m benchmarks.kills.driver URL FILE SECONDS`; a line of JSON for each event.
-"""
+`python -m benchmarks.kills.driver URL FILE SECONDS`; a line of JSON for each event."""
 
 from __future__ import annotations
 

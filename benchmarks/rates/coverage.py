@@ -2,10 +2,9 @@
 runs that ships; and the spread that the runs show.
 
 The model is that of `advisor.sweeps.quality.rates`: the variance of a trial's runs is a scaled inverse
-chi-square around sigma² + the error within. The variance that n runs show is then sigma² + within times
-F of n - 1 and `degrees` degrees of freedom (Smyth 2004, SAGMB 3:3), so a trial whose runs are closer than
-their error within counts for what it is.
-"""
+chi-square around sigma² + the error within. The variance that n runs show is then sigma² + within times F of
+n - 1 and `degrees` degrees of freedom (Smyth 2004, SAGMB 3:3), so a trial whose runs are closer than their
+error within counts for what it is."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """An emulated-GPU trial beside the same loop written by hand (`plain_loop`), in turns.
 
-Both have the whole machine, one process a vCPU in the loader and the same photographs; the trial
-runs as in a sweep.
-"""
+Both have the whole machine, one process a vCPU in the loader and the same photographs; the trial runs as in a
+sweep."""
 
 from __future__ import annotations
 

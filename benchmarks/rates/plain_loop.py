@@ -1,8 +1,7 @@
 """What a user would write by hand: a DataLoader over JPEG files in front of a GPU.
 
-`python -m benchmarks.rates.plain_loop FOLDER BATCH_SIZE WORKERS STEP_SECONDS SECONDS` prints
-samples per second. The GPU is emulated: it takes STEP_SECONDS a step, and two steps are in flight.
-"""
+`python -m benchmarks.rates.plain_loop FOLDER BATCH_SIZE WORKERS STEP_SECONDS SECONDS` prints samples per
+second. The GPU is emulated: it takes STEP_SECONDS a step, and two steps are in flight."""
 
 from __future__ import annotations
 

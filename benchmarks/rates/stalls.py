@@ -1,8 +1,7 @@
 """Runs with stalls and slow phases: the rate of the row over what was achieved by the wall clock.
 
-The run is the worker's own (`timed_run`) on a real clock, with an emulated GPU that takes 30 ms a
-step; what it computes on comes from a loader that sleeps on purpose.
-"""
+The run is the worker's own (`timed_run`) on a real clock, with an emulated GPU that takes 30 ms a step; what
+it computes on comes from a loader that sleeps on purpose."""
 
 from __future__ import annotations
 

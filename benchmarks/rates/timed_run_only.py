@@ -1,7 +1,6 @@
 """The worker up to the end of its main run: `python -m benchmarks.rates.timed_run_only`.
 
-The stages come after it and take as long again, which repeats of a rate have no use for.
-"""
+The stages come after it and take as long again, which repeats of a rate have no use for."""
 
 from __future__ import annotations
 

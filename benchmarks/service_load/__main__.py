@@ -3,8 +3,7 @@
 The client shares the cores with the service. Every question differs but those of `repeated`, whose finished
 answer is kept (docs/internals/performance.md). `--beside FOLDER` measures another source tree of the product
 too, in turns with this one, so that a busy machine slows both alike. CPU milliseconds are of a request: they
-say what a quiet machine could do.
-"""
+say what a quiet machine could do."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ that ships. `--keep kernels` and `--keep probes` leave what is known of such a G
 networks, were measured; `--anchor` is a user's own measurement on another GPU. Each row is asked under its
 own protocol (what the step did, how old its PyTorch was); `--source-told` says who measured, too. `--gains`
 scores what a change of stack, layout or precision is said to bring. With `--language` the rows are of
-language models, and `python -m benchmarks.truth --language --help` has the options.
-"""
+language models, and `python -m benchmarks.truth --language --help` has the options."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """What a change of stack, layout or precision brings, beside what was told of it.
 
-A pair are two rows of one source, network, input, task, card, batch size and software that differ
-in one setting; their ratio is the gain. Beside the error of what is told stands that of one who
-always says the median gain of the same change (which is known only afterwards).
-"""
+A pair are two rows of one source, network, input, task, card, batch size and software that differ in one
+setting; their ratio is the gain. Beside the error of what is told stands that of one who always says the
+median gain of the same change (which is known only afterwards)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """`python -m benchmarks.truth.page DIR`: accuracy/shipped.md, from the scorer's documents.
 
-DIR has JSON documents of `benchmarks.truth` (and `decisions-*.json` of `benchmarks.decisions`),
-each under the name that `PAGE` gives it; what is missing is said to be missing.
-"""
+DIR has JSON documents of `benchmarks.truth` (and `decisions-*.json` of `benchmarks.decisions`), each under
+the name that `PAGE` gives it; what is missing is said to be missing."""
 
 from __future__ import annotations
 

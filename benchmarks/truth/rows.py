@@ -32,10 +32,9 @@ NO_LICENCE = "none seen"
 class Row(Struct, frozen=True):
     """One measured step (`seconds`) or peak (`memory_mib`), each None where it is not told.
 
-    `batch_size` is a GPU's, in samples of the network; `input` is the table's word or ''.
-    `software` is what ran it: versions, kinds of attention; `conditions` what it did and how it was timed;
-    `counts` what its notes say that its peak counts (`performance_sources.peaks.Counts`).
-    """
+    `batch_size` is a GPU's, in samples of the network; `input` is the table's word or ''. `software` is what
+    ran it: versions, kinds of attention; `conditions` what it did and how it was timed; `counts` what its
+    notes say that its peak counts (`performance_sources.peaks.Counts`)."""
 
     source: str
     network: str
@@ -62,8 +61,7 @@ class Row(Struct, frozen=True):
 def read_rows(path: Path) -> list[Row | str]:
     """A row of the file each, or in words why it cannot be asked. Unknown columns are ignored.
 
-    Raises OSError where the file cannot be read.
-    """
+    Raises OSError where the file cannot be read."""
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
     return rows_of(csv.DictReader(io.StringIO(text)))

@@ -36,8 +36,7 @@ def groups_of(rows: Sequence[Scored], alike: str) -> list[dict[str, Any]]:
     """Figures of each group, and of `all` (and each task), where groups by `alike` weigh the same.
     `gpu-bound` is the same of rows whose step is longer than launching its kernels.
 
-    An error is that of the predicted over the measured rate; bias is the mean in logarithms.
-    """
+    An error is that of the predicted over the measured rate; bias is the mean in logarithms."""
     if not rows:
         return []
     columns = _columns(rows)

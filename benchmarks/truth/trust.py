@@ -1,8 +1,7 @@
 """`python -m benchmarks.truth.trust`: the figures of docs/explanation/trust.md, and of the READMEs.
 
-They are rows of the pages that the scorers wrote (docs/internals/accuracy): those pages are the
-only source, and their writers call this. A row that a page no longer has is an error.
-"""
+They are rows of the pages that the scorers wrote (docs/internals/accuracy): those pages are the only source,
+and their writers call this. A row that a page no longer has is an error."""
 
 from __future__ import annotations
 

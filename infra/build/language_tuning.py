@@ -1,8 +1,7 @@
 """Makes advisor/data/language/finetuning.json: `python -m advisor.infra.build.language_tuning`.
 
 Fits the tuning rates on infra/build/language_sources/training.csv.gz, then refits without each model and
-without each GPU for the bounds: some 20 seconds.
-"""
+without each GPU for the bounds: some 20 seconds."""
 
 from __future__ import annotations
 

@@ -114,10 +114,9 @@ _TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
 def language_model_of_config(path: Path) -> LanguageModel:
     """The model that a local `config.json` describes, or the one in a folder.
 
-    Of models that see pictures the text's part, with the weights of the tower. The format of the
-    weights may stand in a file beside it. Raises `UsageError` for what is no such file, for an
-    architecture that is unknown or not covered (by its name), and for impossible or missing sizes.
-    """
+    Of models that see pictures the text's part, with the weights of the tower. The format of the weights may
+    stand in a file beside it. Raises `UsageError` for what is no such file, for an architecture that is
+    unknown or not covered (by its name), and for impossible or missing sizes."""
     file = file_of(path)
     whole = read_config(file)
     kind = whole.text("model_type")

@@ -1,8 +1,7 @@
 """Values of a configuration that somebody else wrote: by any of their names, checked.
 
-What is refused says why by the kind of what is not covered. Towers that read pictures are
-transformers of their own: they are loaded with the model, and take memory.
-"""
+What is refused says why by the kind of what is not covered. Towers that read pictures are transformers of
+their own: they are loaded with the model, and take memory."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ _SAVE_ALL = Message(
 class ConfigValues:
     """The keys of a `config.json`; each look-up names all the spellings that libraries use.
 
-    `usual` has the values of keys that are left out.
-    """
+    `usual` has the values of keys that are left out."""
 
     def __init__(self, name: str, values: Mapping[str, Any], usual: Mapping[str, Any] | None = None) -> None:
         self.name = name
@@ -56,8 +54,7 @@ class ConfigValues:
     def whole(self, *keys: str, default: int | None = None, least: int = 1) -> int:
         """The first of the keys that has a value, as a whole number of at least `least`.
 
-        `UsageError` where none has one and there is no default, and for what is no such number.
-        """
+        `UsageError` where none has one and there is no default, and for what is no such number."""
         whole = self.maybe_whole(*keys, least=least)
         if whole is not None:
             return whole
@@ -249,9 +246,8 @@ VISION_PARTS = ("vision_config", "vision_model_config")
 def vision_parameters(whole: ConfigValues, hidden: int) -> float:
     """Weights of the tower and of what projects it to `hidden`; 0 where there is no tower.
 
-    Sizes by the formula of a vision transformer: four square matrices and a network a layer, and
-    the patches. Norms, biases and learned positions are left out.
-    """
+    Sizes by the formula of a vision transformer: four square matrices and a network a layer, and the patches.
+    Norms, biases and learned positions are left out."""
     vision = whole.part(*VISION_PARTS)
     if vision is None:
         return 0.0

@@ -1,8 +1,7 @@
 """Language models by name, of the bundled table, or out of a local configuration file.
 
-The table has a line for each configuration, read late; `advisor/data/language/SOURCES.md` says where
-they come from, and `python -m advisor.infra.build.language_models` builds it.
-"""
+The table has a line for each configuration, read late; `advisor/data/language/SOURCES.md` says where they
+come from, and `python -m advisor.infra.build.language_models` builds it."""
 
 from __future__ import annotations
 
@@ -128,12 +127,11 @@ class LanguageModels:
         return tuple(sorted(covered, key=str.casefold))
 
     def find(self, name: str) -> LanguageModel:
-        """The model of this name; capitals, `-`, `_` and the organisation may be otherwise or
-        missing, as may `Meta-` before it and `-Instruct`, `-Chat`, `-it`, `-hf` behind it.
+        """The model of this name; capitals, `-`, `_` and the organisation may be otherwise or missing, as may
+        `Meta-` before it and `-Instruct`, `-Chat`, `-it`, `-hf` behind it.
 
-        Raises `UsageError` with near names for an unknown one, with the choices where a short name
-        means several models of different sizes, and for a model that is not covered.
-        """
+        Raises `UsageError` with near names for an unknown one, with the choices where a short name means
+        several models of different sizes, and for a model that is not covered."""
         key = self._key_of(name.strip())
         if key is None:
             raise self._unknown(name)

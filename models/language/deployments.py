@@ -30,8 +30,7 @@ class GpuFacts(NamedTuple):
 
     `compute_capability` is 0 where no CUDA runs. `nvlink_gb_s` and `pcie_gb_s` are of one direction. `power`
     is the log of the watts per multiprocessor and clock over what holds the clock, 0 or below: cards of few
-    watts fall short of their peaks (`power_ratio`). `watts` are 0 where unknown.
-    """
+    watts fall short of their peaks (`power_ratio`). `watts` are 0 where unknown."""
 
     name: str
     vendor: str
@@ -73,9 +72,8 @@ def gpu_facts(gpu: Gpu, fp8_tflops: float | None, link: str | None) -> GpuFacts:
 def _link_rates(link: str) -> tuple[float, float]:
     """GB/s of one direction over NVLink (0: none) and over PCIe.
 
-    Sheets give NVLink's both directions together. Modules with NVLink reach their host over the
-    PCIe of their time, and it is not what joins them; then the rate of PCIe 4 stands.
-    """
+    Sheets give NVLink's both directions together. Modules with NVLink reach their host over the PCIe of their
+    time, and it is not what joins them; then the rate of PCIe 4 stands."""
     nvlink, pcie = _NVLINK.search(link), _PCIE.search(link)
     both = float(nvlink["both"] or _BRIDGE_GB_S) if nvlink else 0.0
     return both / 2, _PCIE_GB_S[int(pcie[1]) if pcie else 4]
@@ -108,13 +106,11 @@ class Deployment(NamedTuple):
     """One replica: a model in `tensor_parallel` parts, each on a GPU of its own.
 
     `precision` and `kv_precision` are values of `LlmPrecision` and `KvPrecision`; `engine` one of
-    `LlmEngine`, or another engine's name in measured rows. `link` joins the GPUs: nvlink, pcie, or
-    none for one GPU. `version` is the engine's, "" stands for the one that answers;
-    `max_sequences` is the most that the engine takes in at once, None: as memory allows. Of several `nodes`,
-    joined at `node_gb_s`, each has such GPUs and a part of the layers: the rest is of one node's requests.
-    `draft` is None without speculative decoding. Of several `ranks`, which share the experts alone, all else
-    is of one of them.
-    """
+    `LlmEngine`, or another engine's name in measured rows. `link` joins the GPUs: nvlink, pcie, or none for
+    one GPU. `version` is the engine's, "" stands for the one that answers; `max_sequences` is the most that
+    the engine takes in at once, None: as memory allows. Of several `nodes`, joined at `node_gb_s`, each has
+    such GPUs and a part of the layers: the rest is of one node's requests. `draft` is None without
+    speculative decoding. Of several `ranks`, which share the experts alone, all else is of one of them."""
 
     model: LanguageModel
     precision: str
@@ -134,13 +130,12 @@ class Deployment(NamedTuple):
 class Traffic(NamedTuple):
     """Mean tokens of a request and of its answer.
 
-    `prefix_share` of the input tokens is found in the prefix cache and not computed again.
-    `equal_lengths`: no request is longer than another, so that those that start together end
-    together, and the next ones come in waves. `input_sigma` and `output_sigma` are standard deviations of the
-    lengths' logarithms. Those that arrive by themselves do so the more in bursts the further `burstiness` is
-    below 1, which is Poisson: the shape of the Gamma distribution of the times between them. Pictures among
-    the input take as long in their tower as `tower_tokens` more.
-    """
+    `prefix_share` of the input tokens is found in the prefix cache and not computed again. `equal_lengths`:
+    no request is longer than another, so that those that start together end together, and the next ones come
+    in waves. `input_sigma` and `output_sigma` are standard deviations of the lengths' logarithms. Those that
+    arrive by themselves do so the more in bursts the further `burstiness` is below 1, which is Poisson: the
+    shape of the Gamma distribution of the times between them. Pictures among the input take as long in their
+    tower as `tower_tokens` more."""
 
     input_tokens: float
     output_tokens: float
@@ -155,11 +150,10 @@ class Traffic(NamedTuple):
 class ServingObservation(NamedTuple):
     """One replica with `concurrency` requests in flight in the mean.
 
-    `requests_per_second` is the Poisson rate that was held, None in a closed loop. Times are means
-    of one request, TPOT without the first token; what was not measured is None. Each sigma is the
-    standard error of the natural logarithm, of the figure as another run would have it. `origin`
-    is the file and row that a message names.
-    """
+    `requests_per_second` is the Poisson rate that was held, None in a closed loop. Times are means of one
+    request, TPOT without the first token; what was not measured is None. Each sigma is the standard error of
+    the natural logarithm, of the figure as another run would have it. `origin` is the file and row that a
+    message names."""
 
     deployment: Deployment
     traffic: Traffic

@@ -10,10 +10,9 @@ _V = TypeVar("_V")
 class Family(NamedTuple):
     """The facts of an architecture that no configuration states.
 
-    `gated` feed-forward networks have three matrices. `tied` is whether the output is the
-    embedding, where no class of transformers says so. `positions` are learned positions, beyond
-    the longest context by so many (None: not learned).
-    """
+    `gated` feed-forward networks have three matrices. `tied` is whether the output is the embedding, where no
+    class of transformers says so. `positions` are learned positions, beyond the longest context by so many
+    (None: not learned)."""
 
     gated: bool = True
     tied: bool = False

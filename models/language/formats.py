@@ -41,11 +41,10 @@ def bits_by_module(
 ) -> Weights:
     """Bits a weight of each module when the model is served in this format.
 
-    In its own format the modules are as published. Otherwise as the makers of such checkpoints do:
-    all matrices of the layers, but for MXFP4, which is of experts alone (gpt-oss), and for NVFP4 of
-    models with latent attention, whose attention stays in 16 bits (NVIDIA's DeepSeek and Kimi).
-    llama.cpp's 4-bit format is its Q4_K_M.
-    """
+    In its own format the modules are as published. Otherwise as the makers of such checkpoints do: all
+    matrices of the layers, but for MXFP4, which is of experts alone (gpt-oss), and for NVFP4 of models with
+    latent attention, whose attention stays in 16 bits (NVIDIA's DeepSeek and Kimi). llama.cpp's 4-bit format
+    is its Q4_K_M."""
     if engine == LlmEngine.LLAMA_CPP and precision == LlmPrecision.INT4_AWQ:
         table = _Q6_K if model.tied else _Q4_K
         layers = dict.fromkeys(("attention", "dense", "experts", "shared"), _Q4_K_M)

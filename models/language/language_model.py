@@ -11,12 +11,11 @@ from advisor.models.language.pictures import Pictures
 
 
 class Latent(NamedTuple):
-    """Multi-head latent attention (DeepSeek-V2, 2024): keys and values are made anew from `kv_lora`
-    numbers a token, beside `rope` that carry its position; those alone are cached.
+    """Multi-head latent attention (DeepSeek-V2, 2024): keys and values are made anew from `kv_lora` numbers a
+    token, beside `rope` that carry its position; those alone are cached.
 
-    `q_lora` is 0 where queries are not compressed; `nope` and `v` are sizes of a head's key
-    without position and of its value.
-    """
+    `q_lora` is 0 where queries are not compressed; `nope` and `v` are sizes of a head's key without position
+    and of its value."""
 
     kv_lora: int
     q_lora: int
@@ -58,8 +57,7 @@ class Mixed(NamedTuple):
     Weights of `attention` and of what stands in its place, and of `dense` networks; `expert_layers` have
     experts, which see vectors of `expert_hidden`. Numbers that are `kept` of each token for good and
     `windowed` of each of the last tokens, the latter of `window_heads` KV heads a layer, and `state_bytes` of
-    a sequence, however long. `width` counts what a token's queries, keys and values are multiplied by.
-    """
+    a sequence, however long. `width` counts what a token's queries, keys and values are multiplied by."""
 
     attention: float
     dense: float
@@ -80,12 +78,11 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
     each `expert_step`-th has experts. `shared_experts` counts, in widths of an expert, what every token
     passes. `latent` replaces keys and values of heads. `window_layers` see the last `window` tokens alone,
     all others the whole context. Where layers differ further `mixed` has what they are together, in place of
-    what one of them is. `own_precision` is the format in which its weights are published, `own_bits`
-    the bits of one with its scales, `sixteen_bit` the modules that stay in 16 bits then, `own_kv_precision`
-    the format of keys and values that the checkpoint asks for (None: none). `other_parameters` are learned
-    positions, towers for pictures and projections; `pictures` is how those read (None: not at all).
-    `source` says where these facts come from.
-    """
+    what one of them is. `own_precision` is the format in which its weights are published, `own_bits` the bits
+    of one with its scales, `sixteen_bit` the modules that stay in 16 bits then, `own_kv_precision` the format
+    of keys and values that the checkpoint asks for (None: none). `other_parameters` are learned positions,
+    towers for pictures and projections; `pictures` is how those read (None: not at all). `source` says where
+    these facts come from."""
 
     name: str
     family: str

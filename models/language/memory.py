@@ -1,8 +1,7 @@
 """GPU memory of a served language model: weights, engine, and room for keys and values (KV).
 
-Weights and KV follow from the configuration; what an engine takes and leaves is known less well,
-so that the KV capacity has an interval. GiB are 2**30 bytes.
-"""
+Weights and KV follow from the configuration; what an engine takes and leaves is known less well, so that the
+KV capacity has an interval. GiB are 2**30 bytes."""
 
 from __future__ import annotations
 
@@ -94,9 +93,8 @@ def weight_gib_per_gpu(
 ) -> float:
     """GiB of weights on each GPU: matrices are split, each GPU has all of the rest.
 
-    Not split are what chooses experts, towers and norms, the ranks of latent attention, and keys'
-    and values' matrices beyond one KV head a GPU.
-    """
+    Not split are what chooses experts, towers and norms, the ranks of latent attention, and keys' and values'
+    matrices beyond one KV head a GPU."""
     bits = bits_by_module(model, precision, engine)
     weights, copies = model.weights, tensor_parallel - 1
     split = sum(count * each for count, each in zip(weights, bits, strict=True)) / tensor_parallel
@@ -118,9 +116,8 @@ def weight_gib_per_gpu(
 def kv_bytes_per_token(model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int = 1) -> float:
     """Bytes of keys and values of one token on each GPU, in all layers.
 
-    A KV head is never split: beyond as many GPUs as KV heads each keeps one whole. What latent
-    attention caches is one vector, and each GPU has a copy of it.
-    """
+    A KV head is never split: beyond as many GPUs as KV heads each keeps one whole. What latent attention
+    caches is one vector, and each GPU has a copy of it."""
     return sum(_token_bytes(model, kv_precision, tensor_parallel))
 
 
@@ -167,8 +164,7 @@ class ServingMemory(NamedTuple):
     `kv_gib` is the room for KV, 0 where weights and engine fill the GPU; `overhead_gib` is what the engine
     takes and `free_gib` what is left where that room is its lower bound. Of KV, `full_bytes` are kept of each
     token for good, `window_bytes` of each of the last `window_tokens`, `state_bytes` of each sequence.
-    `max_context` is the longest sequence that the model takes (inf where its configuration has none).
-    """
+    `max_context` is the longest sequence that the model takes (inf where its configuration has none)."""
 
     weights_gib: Floats
     overhead_gib: Floats
@@ -239,13 +235,12 @@ def serving_memory(
     drafts: LanguageModel | Sequence[LanguageModel | None] | None = None,
     ranks: int | Sequence[int] = 1,
 ) -> ServingMemory:
-    """Memory of replicas, one a row; each argument is one value or a sequence of n of them. vLLM is told
-    to have the part `filled` of each card. Of a replica over several `nodes` it is that of one node, for the
+    """Memory of replicas, one a row; each argument is one value or a sequence of n of them. vLLM is told to
+    have the part `filled` of each card. Of a replica over several `nodes` it is that of one node, for the
     requests that this one works on (`Deployment`). `drafts` are models beside it that draft tokens.
 
-    `gpu_memory_gib` is of one card as `card_gib` has it. KV gets the card less what stays
-    empty, weights and engine. `ValueError` where the sequences differ in length.
-    """
+    `gpu_memory_gib` is of one card as `card_gib` has it. KV gets the card less what stays empty, weights and
+    engine. `ValueError` where the sequences differ in length."""
     arguments = (
         models,
         precisions,

@@ -1,7 +1,6 @@
 """Models whose layers differ: windows, linear attention, state space, convolutions, uneven layers.
 
-What a layer keeps of each token, of a window's tokens and of a whole sequence follows from its kind.
-"""
+What a layer keeps of each token, of a window's tokens and of a whole sequence follows from its kind."""
 
 from __future__ import annotations
 

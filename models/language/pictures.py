@@ -1,8 +1,7 @@
 """Tokens that a picture takes in a prompt, by the model's published processor.
 
-The table has a line for each processor, by the `model_type` of a configuration and by checkpoints' names;
-a test holds it against the processors of transformers.
-"""
+The table has a line for each processor, by the `model_type` of a configuration and by checkpoints' names; a
+test holds it against the processors of transformers."""
 
 from __future__ import annotations
 

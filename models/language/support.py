@@ -1,15 +1,13 @@
 """Formats of weights and of the KV cache that each engine supports on each GPU.
 
-Compute capabilities: 7.0 V100, 7.5 T4, 8.0 A100, 8.6 A10G, 8.9 L4 and L40S, 9.0 H100 and H200, 10.0
-B200, 10.3 B300, 12.0 RTX PRO 6000. Sources: NVIDIA's tuning guides by architecture (no bf16 before
-8.0, fp8 matrix units from 8.9 on, fp4 from 10.0 on), and the tables of supported formats in the
-documentation of vLLM, SGLang, TensorRT-LLM and llama.cpp (2026).
+Compute capabilities: 7.0 V100, 7.5 T4, 8.0 A100, 8.6 A10G, 8.9 L4 and L40S, 9.0 H100 and H200, 10.0 B200,
+10.3 B300, 12.0 RTX PRO 6000. Sources: NVIDIA's tuning guides by architecture (no bf16 before 8.0, fp8 matrix
+units from 8.9 on, fp4 from 10.0 on), and the tables of supported formats in the documentation of vLLM,
+SGLang, TensorRT-LLM and llama.cpp (2026).
 
-Seconds until an engine serves are fitted on Run:ai's benchmark
-(infra/build/language_sources/model_loads.csv: 15 GB to an A10G from two EBS disks): a load is as long
-as its bytes over the slower of the disk and of what the GPUs' processes take in. Not counted: renting
-the machine, booting it and pulling the container image.
-"""
+Seconds until an engine serves are fitted on Run:ai's benchmark (infra/build/language_sources/model_loads.csv:
+15 GB to an A10G from two EBS disks): a load is as long as its bytes over the slower of the disk and of what
+the GPUs' processes take in. Not counted: renting the machine, booting it and pulling the container image."""
 
 from __future__ import annotations
 
@@ -53,8 +51,7 @@ def supported(
 ) -> Message | None:
     """Why the engine cannot serve weights and KV of these formats on the GPU; None where it can.
 
-    `model` is asked where a format is of some models alone.
-    """
+    `model` is asked where a format is of some models alone."""
     return (
         _of_gpu(engine, gpu)
         or _of_weights(precision, engine, gpu)
@@ -64,12 +61,11 @@ def supported(
 
 
 def weight_only(precision: LlmPrecision, gpu: GpuFacts) -> bool:
-    """Whether the GPU has no units for this format, so that weights take less room and bandwidth,
-    and the arithmetic is that of 16 bits.
+    """Whether the GPU has no units for this format, so that weights take less room and bandwidth, and the
+    arithmetic is that of 16 bits.
 
-    So it is with fp8 before Ada (A100, A10G, T4), with 4-bit floats before Blackwell, and with
-    4-bit integers on every GPU.
-    """
+    So it is with fp8 before Ada (A100, A10G, T4), with 4-bit floats before Blackwell, and with 4-bit integers
+    on every GPU."""
     if precision == LlmPrecision.FP8:
         return gpu.compute_capability < ADA
     if precision in (LlmPrecision.NVFP4, LlmPrecision.MXFP4):

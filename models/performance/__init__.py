@@ -1,7 +1,6 @@
 """The performance model: what throughput a workload reaches on given resources.
 
-Predicting needs NumPy and the standard library only; what fits imports SciPy when it is called.
-"""
+Predicting needs NumPy and the standard library only; what fits imports SciPy when it is called."""
 
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.persistence import load_model, paced_gpu, published_step_seconds, save_model

@@ -61,8 +61,7 @@ class CpuConditions(Struct, frozen=True):
     """The conditions of a step on a CPU, in fp32.
 
     `cpu` is its name, "" for the measured one's kind; `cores` are whole ones, `speed` is how fast each is and
-    `width` how wide its arithmetic units are, over the measured CPU's (None: nobody says how wide).
-    """
+    `width` how wide its arithmetic units are, over the measured CPU's (None: nobody says how wide)."""
 
     task: str
     cpu: str = ""

@@ -1,8 +1,7 @@
 """Rates of networks on the cores of a CPU, from a posterior over CPU step times.
 
-Fitted, conditioned and told from held-out rows as GPUs' step times are (`step_times`); a CPU shares
-no parameter with them.
-"""
+Fitted, conditioned and told from held-out rows as GPUs' step times are (`step_times`); a CPU shares no
+parameter with them."""
 
 from __future__ import annotations
 
@@ -69,9 +68,8 @@ class CpuColumns(Struct, frozen=True):
 class CpuStepTimes(Struct, frozen=True, kw_only=True):
     """Posterior, and sorted standardised residuals of held-out rows by group.
 
-    `networks` ("resnet50/training") were measured on the CPU whose single-thread mark is
-    `reference_score`. `id` stands for the file that it was read from.
-    """
+    `networks` ("resnet50/training") were measured on the CPU whose single-thread mark is `reference_score`.
+    `id` stands for the file that it was read from."""
 
     posterior: Posterior
     quantiles: Mapping[str, tuple[float, ...]]

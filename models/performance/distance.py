@@ -1,7 +1,6 @@
 """The distance of a prediction from the measured rows, fact by fact.
 
-`wording.Wording` warns of what matters; here every fact is told, inside or outside, and how far.
-"""
+`wording.Wording` warns of what matters; here every fact is told, inside or outside, and how far."""
 
 from __future__ import annotations
 
@@ -79,8 +78,7 @@ def stage_weights(
 ) -> Mapping[Stage, float]:
     """The weight of each stage in the joined rate, d log R / d log R_stage.
 
-    A network on the CPU shares its cores with decoding: there both count as one stage does.
-    """
+    A network on the CPU shares its cores with decoding: there both count as one stage does."""
     rates = np.array([list(prediction.stage_rates.values())])
     beside_gpu = resources.gpu is not None and workload.task is not Task.PREPROCESSING
     ahead = BATCHES_AHEAD_A_WORKER * loader_workers(resources.vcpus) * beside_gpu

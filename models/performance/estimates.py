@@ -1,10 +1,9 @@
 """Predictions of many workloads at once, with the error of each.
 
-What a stage's rate may be off by moves it to its own bound, and the stages are joined again. The
-changes of the joined rate add in squares, as independent errors do. Moving, instead of weighing
-with the derivative, matters where two stages are close: a stage that hides behind another one
-today binds at its lower bound, and a bigger machine must not have a wider interval for it.
-"""
+What a stage's rate may be off by moves it to its own bound, and the stages are joined again. The changes of
+the joined rate add in squares, as independent errors do. Moving, instead of weighing with the derivative,
+matters where two stages are close: a stage that hides behind another one today binds at its lower bound, and
+a bigger machine must not have a wider interval for it."""
 
 from __future__ import annotations
 
@@ -60,9 +59,8 @@ _LEAST_WEIGHT = 1e-12
 class Estimates(Columns, frozen=True):
     """Samples per second with a one-sided bound on either side, columns of shape (n,).
 
-    `stage_rates` and `weights` (n, 4) are in the order of `STAGES`, infinite and 0 where a
-    request has no such stage; the largest weight is the bottleneck's.
-    """
+    `stage_rates` and `weights` (n, 4) are in the order of `STAGES`, infinite and 0 where a request has no
+    such stage; the largest weight is the bottleneck's."""
 
     lower: Floats
     median: Floats
@@ -108,8 +106,7 @@ class Spread(Struct, frozen=True):
     `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the same m up;
     `by_group` (groups, 3) holds the half widths of `TRIAL_GROUPS` and whether residuals back them;
     `calibrated` (n,) says whether they back the accelerator; `quantile` is the confidence's standard normal
-    one; `log_most` (n,) is what no rate passes.
-    """
+    one; `log_most` (n,) is what no rate passes."""
 
     shifts: Floats
     by_group: Floats
@@ -224,8 +221,7 @@ def _shifts(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, z
     where it does not run on them, and of the copies.
 
     What one stage may be off by for several reasons is added before it is joined: each reason by itself could
-    hide behind another stage that is close, and a slower disk would have a narrower interval.
-    """
+    hide behind another stage that is close, and a slower disk would have a narrower interval."""
     cores = z * _core_sigma(columns, errors, pipeline)
     # What second threads add moves the host's log rate by the part of the cores that they are.
     added = second_thread_cores(columns, pipeline.parameters)

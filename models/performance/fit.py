@@ -58,8 +58,7 @@ class TakenSteps(Struct, frozen=True, kw_only=True):
     """The GPU steps that a fit used: each one's log(measured / predicted without it), shape (n,), and the
     steps that contradict the others or the model.
 
-    `trials` is how many measurements they came from, `left_out` why others told nothing.
-    """
+    `trials` is how many measurements they came from, `left_out` why others told nothing."""
 
     observations: GpuObservations = field(default_factory=GpuObservations)
     residuals: Floats = field(default_factory=lambda: np.zeros(0))
@@ -104,8 +103,7 @@ class FitResult(Struct, frozen=True, kw_only=True):
     """A fitted model, the residuals of trials it was not fitted on, and what was left out.
 
     `residuals_by` are those of other predictors of the same trials, by name: the model that ships, and plain
-    regressions. `kept_pipeline` says why host, storage and join stay those that ship; empty where fitted.
-    """
+    regressions. `kept_pipeline` says why host, storage and join stay those that ship; empty where fitted."""
 
     model: PerformanceModel
     held_out_residuals: Floats
@@ -132,8 +130,7 @@ class FitResult(Struct, frozen=True, kw_only=True):
 def joined_repeats(steps: Sequence[Observation], layers: Iterable[ProbedLayer] = ()) -> GpuObservations:
     """The median of each step and layer that was measured several times, in a fixed order.
 
-    Of a cell that was measured at many batch sizes, some that are spread over all of them.
-    """
+    Of a cell that was measured at many batch sizes, some that are spread over all of them."""
     joined = []
     for _, cell in observed_frame(steps).groupby(_CELL):
         batches: Any = cell.groupby("batch_size").indices
@@ -196,9 +193,8 @@ def fit(
     The pipeline of the `shipped` model is conditioned by them: it is fitted on its own rows and on these,
     each of whose CPUs has a speed of its own. `cpu_of` tells what the CPU of a measurement is; those of other
     CPUs than most tell by how much those differ from what their marks say. `knows_cpu_steps`: the step times
-    of CPUs were fitted on these measurements already. Raises `DataError` for measurements that nothing can
-    be learnt from.
-    """
+    of CPUs were fitted on these measurements already. Raises `DataError` for measurements that nothing can be
+    learnt from."""
     sorted_out = sort_out(measurements, table.names)
     usable = sorted_out.usable
     require_enough(usable)

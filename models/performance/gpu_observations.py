@@ -113,8 +113,7 @@ class ProbedLayer(Struct, frozen=True):
 
     `name` is the probe's (`conv3x3.wide`, `gemm`, `copy`), `precision` fp32, tf32, fp16, bf16 or amp. `sizes`
     are whole numbers: `batch`, `channels_in`, `channels`, `side`, `kernel`, `groups` of a layer, as far as it
-    has them, or a row's own work: `flops`, `elements`, `fixed`, `reduction`, `width`.
-    """
+    has them, or a row's own work: `flops`, `elements`, `fixed`, `reduction`, `width`."""
 
     name: str
     backward: bool

@@ -1,9 +1,8 @@
 """A Gaussian process over the mix of operations in a step: networks of like operations deviate alike.
 
-The roofline leaves a residual that is much the same on every GPU and alike for networks that
-spend their time on the same kinds of operations. A step never measured takes the residual of the
-measured ones nearest to it, with the doubt that distance brings.
-"""
+The roofline leaves a residual that is much the same on every GPU and alike for networks that spend their time
+on the same kinds of operations. A step never measured takes the residual of the measured ones nearest to it,
+with the doubt that distance brings."""
 
 from __future__ import annotations
 
@@ -78,8 +77,7 @@ def kinship_of(features: Floats, residuals: Floats, noise: Floats, weights: Floa
 def step_features(steps: Steps, kinds: np.ndarray, training: Sequence[bool], theta: Floats) -> Floats:
     """The features of each step: shares of its time by class of operation, shape (count, d).
 
-    `kinds` (k,) indexes `KINDS` row by row; `training` tells the task of each step.
-    """
+    `kinds` (k,) indexes `KINDS` row by row; `training` tells the task of each step."""
     compute, memory = class_seconds(steps, theta)
     together = np.sqrt(np.sqrt(compute**4 + memory**4))
     total = np.bincount(steps.step, together, steps.count)

@@ -28,9 +28,8 @@ FEWEST_TRIALS_OF_A_CPU = 12
 class ReferenceCpu(Struct, frozen=True, kw_only=True):
     """The CPU that was measured: its PassMark single-thread mark, and how far to trust it.
 
-    `model` is its name, empty where nobody says; `sigma` is the log standard deviation of carrying
-    its rates to a CPU of another mark; `architecture` is what the kernel calls its instruction set.
-    """
+    `model` is its name, empty where nobody says; `sigma` is the log standard deviation of carrying its rates
+    to a CPU of another mark; `architecture` is what the kernel calls its instruction set."""
 
     score: float
     sigma: float
@@ -183,8 +182,7 @@ def assumed_copy_gb_per_second(gpu: Gpu | None) -> float:
 def useful_cores(cores: Floats, contention: Floats | float, coherence: float) -> Floats:
     """Gunther's universal scalability law, `n / (1 + a (n - 1) + b n (n - 1))`; n below one.
 
-    Past its peak at `sqrt((1 - a) / b)` nobody has to use more cores, so it stays there.
-    """
+    Past its peak at `sqrt((1 - a) / b)` nobody has to use more cores, so it stays there."""
     if coherence > 0:
         cores = np.minimum(cores, np.sqrt(np.maximum(1.0, (1 - contention) / coherence)))
     more = np.maximum(cores - 1, 0.0)

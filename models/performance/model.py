@@ -41,10 +41,9 @@ Request = tuple[Workload, Resources]
 class PerformanceModel(Struct, frozen=True, kw_only=True):
     """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from.
 
-    `step_times` tells GPUs alone, with what the user measured: `gpu_observations` of their store,
-    and anchors where a question has some; `scaling_rows` are what those say of several ranks.
-    `card_mib_of` tells the GPU memory of the user's own network, and is never saved.
-    """
+    `step_times` tells GPUs alone, with what the user measured: `gpu_observations` of their store, and anchors
+    where a question has some; `scaling_rows` are what those say of several ranks. `card_mib_of` tells the GPU
+    memory of the user's own network, and is never saved."""
 
     id: str
     trained_on: str
@@ -68,8 +67,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
 
         `cache` None: as the task has it, warm for training and cold for what reads its data once.
 
-        Raises `UsageError` for an unknown network.
-        """
+        Raises `UsageError` for an unknown network."""
         if not requests:
             return []
         return self.prepare(requests, confidence=confidence, cache=cache).predictions()
@@ -79,8 +77,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     ) -> PreparedRows:
         """The requests (one at least), predicted but for their disks, which may be changed.
 
-        Raises as `predict` does.
-        """
+        Raises as `predict` does."""
         loads, which = _loads(requests, cache)
         resources = [machine for _, machine in requests]
         machines = ResourceTable.of(resources)
@@ -193,8 +190,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     def gpu_memory_mib(self, workload: Workload) -> float:
         """Memory of the card on which the workload surely runs; 0 for preprocessing.
 
-        The peak's upper bound, with momentum where it trains, and what a driver keeps.
-        """
+        The peak's upper bound, with momentum where it trains, and what a driver keeps."""
         if workload.task is Task.PREPROCESSING:
             return 0.0
         if self.card_mib_of and workload.network == self.table.names[-1]:
@@ -276,9 +272,8 @@ class _Alone(NamedTuple):
 def _loads(requests: Sequence[Request], cache: CacheState | None) -> tuple[list[PipelineRequest], Integers]:
     """The distinct loads, and which of them each request has.
 
-    Training reads its data again and again, so the page cache helps; inference and preprocessing read
-    every sample once, from the disk, but for requests that are sent.
-    """
+    Training reads its data again and again, so the page cache helps; inference and preprocessing read every
+    sample once, from the disk, but for requests that are sent."""
     # Hashing a workload takes a while, and most requests share the same record.
     places: dict[tuple[int, bool], int] = {}
     loads: list[PipelineRequest] = []

@@ -2,8 +2,7 @@
 
 `networks.csv` has a line for each network at each captured input; `operations.npy` has the kernels of their
 steps and stays on disk, memory-mapped, until a network is asked for. Built by `python -m
-advisor.infra.build.networks build`; `advisor.models.zoo.step_facts` says what is captured, and how.
-"""
+advisor.infra.build.networks build`; `advisor.models.zoo.step_facts` says what is captured, and how."""
 
 from __future__ import annotations
 
@@ -67,11 +66,10 @@ _Named = tuple[str, tuple[str, str]]
 class Network(Struct, frozen=True, kw_only=True):
     """One network at one input: what it is, and what its steps do.
 
-    `input` is `3x224x224` of an image, `seq:128` of tokens, or a tensor's sizes. `sample` is what
-    rates count: an image, a sequence, a denoising step. `family` is the architecture's class.
-    Weights are parameters and buffers in fp32. `scaled` is the input that it was captured at where it had
-    to be scaled to this one, else empty.
-    """
+    `input` is `3x224x224` of an image, `seq:128` of tokens, or a tensor's sizes. `sample` is what rates
+    count: an image, a sequence, a denoising step. `family` is the architecture's class. Weights are
+    parameters and buffers in fp32. `scaled` is the input that it was captured at where it had to be scaled to
+    this one, else empty."""
 
     name: str
     library: str
@@ -94,8 +92,7 @@ class Network(Struct, frozen=True, kw_only=True):
     def operations(self, task: Task) -> Rows:
         """Rows of one inference, or of forward and backward of one training step.
 
-        Empty where the network cannot be trained. The table's own memory: do not write to it.
-        """
+        Empty where the network cannot be trained. The table's own memory: do not write to it."""
         return self.training if task is Task.TRAINING else self.inference
 
 
@@ -152,8 +149,7 @@ class NetworkTable:
         Names are those of libraries, `library/name`, checkpoints of Hugging Face and what people call them
         (`ResNet-50`, `ViT-B/16`). An input is `3x384x384`, `384px`, `800x1333`, `seq:384` or `512px latent
         64x64`; one that was not captured is scaled from the nearest. Raises `UsageError` with near names for
-        an unknown name, and for an input that the network does not take.
-        """
+        an unknown name, and for an input that the network does not take."""
         variants = self._lines(self._known(name))
         if input is None:
             return self._network(variants[0])
@@ -202,8 +198,7 @@ class NetworkTable:
     def scaled(self, network: Network, input: str) -> Network:
         """The network at another size of image or length of text than it was captured at.
 
-        Work and memory follow pixels or tokens; attention over all of them follows their square.
-        """
+        Work and memory follow pixels or tokens; attention over all of them follows their square."""
         old, new = _Input.parse(network.input), _Input.parse(input)
         ratio = old.ratio(new)
         is_global = not _WINDOWED.search(network.family)
@@ -310,8 +305,7 @@ class _Input(Struct, frozen=True):
     def parse(cls, text: str, *, of_latents: bool = False) -> _Input:
         """Parses `3x224x224`, `224px`, `800x1333`, `seq:128`, `512px latent 64x64` and the like.
 
-        With `of_latents`, pixels are eight to a side of a latent.
-        """
+        With `of_latents`, pixels are eight to a side of a latent."""
         plain = text.lower().partition("latent")[2] or text.lower()
         plain = re.sub(r"(?<=.)\(.*", "", plain).strip(" ()~").replace(",", "x")
         match = re.fullmatch(r"(?:([a-z]+)[ :])?\s*([\d x+*]+?)\)?\s*(px)?", plain)

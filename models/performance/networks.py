@@ -20,12 +20,11 @@ _FLOPS_PER_GMAC = 2e9
 class NetworkFacts(Struct, frozen=True):
     """One network at one input: sizes in MiB (activations per sample, fp32), kernels by task.
 
-    `input` is one sample's, as `3x224x224` or `seq:128`, `input_bytes` its size as it travels to
-    the GPU in fp32; `sample` is what one is called, `data` what it is made of. `kernels` are rows
-    of the network table, `memory` what a step keeps (None: unknown), `scaled` the input that the
-    rows were captured at where they had to be scaled to this one. `stand_in` are rows of
-    another network, for GPUs to be told apart by where its own are not known.
-    """
+    `input` is one sample's, as `3x224x224` or `seq:128`, `input_bytes` its size as it travels to the GPU in
+    fp32; `sample` is what one is called, `data` what it is made of. `kernels` are rows of the network table,
+    `memory` what a step keeps (None: unknown), `scaled` the input that the rows were captured at where they
+    had to be scaled to this one. `stand_in` are rows of another network, for GPUs to be told apart by where
+    its own are not known."""
 
     name: str
     input: str
@@ -105,9 +104,8 @@ class NetworkTable:
     def find(self, name: str, source: str | None = None) -> NetworkFacts:
         """Facts of the network under any of its names, at the input `source` (None: its own).
 
-        Other inputs than were captured are scaled from the nearest. Raises `UsageError` with near
-        names for an unknown one, and for an input that it does not take.
-        """
+        Other inputs than were captured are scaled from the nearest. Raises `UsageError` with near names for
+        an unknown one, and for an input that it does not take."""
         if not (self._own and name == self._own.name):
             return _facts(name, source)
         if source not in (None, self._own.input):

@@ -1,8 +1,7 @@
 """Networks on the CPU: their rates on machines in columns.
 
-The step times that ship tell them, conditioned on what the user's own sweep measured of networks
-alone on its CPU.
-"""
+The step times that ship tell them, conditioned on what the user's own sweep measured of networks alone on its
+CPU."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ def rates_on_cpu(
 ) -> CpuRates:
     """Rates of the workload's network alone, in batches of these sizes (n,) on `cpus` (n,).
 
-    Raises `UsageError` for a network whose operations in that task nobody told.
-    """
+    Raises `UsageError` for a network whose operations in that task nobody told."""
     if workload.task not in facts.kernels:
         raise UsageError(
             "what {network} computes in {task} is not known, and so no rate on a CPU",

@@ -43,8 +43,7 @@ def facts_of_own(
     """Facts of an own network. `kernels` may lack tasks; where empty, `STAND_IN` stands for them on GPUs.
 
     `input_shape` is one sample's (None: an image of 224 pixels), `whole_numbers` whether its values are: then
-    they are tokens (None: unknown). Unknown weights are 0.
-    """
+    they are tokens (None: unknown). Unknown weights are 0."""
     shape = tuple(input_shape or (3, _DEFAULT_SIDE, _DEFAULT_SIDE))
     data = _kind(shape, whole_numbers)
     tokens = data is DataKind.TOKENS
@@ -75,9 +74,8 @@ def _kind(shape: Sequence[int], whole_numbers: bool | None) -> DataKind:
 def kernels_from(captured: Captured, origin: str) -> dict[Task, Rows]:
     """The kernels of each task in an anchor's `captured` block: one mean operation a class.
 
-    Raises `UsageError` for classes that the model does not know, and for numbers that cannot be:
-    not finite, negative, or without a count.
-    """
+    Raises `UsageError` for classes that the model does not know, and for numbers that cannot be: not finite,
+    negative, or without a count."""
     try:
         if strange := {name for rows in captured.values() for name in rows} - set(KINDS):
             raise ValueError(f"unknown: {', '.join(sorted(strange))}")
@@ -122,9 +120,8 @@ class AnchoredMemory(Struct, frozen=True):
     def needed_card_mib(self, workload: Workload) -> float:
         """MiB of the card; 0 where no anchor saw a peak.
 
-        Between peaks, that of the larger batch; beyond, along the steepest line, and from a single peak as
-        if all of it grew: never less than it takes.
-        """
+        Between peaks, that of the larger batch; beyond, along the steepest line, and from a single peak as if
+        all of it grew: never less than it takes."""
         if not self.peaks:
             return 0.0
         peak = next((mib for size, mib in self.peaks if workload.batch_size <= size), None)

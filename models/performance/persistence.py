@@ -188,8 +188,7 @@ def published_step_seconds(
 ) -> float:
     """Seconds of one step of a workload on a GPU named as in the catalogue or short (`A100`).
 
-    To four digits, so that all machines agree. `UsageError` for an unknown GPU or network.
-    """
+    To four digits, so that all machines agree. `UsageError` for an unknown GPU or network."""
     if is_own(network):
         raise UsageError(
             "nobody published how fast {network} is: {gpu} cannot be emulated for it",

@@ -1,8 +1,7 @@
 """The input pipeline: trials and requests as columns, its stages' rates, and the fitted record.
 
 Physical forms with few parameters. All rates are samples per second; parameters are natural logarithms, so
-that all stay positive and priors are symmetric. GPU steps have their own features in `step_work`.
-"""
+that all stay positive and priors are symmetric. GPU steps have their own features in `step_work`."""
 
 from __future__ import annotations
 
@@ -111,8 +110,7 @@ class PipelineColumns(Columns, frozen=True):
     both lie between `disk_low` and `disk_high` times what they are; `copy_bytes_per_second` is infinite where
     no batch crosses a bus; `on_cpu` and `training` are 0 or 1; `batches_ahead` are those that loaders prepare
     while GPUs compute, 0 where no real GPU does; `workers` are loader processes; `cpu` counts the CPUs that a
-    sweep measured, 0 for the reference one and for any that is carried by its mark.
-    """
+    sweep measured, 0 for the reference one and for any that is carried by its mark."""
 
     cores: Floats
     second_threads: Floats
@@ -167,8 +165,7 @@ class PipelineRequest(Struct, frozen=True):
 
     Images are cropped at random where they are `augmented` (None: as the task has it), else resized and
     cropped at their centre; `shuffled` ones are read from random places of their files. `epochs` are where
-    the reads that count begin and end, in epochs since the data set was read before.
-    """
+    the reads that count begin and end, in epochs since the data set was read before."""
 
     workload: Workload
     resources: Resources
@@ -253,8 +250,7 @@ def _hits(room: Floats, windows: Floats, in_order: NDArray[np.bool_], first: Flo
     It drops what was read longest ago. In a new order each epoch, a sample read at u of one epoch is still
     there at v of the next one where u (1 - v) >= 1 - room: much fewer than the cache holds, most of them
     early in an epoch. From end to end, each sample has just gone when its turn comes. Linux's own cache met
-    both within 0.1.
-    """
+    both within 0.1."""
     held = np.where(room >= 1, 1.0, np.maximum(0.0, room) / windows)
 
     def answered_until(moment: Floats) -> Floats:  # in epochs
@@ -315,8 +311,7 @@ def _reads(load: PipelineRequest) -> tuple[float, float]:
     """Files that a sample opens, and bytes that are read over those that it takes.
 
     Text lies in long files that are read from end to end, as containers are; images in a file each. A tensor
-    is a row of an open file: one read, or less where a page holds several.
-    """
+    is a row of an open file: one read, or less where a page holds several."""
     dataset = load.workload.dataset
     if dataset.kind is DataKind.TENSOR:
         return _READS_OF_A_ROW * min(1.0, dataset.bytes_per_sample / _PAGE_BYTES), 1.0
@@ -369,10 +364,9 @@ def second_thread_cores(columns: PipelineColumns, parameters: Mapping[str, float
 def storage_rate(columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats:
     """Misses come from the disk, hits from the page cache.
 
-    A miss takes as long as the scarcer of bandwidth and operations allows: a file is read in
-    several operations (its inode, then a read-ahead window that grows from small), a container that is read
-    from end to end in as large ones as a cloud counts as one.
-    """
+    A miss takes as long as the scarcer of bandwidth and operations allows: a file is read in several
+    operations (its inode, then a read-ahead window that grows from small), a container that is read from end
+    to end in as large ones as a cloud counts as one."""
     disk = columns.disk_bytes_per_second * np.exp(parameters["storage/disk_efficiency"])
     operations = np.maximum(
         np.exp(parameters["storage/operations_per_file"]) * columns.files, columns.missed_bytes / _FILE_BYTES
@@ -412,13 +406,12 @@ class CpuStep(NamedTuple):
 class Pipeline(Struct, frozen=True, kw_only=True):
     """Parameters of host, storage and join, fitted on sweeps.
 
-    `largest_vcpus` is the most a trial on the reference CPU had, `cpu_networks`
-    ("resnet50/training") ran on the CPU, `cpu_steps` are what those took alone that the step times
-    that ship do not know already, `residuals` are sorted held-out residuals of trials by binding
-    stage and of all, `measured` the ranges that the trials lie in (empty in models of before they
-    were kept), `other_cpus` those that trials ran on beside the reference one, `core_trials` what
-    these tell of each of them (empty in models of before that was kept: as if they told nothing).
-    """
+    `largest_vcpus` is the most a trial on the reference CPU had, `cpu_networks` ("resnet50/training") ran on
+    the CPU, `cpu_steps` are what those took alone that the step times that ship do not know already,
+    `residuals` are sorted held-out residuals of trials by binding stage and of all, `measured` the ranges
+    that the trials lie in (empty in models of before they were kept), `other_cpus` those that trials ran on
+    beside the reference one, `core_trials` what these tell of each of them (empty in models of before that
+    was kept: as if they told nothing)."""
 
     parameters: Mapping[str, float]
     reference: ReferenceCpu
@@ -498,11 +491,10 @@ def join_logs(
 def exponents(training: Floats, batches_ahead: Floats, parameters: Mapping[str, float]) -> Floats:
     """The exponent of each request's smooth minimum, (n,); `training` is 0 or 1.
 
-    A real GPU waits for batches whose times scatter, and loaders wait for room to put them. A
-    queue that holds K of them besides the one that is computed on passes (K + 1) / (K + 2) of
-    what either side alone does where both are equally fast (M/M/1/K), which a smooth minimum does
-    with the exponent log 2 / log((K + 2) / (K + 1)): 1 without any, 1.7 for one, 6.6 for eight.
-    """
+    A real GPU waits for batches whose times scatter, and loaders wait for room to put them. A queue that
+    holds K of them besides the one that is computed on passes (K + 1) / (K + 2) of what either side alone
+    does where both are equally fast (M/M/1/K), which a smooth minimum does with the exponent log 2 / log((K +
+    2) / (K + 1)): 1 without any, 1.7 for one, 6.6 for eight."""
     queue = _LOG_2 / np.log1p(1 / (batches_ahead + 1))
     beside_gpu = queue * np.exp(parameters["join/queue"] + parameters["join/training"] * training)
     gamma = np.where(batches_ahead > 0, beside_gpu, np.exp(parameters["join/gamma"]))
@@ -519,8 +511,7 @@ def smooth_log_minimum(logs: Floats, gamma: float | Floats) -> tuple[Floats, Flo
     """`(sum_k R_k^-gamma)^(-1/gamma)` of rates' logarithms (stages, ...), as a logarithm, and weights.
 
     A stage that a request does not have is infinite. The weights (stages, ...) are the shares d log R / d log
-    R_k; they sum to 1, and the largest is the bottleneck's.
-    """
+    R_k; they sum to 1, and the largest is the bottleneck's."""
     # In logarithms: NumPy's power takes several times as long as exp and log together.
     lowest = logs.min(axis=0)
     powers = np.exp(gamma * (lowest - logs))

@@ -77,8 +77,7 @@ def own_group(conditions: Conditions | CpuConditions) -> str | None:
 class Posterior(Gaussian, frozen=True):
     """The posterior over step times; `effects` of networks by name, beside their operations.
 
-    `joint` names networks whose effects already stand in the state, as conditioning puts them.
-    """
+    `joint` names networks whose effects already stand in the state, as conditioning puts them."""
 
     effects: Mapping[str, Gaussian] = {}
     joint: frozenset[str] = frozenset()
@@ -92,8 +91,7 @@ class Posterior(Gaussian, frozen=True):
     def differences(self, cells: Sequence[Cell], others: Sequence[Cell]) -> Estimates:
         """Log seconds of each cell less those of its other one (n,).
 
-        What both have in common is not in doubt: the network's own effect, most of the GPU's.
-        """
+        What both have in common is not in doubt: the network's own effect, most of the GPU's."""
         each = np.eye(len(cells))
         return self._linear([*cells, *others], np.hstack([each, -each]))
 

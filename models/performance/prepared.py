@@ -57,8 +57,7 @@ _WORSE = list(Provenance)
 class Words(Struct, frozen=True):
     """The subjects of a prediction's words, each of length n: loads, machines, rates of a GPU.
 
-    Each is written once for a load, a GPU's rate, its scaling, a CPU and the stages that matter.
-    """
+    Each is written once for a load, a GPU's rate, its scaling, a CPU and the stages that matter."""
 
     loads: Sequence[PipelineRequest]
     machines: Sequence[Resources]

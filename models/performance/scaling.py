@@ -174,10 +174,9 @@ def node_law(rows: Sequence[ScalingObservation]) -> NodeLaw:
 class Scaling(Struct, frozen=True):
     """Scaling of n GPUs: `efficiency` is the share of its own rate that each keeps, 0 to 1.
 
-    `widths` are half widths of its logarithm; `largest` is the most GPUs that were measured, and
-    `pace` the GB/s of gradients up to which it was; infinite where none are exchanged.
-    `seconds_per_gb`: what a GB that a GPU sends adds to its step, on top of `efficiency` (`with_pace`).
-    """
+    `widths` are half widths of its logarithm; `largest` is the most GPUs that were measured, and `pace` the
+    GB/s of gradients up to which it was; infinite where none are exchanged. `seconds_per_gb`: what a GB that
+    a GPU sends adds to its step, on top of `efficiency` (`with_pace`)."""
 
     gpus: int
     efficiency: float
@@ -214,9 +213,8 @@ class Scaling(Struct, frozen=True):
     def with_pace(self, gradient_gb_per_second: float) -> Scaling:
         """At so many GB of gradients a second of one GPU alone.
 
-        Beyond the measured pace the time that is lost of a step does not shrink with the step:
-        it exchanges as many bytes. Nobody has to use more GPUs than help.
-        """
+        Beyond the measured pace the time that is lost of a step does not shrink with the step: it exchanges
+        as many bytes. Nobody has to use more GPUs than help."""
         if self.gpus == 1:
             return self
         within = min(gradient_gb_per_second, self.pace)
@@ -280,9 +278,8 @@ def exchange_share(gpus: int, seconds_per_gb: float, pace: float) -> float:
 class ScalingModel(Struct, frozen=True, kw_only=True):
     """Exponents, seconds a GB sent, and held-out residuals by kind ('training/pcie').
 
-    `residuals` are sorted lists by kind and pool ('training/pcie/4'), `largest` the most GPUs
-    of a row of a kind, `gradient_gb_per_second` the pace up to which a kind was measured.
-    """
+    `residuals` are sorted lists by kind and pool ('training/pcie/4'), `largest` the most GPUs of a row of a
+    kind, `gradient_gb_per_second` the pace up to which a kind was measured."""
 
     exponents: Mapping[str, float]
     seconds_per_gb: Mapping[str, float]

@@ -1,8 +1,7 @@
 """The gain of another stack, memory format or precision on a GPU, where measured rows show it.
 
-A gain is a difference of two steps of one posterior: what both have in common (the network's own
-effect, the card's clock, who measured) is not in doubt.
-"""
+A gain is a difference of two steps of one posterior: what both have in common (the network's own effect, the
+card's clock, who measured) is not in doubt."""
 
 from __future__ import annotations
 
@@ -70,11 +69,10 @@ def usual_settings(
 ) -> list[Workload]:
     """The workload on each GPU as people run it there, where its `precision` and `memory_format` are open.
 
-    Autocast takes what tensor cores compute, bf16 from Ampere on and fp16 before; what overflows in
-    fp16 stays in fp32, and so does what fits the GPU in fp32 alone, since autocast holds weights in
-    both. The layout is the one that makes the step shorter in 16 bits, of which alone rows tell.
-    `needed_mib` is the memory that the smallest batch needs.
-    """
+    Autocast takes what tensor cores compute, bf16 from Ampere on and fp16 before; what overflows in fp16
+    stays in fp32, and so does what fits the GPU in fp32 alone, since autocast holds weights in both. The
+    layout is the one that makes the step shorter in 16 bits, of which alone rows tell. `needed_mib` is the
+    memory that the smallest batch needs."""
     if workload.task not in facts.kernels:
         return [workload] * len(gpus)
 

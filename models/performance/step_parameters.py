@@ -1,8 +1,7 @@
 """The parameters of a GPU step's time: which of them a class of operations has, and their priors.
 
-Logs of efficiencies are sums of named parameters, so that what is known of a class, an
-architecture, a GPU or a stack adds up, and the whole is one vector with one Gaussian prior.
-"""
+Logs of efficiencies are sums of named parameters, so that what is known of a class, an architecture, a GPU or
+a stack adds up, and the whole is one vector with one Gaussian prior."""
 
 from __future__ import annotations
 
@@ -69,12 +68,11 @@ HOST = f"host/{UNNAMED}"
 class Conditions(NamedTuple):
     """The conditions of a step, apart from the network and the batch.
 
-    `precision` is fp32, amp, bf16 or fp16; `tf32` is "convolutions" (PyTorch's default), "on" or
-    "off"; `stack` eager, torchscript, compile, ngc or another library's name; `era` the age of its
-    software; `source` and `host` who measured where, empty in a question and in a user's rows.
-    `unfused_attention`: the stack has no fused kernel for it. `script`: a training script ran the
-    step with all that it has around it, on `ranks` GPUs of one host, no benchmark.
-    """
+    `precision` is fp32, amp, bf16 or fp16; `tf32` is "convolutions" (PyTorch's default), "on" or "off";
+    `stack` eager, torchscript, compile, ngc or another library's name; `era` the age of its software;
+    `source` and `host` who measured where, empty in a question and in a user's rows. `unfused_attention`: the
+    stack has no fused kernel for it. `script`: a training script ran the step with all that it has around it,
+    on `ranks` GPUs of one host, no benchmark."""
 
     gpu: Gpu
     task: str
@@ -95,8 +93,7 @@ class Conditions(NamedTuple):
 class Step(NamedTuple):
     """One step to be timed: rows of the network table (a structured array), weights, batch.
 
-    `conditions` are those of its kind of device: `Conditions`, or a CPU's `CpuConditions`.
-    """
+    `conditions` are those of its kind of device: `Conditions`, or a CPU's `CpuConditions`."""
 
     operations: Any
     parameters: float
@@ -203,10 +200,9 @@ class Unit(Struct, frozen=True):
 def unit_of(kind: str, how: Conditions) -> Unit:
     """The unit that runs an operation of that kind.
 
-    PyTorch's defaults: convolutions in fp32 may use TF32 from Ampere on, matrix products may
-    not. 16-bit formats use tensor cores where the GPU has them for the format; elsewhere the
-    arithmetic is done at the fp32 rate. Depthwise convolutions use no tensor core.
-    """
+    PyTorch's defaults: convolutions in fp32 may use TF32 from Ampere on, matrix products may not. 16-bit
+    formats use tensor cores where the GPU has them for the format; elsewhere the arithmetic is done at the
+    fp32 rate. Depthwise convolutions use no tensor core."""
     gpu = how.gpu
     capability = gpu.capability or 0.0
     simt = Unit("simt", gpu.fp32_tflops)

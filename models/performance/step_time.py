@@ -68,10 +68,9 @@ _LAUNCH_SECONDS = (1e-5, 1e-5, 6e-6, 6e-6)
 class Steps(Struct, frozen=True):
     """Many steps as one list of kernels: `step` (k,) says which of the `count` steps a row has.
 
-    `compute` and `memory` are seconds at the sheet's peaks. Rows of one class in one step share
-    their parameters: `group` (k,) says which of g groups a row is of. `*_at` hold places of
-    parameters that are summed, shape (g, slots) or (count, slots); `launches` (count, 4).
-    """
+    `compute` and `memory` are seconds at the sheet's peaks. Rows of one class in one step share their
+    parameters: `group` (k,) says which of g groups a row is of. `*_at` hold places of parameters that are
+    summed, shape (g, slots) or (count, slots); `launches` (count, 4)."""
 
     count: int
     step: Integers

@@ -1,8 +1,7 @@
 """The accelerator stage: what a GPU alone reaches, from one posterior over step times.
 
 Published rows made it; what a user measured conditions it, be it an anchor, a sweep's GPU stage, a
-verification or a probe. `published`, `measured` and `modelled` only say what a rate stands on.
-"""
+verification or a probe. `published`, `measured` and `modelled` only say what a rate stands on."""
 
 from __future__ import annotations
 
@@ -123,8 +122,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     `quantiles` holds sorted residuals by group, as `known/known` for (network seen?) x (GPU seen in that
     precision?), by group and `regime`, and of all scripts. `networks` ("resnet50/training"), `gpus`
     ("T4/amp") and `cells` ("resnet50/training/amp/T4") were measured with PyTorch. `own` are a user's cells,
-    `probed` GPUs whose layers a user timed, `id` stands for the file that all of it was read from.
-    """
+    `probed` GPUs whose layers a user timed, `id` stands for the file that all of it was read from."""
 
     posterior: Posterior
     kinship: Kinship
@@ -242,8 +240,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     ) -> StepTimes:
         """The step times conditioned on these observations too: steps of any networks, layers of any GPUs.
 
-        `UsageError` for a network that the table does not have, or not at that input.
-        """
+        `UsageError` for a network that the table does not have, or not at that input."""
         if not (observations or layers):
             return self
         cells, centres = self._cells_of(observations, table)
@@ -379,8 +376,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     def _deviation(self, facts: NetworkFacts, task: Task) -> tuple[float, float]:
         """The deviation of networks like this one; a known network teaches nothing more.
 
-        A user's trials were read beside that, so they already tell what they can of its doubt.
-        """
+        A user's trials were read beside that, so they already tell what they can of its doubt."""
         if f"{facts.key}/{task}" in self.networks:
             return 0.0, 0.0
 

@@ -1,11 +1,10 @@
 """The files of fitted step times: numbers alone, opened without decoding what nobody asks for.
 
-advisor.step-times/1: one NumPy record. `meta` is JSON (names of parameters, groups of effects,
-networks, what was measured, quantiles); the other fields are arrays: parameters with their
-correlations, effects of networks one after another (`effect_first`), and the measured steps that
-likeness is told from. advisor.cpu-step-times/1 is the same without likeness. Opening an archive of
-arrays instead took 12 ms more of each answer.
-"""
+advisor.step-times/1: one NumPy record. `meta` is JSON (names of parameters, groups of effects, networks, what
+was measured, quantiles); the other fields are arrays: parameters with their correlations, effects of networks
+one after another (`effect_first`), and the measured steps that likeness is told from.
+advisor.cpu-step-times/1 is the same without likeness. Opening an archive of arrays instead took 12 ms more of
+each answer."""
 
 from __future__ import annotations
 

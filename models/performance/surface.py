@@ -1,13 +1,12 @@
 """Beliefs about the rates of all cells of a sweep, after some of them were measured.
 
-Log rates are a Gaussian process: the physical form, linear around its likeliest parameters, plus
-a smooth misfit that physics does not explain. A measured cell also tells its neighbours' misfit.
-Trials are chosen that settle most of the doubt, and none that is not worth its cost; see internals/search.md.
+Log rates are a Gaussian process: the physical form, linear around its likeliest parameters, plus a smooth
+misfit that physics does not explain. A measured cell also tells its neighbours' misfit. Trials are chosen
+that settle most of the doubt, and none that is not worth its cost; see internals/search.md.
 
 The first tell the physical parameters best before anything is known. Bayesian D-optimal design (Chaloner and
 Verdinelli 1995, Statistical Science 10:273-304): the determinant of the parameters' posterior precision, the
-priors' included, is made as large as it goes by exchanging trials one by one (Fedorov 1972).
-"""
+priors' included, is made as large as it goes by exchanging trials one by one (Fedorov 1972)."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ _LENGTH = 0.7
 class Surface(Struct, frozen=True):
     """All rows that are asked about or may be measured, and the form that describes them.
 
-    `places` (n, d) are the coordinates of the `trials` (n rows) for the misfit.
-    """
+    `places` (n, d) are the coordinates of the `trials` (n rows) for the misfit."""
 
     trials: Trials
     form: PhysicalForm

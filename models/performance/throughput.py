@@ -84,10 +84,9 @@ TRIAL_COLUMNS: Mapping[str, Column] = {
 class ThroughputModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Samples per second of trials: host, storage and bus, joined with the accelerator's own rate.
 
-    `X` is a frame with `TRIAL_COLUMNS` (`trial_frame` makes it of measurements), `y` what was measured.
-    With `calibrate`, intervals stand on what fits without a fold say of its rows, and on `residuals` of
-    other rows, sorted by group. `pipeline_` is what ships.
-    """
+    `X` is a frame with `TRIAL_COLUMNS` (`trial_frame` makes it of measurements), `y` what was measured. With
+    `calibrate`, intervals stand on what fits without a fold say of its rows, and on `residuals` of other
+    rows, sorted by group. `pipeline_` is what ships."""
 
     def __init__(
         self,
@@ -210,13 +209,12 @@ def trial_frame(
     shipped: Sequence[Measurement] = (),
     cpus: Sequence[ReferenceCpu] = (),
 ) -> pd.DataFrame:
-    """Usable measurements (see `usable.sort_out`) as `TRIAL_COLUMNS`, and
-    the measured `rate` in samples/s: those that ship, then a user's own.
+    """Usable measurements (see `usable.sort_out`) as `TRIAL_COLUMNS`, and the measured `rate` in samples/s:
+    those that ship, then a user's own.
 
     `cpus` are those that may have something of their own (none named: all that they were made on). Beside
     what ships each CPU of the user has a speed of its own, also where it is called as one that ships: what a
-    busy machine does is true of it alone.
-    """
+    busy machine does is true of it alone."""
     rows = [*shipped, *own]
     made_on = [cpu_of(row) for row in rows]
     if shipped:
@@ -346,13 +344,12 @@ def unseen_residuals(
     cpu_of: CpuOf,
     shipped: Sequence[Measurement] = (),
 ) -> Floats:
-    """log(observed / predicted) of each `scored` measurement, shape (n,), under a fit on those
-    `fitted_on` that are of other trials, beside those that ship: a measurement of the same trial on another
-    day tells as much as the measurement itself.
+    """log(observed / predicted) of each `scored` measurement, shape (n,), under a fit on those `fitted_on`
+    that are of other trials, beside those that ship: a measurement of the same trial on another day tells as
+    much as the measurement itself.
 
-    Trials are dealt to the same folds whatever was fitted on, so that two fits are scored alike.
-    All measurements are usable ones.
-    """
+    Trials are dealt to the same folds whatever was fitted on, so that two fits are scored alike. All
+    measurements are usable ones."""
     result = np.empty(len(scored))
     for _, out in splits([row.trial.trial_id for row in scored]):
         chosen = [scored[row] for row in out.tolist()]

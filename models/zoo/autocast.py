@@ -1,9 +1,8 @@
 """torch.autocast("cuda") and fused attention, imitated on the meta device.
 
-Autocast does nothing on meta tensors, so its rules are applied here by name: the lists are those
-of PyTorch's "Autocast Op Reference" for CUDA. `scaled_dot_product_attention`, which the meta
-device takes apart, is one kernel, as it is on a GPU.
-"""
+Autocast does nothing on meta tensors, so its rules are applied here by name: the lists are those of PyTorch's
+"Autocast Op Reference" for CUDA. `scaled_dot_product_attention`, which the meta device takes apart, is one
+kernel, as it is on a GPU."""
 
 from __future__ import annotations
 
@@ -140,8 +139,7 @@ def as_on_a_gpu(log: KernelLog, *, autocast: bool, byte_masks: bool = False) -> 
 
     Attention with more than four dimensions has no such kernel and is taken apart, as on a GPU; with a mask
     another kernel than the fastest one computes it. LSTM and GRU are cuDNN's. With `byte_masks` dropout is
-    one kernel, as memory is counted; kernels of the table were recorded without.
-    """
+    one kernel, as memory is counted; kernels of the table were recorded without."""
     from torch.overrides import TorchFunctionMode
 
     mode: Any = TorchFunctionMode  # carries no types

@@ -1,9 +1,8 @@
 """BERT base (arXiv:1810.04805) with two heads; layers normalised after each sublayer (arXiv:1706.03762).
 
-The layers compute what torch.nn.TransformerEncoderLayer and TransformerDecoderLayer do, but always
-by the same operations: torch's change to a fused kernel of their own in inference, which networks
-made of plain layers (as BERT users run them) do not have.
-"""
+The layers compute what torch.nn.TransformerEncoderLayer and TransformerDecoderLayer do, but always by the
+same operations: torch's change to a fused kernel of their own in inference, which networks made of plain
+layers (as BERT users run them) do not have."""
 
 from __future__ import annotations
 

@@ -26,8 +26,7 @@ SIZES = {"lstm_ptb_small": (200, 0.0), "lstm_ptb_medium": (650, 0.5), "lstm_ptb_
 class LanguageModel(nn.Module):
     """Two LSTM layers between an embedding and a softmax over the vocabulary.
 
-    Each step starts from a hidden state of zeros: carrying it over is no work.
-    """
+    Each step starts from a hidden state of zeros: carrying it over is no work."""
 
     def __init__(self, vocabulary: int, hidden: int, dropout: float) -> None:
         super().__init__()
@@ -74,9 +73,8 @@ class TransformerBig(nn.Module):
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Source and target words (batch, 2, length) to logits (batch, length, words).
 
-        All target words are computed at once, as in training and in scoring; generating word
-        by word is another workload.
-        """
+        All target words are computed at once, as in training and in scoring; generating word by word is
+        another workload."""
         source, target = tokens.unbind(1)
         memory = self._embed(source)
         for layer in self.encoder:
@@ -107,9 +105,8 @@ _WITHOUT_AUXILIARY_HEADS = frozenset({"googlenet", "inception_v3"})
 def build(name: str) -> nn.Module:
     """The network `name` with random weights: speed does not depend on their values.
 
-    It takes and gives what its file says; `forward` and `training_loss` know how to call it.
-    Raises `UsageError` for an unknown name, `MeasuringError` when a library is missing.
-    """
+    It takes and gives what its file says; `forward` and `training_loss` know how to call it. Raises
+    `UsageError` for an unknown name, `MeasuringError` when a library is missing."""
     info = network_info(name)
     make = _BUILDERS.get(info.name)
     return make(info) if make else build_torchvision(info.name)
@@ -118,9 +115,8 @@ def build(name: str) -> nn.Module:
 def build_on_meta(make: Callable[[], nn.Module]) -> nn.Module:
     """The network that `make` builds, on the meta device: no memory for its weights.
 
-    A builder that computes with values cannot run on the meta device: it builds on the CPU, and
-    the network is moved. Raises what `make` raises there.
-    """
+    A builder that computes with values cannot run on the meta device: it builds on the CPU, and the network
+    is moved. Raises what `make` raises there."""
     try:
         with torch.device("meta"):
             return make()
@@ -132,8 +128,7 @@ def build_on_meta(make: Callable[[], nn.Module]) -> nn.Module:
 def build_torchvision(name: str, side: int | None = None) -> nn.Module:
     """Any classification network of torchvision by its torchvision name, random weights.
 
-    Its vision transformers need the side of their images where it is not 224.
-    """
+    Its vision transformers need the side of their images where it is not 224."""
     import_torchvision()
     from torchvision.models import get_model
 
@@ -150,8 +145,7 @@ def build_torchvision(name: str, side: int | None = None) -> nn.Module:
 def without_initial_values() -> Iterator[None]:
     """While it lasts, networks are built with whatever values.
 
-    Meta tensors have no values, and drawing them takes most of the time of building.
-    """
+    Meta tensors have no values, and drawing them takes most of the time of building."""
     names = [name for name in dir(torch.nn.init) if name.endswith("_") and name[0] != "_"]
     before = {name: getattr(torch.nn.init, name) for name in names}
     try:
@@ -220,9 +214,8 @@ def _segmentation(info: NetworkInfo) -> nn.Module:
 def cifar10_cnn(classes: int) -> nn.Module:
     """Four 3x3 convolutions and two linear layers: images (batch, 3, 32, 32) to logits.
 
-    Layer by layer the network of Keras's example cifar10_cnn.py: 1,250,858 parameters and 20.7
-    million multiply-accumulates for ten classes.
-    """
+    Layer by layer the network of Keras's example cifar10_cnn.py: 1,250,858 parameters and 20.7 million
+    multiply-accumulates for ten classes."""
     return nn.Sequential(
         *_block(3, 32),
         *_block(32, 64),

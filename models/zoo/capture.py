@@ -1,8 +1,7 @@
 """Lists the operations that a network runs on a GPU, on the meta device, without computing.
 
-A step is recorded once (`kernels`) and summed up in classes, for reports of what was measured;
-`step_facts` makes the rows of the table of networks.
-"""
+A step is recorded once (`kernels`) and summed up in classes, for reports of what was measured; `step_facts`
+makes the rows of the table of networks."""
 
 from __future__ import annotations
 
@@ -84,8 +83,7 @@ class Operation(Struct, frozen=True):
 def capture_operations(network: torch.nn.Module, side: int, *, training: bool) -> tuple[Operation, ...]:
     """Operations of one forward pass, or of forward and backward, in launch order.
 
-    `network` lives on the meta device and takes (batch, 3, side, side) in fp32.
-    """
+    `network` lives on the meta device and takes (batch, 3, side, side) in fp32."""
     import torch
 
     log = KernelLog()

@@ -76,10 +76,9 @@ class _Finer(nn.Sequential):
 class YoloV3(nn.Module):
     """Images (batch, 3, side, side), side a multiple of 32, to three grids of raw predictions.
 
-    Each grid is (batch, 3 anchors, cells, cells, 5 + classes): x, y, width, height, objectness
-    and classes before their sigmoids and exponentials, from the coarse grid (side / 32) to the
-    fine one (side / 8). 61,949,149 parameters for 80 classes.
-    """
+    Each grid is (batch, 3 anchors, cells, cells, 5 + classes): x, y, width, height, objectness and classes
+    before their sigmoids and exponentials, from the coarse grid (side / 32) to the fine one (side / 8).
+    61,949,149 parameters for 80 classes."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -128,9 +127,8 @@ class _Truth(Struct, frozen=True):
 def yolo_loss(outputs: tuple[torch.Tensor, ...], targets: torch.Tensor) -> torch.Tensor:
     """The mean loss of an image.
 
-    `outputs` are `YoloV3`'s grids; `targets` (batch, n, 5) are class, centre x, centre y, width
-    and height as shares of the image. A box without width is padding.
-    """
+    `outputs` are `YoloV3`'s grids; `targets` (batch, n, 5) are class, centre x, centre y, width and height as
+    shares of the image. A box without width is padding."""
     side = _COARSEST_STRIDE * outputs[0].shape[2]
     grids = [grid.float() for grid in outputs]
     anchors = torch.tensor(ANCHORS, dtype=torch.float32, device=targets.device) / side
@@ -227,11 +225,10 @@ _TOUCHES = 0.001
 def mask_rcnn(classes: int) -> nn.Module:
     """torchvision's maskrcnn_resnet50_fpn as it is fine-tuned, with harmless random weights.
 
-    Unlike other networks, its work depends on what it finds. An untrained one finds nothing and
-    leaves its mask head idle; this one is biased to find the most that torchvision keeps: 100
-    objects an image in inference, a quarter of 512 proposals an image in training. Images come at
-    the size to work at: resizing is preprocessing.
-    """
+    Unlike other networks, its work depends on what it finds. An untrained one finds nothing and leaves its
+    mask head idle; this one is biased to find the most that torchvision keeps: 100 objects an image in
+    inference, a quarter of 512 proposals an image in training. Images come at the size to work at: resizing
+    is preprocessing."""
     ensure_detection_operators()
     from torchvision.models.detection import MaskRCNN
     from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
@@ -265,9 +262,8 @@ def forward(network: nn.Module, images: torch.Tensor) -> Any:
 def loss(network: nn.Module, images: torch.Tensor, targets: Mapping[str, torch.Tensor]) -> Any:
     """The sum of the five losses that torchvision's Mask R-CNN returns in training mode.
 
-    `targets`: `boxes` (batch, n, 4) as left, top, right, bottom in pixels, `labels` (batch, n)
-    and `masks` (batch, n, height, width) of 0 and 1.
-    """
+    `targets`: `boxes` (batch, n, 4) as left, top, right, bottom in pixels, `labels` (batch, n) and `masks`
+    (batch, n, height, width) of 0 and 1."""
     each = [{name: values[index] for name, values in targets.items()} for index in range(len(images))]
     losses = network(list(images.unbind()), each)
     return torch.stack(list(losses.values())).sum()

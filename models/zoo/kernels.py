@@ -1,8 +1,7 @@
 """Records the kernels that a step starts, on the meta device, without computing.
 
-The step runs once, on a batch of a large prime: what divides by it belongs to a sample, the rest
-to any batch. FLOPs are 2 x multiply-accumulates. Views start nothing and are left out.
-"""
+The step runs once, on a batch of a large prime: what divides by it belongs to a sample, the rest to any
+batch. FLOPs are 2 x multiply-accumulates. Views start nothing and are left out."""
 
 from __future__ import annotations
 
@@ -97,9 +96,8 @@ _OVERWRITES = frozenset(("copy_", "zero_", "fill_"))
 class Part(Struct, frozen=True):
     """Bytes that a kernel reads or writes in one tensor, and the memory that it lives in.
 
-    `width` is the bytes of an element; whole numbers and masks, which no precision makes wider or
-    narrower, count as so many elements of 4 bytes.
-    """
+    `width` is the bytes of an element; whole numbers and masks, which no precision makes wider or narrower,
+    count as so many elements of 4 bytes."""
 
     storage: int
     sample_bytes: float
@@ -110,9 +108,8 @@ class Part(Struct, frozen=True):
 class Kernel(Struct, frozen=True):
     """One kernel: FLOPs per sample, or of any batch where no sample takes part in it.
 
-    `reduction` x `width` is the matrix that each output row is multiplied with (0: no product).
-    `backward` says that autograd starts it, not Python.
-    """
+    `reduction` x `width` is the matrix that each output row is multiplied with (0: no product). `backward`
+    says that autograd starts it, not Python."""
 
     name: str
     kind: str

@@ -1,12 +1,11 @@
 """GPU memory that is live during a recorded step, and that torch's allocator reserves for it.
 
-A step that was recorded under automatic mixed precision gives fp32 too: there the casts do not
-exist, so a tensor and its casts are one memory of four bytes an element.
+A step that was recorded under automatic mixed precision gives fp32 too: there the casts do not exist, so a
+tensor and its casts are one memory of four bytes an element.
 
-The allocator is torch's for CUDA: blocks, pools, rounding and splitting as
-c10/cuda/CUDACachingAllocator.cpp has them since 1.0 by default, on one stream, without expandable
-segments; nothing is given back to the driver.
-"""
+The allocator is torch's for CUDA: blocks, pools, rounding and splitting as c10/cuda/CUDACachingAllocator.cpp
+has them since 1.0 by default, on one stream, without expandable segments; nothing is given back to the
+driver."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ class CachingAllocator:
     def allocate(self, size: float) -> int:
         """The number of a block of so many bytes: the smallest that is free, or of a new segment.
 
-        What is left of it is split off as a free block where that is worth it.
-        """
+        What is left of it is split off as a free block where that is worth it."""
         rounded = max(_ROUNDING, math.ceil(size / _ROUNDING) * _ROUNDING)
         small = rounded <= _SMALL
         pool = self._free[small]
@@ -120,9 +118,8 @@ FACT_BATCHES = (1, 8, 64)
 class Storage(Struct):
     """Memory of a tensor and its views: elements a sample and of any batch, bytes an element.
 
-    `born` and `ended` count the kernels before (None: it outlives the step). `cast_of` is the
-    number of the storage it is a copy of in another floating type, -1 a weight.
-    """
+    `born` and `ended` count the kernels before (None: it outlives the step). `cast_of` is the number of the
+    storage it is a copy of in another floating type, -1 a weight."""
 
     sample_elements: float
     fixed_elements: float
@@ -147,8 +144,7 @@ _OF_WEIGHT = -1
 class MemoryLog(KernelLog):
     """The kernels of a step recorded under autocast, and the memory that comes and goes.
 
-    Storages are watched, not held: they end when they would on a GPU. Weights do not count.
-    """
+    Storages are watched, not held: they end when they would on a GPU. Weights do not count."""
 
     def __init__(self, weights: Iterable[torch.Tensor]) -> None:
         super().__init__()
@@ -216,10 +212,9 @@ class Span(NamedTuple):
 def memory_facts(log: MemoryLog) -> dict[str, float]:
     """A step's memory as the network table stores it: MiB beside the weights.
 
-    For fp32 and amp: `<precision>_forward_sample` and `_forward_fixed` live when the forward pass
-    has ended (in training: what autograd saved), `_peak_<batch>` is the most at once, and
-    `_reserved_<batch>` what torch's allocator has reserved at the end, at `FACT_BATCHES`.
-    """
+    For fp32 and amp: `<precision>_forward_sample` and `_forward_fixed` live when the forward pass has ended
+    (in training: what autograd saved), `_peak_<batch>` is the most at once, and `_reserved_<batch>` what
+    torch's allocator has reserved at the end, at `FACT_BATCHES`."""
     facts: dict[str, float] = {}
     for precision, spans, width in (("fp32", _in_fp32(log), 4), ("amp", _as_recorded(log), 2)):
         left = _left_by_forward(spans, log)
@@ -253,8 +248,7 @@ def _left_by_forward(spans: Sequence[Span], log: MemoryLog) -> list[Span]:
 def reserved_mib(spans: Sequence[Span], workspaces: Sequence[Workspace], batch: int, width: int) -> float:
     """MiB that torch's allocator has reserved after the step.
 
-    Each convolution takes a workspace as large as its tensors, of `width` bytes an element.
-    """
+    Each convolution takes a workspace as large as its tensors, of `width` bytes an element."""
     events: dict[int, tuple[list[int], list[int]]] = {}
     for number, span in enumerate(spans):
         if span.ended is None or span.ended > span.born:

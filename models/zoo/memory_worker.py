@@ -1,9 +1,8 @@
 """Traces one network in a process of its own: `python -m advisor.models.zoo.memory_worker JOB`.
 
-JOB is a JSON object `{"reference", "pixels", "steps"}`. The last line on stdout is
-`{"profile": ...}` as `network_memory` gives it, or `{"error": ..., "usage": bool}`. So torch, and
-whatever a user's file does, stay out of the process that was asked.
-"""
+JOB is a JSON object `{"reference", "pixels", "steps"}`. The last line on stdout is `{"profile": ...}` as
+`network_memory` gives it, or `{"error": ..., "usage": bool}`. So torch, and whatever a user's file does, stay
+out of the process that was asked."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ NO_TARGET = -100
 class Kind(StrEnum):
     """The kind of a network's inputs and outputs, which decides its targets and its loss.
 
-    `text` is one stream of words (a language model), `sequence` are sentences.
-    """
+    `text` is one stream of words (a language model), `sequence` are sentences."""
 
     IMAGE = "image"
     TEXT = "text"
@@ -36,13 +35,12 @@ _WITH_PHOTOGRAPHS = (*_COMPUTED, Task.PREPROCESSING)
 class NetworkInfo(Struct, frozen=True, kw_only=True):
     """The facts of a network that are needed before it is built.
 
-    `input_shape` is one row of a batch: (3, height, width) of an RGB image in floats, or the
-    shape of its word numbers. `unit` is what one sample is called; a row holds `samples_per_row`
-    of them, so a step on `batch_size` rows is batch_size x samples_per_row samples. `classes`
-    counts what it tells apart: classes, or the words of its vocabulary. `tasks` has no
-    preprocessing where its input is stored ready to use. Batch normalisation of single values
-    needs `min_training_batch` rows. `needs` is the extra of this package that builds it.
-    """
+    `input_shape` is one row of a batch: (3, height, width) of an RGB image in floats, or the shape of its
+    word numbers. `unit` is what one sample is called; a row holds `samples_per_row` of them, so a step on
+    `batch_size` rows is batch_size x samples_per_row samples. `classes` counts what it tells apart: classes,
+    or the words of its vocabulary. `tasks` has no preprocessing where its input is stored ready to use. Batch
+    normalisation of single values needs `min_training_batch` rows. `needs` is the extra of this package that
+    builds it."""
 
     name: str
     title: str

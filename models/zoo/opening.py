@@ -127,8 +127,7 @@ class BuiltIn(Struct, frozen=True):
     def training_loss(self, network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
         """The scalar to send back through the network (in training mode), with its forward pass.
 
-        `UsageError` for a batch too small for it to train on.
-        """
+        `UsageError` for a batch too small for it to train on."""
         info = self.info
         if len(inputs) < info.min_training_batch:
             raise UsageError(
@@ -165,6 +164,5 @@ def _cross_entropy(logits: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
 def open_network(reference: str) -> Runnable:
     """The network of the zoo with that name, or the own one of `path/to/file.py:build`.
 
-    Raises `UsageError` for an unknown name, and for a file that cannot be used.
-    """
+    Raises `UsageError` for an unknown name, and for a file that cannot be used."""
     return load_own(reference) if is_own(reference) else BuiltIn(network_info(reference))

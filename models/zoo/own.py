@@ -1,8 +1,7 @@
 """A user's own network, from `path/to/file.py:build`; docs/reference/networks.md has the contract.
 
-Torch is imported when it is built. The file is loaded under a name of its own, and every fault in
-it is a `UsageError` of one line that says what to change.
-"""
+Torch is imported when it is built. The file is loaded under a name of its own, and every fault in it is a
+`UsageError` of one line that says what to change."""
 
 from __future__ import annotations
 
@@ -101,8 +100,7 @@ _CHECKED_BATCH = 2
 class OwnNetwork(Struct, frozen=True):
     """A network in a user's file, run as those of the zoo are.
 
-    `fingerprint` changes with the file, so that rates of two versions stay apart.
-    """
+    `fingerprint` changes with the file, so that rates of two versions stay apart."""
 
     reference: str
     fingerprint: str
@@ -119,8 +117,7 @@ class OwnNetwork(Struct, frozen=True):
     def build(self) -> torch.nn.Module:
         """A new network on the CPU; a `UsageError` when the user's function makes none.
 
-        A forward pass on a batch gives lazy layers their sizes.
-        """
+        A forward pass on a batch gives lazy layers their sizes."""
         import torch
 
         with self._imports.first(), self._user_errors("fails"):
@@ -196,9 +193,8 @@ class OwnNetwork(Struct, frozen=True):
     def check(self) -> None:
         """Build it and try a forward pass and a loss on the CPU with two rows.
 
-        Raises `UsageError` for whatever goes wrong; runs that follow raise torch's own errors, so
-        that a GPU out of memory is not taken for a fault of the file.
-        """
+        Raises `UsageError` for whatever goes wrong; runs that follow raise torch's own errors, so that a GPU
+        out of memory is not taken for a fault of the file."""
         import torch
 
         network = self.build().eval()
@@ -258,10 +254,9 @@ class OwnNetwork(Struct, frozen=True):
 def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
     """The network that `path/to/file.py:function` names (`:build` when no function is named).
 
-    The file's own imports are looked up in its folder and in `root` (default: the current one),
-    in packages named like the advisor's too. Raises `UsageError` when there is no such file or
-    function, or when the file cannot be imported.
-    """
+    The file's own imports are looked up in its folder and in `root` (default: the current one), in packages
+    named like the advisor's too. Raises `UsageError` when there is no such file or function, or when the file
+    cannot be imported."""
     file, name = own_file(reference)
     path = Path(file).expanduser().resolve()
     try:

@@ -1,9 +1,8 @@
 """Kernels and memory of a network's steps at one input: a row of the network table.
 
-One forward pass and one training step are recorded in mixed precision without computing, on the
-meta device or, where a network asks for values, on fake CPU tensors. Casts exist in mixed
-precision alone, so the same record gives fp32: without them, and with 4 bytes an element.
-"""
+One forward pass and one training step are recorded in mixed precision without computing, on the meta device
+or, where a network asks for values, on fake CPU tensors. Casts exist in mixed precision alone, so the same
+record gives fp32: without them, and with 4 bytes an element."""
 
 from __future__ import annotations
 
@@ -60,10 +59,9 @@ class Subject(Protocol):
 class TableRow(NamedTuple):
     """Kernels that are alike, as the table has them: means a kernel, and how many there are.
 
-    `flops` and `sample_elements` (read and written) are per sample, `fixed_elements` of any batch.
-    Widths are mean bytes per element in mixed precision x `WIDTH_STEPS`. `reduction` x `width` is
-    the matrix that each output row is multiplied with (0: no product).
-    """
+    `flops` and `sample_elements` (read and written) are per sample, `fixed_elements` of any batch. Widths are
+    mean bytes per element in mixed precision x `WIDTH_STEPS`. `reduction` x `width` is the matrix that each
+    output row is multiplied with (0: no product)."""
 
     kind: int
     backward: int
@@ -80,8 +78,7 @@ class TableRow(NamedTuple):
 class NetworkFacts(Struct, frozen=True, kw_only=True):
     """All that the table has of one network at one input. `training` is empty where it has none.
 
-    `family` is the architecture's class. Weights are parameters and buffers in fp32.
-    """
+    `family` is the architecture's class. Weights are parameters and buffers in fp32."""
 
     family: str
     parameters: int
@@ -97,8 +94,7 @@ class NetworkFacts(Struct, frozen=True, kw_only=True):
 def network_facts(subject: Subject, *, training: bool = True) -> NetworkFacts:
     """Facts of a network at the input that the subject's batches have.
 
-    Raises torch's or the network's own error where neither meta nor fake tensors can follow it.
-    """
+    Raises torch's or the network's own error where neither meta nor fake tensors can follow it."""
     try:
         with _unlogged():
             return _on_meta(subject, training)
@@ -245,8 +241,7 @@ class Bytes(Struct):
 class StepLog(KernelLog):
     """The kernels of a step, and the bytes that live and that autograd saves, in both precisions.
 
-    In fp32 a cast makes nothing: it and what it was made of are one memory.
-    """
+    In fp32 a cast makes nothing: it and what it was made of are one memory."""
 
     def __init__(self, weights: Sequence[torch.Tensor], inputs: Any = ()) -> None:
         super().__init__()
@@ -358,9 +353,8 @@ def _mib(tensors: Sequence[torch.Tensor]) -> float:
 def table_rows(kernels: Sequence[Kernel]) -> list[TableRow]:
     """Kernels as rows: of a kind, and in all sizes within an octave or two.
 
-    A step-time model bends only where arithmetic and memory traffic, or a kernel's own time, are
-    near each other, so means over an octave say what the kernels one by one would.
-    """
+    A step-time model bends only where arithmetic and memory traffic, or a kernel's own time, are near each
+    other, so means over an octave say what the kernels one by one would."""
     alike: dict[tuple[Any, ...], list[Kernel]] = defaultdict(list)
     for kernel in kernels:
         alike[_likeness(kernel)].append(kernel)

@@ -1,9 +1,8 @@
 """torchvision's compiled detection operators in plain torch, for where they do not load.
 
-Only Mask R-CNN needs them. They compute the same (tests compare them with torchvision's own
-reference code) but at their own speed, so `substituted_operators` says when they are in use: a
-rate measured with them is not a rate of torchvision.
-"""
+Only Mask R-CNN needs them. They compute the same (tests compare them with torchvision's own reference code)
+but at their own speed, so `substituted_operators` says when they are in use: a rate measured with them is not
+a rate of torchvision."""
 
 from __future__ import annotations
 
@@ -55,9 +54,8 @@ def roi_align(
 ) -> torch.Tensor:
     """`torchvision.ops.roi_align` in plain torch: features (n, channels, h, w) to (boxes, channels, *size).
 
-    Each bin is the mean of a grid of bilinear samples: sampling_ratio x sampling_ratio of them,
-    or one a pixel when the ratio is not positive (He et al., arXiv:1703.06870, section 3).
-    """
+    Each bin is the mean of a grid of bilinear samples: sampling_ratio x sampling_ratio of them, or one a
+    pixel when the ratio is not positive (He et al., arXiv:1703.06870, section 3)."""
     height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
     rows = boxes if isinstance(boxes, torch.Tensor) else _with_image_index(boxes)
     offset = 0.5 if aligned else 0.0
@@ -90,8 +88,7 @@ def _with_image_index(boxes: Sequence[torch.Tensor]) -> torch.Tensor:
 def _pooled(features: torch.Tensor, boxes: torch.Tensor, points: tuple[int, int, int, int]) -> torch.Tensor:
     """(channels, h, w) under k boxes (left, top, width, height) to (k, channels, rows, columns).
 
-    `points` are rows and columns of bins, and samples down and across each bin.
-    """
+    `points` are rows and columns of bins, and samples down and across each bin."""
     rows, columns, down, across = points
     y, y_inside = _places(boxes[:, 1], boxes[:, 3], rows * down, features.shape[1])
     x, x_inside = _places(boxes[:, 0], boxes[:, 2], columns * across, features.shape[2])
@@ -115,8 +112,7 @@ def _places(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Coordinates of k x points samples in `grid_sample`'s units, and which of them lie inside.
 
-    A sample more than a pixel outside of the features is zero; a nearer one is drawn inside.
-    """
+    A sample more than a pixel outside of the features is zero; a nearer one is drawn inside."""
     steps = (torch.arange(points, device=start.device, dtype=start.dtype) + 0.5) / points
     positions = start[:, None] + steps * length[:, None]
     inside = (positions >= -1) & (positions <= size)
@@ -134,8 +130,7 @@ _declared: list[Any] = []
 def import_torchvision() -> ModuleType:
     """`torchvision`, with missing operators declared when, and only when, they are missing.
 
-    Raises ImportError where torchvision is not installed, RuntimeError for any other fault.
-    """
+    Raises ImportError where torchvision is not installed, RuntimeError for any other fault."""
     try:
         return importlib.import_module("torchvision")
     except RuntimeError as error:
@@ -164,8 +159,7 @@ def _forget_half_imported() -> None:
 def pairwise_iou(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """Intersection over union: boxes (..., m, 4) and (..., n, 4) to (..., m, n).
 
-    A box is (left, top, right, bottom). Two boxes without area give NaN, which is above no threshold.
-    """
+    A box is (left, top, right, bottom). Two boxes without area give NaN, which is above no threshold."""
     low = torch.maximum(first[..., :, None, :2], second[..., None, :, :2])
     high = torch.minimum(first[..., :, None, 2:], second[..., None, :, 2:])
     shared = (high - low).clamp(min=0).prod(dim=-1)
@@ -175,10 +169,9 @@ def pairwise_iou(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 def non_maximum_suppression(boxes: torch.Tensor, scores: torch.Tensor, iou_threshold: float) -> torch.Tensor:
     """Indices of the boxes (n, 4) kept, best score first: what `torchvision.ops.nms` gives.
 
-    A box falls when it overlaps a better one that is kept by more than the threshold. Instead
-    of going through them one by one, all are judged by the verdicts of the round before, until
-    no verdict changes: after k rounds the best k are final, and few rounds are needed.
-    """
+    A box falls when it overlaps a better one that is kept by more than the threshold. Instead of going
+    through them one by one, all are judged by the verdicts of the round before, until no verdict changes:
+    after k rounds the best k are final, and few rounds are needed."""
     order = scores.sort(descending=True, stable=True).indices
     ranked = boxes[order]
     overlaps = (pairwise_iou(ranked, ranked) > iou_threshold).triu(diagonal=1)

@@ -1,9 +1,8 @@
 """Memory of the steps of any network that can be built here: nothing is computed or allocated.
 
 A step runs once in mixed precision on fake tensors, which know shapes and storages but no values
-(`live_memory` derives both precisions from it). Where a network's work depends on values (the
-proposals of Mask R-CNN), small steps are really run on the CPU. Needs torch.
-"""
+(`live_memory` derives both precisions from it). Where a network's work depends on values (the proposals of
+Mask R-CNN), small steps are really run on the CPU. Needs torch."""
 
 from __future__ import annotations
 
@@ -37,10 +36,9 @@ def checkpointed(network: torch.nn.Module, again: Context = nullcontext) -> Iter
 
     `again` makes a context for what is computed again: autograd leaves function modes behind.
 
-    Blocks are the members of each outermost Sequential or ModuleList that has two or more with
-    weights of their own. A Sequential of single layers is cut into sqrt(layers) segments, which
-    costs the least memory (Chen et al., arXiv:1604.06174). Others stay as they are.
-    """
+    Blocks are the members of each outermost Sequential or ModuleList that has two or more with weights of
+    their own. A Sequential of single layers is cut into sqrt(layers) segments, which costs the least memory
+    (Chen et al., arXiv:1604.06174). Others stay as they are."""
     changed = list(_change(network, again))
     try:
         yield
@@ -141,9 +139,8 @@ def network_memory(
 ) -> dict[str, Any]:
     """A network's profile as JSON: see `advisor.models.performance.memory.profile_from`.
 
-    `pixels` asks for images of another side. Steps that torch cannot run are left out; raises
-    `UsageError`, with torch's own words, where it can run none of them.
-    """
+    `pixels` asks for images of another side. Steps that torch cannot run are left out; raises `UsageError`,
+    with torch's own words, where it can run none of them."""
     import torch
 
     torch.manual_seed(0)  # a real run may depend on its values
@@ -198,9 +195,8 @@ def step_facts(
 ) -> dict[str, float]:
     """`memory_facts` of a step without computing, recorded as a GPU would run it under autocast.
 
-    `network` and `batch` (of `PRIME_BATCH` rows) are fake, or on the meta device. `inside` makes
-    a context that comes before that of the GPU.
-    """
+    `network` and `batch` (of `PRIME_BATCH` rows) are fake, or on the meta device. `inside` makes a context
+    that comes before that of the GPU."""
     log = MemoryLog([*network.parameters(), *network.buffers()])
 
     @contextmanager

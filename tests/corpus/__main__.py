@@ -1,10 +1,9 @@
 """`python -m tests.corpus make [--wheel WHEEL] OUT` asks a build; `compare OLD NEW` compares two.
 
-Without a wheel this tree is asked. `answers.jsonl.gz` are those of the build before the rooms were
-rebuilt. `compare` prints what differs, counted by kind, and ends with 1
-where a difference has no reason in `reasons.json`: a list of `kind`, `where` and `reason`. `where`
-is a path in the document, which covers what is beneath it, or `text`, `stderr` or `code`.
-"""
+Without a wheel this tree is asked. `answers.jsonl.gz` are those of the build before the rooms were rebuilt.
+`compare` prints what differs, counted by kind, and ends with 1 where a difference has no reason in
+`reasons.json`: a list of `kind`, `where` and `reason`. `where` is a path in the document, which covers what
+is beneath it, or `text`, `stderr` or `code`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Draws the corpus' questions, as words of a command line: over all tasks, clouds, markets, limits.
 
-Half of the limits are drawn so tight that nothing answers; a refusal is a question that nobody can
-mean. The questions stand in `questions.jsonl`, so that every build is asked the same.
-"""
+Half of the limits are drawn so tight that nothing answers; a refusal is a question that nobody can mean. The
+questions stand in `questions.jsonl`, so that every build is asked the same."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Asks one build every question of a file: `python recording.py QUESTIONS OUT`, in its environment.
 
-Imports nothing beside `advisor`, whose build may be another one than this tree's. A line of OUT is
-one question: its words, exit code, stderr, the text and the JSON document of the answer.
-"""
+Imports nothing beside `advisor`, whose build may be another one than this tree's. A line of OUT is one
+question: its words, exit code, stderr, the text and the JSON document of the answer."""
 
 from __future__ import annotations
 

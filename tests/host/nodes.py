@@ -1,10 +1,9 @@
 """All-reduce between emulated nodes.
 
-Four network namespaces of this machine stand for four nodes of one rank each. A bridge joins them;
-`tc tbf` holds each node's link to a rate in both directions. In each namespace runs
-`advisor measure --ranks 1 --nodes 4`: real gradients pass real TCP connections, at the pace of an
-emulated GPU. `compared` puts the measured all-reduce beside the model's (`models.performance.scaling`).
-"""
+Four network namespaces of this machine stand for four nodes of one rank each. A bridge joins them; `tc tbf`
+holds each node's link to a rate in both directions. In each namespace runs `advisor measure --ranks 1 --nodes
+4`: real gradients pass real TCP connections, at the pace of an emulated GPU. `compared` puts the measured
+all-reduce beside the model's (`models.performance.scaling`)."""
 
 from __future__ import annotations
 
@@ -36,9 +35,8 @@ class NoNodes(Exception):
 def emulated_nodes(gbit_per_second: float, count: int = NODES) -> Iterator[list[str]]:
     """Names of network namespaces whose links to each other are held to a rate, gone on leaving.
 
-    Node k has the address 10.77.0.k, k from 1. Nothing changes in this process's own namespace.
-    Raises `NoNodes` where the kernel or the tools refuse.
-    """
+    Node k has the address 10.77.0.k, k from 1. Nothing changes in this process's own namespace. Raises
+    `NoNodes` where the kernel or the tools refuse."""
     if os.geteuid() != 0 or not (shutil.which("ip") and shutil.which("tc")):
         raise NoNodes("network namespaces need root, `ip` and `tc` (iproute2)")
     # Not as sweeps name what they mount: those remove what is left of processes that have gone.

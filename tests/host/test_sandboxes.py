@@ -1,7 +1,6 @@
 """Version 2 limits in sandboxes of a real kernel, built as Docker, Kubernetes and systemd do.
 
-Two boots: one without a manager of groups, one with systemd. Emulated they take half an hour.
-"""
+Two boots: one without a manager of groups, one with systemd. Emulated they take half an hour."""
 
 import pytest
 

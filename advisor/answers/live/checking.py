@@ -1,8 +1,7 @@
 """`recommend --live`: checks the chosen spec against what the clouds say now.
 
-The chosen offer and its runners-up are asked for; what is told is put in place, and all is decided
-again, until those that lead have been asked for.
-"""
+The chosen offer and its runners-up are asked for; what is told is put in place, and all is decided again,
+until those that lead have been asked for."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ def recommend_live(
 ) -> tuple[Recommendation, Catalog]:
     """The answer with its `live` part, and the catalogue that it rests on.
 
-    Raises what `recommend` raises. What cannot be asked is a warning: the snapshot answers.
-    """
+    Raises what `recommend` raises. What cannot be asked is a warning: the snapshot answers."""
     asking = _Asking(request, today)
     for _ in range(ROUNDS):
         answer = recommend(asking.request, Preparations(asking.catalog, model), today=today)

@@ -109,9 +109,8 @@ def ask_offerings(
 ) -> Offerings:
     """Ask a region which types it offers. `LiveError` where it cannot be asked.
 
-    A type is withdrawn only where two services agree on it: one lists it no longer, and the other
-    does not describe it.
-    """
+    A type is withdrawn only where two services agree on it: one lists it no longer, and the other does not
+    describe it."""
     there = offered(names, region)
     warnings: list[str] = []
     try:
@@ -169,8 +168,7 @@ TRACKER_SECONDS = 120.0
 def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str, ...]:
     """The named types, else those the region offers, by the snapshot, that match the query.
 
-    `UsageError` for names nobody knows, and where nothing matches.
-    """
+    `UsageError` for names nobody knows, and where nothing matches."""
     cloud = str(query.cloud)
     bundled.require_region(region, cloud)
     for gpu in query.gpus:
@@ -195,8 +193,7 @@ def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str,
 def refresh(question: PriceQuestion, markets: tuple[Market, ...], folder: Path, say: Say) -> Refresh:
     """Ask, judge against what is known, and keep what is believed in `folder`.
 
-    `LiveError` where the cloud cannot be asked: then nothing has changed, as after Ctrl-C.
-    """
+    `LiveError` where the cloud cannot be asked: then nothing has changed, as after Ctrl-C."""
     cloud, region, known = question.prices.cloud, question.region, question.known
     offerings = _offerings(question, say)
     names = [name for name in question.names if offerings.offered.get(name, True)]
@@ -279,9 +276,8 @@ def imported_from(
 ) -> Imported:
     """The file at an address, kept in `folder` as an import of its host's name, or as refreshed prices.
 
-    `today` is the date of prices that tell none. `LiveError` where it cannot be fetched, and
-    `UsageError` where it is no price list that is known: then nothing has changed.
-    """
+    `today` is the date of prices that tell none. `LiveError` where it cannot be fetched, and `UsageError`
+    where it is no price list that is known: then nothing has changed."""
     address = checked_url(url, "--tracker")
     host = str(urlsplit(address).hostname)
     say(f"asking {host}")

@@ -1,8 +1,7 @@
 """An answer as a file: one table of the formats there are, of recommendations and of reports.
 
-The formats of a sizing report (`advisor.render.formats`) stand here under their own names;
-those that a recommendation has too are called `report-json` and so on.
-"""
+The formats of a sizing report (`advisor.render.formats`) stand here under their own names; those that a
+recommendation has too are called `report-json` and so on."""
 
 from __future__ import annotations
 

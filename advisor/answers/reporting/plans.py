@@ -88,8 +88,7 @@ def _root(content: bytes, name: str) -> Node | None:
 class _Reader:
     """Reads the nodes of one file, so that whatever is wrong has a line.
 
-    Texts stay as they are written: `region: no` is no truth value, and 1e6 no word.
-    """
+    Texts stay as they are written: `region: no` is no truth value, and 1e6 no word."""
 
     def __init__(self, file: str) -> None:
         self._file = file

@@ -168,9 +168,8 @@ def report(
 ) -> dict[str, Any]:
     """`advisor.report/1`: a section a question, in their order, and their totals.
 
-    Every question is looked at before the first is answered. Raises what `recommend` raises, told with
-    the workload's place.
-    """
+    Every question is looked at before the first is answered. Raises what `recommend` raises, told with the
+    workload's place."""
     check_workloads(context, workloads)
     preparations, sections = Preparations(context.catalog, context.model), list[dict[str, Any]]()
     for workload in workloads:
@@ -234,9 +233,8 @@ def _with_place(question: ReportedWorkload) -> Iterator[None]:
 def report_of_saved(
     context: Context, files: Sequence[Input], head: Report, *, step: Step | None = None
 ) -> dict[str, Any]:
-    """The same of saved answers. Where today's catalogue and model still give one, its section is
-    whole; else, and of language models, it tells what the saved answer itself tells (`complete` is
-    false)."""
+    """The same of saved answers. Where today's catalogue and model still give one, its section is whole;
+    else, and of language models, it tells what the saved answer itself tells (`complete` is false)."""
     sections: list[dict[str, Any]] = []
     for file in files:
         sections.append(_saved_section(context, file, head.as_of))

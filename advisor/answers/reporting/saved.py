@@ -66,8 +66,7 @@ _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u20
 def read_saved(file: Input) -> dict[str, Any]:
     """The document in a file: `advisor.recommendation/1` or `advisor.report/1`.
 
-    `UsageError` for another, and for what is not as its schema says.
-    """
+    `UsageError` for another, and for what is not as its schema says."""
     try:
         document = json.loads(file.content, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:

@@ -75,11 +75,10 @@ def bundled_measurements_sha256() -> str:
 def nearest_slice(
     rows: Sequence[Mapping[str, Any]], varied: str, spec: Mapping[str, float | None]
 ) -> list[str]:
-    """Ids of the measurements that differ in `varied` alone, all else as near to `spec` as was
-    measured: they may stand beside a curve of `varied`.
+    """Ids of the measurements that differ in `varied` alone, all else as near to `spec` as was measured: they
+    may stand beside a curve of `varied`.
 
-    Rows and `spec` have `vcpus`, `memory_mib` and `disk_read_mib_per_second`; None: no limit.
-    """
+    Rows and `spec` have `vcpus`, `memory_mib` and `disk_read_mib_per_second`; None: no limit."""
     left = list(rows)
     for name in _RICH:
         if name != varied and left:
@@ -243,8 +242,7 @@ def _choice(spec: Spec, median: float, market: Market, price: Price) -> dict[str
 def regions(spec: Spec, catalog: Catalog) -> list[dict[str, Any]]:
     """The spec in each region that sells it on the market of the question, cheapest first.
 
-    Where the disk has no known price the total is null, and the region stands at the end.
-    """
+    Where the disk has no known price the total is null, and the region stands at the end."""
     offer, rows = spec.offer, []
     name, cloud = offer.instance.name, offer.instance.cloud
     for region in catalog.regions_of(name, cloud):
@@ -295,11 +293,10 @@ _Key = tuple[str, str, str, str, str, int]
 
 
 def price_throughput(answer: Recommendation, table: Table | None) -> list[dict[str, Any]]:
-    """A row a spec, cheapest first: those of the answer, the front of price and lower bound
-    whatever the target and the price limit, and of each GPU the spec with the cheapest samples.
+    """A row a spec, cheapest first: those of the answer, the front of price and lower bound whatever the
+    target and the price limit, and of each GPU the spec with the cheapest samples.
 
-    The catalogue's coarse disk orders (`table`) stand beside those that were fitted to the target.
-    """
+    The catalogue's coarse disk orders (`table`) stand beside those that were fitted to the target."""
     request, free = answer.request, _without_limits(answer.request)
     named = _named(answer)
     known = {_key(candidate) for candidate in named}

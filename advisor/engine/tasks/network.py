@@ -280,9 +280,8 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         return NetworkTask(known), replace(request, max_results=min(request.max_results, _MOST_SHOWN))
 
     def every_answer(self, request: NetworkQuestion) -> tuple[Table | None, int]:
-        """Every spec and batch size that may be recommended, in no order, whatever `max_results`;
-        of types without a GPU those that could be among the `max_results` best: there are
-        thousands."""
+        """Every spec and batch size that may be recommended, in no order, whatever `max_results`; of types
+        without a GPU those that could be among the `max_results` best: there are thousands."""
         everything = replace(request, max_results=sys.maxsize)
         # Whatever the price, a finer disk makes no type answer, and is wanted of the cheapest alone.
         fitted = 1 if request.max_usd_per_hour in (None, ENDLESS) else None

@@ -1,8 +1,7 @@
 """What starts vLLM on a recommended spec: a server for each replica, alone on its GPUs.
 
 The flags are vLLM's own (docs.vllm.ai, `vllm serve`). On a cluster a Service spreads requests over the
-replicas; elsewhere they listen on ports of their own, from 8000 on, and the user spreads them.
-"""
+replicas; elsewhere they listen on ports of their own, from 8000 on, and the user spreads them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """The texts of the product in the languages that people read.
 
-English is the source. A sentence of the engine is a `Message`, whose English text is its msgid; the
-fixed texts of pages and reports stand in flat JSON files of keys and English texts, whose key is
-the message's context. `zh_CN.po` holds the Chinese of both; `python -m advisor.render.i18n.update`
-extracts what is new, and compiles it to the `zh_CN.mo` that gettext reads.
-"""
+English is the source. A sentence of the engine is a `Message`, whose English text is its msgid; the fixed
+texts of pages and reports stand in flat JSON files of keys and English texts, whose key is the message's
+context. `zh_CN.po` holds the Chinese of both; `python -m advisor.render.i18n.update` extracts what is new,
+and compiles it to the `zh_CN.mo` that gettext reads."""
 
 from __future__ import annotations
 

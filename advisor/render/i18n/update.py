@@ -1,8 +1,7 @@
 """`python -m advisor.render.i18n.update`: bring the translations up to date. Needs Babel.
 
-Extracts every translatable text of the product into zh_CN.po, keeps what is translated, and
-compiles zh_CN.mo. Prints what nobody translated yet.
-"""
+Extracts every translatable text of the product into zh_CN.po, keeps what is translated, and compiles
+zh_CN.mo. Prints what nobody translated yet."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The answer in a dozen lines: what to rent, what it does, how sure that is, what to try first.
 
-It is made of an answer's document, whatever the task, in the reader's language.
-"""
+It is made of an answer's document, whatever the task, in the reader's language."""
 
 from __future__ import annotations
 

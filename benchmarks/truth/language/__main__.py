@@ -6,8 +6,7 @@ and of the output rate, by group. With `--refit-without`, each row is scored by 
 is made, without its GPU, model, models of its shape, engine or source; and again once 1, 3 or 5 rows of its
 own cell were measured. `decisions` tells how often the choice that makes a token cheapest is found. With
 `--tuning` the rows are those of `training.csv.gz`, each left out by its model's size, its GPU and its source.
-Models, GPUs and engines that nobody knows are counted, not scored.
-"""
+Models, GPUs and engines that nobody knows are counted, not scored."""
 
 from __future__ import annotations
 

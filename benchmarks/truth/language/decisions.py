@@ -1,10 +1,9 @@
-"""Which choice of GPU and tensor parallelism makes a token cheapest: what is predicted against what
-was measured.
+"""Which choice of GPU and tensor parallelism makes a token cheapest: what is predicted against what was
+measured.
 
-A case is one model and traffic that one source measured at unlimited load on at least three
-choices, on two GPUs or more. A choice costs its share of the cheapest on-demand instance of
-us-east-1 that has so many of its GPUs; where only larger ones are sold, its GPUs' share of one.
-"""
+A case is one model and traffic that one source measured at unlimited load on at least three choices, on two
+GPUs or more. A choice costs its share of the cheapest on-demand instance of us-east-1 that has so many of its
+GPUs; where only larger ones are sold, its GPUs' share of one."""
 
 from __future__ import annotations
 

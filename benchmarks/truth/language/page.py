@@ -1,8 +1,7 @@
 """`python -m benchmarks.truth.language.page DIR` writes docs/internals/accuracy/language.md.
 
-DIR holds the scorer's documents: shipped.json, gpu.json and model.json, by what is left out, and
-tuning.json (`--tuning`). A figure that misses its aim is bold.
-"""
+DIR holds the scorer's documents: shipped.json, gpu.json and model.json, by what is left out, and tuning.json
+(`--tuning`). A figure that misses its aim is bold."""
 
 from __future__ import annotations
 

@@ -34,8 +34,7 @@ class RowAnswer(NamedTuple):
 class Scored(NamedTuple):
     """One quantity of one row: what it belongs to, what was measured and what was answered.
 
-    `is_rate`: more of it is better, so that `lower` is the bound that must hold; else `upper`.
-    """
+    `is_rate`: more of it is better, so that `lower` is the bound that must hold; else `upper`."""
 
     groups: Mapping[str, str]
     quantity: str

@@ -17,9 +17,8 @@ Kept = TypeVar("Kept")
 class Records(Generic[Kept]):
     """Rows in a JSONL file that outlives the run; a later line of a key counts.
 
-    What a killed run left of a line is cut off; any other line that cannot be read is a
-    `DataError` with its number, and nothing is changed.
-    """
+    What a killed run left of a line is cut off; any other line that cannot be read is a `DataError` with its
+    number, and nothing is changed."""
 
     def __init__(
         self,

@@ -67,8 +67,7 @@ def build_gpus() -> list[OutputTable]:
 def sheet_names(cloud: str) -> dict[tuple[str, str, int], str]:
     """(manufacturer, the cloud's GPU name, memory of a whole GPU in MiB) -> data sheet name.
 
-    Memory is part of the key: EC2 says "A100" for the 40 GB and the 80 GB card alike.
-    """
+    Memory is part of the key: EC2 says "A100" for the 40 GB and the 80 GB card alike."""
     return {
         (row["gpu_manufacturer"], row["gpu_name"], int(row["memory_mib"])): row["sheet"]
         for row in read_source("catalog/gpu_names.csv")

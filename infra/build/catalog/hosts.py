@@ -1,7 +1,6 @@
 """What clouds that list prices and sizes share: types as they are written, facts by family.
 
-A fact that no file at hand gives stays empty, and a type that lacks one is listed, never ranked.
-"""
+A fact that no file at hand gives stays empty, and a type that lacks one is listed, never ranked."""
 
 from __future__ import annotations
 
@@ -30,9 +29,8 @@ def cloud_part(
 ) -> CloudPart:
     """A cloud whose types and list prices come from one source, with `sources` of `more` tables.
 
-    A type is offered where it has a price; one that the price list does not name is left out. The
-    facts of types `apart` are under CC BY-SA 4.0 and stay in a file of their own, priced or not.
-    """
+    A type is offered where it has a price; one that the price list does not name is left out. The facts of
+    types `apart` are under CC BY-SA 4.0 and stay in a file of their own, priced or not."""
     rows = tuple(prices)
     offered: dict[str, set[str]] = {}
     for row in rows:

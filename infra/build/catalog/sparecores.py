@@ -208,9 +208,8 @@ def _division_yields(
 ) -> dict[str, float]:
     """What second threads add to integer division, per CPU model.
 
-    From the thread curve where one was measured; else from one thread and all threads, which
-    a falling turbo clock lowers. For comparison: one thread keeps a newer divider busy.
-    """
+    From the thread curve where one was measured; else from one thread and all threads, which a falling turbo
+    clock lowers. For comparison: one thread keeps a newer divider busy."""
     curves, ratios = defaultdict(list), defaultdict(list)
     for row in gpu_servers:
         gain = _curve_gain(row["stressng_curve"], int(float(row["cpu_cores"])), int(row["vcpus"]))

@@ -17,10 +17,9 @@ from advisor.infra.build.catalog.tables import OutputTable, number, read_source,
 class Source(Struct, frozen=True):
     """One origin; `as_of` is the date the facts were true, not the date of the build.
 
-    `part` is what rests on it, in words; what is older than `max_age_days` is too old for a strict
-    answer, and told as old (None: 90 days). `note` tells users what nobody knows of it without
-    asking the seller, as a warning among others: no capital, comma, semicolon or full stop.
-    """
+    `part` is what rests on it, in words; what is older than `max_age_days` is too old for a strict answer,
+    and told as old (None: 90 days). `note` tells users what nobody knows of it without asking the seller, as
+    a warning among others: no capital, comma, semicolon or full stop."""
 
     id: str
     as_of: str
@@ -66,9 +65,8 @@ Row = Mapping[str, str]
 class Basis(Struct, frozen=True):
     """How prices are known, their currency, and the id of their source.
 
-    The true price lies with 90 % between `low` and `high` times the one told: 1 and 1 for what a
-    seller lists. `terms` is what comes with it.
-    """
+    The true price lies with 90 % between `low` and `high` times the one told: 1 and 1 for what a seller
+    lists. `terms` is what comes with it."""
 
     id: str
     kind: str
@@ -140,8 +138,7 @@ def basis_table(bases: Iterable[Basis]) -> OutputTable:
 def price_cell(text: str, what: str) -> str:
     """A price as short as it can be written; 0 is how sources say missing, never free.
 
-    `ValueError` for what is no price: negative, infinite, not a number.
-    """
+    `ValueError` for what is no price: negative, infinite, not a number."""
     if not text:
         return ""
     value = float(text)

@@ -1,9 +1,8 @@
 """The JSON Schema of each document (advisor/render/schemas), out of the parts that documents share.
 
-`parts/` says what each part holds: its keys with their schemas, those with `?` may be left out, and
-there are no others; what begins with `$` is of the part itself, and one with an `$id` is a document.
-The request of an answer is no part: it is the question.
-"""
+`parts/` says what each part holds: its keys with their schemas, those with `?` may be left out, and there are
+no others; what begins with `$` is of the part itself, and one with an `$id` is a document. The request of an
+answer is no part: it is the question."""
 
 from __future__ import annotations
 

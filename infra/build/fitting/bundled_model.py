@@ -1,8 +1,7 @@
 """Rebuilds the model that ships, in a checkout: `python -m advisor.infra.build.fitting.bundled_model [FILE]`.
 
 From infra/build/performance_sources and advisor/data/performance/measurements.jsonl. A FILE of `advisor
-measurements export` replaces the latter first.
-"""
+measurements export` replaces the latter first."""
 
 from __future__ import annotations
 
@@ -57,8 +56,7 @@ def rebuild_bundled_model() -> FitResult:
 def rebuild_step_times() -> StepTimes:
     """Fit the step times of GPUs on the measured rows in the checkout, and calibrate them.
 
-    Takes some minutes: what intervals stand on is refitted without what they are scored on.
-    """
+    Takes some minutes: what intervals stand on is refitted without what they are scored on."""
     from advisor.infra.build.fitting.observations import kernel_frame, observation_frame
     from advisor.infra.build.fitting.step_times import StepTimeRegressor
 

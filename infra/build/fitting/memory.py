@@ -2,8 +2,7 @@
 
 What CUDA takes beside a step is told by peaks that the driver showed, and by batches that timm's training
 filled a card of 24 GB with. How far off peaks are is told by all public ones of networks of images that were
-trained, those of torch's own counters with CUDA's part added.
-"""
+trained, those of torch's own counters with CUDA's part added."""
 
 from __future__ import annotations
 
@@ -57,10 +56,9 @@ class MemoryRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Peaks of GPU memory in MiB, as the driver shows them: a constant, CUDA's own, beside what a step takes.
 
     `X` (n, parts) are MiB of parts of a step (one column of all that torch reserves, or the fields of
-    `StepMemory`), `y` measured peaks, `groups` (n,) families of networks: errors stand on constants that
-    have not seen a row's own family, and are taken `margin` times as large, since who asks differs from
-    whoever was measured as sources do. `model_` is what ships.
-    """
+    `StepMemory`), `y` measured peaks, `groups` (n,) families of networks: errors stand on constants that have
+    not seen a row's own family, and are taken `margin` times as large, since who asks differs from whoever
+    was measured as sources do. `model_` is what ships."""
 
     def __init__(self, *, margin: float = 1.5, trained_on: str = "") -> None:
         self.margin = margin

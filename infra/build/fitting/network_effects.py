@@ -1,8 +1,7 @@
 """Fits step times on measured rows, networks' effects integrated out.
 
-Rows of one network share its effects, so they are whitened together; what remains is a least
-squares problem in the parameters with Gaussian priors (`models.bayes`).
-"""
+Rows of one network share its effects, so they are whitened together; what remains is a least squares problem
+in the parameters with Gaussian priors (`models.bayes`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Measured steps as the posterior learns from them, read from the tables of a checkout.
 
-One line of `observations.csv.gz` is one step that somebody measured, with the software that ran
-it; `kernels.csv.gz` has single kernels, which tell what a GPU's units really reach.
-"""
+One line of `observations.csv.gz` is one step that somebody measured, with the software that ran it;
+`kernels.csv.gz` has single kernels, which tell what a GPU's units really reach."""
 
 from __future__ import annotations
 
@@ -77,8 +76,7 @@ class MeasuredStep(NamedTuple):
     """A measured step as a fit takes it: seconds with their relative standard error about a good model.
 
     `source` is who published it, `family` the network's class, `is_pytorch` whether it may pass for a rate of
-    PyTorch.
-    """
+    PyTorch."""
 
     cell: Cell
     seconds: float

@@ -1,8 +1,7 @@
 """Fits the scaling over GPUs on published runs, and holds out whole GPUs for its intervals.
 
-Rows of one GPU, of one machine above all, are far more alike than rows of two: each GPU weighs
-alike in the fit and in the pools of residuals.
-"""
+Rows of one GPU, of one machine above all, are far more alike than rows of two: each GPU weighs alike in the
+fit and in the pools of residuals."""
 
 from __future__ import annotations
 
@@ -105,8 +104,7 @@ def fit_scaling(rows: Sequence[ScalingRow]) -> ScalingModel:
 def fit_constants(rows: Sequence[ScalingRow]) -> tuple[float, float]:
     """The exponent and the seconds a GB sent that explain the rows best, each GPU weighing alike.
 
-    Neither is below 0, since GPUs do not help each other.
-    """
+    Neither is below 0, since GPUs do not help each other."""
     chips = [chip(row.gpu) for row in rows]
     weights = np.sqrt([1 / chips.count(name) for name in chips])
     efficiency = np.log([row.efficiency for row in rows])

@@ -1,8 +1,7 @@
 """Fits the serving predictor that ships: effects on measured values, and how wide bounds are.
 
-Every source has a scatter of its own in each quantity, and Student-t weights keep wrong rows of
-public sources from bending the rest (`models.bayes`).
-"""
+Every source has a scatter of its own in each quantity, and Student-t weights keep wrong rows of public
+sources from bending the rest (`models.bayes`)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """How fast hosts decode, and how that joins a real GPU, as a scikit-learn estimator.
 
-The runs are tf_cnn_benchmarks' (infra/build/performance_sources/stalls.csv), which prepares one batch
-for each GPU while it computes. They are the only ones of real GPUs, so they tell how a real GPU and
-the host beside it join. What ships of the fit are numbers: they stand among the priors of a sweep's fit
-(`PIPELINE_PRIORS`), and a test holds them to it.
-"""
+The runs are tf_cnn_benchmarks' (infra/build/performance_sources/stalls.csv), which prepares one batch for
+each GPU while it computes. They are the only ones of real GPUs, so they tell how a real GPU and the host
+beside it join. What ships of the fit are numbers: they stand among the priors of a sweep's fit
+(`PIPELINE_PRIORS`), and a test holds them to it."""
 
 from __future__ import annotations
 
@@ -54,10 +53,9 @@ class DecodeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Samples per second of training and inference on real images.
 
     `X` is a frame with `RUN_COLUMNS`, `y` samples per second on real data. `decoding` are the parameters of
-    decoding (None: those before any sweep), known are the others. `parameters_` are all of them,
-    `sigmas_` what is left in doubt of those of `STALL_PRIORS`, `speeds_` the log speed of each host in
-    reference cores: it decodes at another one with another augmentation.
-    """
+    decoding (None: those before any sweep), known are the others. `parameters_` are all of them, `sigmas_`
+    what is left in doubt of those of `STALL_PRIORS`, `speeds_` the log speed of each host in reference cores:
+    it decodes at another one with another augmentation."""
 
     def __init__(self, *, decoding: Mapping[str, float] | None = None) -> None:
         self.decoding = decoding

@@ -1,8 +1,7 @@
 """Fits step times of GPUs and CPUs on measured rows: parameters, effects, likeness, and how far off they are.
 
 What is held out of GPUs is whole: every network's class in turn, every GPU in turn, and both at once;
-residuals in units of the predicted deviation then say how wide intervals must be.
-"""
+residuals in units of the predicted deviation then say how wide intervals must be."""
 
 from __future__ import annotations
 
@@ -70,11 +69,10 @@ class StepTimeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Seconds of one step of each GPU's batch.
 
     `X` is a frame with `FITTED_COLUMNS` (`frames.published_frame` reads one, `observed_frame` makes one of a
-    user's own steps), `y` seconds. What may not be fitted teaches nothing, and `unknown_` counts names
-    that no table has. `kernels` is a frame of single kernels, from `start` the search sets out.
-    With `calibrate`, intervals stand on fits without what is held out; `with_sources` answers may name who
-    measured. `step_times_` is what ships, its numbers evaluated by NumPy alone.
-    """
+    user's own steps), `y` seconds. What may not be fitted teaches nothing, and `unknown_` counts names that
+    no table has. `kernels` is a frame of single kernels, from `start` the search sets out. With `calibrate`,
+    intervals stand on fits without what is held out; `with_sources` answers may name who measured.
+    `step_times_` is what ships, its numbers evaluated by NumPy alone."""
 
     def __init__(
         self,
@@ -225,10 +223,9 @@ def held_out_residuals(
 ) -> Mapping[str, list[Residual]]:
     """Residuals of log seconds of PyTorch rows, by what was held out.
 
-    `new/known`: the network's class; `known/new`: the GPU, with what is known of its kernels;
-    `new/new`: both; `known/known`: the network on that GPU, `cell`: some rows of a cell.
-    `others/known/known`: all that the row's source measured, where others know its network and its GPU.
-    """
+    `new/known`: the network's class; `known/new`: the GPU, with what is known of its kernels; `new/new`:
+    both; `known/known`: the network on that GPU, `cell`: some rows of a cell. `others/known/known`: all that
+    the row's source measured, where others know its network and its GPU."""
     result: dict[str, list[Residual]] = defaultdict(list)
     sources = _folds([row.source for row in observations], _FOLDS)
     classes = _folds([row.family for row in observations], _FOLDS)
@@ -286,9 +283,8 @@ def _is_known(row: MeasuredStep, times: StepTimes) -> bool:
 def quantiles_of(residuals: Mapping[str, Sequence[Residual]]) -> dict[str, tuple[float, ...]]:
     """Sorted residuals of each group, as many as intervals need.
 
-    Sources weigh alike, and classes of networks where they are new; where the GPU is new, cards were
-    evened out already.
-    """
+    Sources weigh alike, and classes of networks where they are new; where the GPU is new, cards were evened
+    out already."""
     result = {}
     for name, group in residuals.items():
         if len(group) < _FEWEST_ROWS:

@@ -137,9 +137,8 @@ Cells = Mapping[str, str]
 def lines(fetched: Path) -> list[dict[str, str]]:
     """All lines of the table, sorted by name; `fetched` is model_configs.csv.
 
-    `ValueError` for an added model whose sizes do not make the number of weights that its maker
-    publishes, to 1.5 %.
-    """
+    `ValueError` for an added model whose sizes do not make the number of weights that its maker publishes, to
+    1.5 %."""
     found = {line["names"]: line for line in _fetched_lines(fetched)}
     for line in (*_added_lines(), *_config_lines()):
         new = set(line["names"].split(";"))

@@ -45,9 +45,8 @@ def argonne(record: Mapping[str, str]) -> ServingRow:
 
 
 def _one_after_another(row: ServingRow, batch: float) -> ServingRow:
-    """llama.cpp ran a batch's sequences one after another: the printed latency is the mean of one,
-    with a second of warming up in the first; of 64 that is least. Its GPUs share out the layers.
-    """
+    """llama.cpp ran a batch's sequences one after another: the printed latency is the mean of one, with a
+    second of warming up in the first; of 64 that is least. Its GPUs share out the layers."""
     if batch < _LEAST_WARM_SEQUENCES:
         raise LeftOutError("llama.cpp: warming up is a large part of it")
     return row._replace(

@@ -2,8 +2,7 @@
 FILE.csv.gz`.
 
 Reads what `python -m advisor.infra.build.campaign language` wrote. The table has the columns of
-serving.csv.gz, and is taken wherever that one is: to be scored, or to be fitted with the others.
-"""
+serving.csv.gz, and is taken wherever that one is: to be scored, or to be fitted with the others."""
 
 from __future__ import annotations
 

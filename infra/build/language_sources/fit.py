@@ -1,7 +1,6 @@
 """Fits the serving predictor that ships on the committed rows.
 
-`python -m advisor.infra.build.language_sources.fit`
-"""
+`python -m advisor.infra.build.language_sources.fit`"""
 
 from __future__ import annotations
 

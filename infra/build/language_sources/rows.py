@@ -18,13 +18,12 @@ Row = TypeVar("Row", bound=Any)
 
 
 class ServingRow(NamedTuple):
-    """One measured cell of one replica, with the columns of `serving.csv.gz`; nan or '' where the
-    source does not say. SOURCES.md has the meaning of `kind` and of the flags.
+    """One measured cell of one replica, with the columns of `serving.csv.gz`; nan or '' where the source does
+    not say. SOURCES.md has the meaning of `kind` and of the flags.
 
-    A replica is `gpus` = tensor_parallel x pipeline_parallel x attention_dp GPUs. `concurrency`
-    counts its sequences in flight; rates are the replica's. `tpot_seconds` is without the first
-    token. `sigma` is the relative standard deviation of repeats.
-    """
+    A replica is `gpus` = tensor_parallel x pipeline_parallel x attention_dp GPUs. `concurrency` counts its
+    sequences in flight; rates are the replica's. `tpot_seconds` is without the first token. `sigma` is the
+    relative standard deviation of repeats."""
 
     source: str
     licence: str
@@ -62,12 +61,11 @@ def read_serving(path: Path = SERVING_PATH) -> list[ServingRow]:
 
 
 def read_table(kind: type[Row], path: Path) -> list[Row]:
-    """The rows of a CSV (or .csv.gz) whose columns are the fields of `kind`; those with a default
-    may be missing, others are ignored.
+    """The rows of a CSV (or .csv.gz) whose columns are the fields of `kind`; those with a default may be
+    missing, others are ignored.
 
-    Raises OSError where the file cannot be read, `ValueError` with the column that is missing or
-    the field that is no number.
-    """
+    Raises OSError where the file cannot be read, `ValueError` with the column that is missing or the field
+    that is no number."""
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
     records = csv.DictReader(io.StringIO(text))
@@ -118,13 +116,11 @@ TRAINING_PATH = Path(__file__).with_name("training.csv.gz")
 class TrainingRow(NamedTuple):
     """One run, with the columns of `training.csv.gz`; nan or '' where the source does not say.
 
-    `framework` is fsdp (PyTorch) or megatron, `released` the month of the run or its report.
-    `checkpointing` is none, selective or full; `sharding` none, gradients (ZeRO-2) or all (ZeRO-3).
-    The model's sizes stand in the row, since many of these models are in no other table. `switched`
-    counts GPUs that one NVLink switch joins. `gpu_watts` and `gpu_gb_per_second` are of a variant
-    that differs from the data sheet. `job_seconds` are of a whole job whose tokens nobody says, the
-    same in all rows of a source.
-    """
+    `framework` is fsdp (PyTorch) or megatron, `released` the month of the run or its report. `checkpointing`
+    is none, selective or full; `sharding` none, gradients (ZeRO-2) or all (ZeRO-3). The model's sizes stand
+    in the row, since many of these models are in no other table. `switched` counts GPUs that one NVLink
+    switch joins. `gpu_watts` and `gpu_gb_per_second` are of a variant that differs from the data sheet.
+    `job_seconds` are of a whole job whose tokens nobody says, the same in all rows of a source."""
 
     source: str
     licence: str

@@ -1,9 +1,8 @@
 """Makes serving.csv.gz: `python -m advisor.infra.build.language_sources.serving --data DIR`, in the
 repository.
 
-DIR holds the public tables named in SOURCES.md, whichever of them are there. Needed only when a
-source is added: the compact rows are committed.
-"""
+DIR holds the public tables named in SOURCES.md, whichever of them are there. Needed only when a source is
+added: the compact rows are committed."""
 
 from __future__ import annotations
 
@@ -92,9 +91,8 @@ def filed_once(rows: Sequence[ServingRow]) -> list[ServingRow]:
 def merged_repeats(rows: Sequence[ServingRow]) -> list[ServingRow]:
     """One row a cell: the median of what was measured again in the same way, with its spread.
 
-    A run that a source files twice is the same figures again and counts once; without an engine's
-    version two dates are two cells.
-    """
+    A run that a source files twice is the same figures again and counts once; without an engine's version two
+    dates are two cells."""
     cells: dict[ServingRow, list[ServingRow]] = defaultdict(list)
     for row in rows:
         date = "" if row.engine_version else row.date

@@ -2,8 +2,7 @@
 repository.
 
 DIR holds the public tables named in SOURCES.md. Needed only when a source is added: the compact rows are
-committed. Models with recurrent or sparse layers, 4-bit training and runs that drop tokens are left out.
-"""
+committed. Models with recurrent or sparse layers, 4-bit training and runs that drop tokens are left out."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
 """`python -m advisor.infra.build.networks build [--only PATTERN] [--resume]`: builds the network table.
 
-Captures every network of torchvision, timm, transformers, diffusers and the advisor's own at the
-inputs that people use, without downloads, and writes advisor/data/performance/networks.csv and
-operations.npy. Each network's facts are first kept as one file of the work folder: `--resume`
-uses those that are there. What torch cannot follow is listed with its reason, and left out.
-All of it takes about half an hour on two cores; `--only 'timm/vit_*'` brings some up to date.
-"""
+Captures every network of torchvision, timm, transformers, diffusers and the advisor's own at the inputs that
+people use, without downloads, and writes advisor/data/performance/networks.csv and operations.npy. Each
+network's facts are first kept as one file of the work folder: `--resume` uses those that are there. What
+torch cannot follow is listed with its reason, and left out. All of it takes about half an hour on two cores;
+`--only 'timm/vit_*'` brings some up to date."""
 
 from __future__ import annotations
 

@@ -77,8 +77,7 @@ _SD3 = {
 class Denoiser(Struct, frozen=True):
     """A class of diffusers; `takes` has sizes by name, `one.two` is `two` in a dictionary `one`.
 
-    `decodes` says that it is the decoder of an autoencoder that is asked.
-    """
+    `decodes` says that it is the decoder of an autoencoder that is asked."""
 
     model: str
     config: Mapping[str, Any]

@@ -1,8 +1,7 @@
 """Networks of transformers by their checkpoints' configurations: nothing is downloaded.
 
-`encoders.json` has them: families of one class with their checkpoints' public config.json (what a
-class has as its default is left out), the inputs that people use, and other names.
-"""
+`encoders.json` has them: families of one class with their checkpoints' public config.json (what a class has
+as its default is left out), the inputs that people use, and other names."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ _MANY_CLASSES = 1000
 class Encoder(Struct, frozen=True):
     """A class of transformers with a configuration, and the sizes of what it takes by name.
 
-    Names that end in `ids` take whole numbers, others floats.
-    """
+    Names that end in `ids` take whole numbers, others floats."""
 
     model: str
     config: Config

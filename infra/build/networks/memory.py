@@ -1,9 +1,8 @@
 """Memory of every network of the table: `python -m advisor.infra.build.networks.memory FOLDER`.
 
-Steps are replayed without computing, one file a network and input in FOLDER, so that a stop loses
-little; then all of them become advisor/data/performance/memory.npy. What has no file there stays
-as it was replayed before, or else is derived from its line of networks.csv.
-"""
+Steps are replayed without computing, one file a network and input in FOLDER, so that a stop loses little;
+then all of them become advisor/data/performance/memory.npy. What has no file there stays as it was replayed
+before, or else is derived from its line of networks.csv."""
 
 from __future__ import annotations
 
@@ -127,9 +126,8 @@ def capture(variants: Sequence[Variant], folder: Path) -> None:
 def build(folder: Path, table: Path = FOLDER) -> tuple[int, int]:
     """Write memory.npy, a row for each line of networks.csv; how many, and how many were replayed.
 
-    What has no replay in the folder keeps that of the memory.npy before, as long as the network
-    is as large; the others are derived from the live memory of the line itself.
-    """
+    What has no replay in the folder keeps that of the memory.npy before, as long as the network is as large;
+    the others are derived from the live memory of the line itself."""
     before = _replayed_before(table / BUNDLED)
     rows, replayed = [], 0
     with (table / "networks.csv").open(newline="") as file:
@@ -151,8 +149,7 @@ def build(folder: Path, table: Path = FOLDER) -> tuple[int, int]:
 def _replayed_before(path: Path) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     """Replayed rows by all that stands before their facts.
 
-    Their steps leave something, be it the output; a derived inference leaves nothing.
-    """
+    Their steps leave something, be it the output; a derived inference leaves nothing."""
     table = np.load(path) if path.exists() else np.array([], DTYPE)
     if table.dtype != DTYPE:
         return {}
@@ -164,9 +161,8 @@ def _replayed_before(path: Path) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 def derived_runs(line: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """About what a replay would give, from the live memory of a line of networks.csv.
 
-    Shares are least squares on 310 networks that were replayed: in training they leave 5 to 8 % of
-    what is reserved, in inference 12 to 25 % (of much less), at the median a third less.
-    """
+    Shares are least squares on 310 networks that were replayed: in training they leave 5 to 8 % of what is
+    reserved, in inference 12 to 25 % (of much less), at the median a third less."""
     runs: dict[str, dict[str, float]] = {"inference": {}, "training": {}}
     trained, weights = float(line["trained_mib"]), float(line["weights_mib"])
     for precision in PRECISIONS:

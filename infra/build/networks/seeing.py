@@ -134,9 +134,8 @@ class Flow(Seeing, frozen=True):
 class Detector(Seeing, frozen=True):
     """A detector's dense parts, at the most that torchvision lets through to each.
 
-    Which boxes reach the heads depends on the image, so the choosing itself is left out: it is
-    light, and no network that is not trained shows it.
-    """
+    Which boxes reach the heads depends on the image, so the choosing itself is left out: it is light, and no
+    network that is not trained shows it."""
 
     def forward(self, network: Any, inputs: Any) -> Any:
         """See `Subject`."""

@@ -2,8 +2,7 @@
 compute.
 
 Torch lives here. They are not trained and not checked against results: shapes alone matter. Those that learn
-against another network do so in training, where `forward` is one step of both.
-"""
+against another network do so in training, where `forward` is one step of both."""
 
 from __future__ import annotations
 

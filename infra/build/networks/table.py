@@ -115,8 +115,7 @@ def family_of(class_name: str) -> str:
 def write_table(variants: Sequence[Variant], facts: Mapping[str, Mapping[str, Any]], folder: Path) -> int:
     """Write both files for the variants that have facts; how many they are.
 
-    A variant without facts keeps the line that it has in the table that lies there, if any.
-    """
+    A variant without facts keeps the line that it has in the table that lies there, if any."""
     before = _before(folder)
     blocks: dict[bytes, int] = {}
     arrays: list[NDArray[Any]] = []

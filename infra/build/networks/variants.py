@@ -31,10 +31,9 @@ _CLASSES = 1000
 def build_library_network(library: str, name: str, side: int, *, on_meta: bool = True) -> torch.nn.Module:
     """The network on the meta device, or with values, for square images of `side` pixels and 1000 classes.
 
-    `library` is one of `LIBRARIES`; names of timm may carry a tag of weights (`name.tag`) and
-    end in `+folded`. Raises `UsageError` for a name that the library does not know, and for a
-    size that the network cannot take; `MeasuringError` where the library is not installed.
-    """
+    `library` is one of `LIBRARIES`; names of timm may carry a tag of weights (`name.tag`) and end in
+    `+folded`. Raises `UsageError` for a name that the library does not know, and for a size that the network
+    cannot take; `MeasuringError` where the library is not installed."""
     build = build_on_meta if on_meta else call
     with without_initial_values() if on_meta else nullcontext(), quiet():
         if library == "torchvision":
@@ -125,10 +124,9 @@ _VIT_SIDES = (224, 384)
 class Variant(Struct, frozen=True, kw_only=True):
     """One network at one input: a line of networks.csv.
 
-    `input` is `3x224x224` (an image), `seq:128` (tokens) or another tensor's sizes. `sample` is
-    what one row of a batch is called, `data` what it is made of: image, tokens or tensor.
-    `aliases` are other names that find it. `subject` makes what is captured.
-    """
+    `input` is `3x224x224` (an image), `seq:128` (tokens) or another tensor's sizes. `sample` is what one row
+    of a batch is called, `data` what it is made of: image, tokens or tensor. `aliases` are other names that
+    find it. `subject` makes what is captured."""
 
     library: str
     name: str
@@ -195,8 +193,7 @@ def image_variant(library: str, name: str, side: int, aliases: Sequence[str] = (
 def timm_variants(aliases: Mapping[str, str]) -> list[Variant]:
     """All of timm at the sizes of its weights, and plain vision transformers at usual ones.
 
-    `aliases` are names that timm had before, with today's.
-    """
+    `aliases` are names that timm had before, with today's."""
     from advisor.infra.build.networks.variants import library_names, timm_default_side, timm_sizes
 
     before: dict[str, list[str]] = defaultdict(list)

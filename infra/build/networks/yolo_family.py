@@ -1,10 +1,9 @@
 """YOLOv5 and YOLOv8 by their published structure, to count what they compute; torch lives here.
 
-Written from the papers and model tables (Jocher et al., 10.5281/zenodo.3908559; the sizes and
-parameters they state), not from their code, which is AGPL: cross-stage partial blocks (Wang et al.,
-arXiv:1911.11929), a pyramid down and up again (Liu et al., arXiv:1803.01534), and three heads.
-They give raw predictions: no boxes are decoded.
-"""
+Written from the papers and model tables (Jocher et al., 10.5281/zenodo.3908559; the sizes and parameters they
+state), not from their code, which is AGPL: cross-stage partial blocks (Wang et al., arXiv:1911.11929), a
+pyramid down and up again (Liu et al., arXiv:1803.01534), and three heads. They give raw predictions: no boxes
+are decoded."""
 
 from __future__ import annotations
 

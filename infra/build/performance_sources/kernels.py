@@ -1,8 +1,7 @@
 """Makes kernels.csv.gz and marks*.csv: single kernels and micro-benchmarks, for priors.
 
 `python -m advisor.infra.build.performance_sources.kernels --data DIR [--unlicensed FILE]`, run in the
-repository's root; DIR as for `observations`.
-"""
+repository's root; DIR as for `observations`."""
 
 from __future__ import annotations
 

@@ -25,9 +25,8 @@ NAMES_PATH = Path(__file__).with_name("network_names.csv")
 class Named(Struct, frozen=True):
     """A network of the table, and how a source's sample counts there.
 
-    One sample of the source is `batch_factor` samples of the network (guidance runs a diffusion
-    network twice an image), `steps` times in a row. `input` is '' where nobody says it.
-    """
+    One sample of the source is `batch_factor` samples of the network (guidance runs a diffusion network twice
+    an image), `steps` times in a row. `input` is '' where nobody says it."""
 
     network: str
     input: str
@@ -196,9 +195,8 @@ _TABLE = re.compile(r"^\d+x\d+x\d+(?= |$)")
 def table_input(text: str) -> str:
     """The input as the network table writes it, or '' where the text has none.
 
-    Understands `224px`, `800x1066px`, `1333x800 (scale jitter)` (the shorter side is the height),
-    `seq 128`, `512px latent 64x64`, `Cityscapes; crop 512x1024`, and the table's own form.
-    """
+    Understands `224px`, `800x1066px`, `1333x800 (scale jitter)` (the shorter side is the height), `seq 128`,
+    `512px latent 64x64`, `Cityscapes; crop 512x1024`, and the table's own form."""
     size = text.strip()
     if match := _TABLE.match(size):
         return match[0]

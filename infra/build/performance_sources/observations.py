@@ -1,11 +1,10 @@
 """Makes observations.csv.gz, all measured steps that the predictor is fitted on or scored with.
 
-`python -m advisor.infra.build.performance_sources.observations --data DIR [--unlicensed FILE]`, run in
-the repository's root.
+`python -m advisor.infra.build.performance_sources.observations --data DIR [--unlicensed FILE]`, run in the
+repository's root.
 
-DIR holds public tables named in SOURCES.md; rows of sources that it has not stay as committed. Needed
-only when a source is added.
-"""
+DIR holds public tables named in SOURCES.md; rows of sources that it has not stay as committed. Needed only
+when a source is added."""
 
 from __future__ import annotations
 

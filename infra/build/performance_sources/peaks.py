@@ -1,8 +1,7 @@
 """What is told of the GPU memory of a measured step, counted as its source counts it.
 
 A source prints what tensors take, what torch has reserved, or what the driver shows; in units of its own;
-with its optimiser, its way to write attention, and parts that the table's network of that name has not.
-"""
+with its optimiser, its way to write attention, and parts that the table's network of that name has not."""
 
 from __future__ import annotations
 
@@ -33,11 +32,10 @@ class Counts(StrEnum):
 class Meaning(Struct, frozen=True):
     """How a source's figures are to be read.
 
-    `unit` is the MiB of what is filed as one MiB; `beside` are elements a pixel that networks of a name
-    keep for the backward pass beside the table's; `buckets` whether gradients lie once more in those that
-    ranks exchange; `searches` names networks for which cuDNN tries all its algorithms; `without` those whose
-    figure is not what it says, with the reason.
-    """
+    `unit` is the MiB of what is filed as one MiB; `beside` are elements a pixel that networks of a name keep
+    for the backward pass beside the table's; `buckets` whether gradients lie once more in those that ranks
+    exchange; `searches` names networks for which cuDNN tries all its algorithms; `without` those whose figure
+    is not what it says, with the reason."""
 
     counts: Counts = Counts.DRIVER
     unit: float = 1.0

@@ -2,8 +2,7 @@
 
 `python -m advisor.infra.build.performance_sources.scaling DIR`, run in the repository's root. DIR holds the
 sources' own files (SOURCES.md). Every row is a run on several GPUs beside the run of the same network,
-precision, software and batch size *a GPU* on one GPU of the same machine.
-"""
+precision, software and batch size *a GPU* on one GPU of the same machine."""
 
 from __future__ import annotations
 
@@ -62,11 +61,10 @@ _POLLUX_PLACEMENTS = {"1": 1, "2": 2, "3": 3, "4": 4}
 def lambda_rows(directory: Path) -> pd.DataFrame:
     """tf_cnn_benchmarks with replicated variables, synthetic data (BSD style, Lambda Labs 2018).
 
-    Its `--batch_size` is of one device, whatever the file's column is called. One process drives
-    all GPUs, and in half precision without XLA it launches too slowly for eight of them: networks
-    of many kernels keep 0.48 to 0.57 on the very machines where they keep 0.95 with XLA, and VGG
-    and AlexNet 0.97. PyTorch has a process for each GPU, so those training rows are left out.
-    """
+    Its `--batch_size` is of one device, whatever the file's column is called. One process drives all GPUs,
+    and in half precision without XLA it launches too slowly for eight of them: networks of many kernels keep
+    0.48 to 0.57 on the very machines where they keep 0.95 with XLA, and VGG and AlexNet 0.97. PyTorch has a
+    process for each GPU, so those training rows are left out."""
     rows = pd.read_csv(find_source(directory, "lambda_tf_cnn_benchmarks.csv"))
     rows = rows[(rows["data"] == "syn") & rows.ok & (rows["update"] == "replicated")]
     by_launching = (rows.precision == "fp16") & ~rows.system.str.contains("XLA")
@@ -127,8 +125,7 @@ def pollux_rows(directory: Path) -> pd.DataFrame:
 def nvidia_rows(directory: Path) -> pd.DataFrame:
     """NVIDIA's examples in PyTorch, a process a GPU, on DGX-1, DGX-2 and DGX A100 (BSD-3, Apache-2.0).
 
-    Only examples that state the batch of one GPU and train as fast as they can on one, too.
-    """
+    Only examples that state the batch of one GPU and train as fast as they can on one, too."""
     rows = pd.read_csv(find_source(directory, "nvidia_dle_pytorch.csv"))
     rows = rows[(rows.task == "training") & rows.network.isin(_NVIDIA_NETWORKS) & rows.batch_size.notna()]
     rows = rows[~rows.notes.str.contains("Large model")]

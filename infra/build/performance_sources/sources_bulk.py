@@ -1,8 +1,7 @@
 """Measured steps of the large public tables: timm, torchvision, Keras, tf_cnn_benchmarks and kin.
 
-Each reader gives a table with the columns of `observations.COLUMNS` that its source has, one
-line a step; what it leaves out, and why, stands in its comments and in SOURCES.md.
-"""
+Each reader gives a table with the columns of `observations.COLUMNS` that its source has, one line a step;
+what it leaves out, and why, stands in its comments and in SOURCES.md."""
 
 from __future__ import annotations
 
@@ -92,8 +91,7 @@ def _timm_file(path: Path) -> pd.DataFrame | None:
 def torchvision(folder: Path) -> pd.DataFrame:
     """PyTorch 1.x, batch 12, fp32 and wholly fp16, torchvision networks (MIT).
 
-    The copy of the batch to the GPU is in the step; training has no optimiser step.
-    """
+    The copy of the batch to the GPU is in the step; training has no optimiser step."""
     rows = pd.read_csv(find_source(folder, "torchvision_gpu_benchmark.csv"))
     # Several GPUs are DataParallel, which copies the network at each step; double is no precision.
     rows = rows[(rows.num_gpus == 1) & rows.precision.isin(["float", "half"])]
@@ -154,9 +152,8 @@ _PROFETS_OWN = ("AlexNet", "CIFAR10_CNN", "LeNet5", "MNIST_CNN", "ResNetSmall")
 def profet(folder: Path) -> pd.DataFrame:
     """TensorFlow 2.5 Keras training on AWS g4dn, p3 (and g3s, p2) at 32 to 256 pixels (MIT).
 
-    Only networks whose layers the table has: the small ones, and the un-strided AlexNet, are the
-    authors' own.
-    """
+    Only networks whose layers the table has: the small ones, and the un-strided AlexNet, are the authors'
+    own."""
     rows = pd.read_csv(find_source(folder, "profet_training_latency.csv"))
     gpus = {"g4dn.xlarge": "T4", "p3.2xlarge": "V100-SXM2-16GB", "g3s.xlarge": "M60"}
     rows = rows[rows.instance_name.isin(gpus)]
@@ -400,8 +397,7 @@ def neusight(folder: Path) -> pd.DataFrame:
 def mlperf_inference(folder: Path) -> pd.DataFrame:
     """Offline, closed, the best submission a GPU and round (Apache-2.0; v5.1 none seen).
 
-    TensorRT, INT8 or less; the batch is not stated, `MLPERF_BATCH` stands for a large one.
-    """
+    TensorRT, INT8 or less; the batch is not stated, `MLPERF_BATCH` stands for a large one."""
     best = _best_submissions(folder)
     names = [named("mlperf-inference", name) for name in best["name"]]
     factor = pd.Series([name.batch_factor for name in names])

@@ -1,7 +1,6 @@
 """Measured steps of the tables in the scorer's own format (`rates/*.csv`), one reader for all.
 
-A reader's `Rules` say what cannot be taken over as it stands; SOURCES.md says why.
-"""
+A reader's `Rules` say what cannot be taken over as it stands; SOURCES.md says why."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ def _nothing(rows: pd.DataFrame) -> pd.Series:
 class Rules(Struct, frozen=True):
     """How one table is read: which rows are left out, which are only evaluated, and its licence.
 
-    `large_batch` stands for batches that are not said, and are as large as the GPU holds.
-    """
+    `large_batch` stands for batches that are not said, and are as large as the GPU holds."""
 
     licence: str
     left_out: Callable[[pd.DataFrame], pd.Series] = _nothing

@@ -1,8 +1,7 @@
 """Makes stalls.csv: runs on real data beside the same runs on synthetic data.
 
 `python -m advisor.infra.build.performance_sources.stalls DIR`, run in the repository's root. DIR holds
-articles/input_pipeline_real_vs_synthetic.csv and lambda_tf_cnn_benchmarks.csv (SOURCES.md).
-"""
+articles/input_pipeline_real_vs_synthetic.csv and lambda_tf_cnn_benchmarks.csv (SOURCES.md)."""
 
 from __future__ import annotations
 

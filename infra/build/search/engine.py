@@ -1,8 +1,7 @@
 """Which configuration to try next, so that the cheapest one is found in few trials.
 
-Expected improvement (Jones, Schonlau and Welch 1998) of log cost under a mixture of beliefs, times
-the chance that the configuration works. Pure: the same problem and trials give the same answer.
-"""
+Expected improvement (Jones, Schonlau and Welch 1998) of log cost under a mixture of beliefs, times the chance
+that the configuration works. Pure: the same problem and trials give the same answer."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ def problem_of(features: Floats, available: np.typing.NDArray[np.bool_], history
 def propose(problem: Problem, trials: Mapping[int, float | None], *, seed: int = 0) -> Proposal | None:
     """The next trial after `trials`, log costs by configuration (None: it failed).
 
-    None when every configuration was tried.
-    """
+    None when every configuration was tried."""
     left = problem.available.copy()
     left[list(trials)] = False
     if not left.any():
@@ -124,9 +122,8 @@ def chance_of_working(
 ) -> Floats:
     """Probabilities (n,), from other workloads' outcomes (w, n) and this one's trials.
 
-    First by likeness: other workloads count by how well their outcomes foretell these. Then by
-    nearness: a logit with a Gaussian process over the configurations `features` (n, d).
-    """
+    First by likeness: other workloads count by how well their outcomes foretell these. Then by nearness: a
+    logit with a Gaussian process over the configurations `features` (n, d)."""
     chances = _by_likeness(worked_elsewhere, worked, failed)
     if not failed:
         return chances

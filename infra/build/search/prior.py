@@ -1,10 +1,9 @@
 """What other workloads' tables say about a new one's costs, before and after its first trials.
 
-A new workload either behaves like one that was seen (its whole curve over the configurations is a
-component of its own) or like the average of all; a component's weight follows from how well it
-foretold the trials so far. The average alone forgets what only one workload showed, such as costs
-that fall to a third once all data fits into memory.
-"""
+A new workload either behaves like one that was seen (its whole curve over the configurations is a component
+of its own) or like the average of all; a component's weight follows from how well it foretold the trials so
+far. The average alone forgets what only one workload showed, such as costs that fall to a third once all data
+fits into memory."""
 
 from __future__ import annotations
 
@@ -47,8 +46,7 @@ class Kernel(Struct, frozen=True):
 def fit_kernel(features: Floats, residuals: Sequence[Floats]) -> Kernel:
     """The likeliest kernel of several functions over the same configurations.
 
-    `features` is (n, d); each of `residuals` (n,), log costs less their mean, nan where unknown.
-    """
+    `features` is (n, d); each of `residuals` (n,), log costs less their mean, nan where unknown."""
     from scipy.optimize import minimize
 
     width = features.shape[1]
@@ -85,9 +83,8 @@ def _kernel(logs: Floats) -> Kernel:
 def _unlikelihood(kernel: Kernel, squares: Floats, rows: Sequence[Floats]) -> tuple[float, Floats]:
     """Negative log likelihood of the rows, and its slope over the kernel's logarithms (d + 2,).
 
-    `squares` (n, n, d) are squared differences. The slope is Rasmussen and Williams, equation
-    5.9, summed over rows; each row has a level of its own, which says nothing about the shape.
-    """
+    `squares` (n, n, d) are squared differences. The slope is Rasmussen and Williams, equation 5.9, summed
+    over rows; each row has a level of its own, which says nothing about the shape."""
     scaled = squares / kernel.lengths**2
     far = scaled_distance(scaled)
     decay = np.exp(-far)
@@ -119,8 +116,7 @@ _SMALLEST_VARIANCE = 1e-9
 class History(Struct, frozen=True):
     """Measured tables of other workloads over the same configurations, both of shape (w, n).
 
-    `log_cost` is nan where a run failed or was never made, `worked` 1, 0 or nan likewise.
-    """
+    `log_cost` is nan where a run failed or was never made, `worked` 1, 0 or nan likewise."""
 
     log_cost: Floats
     worked: Floats
@@ -201,8 +197,7 @@ def posterior_of(prior: Prior, at: Sequence[int], log_costs: Floats) -> Posterio
 def _split(rows: Floats) -> tuple[Floats, Floats]:
     """The average curve (n,), and the rows less their own level (w, n).
 
-    Rows lack different configurations, so level and average are estimated in turns.
-    """
+    Rows lack different configurations, so level and average are estimated in turns."""
     existing = np.isfinite(rows)
     mean = np.zeros(rows.shape[1])
     centred = rows

@@ -63,8 +63,7 @@ def simulate_search(
 ) -> Simulation:
     """Search the first table (for one of its workloads), knowing the other workloads of all.
 
-    Raises `DataError` for files that hold no such table, `UsageError` for names that are not in them.
-    """
+    Raises `DataError` for files that hold no such table, `UsageError` for names that are not in them."""
     from advisor.infra.build.search import Table, replay
 
     tables = [_rows(path) for path in paths]

@@ -26,9 +26,8 @@ class Run(Struct, frozen=True):
 class Table(Struct, frozen=True):
     """Runs as matrices: workloads (w) by distinct configurations (n).
 
-    `log_cost` (w, n) is the median of repeats, nan where none worked; `worked` (w, n) is 1 where
-    half of the repeats or more did, 0 where fewer did, nan where none was run.
-    """
+    `log_cost` (w, n) is the median of repeats, nan where none worked; `worked` (w, n) is 1 where half of the
+    repeats or more did, 0 where fewer did, nan where none was run."""
 
     workloads: tuple[str, ...]
     configurations: tuple[Configuration, ...]
@@ -81,9 +80,8 @@ _LOG_FROM = 3.0
 def encoded(configurations: Sequence[Sequence[Value]]) -> Floats:
     """Features (n, d) in 0..1 of configurations with the same columns.
 
-    Columns of numbers are scaled (their logarithm where all are positive and the largest is
-    three times the smallest); words, and columns where some have no value, are one column a word.
-    """
+    Columns of numbers are scaled (their logarithm where all are positive and the largest is three times the
+    smallest); words, and columns where some have no value, are one column a word."""
     parts = [_column(column) for column in zip(*configurations, strict=True)]
     kept = [part for part in parts if part.shape[1]]
     return np.hstack(kept) if kept else np.zeros((len(configurations), 1))
@@ -131,9 +129,8 @@ class Replay(Struct, frozen=True):
 def replay(problem: Problem, outcome: Floats, *, trials: int, seed: int = 0, stops: bool = True) -> Replay:
     """Play a search on measured log costs (n,), nan where the configuration fails.
 
-    At most `trials`; where it `stops`, by its own rule earlier: the next trial is expected to
-    save less than 0.5 % of the price.
-    """
+    At most `trials`; where it `stops`, by its own rule earlier: the next trial is expected to save less than
+    0.5 % of the price."""
     steps = list(_steps(problem, outcome, trials, seed, stops))
     return Replay(tuple(steps), _why(problem, steps, trials))
 

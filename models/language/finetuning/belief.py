@@ -189,8 +189,7 @@ class Estimates(NamedTuple):
 class Belief(Gaussian, frozen=True):
     """The belief about the parameters `NAMES`, then about effects.
 
-    Effects that no row taught have their priors and are not among them.
-    """
+    Effects that no row taught have their priors and are not among them."""
 
     def estimates(self, runs: Sequence[Run]) -> Estimates:
         """Log seconds of each run."""

@@ -1,10 +1,9 @@
 """GPU memory of a tuning run: weights, what trains them, activations, buffers, driver, allocator.
 
-Activations are those of a decoder with fused attention: each layer keeps the inputs of its matrix
-products and what it normalised, 16 bits each; with full checkpointing only its input, and one layer
-is whole at a time. The loss is computed on 32-bit logits of the whole vocabulary, as PyTorch's
-cross entropy does unless a fused kernel is asked for. GiB are 2**30 bytes.
-"""
+Activations are those of a decoder with fused attention: each layer keeps the inputs of its matrix products
+and what it normalised, 16 bits each; with full checkpointing only its input, and one layer is whole at a
+time. The loss is computed on 32-bit logits of the whole vocabulary, as PyTorch's cross entropy does unless a
+fused kernel is asked for. GiB are 2**30 bytes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Tokens a second of tunings, with bounds; what a question leaves open is chosen by them.
 
 A question is answered for PyTorch's FSDP or data-parallel training in 16 bits with fused attention and AdamW
-in 32 bits: by a typical script that compiles nothing, or as a benchmark with compiled kernels.
-"""
+in 32 bits: by a typical script that compiles nothing, or as a benchmark with compiled kernels."""
 
 from __future__ import annotations
 
@@ -48,8 +47,7 @@ class Settled(NamedTuple):
 class TuningRates(NamedTuple):
     """Rates of n tunings: tokens a second of all their GPUs together, each of `rates` (n,).
 
-    `calibrated` is False where too few held-out rows back the confidence.
-    """
+    `calibrated` is False where too few held-out rows back the confidence."""
 
     tokens_per_second: Bounds
     calibrated: bool

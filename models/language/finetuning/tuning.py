@@ -1,8 +1,7 @@
 """Tunings: a language model on the GPUs of one host, how measured runs were split, and the work of both.
 
-Work is operations and bytes for each token, as columns, per GPU of a group that works on it together:
-a GPU's share of work times the GPUs that share it, so that a rate by GPU follows at once.
-"""
+Work is operations and bytes for each token, as columns, per GPU of a group that works on it together: a GPU's
+share of work times the GPUs that share it, so that a rate by GPU follows at once."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ class FineTuning(NamedTuple):
     """A model tuned by `method` on `gpus` GPUs of one host, `micro_batch` sequences each at once.
 
     `link` is nvlink, pcie, or none for one GPU. What is None is for the predictor to choose. `protocol`: a
-    typical script, which compiles nothing, or a benchmark's compiled step.
-    """
+    typical script, which compiles nothing, or a benchmark's compiled step."""
 
     model: LanguageModel
     method: LlmMethod
@@ -64,11 +62,10 @@ class FineTuning(NamedTuple):
 class Run(NamedTuple):
     """A settled tuning, and how it was split where somebody measured it; a question has defaults.
 
-    `framework` is fsdp (PyTorch) or megatron; `source` who measured, `released` the month of the
-    software. `eager`: kernels are not compiled together. `script`: a whole training script, with its data and
-    losses, not a benchmark's step. `switched`: GPUs joined by one NVLink
-    switch, 8 in a host and 72 in a rack of GB200 or GB300.
-    """
+    `framework` is fsdp (PyTorch) or megatron; `source` who measured, `released` the month of the software.
+    `eager`: kernels are not compiled together. `script`: a whole training script, with its data and losses,
+    not a benchmark's step. `switched`: GPUs joined by one NVLink switch, 8 in a host and 72 in a rack of
+    GB200 or GB300."""
 
     tuning: FineTuning
     framework: str = "fsdp"
@@ -151,8 +148,7 @@ class Work(NamedTuple):
     and gradients of sharded runs), `all_reduces` and `experts` (to them and back) over the link, `launches`
     layers that are launched. `pcie` is log2 of the GPUs that are joined by PCIe, 0 over NVLink.
     `hopper_kernels`: attention made for Hopper and later. `least` is what peaks and bandwidth allow: products
-    and attention, or each pass reading the weights that a token uses once. The others are logs or 0 and 1.
-    """
+    and attention, or each pass reading the weights that a token uses once. The others are logs or 0 and 1."""
 
     matrices: Floats
     attention: Floats

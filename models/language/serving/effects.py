@@ -47,11 +47,10 @@ def era_of(engine: str, version: str) -> str:
 class Setting(NamedTuple):
     """A deployment as it was measured, or would be.
 
-    `source` is who measured, "" for a question and for a user's own trials. `eager`: the engine
-    launches kernels one by one, without CUDA graphs. `load` is "" for a closed loop, "waves" for
-    one whose requests have equal lengths, "open" for requests that arrive at a rate of their own,
-    "static" for batches without a server, "maximum" for as many sequences as memory holds.
-    """
+    `source` is who measured, "" for a question and for a user's own trials. `eager`: the engine launches
+    kernels one by one, without CUDA graphs. `load` is "" for a closed loop, "waves" for one whose requests
+    have equal lengths, "open" for requests that arrive at a rate of their own, "static" for batches without a
+    server, "maximum" for as many sequences as memory holds."""
 
     deployment: Deployment
     source: str = ""

@@ -68,9 +68,8 @@ _WITHHELD = {
 class ServingPredictor(Gaussian, frozen=True):
     """The posterior of serving: means (p,) and covariance (p, p) of named parameters.
 
-    `widths` are sorted standardised residuals by quantity and by what was `known`; `versions` the
-    newest version of each engine among the rows, whose effects answer.
-    """
+    `widths` are sorted standardised residuals by quantity and by what was `known`; `versions` the newest
+    version of each engine among the rows, whose effects answer."""
 
     widths: Mapping[str, Sequence[float]]
     versions: Mapping[str, str]

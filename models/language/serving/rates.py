@@ -1,14 +1,13 @@
 """Deployments with their requests as columns, and the seconds that follow for one set of logs.
 
-Where requests come at a rate of their own (Poisson), how many are in flight follows from Little's
-law: rate x seconds of a request, whose seconds grow with those in flight.
+Where requests come at a rate of their own (Poisson), how many are in flight follows from Little's law: rate x
+seconds of a request, whose seconds grow with those in flight.
 
-Percentiles of times follow from their means and from what requests differ in. A first token waits for
-prompts of others. In a closed loop those who start together wait for up to all the others' prompts, each as
-likely as another, and who does not wait before its first token waits between its tokens: so that the mean
-tells how many do, and the longest wait is known. Requests that arrive by themselves queue, which has an
-exponential tail. Lengths are log-normal around their means.
-"""
+Percentiles of times follow from their means and from what requests differ in. A first token waits for prompts
+of others. In a closed loop those who start together wait for up to all the others' prompts, each as likely as
+another, and who does not wait before its first token waits between its tokens: so that the mean tells how
+many do, and the longest wait is known. Requests that arrive by themselves queue, which has an exponential
+tail. Lengths are log-normal around their means."""
 
 from __future__ import annotations
 
@@ -57,9 +56,8 @@ _PARTS, _CUTS = 32, 6
 class Flow(NamedTuple):
     """The steady state of a rate of requests, each (n,); nan beyond capacity.
 
-    `in_flight` counts requests that are worked on, `waiting_seconds` is spent before that, where
-    as many are in flight as memory holds.
-    """
+    `in_flight` counts requests that are worked on, `waiting_seconds` is spent before that, where as many are
+    in flight as memory holds."""
 
     in_flight: Floats
     waiting_seconds: Floats
@@ -76,8 +74,7 @@ def open_loop(
     `request_seconds` has the seconds of a request (n,) with so many in flight (.., n), itself included. Who
     arrives sees the mean number in flight (Poisson arrivals see time averages). Before that it waits where
     all `most_in_flight` (n,) places are taken, by Sakasegawa's approximation of M/M/c (1977), the longer the
-    more it comes in bursts.
-    """
+    more it comes in bursts."""
 
     def lacking(in_flight: Floats) -> Floats:
         return in_flight / request_seconds(in_flight + 1) - rate
@@ -113,11 +110,10 @@ QUANTITIES = ("each_token", "first_token", "rate")
 class ServingRates(NamedTuple):
     """Rates of n replicas, columns of shape (n,); nan where a rate cannot be served.
 
-    `tpot_seconds` is the mean time of an output token after the first, `ttft_seconds` that until
-    the first; `output_tokens_per_second` is of the whole replica, `in_flight` its sequences.
-    `binds` indexes `BINDS`. `calibrated`: the bounds are quantiles of held-out residuals. `tails` are None of
-    a batch, whose requests end together.
-    """
+    `tpot_seconds` is the mean time of an output token after the first, `ttft_seconds` that until the first;
+    `output_tokens_per_second` is of the whole replica, `in_flight` its sequences. `binds` indexes `BINDS`.
+    `calibrated`: the bounds are quantiles of held-out residuals. `tails` are None of a batch, whose requests
+    end together."""
 
     tpot_seconds: Bounds
     ttft_seconds: Bounds
@@ -143,12 +139,11 @@ def requests_of(deployments: Sequence[Deployment], traffic: Sequence[Traffic]) -
 
 
 def sequences_held(deployments: Sequence[Deployment], input_tokens: Floats, output_tokens: Floats) -> Floats:
-    """Sequences that replicas take in at once, (n,): as the KV cache's median size holds, at most
-    as many as the engine admits.
+    """Sequences that replicas take in at once, (n,): as the KV cache's median size holds, at most as many as
+    the engine admits.
 
-    TensorRT-LLM keeps room for the whole answer, the others take pages as an answer grows: then
-    sequences of all ages hold half of it in the mean, and some room is left for longer ones.
-    """
+    TensorRT-LLM keeps room for the whole answer, the others take pages as an answer grows: then sequences of
+    all ages hold half of it in the mean, and some room is left for longer ones."""
     if not deployments:
         return np.zeros(0)
     memory = serving_memory(

@@ -1,8 +1,7 @@
 """Seconds of a step, of a prompt and of a request, from work and the logs of what GPUs reach.
 
-Step = smooth maximum of memory and arithmetic, then all-reduce and the engine's own time. The
-quantities that nobody's data sheet tells are `Logs`, sums of effects that were fitted.
-"""
+Step = smooth maximum of memory and arithmetic, then all-reduce and the engine's own time. The quantities that
+nobody's data sheet tells are `Logs`, sums of effects that were fitted."""
 
 from __future__ import annotations
 
@@ -25,8 +24,7 @@ class Logs(NamedTuple):
     `first` of the engine before a first token. Factors: `overhead` of the engine's seconds in a step,
     `spread` how PCIe falls behind with each doubling of GPUs, `mixed` the part of a prompt's seconds that
     steps wait for, `queue` the part of prompts that start together which a first token waits for, `together`
-    how many prompts go with one's own; `step` and `prompt` of the whole.
-    """
+    how many prompts go with one's own; `step` and `prompt` of the whole."""
 
     weights: Floats
     kv: Floats
@@ -64,9 +62,8 @@ _HOP_SECONDS = 5e-4
 class Requests(NamedTuple):
     """Deployments with their requests, as columns (n,).
 
-    `computed_tokens` are those of the input that no prefix cache has; `held` is the most
-    sequences that a replica takes in; the rest is as of `Traffic`.
-    """
+    `computed_tokens` are those of the input that no prefix cache has; `held` is the most sequences that a
+    replica takes in; the rest is as of `Traffic`."""
 
     work: Work
     input_tokens: Floats
@@ -269,9 +266,8 @@ def request_seconds(
     the others', which start together. Where requests arrive by themselves (`arrivals` (n,) a second) prompts
     queue instead, as in M/M/1, longer where they come in bursts (`Traffic.burstiness`, after Allen and
     Cunneen). The prompts of others for which it did not wait are read between its steps, as far as steps do
-    not hide them (`mixed`); those that its steps have no room for are waited for before the
-    first token, too.
-    """
+    not hide them (`mixed`); those that its steps have no room for are waited for before the first token,
+    too."""
     work, computed, output_tokens = requests.work, requests.computed_tokens, requests.output_tokens
     parts = step_parts(work, logs, sequences, requests.usual_context)
     step = step_seconds(parts, logs)

@@ -1,7 +1,6 @@
 """The work of serving on a GPU: bytes and operations of a step and of a prompt, as columns.
 
-A step yields one token of each sequence in flight. Everything is of one GPU of the replica.
-"""
+A step yields one token of each sequence in flight. Everything is of one GPU of the replica."""
 
 from __future__ import annotations
 
@@ -29,10 +28,9 @@ _STEP_TOKENS = (2048.0, 8192.0)
 class ModelWork(NamedTuple):
     """The work of one token of a model in a format: totals over its layers and all GPUs.
 
-    `fixed_bytes` and `fixed_weights` are read and used by each token, `expert_bytes` are those of
-    all routed experts; a token uses `expert_weights` of them. A share `whole_layers` of the layers
-    sees the whole context, the others `window` tokens.
-    """
+    `fixed_bytes` and `fixed_weights` are read and used by each token, `expert_bytes` are those of all routed
+    experts; a token uses `expert_weights` of them. A share `whole_layers` of the layers sees the whole
+    context, the others `window` tokens."""
 
     layers: float
     mixture_layers: float
@@ -91,9 +89,8 @@ class Work(NamedTuple):
     `kv_bytes` are those of one token in the cache of one GPU, `state_bytes` those of a sequence that a step
     reads and writes, however long it is. Peaks: of 16 bits, and of the format that the quantised layers
     compute in. `step_tokens` are the most that a step reads. `nodes` are joined by `between` bytes a second.
-    Each of `ranks` has the experts together with the others, and all else alone.
-    A step drafts `drafted` tokens of each sequence and yields `yielded`; `draft_*` are of what drafts them.
-    """
+    Each of `ranks` has the experts together with the others, and all else alone. A step drafts `drafted`
+    tokens of each sequence and yields `yielded`; `draft_*` are of what drafts them."""
 
     model: ModelWork  # of columns
     tensor_parallel: Floats

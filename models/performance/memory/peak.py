@@ -45,9 +45,8 @@ class Verdict(StrEnum):
 class PeakModel(Struct, frozen=True, kw_only=True):
     """Peak = context + what the allocator has reserved, times an error.
 
-    `errors` are sorted quantiles of log(measured / predicted), of networks of families that the
-    constant had not seen.
-    """
+    `errors` are sorted quantiles of log(measured / predicted), of networks of families that the constant had
+    not seen."""
 
     context_mib: float
     errors: tuple[float, ...]
@@ -56,8 +55,7 @@ class PeakModel(Struct, frozen=True, kw_only=True):
     def bounds(self, confidence: float) -> tuple[float, float]:
         """Factors of the lower and upper one-sided bound, at a confidence from 0.5 up to 1.
 
-        Split conformal: the ceil((n + 1) confidence)-th of n errors, or the largest.
-        """
+        Split conformal: the ceil((n + 1) confidence)-th of n errors, or the largest."""
         count = len(self.errors)
         rank = min(count, math.ceil((count + 1) * confidence - 1e-9)) - 1
         high, low = max(0.0, self.errors[rank]), min(0.0, self.errors[count - 1 - rank])
@@ -79,9 +77,8 @@ class PeakModel(Struct, frozen=True, kw_only=True):
 class GpuPeak(Struct, frozen=True, kw_only=True):
     """Peak GPU memory of a step in MiB, as nvidia-smi shows it, with one-sided bounds.
 
-    `step` is what torch reserves, `context_mib` CUDA's own; the two add up to the median.
-    `widened` says how many times as large the doubt was taken as where it was calibrated.
-    """
+    `step` is what torch reserves, `context_mib` CUDA's own; the two add up to the median. `widened` says how
+    many times as large the doubt was taken as where it was calibrated."""
 
     step: StepMemory
     context_mib: float
@@ -109,9 +106,8 @@ class GpuPeak(Struct, frozen=True, kw_only=True):
     def verdict(self, memory_mib: float) -> Verdict:
         """Against what the card's driver leaves to a process.
 
-        On a full card the allocator gives back what it has spare and tries again: only what
-        tensors take must fit.
-        """
+        On a full card the allocator gives back what it has spare and tries again: only what tensors take must
+        fit."""
         usable = usable_mib(memory_mib)
         if self.upper_mib <= usable:
             return Verdict.FITS
@@ -224,8 +220,7 @@ def largest_batch(
 def needed_card_mib(workload: Workload) -> float:
     """The smallest card in MiB that a workload of a bundled network surely fits, with momentum.
 
-    Raises `UsageError` for an unknown network, or for preprocessing.
-    """
+    Raises `UsageError` for an unknown network, or for preprocessing."""
     return _needed_card_mib(
         workload.network, workload.input, workload.task, workload.batch_size, workload.precision
     )

@@ -32,9 +32,8 @@ _COPIES_IN_UPDATE = {Optimizer.SGD: 0, Optimizer.MOMENTUM: 0, Optimizer.ADAM: 1}
 class Point(NamedTuple):
     """MiB at one batch, weights and optimiser state left out.
 
-    `forward` lives when the forward pass has ended, `peak` is the most that lives at once, and
-    `reserved` what torch's allocator has taken for it by the end of the step.
-    """
+    `forward` lives when the forward pass has ended, `peak` is the most that lives at once, and `reserved`
+    what torch's allocator has taken for it by the end of the step."""
 
     batch: float
     forward: float
@@ -82,10 +81,9 @@ def rising(points: Iterable[Point]) -> tuple[Point, ...]:
 class MemoryProfile(Struct, frozen=True):
     """One network at one input: points of each way to run a step, the batch rising.
 
-    `weights_mib` are parameters and buffers, `trained_mib` the parameters that get gradients;
-    `steps` is keyed as `Conditions.step`. `traced` says whether without computing ("fake") or in
-    a real run ("run"), `takes_images` whether a row is an RGB image.
-    """
+    `weights_mib` are parameters and buffers, `trained_mib` the parameters that get gradients; `steps` is
+    keyed as `Conditions.step`. `traced` says whether without computing ("fake") or in a real run ("run"),
+    `takes_images` whether a row is an RGB image."""
 
     name: str
     weights_mib: float
@@ -97,9 +95,8 @@ class MemoryProfile(Struct, frozen=True):
     def at(self, step: str, batch_size: float) -> Point:
         """MiB at any batch, along straight lines between the points and beyond the last.
 
-        Beyond the last one nothing grows by less than what the forward pass leaves, though at a
-        small batch gradients may have hidden that. Raises KeyError where the step is not known.
-        """
+        Beyond the last one nothing grows by less than what the forward pass leaves, though at a small batch
+        gradients may have hidden that. Raises KeyError where the step is not known."""
         points = self.steps[step]
         after = next((i for i, entry in enumerate(points) if entry.batch >= batch_size), None)
         upper = max(1, len(points) - 1 if after is None else after)
@@ -116,10 +113,9 @@ class MemoryProfile(Struct, frozen=True):
 class StepMemory(Struct, frozen=True, kw_only=True):
     """MiB at the peak of a step.
 
-    Weights, gradients and optimiser state are exact; `saved_mib` is what the forward pass leaves
-    for the backward pass, `temporary_mib` the rest of the tensors at the peak, and `spare_mib`
-    what the allocator has taken beside them: workspaces, rounding, fragmentation.
-    """
+    Weights, gradients and optimiser state are exact; `saved_mib` is what the forward pass leaves for the
+    backward pass, `temporary_mib` the rest of the tensors at the peak, and `spare_mib` what the allocator has
+    taken beside them: workspaces, rounding, fragmentation."""
 
     weights_mib: float
     gradients_mib: float
@@ -143,10 +139,9 @@ class StepMemory(Struct, frozen=True, kw_only=True):
 def step_memory(profile: MemoryProfile, conditions: Conditions) -> StepMemory:
     """The parts at the larger of two peaks: in the backward pass, and in the optimiser's update.
 
-    Gradients are freed before each forward pass (torch's default), so at the first peak a part
-    of `gradients_mib` may not exist yet; then less is left for temporary tensors. Raises
-    `UsageError` where the step is not known, as checkpointing a network that has no blocks.
-    """
+    Gradients are freed before each forward pass (torch's default), so at the first peak a part of
+    `gradients_mib` may not exist yet; then less is left for temporary tensors. Raises `UsageError` where the
+    step is not known, as checkpointing a network that has no blocks."""
     try:
         result = profile.at(conditions.step, conditions.batch_size)
     except KeyError as error:
@@ -211,8 +206,7 @@ def loader_workers(vcpus: Numbers) -> Numbers:
 def host_memory_mib(facts: NetworkFacts, workload: Workload, resources: Resources, on_cpu: bool) -> float:
     """MiB of RAM below which the run dies: processes, batches in flight, CUDA's or the network's.
 
-    An emulated GPU (`gpu` is None and not `on_cpu`) needs neither.
-    """
+    An emulated GPU (`gpu` is None and not `on_cpu`) needs neither."""
     batch_mib = facts.input_bytes * workload.batch_size / MIB
     on_gpu = resources.gpu is not None
     device_mib = device_host_mib(facts, workload, on_gpu=on_gpu, on_cpu=on_cpu)

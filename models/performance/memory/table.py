@@ -1,9 +1,8 @@
 """Memory of every network that ships, at the inputs that people use: memory.npy.
 
-One row a network at one input, made with the network table by `infra`. A row has, for a training
-step, a training step with checkpointing and inference without gradients, in fp32 and amp, eight
-numbers each, as `advisor.models.zoo.live_memory.memory_facts` tells them (nan: not known).
-"""
+One row a network at one input, made with the network table by `infra`. A row has, for a training step, a
+training step with checkpointing and inference without gradients, in fp32 and amp, eight numbers each, as
+`advisor.models.zoo.live_memory.memory_facts` tells them (nan: not known)."""
 
 from __future__ import annotations
 
@@ -134,9 +133,8 @@ def has_memory(name: str) -> bool:
 def bundled_profile(name: str, size: str | None = None) -> MemoryProfile:
     """The profile of a network of the table at its usual input, or at another such as `3x384x384`.
 
-    At an input that was not replayed a row takes what so many more rows of the nearest one do.
-    Raises `UsageError` for an unknown name, and for an input that the network does not take.
-    """
+    At an input that was not replayed a row takes what so many more rows of the nearest one do. Raises
+    `UsageError` for an unknown name, and for an input that the network does not take."""
     network = network_table().find(name, size)
     existing = network.scaled or network.input
     try:

@@ -3,8 +3,7 @@
 Two `advisor schedule run` share a database, in which some jobs (`advisor catalog refresh --show`, a second
 each) are always due. One of them is killed again and again, at any moment from its start on, the leader in
 every second case, and started anew; now and then it is the process of a run. In the end every job must have
-run: once, unless its own process was killed (then it was gone on with), and none may be left.
-"""
+run: once, unless its own process was killed (then it was gone on with), and none may be left."""
 
 import os
 import random

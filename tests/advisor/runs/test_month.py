@@ -1,8 +1,7 @@
 """Weeks of schedules in seconds: daemons are killed at any moment, and clocks are moved.
 
-The book is the real one, in memory. A daemon is killed before or after any of its transactions;
-what it had started goes on. Which processes have gone is told by the world, not by the kernel.
-"""
+The book is the real one, in memory. A daemon is killed before or after any of its transactions; what it had
+started goes on. Which processes have gone is told by the world, not by the kernel."""
 
 import re
 from collections import Counter

@@ -229,8 +229,7 @@ class TestThreads:
 
     @concurrent
     async def test_what_is_computed_for_a_client_that_left_hears_of_it(self):
-        """Its thread goes on to its end, and its turn with it; what takes longest asks now and
-        then."""
+        """Its thread goes on to its end, and its turn with it; what takes longest asks now and then."""
         threads, leaves, heard = Threads(Settings()), asyncio.Event(), threading.Event()
 
         def work():

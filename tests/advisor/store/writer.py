@@ -1,8 +1,7 @@
 """A process that writes: `python -m tests.advisor.store.writer URL NUMBER OWN SHARED`.
 
-Appends OWN measurements of its own and tries SHARED ones that every writer tries; prints how many
-of the shared ones were its.
-"""
+Appends OWN measurements of its own and tries SHARED ones that every writer tries; prints how many of the
+shared ones were its."""
 
 import sys
 

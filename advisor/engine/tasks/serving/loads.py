@@ -1,8 +1,7 @@
 """Counts the instances that serve a target, the load of each replica, and the limits that it keeps.
 
-A target in tokens a second may be reached at any load that the grid has; users and requests a
-second are shared by all replicas, so that their number decides the load.
-"""
+A target in tokens a second may be reached at any load that the grid has; users and requests a second are
+shared by all replicas, so that their number decides the load."""
 
 from __future__ import annotations
 
@@ -141,9 +140,8 @@ class _Solver:
         return np.where(users > known[:, -1] * (1 + _ROUNDING), np.inf, found)
 
     def _judged(self, rates: Rates) -> tuple[list[Limit], Booleans]:
-        """The limits of times, in order, and the loads that keep all of them. Of an option that is
-        looked at under several loads a limit is kept where one of those keeps it that kept all
-        before."""
+        """The limits of times, in order, and the loads that keep all of them. Of an option that is looked at
+        under several loads a limit is kept where one of those keeps it that kept all before."""
         request, level, judged = self._request, self._level, list[Limit]()
         alive = np.asarray(~np.isnan(rates.tpot[level]))
         # 1 where nothing held out backs the bounds, and that counts.

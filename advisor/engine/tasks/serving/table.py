@@ -48,10 +48,9 @@ def traffic_of(request: ServingQuestion) -> Traffic:
 class Rates(NamedTuple):
     """One replica under loads of shape (...); the first axis of rates and times is `Level`.
 
-    `output` is output tokens per second, times are seconds; nan where there is no such load, or
-    where it is beyond what the replica can do. `binds` holds values of `ServingBind`; `tails` (12, ...) are
-    TTFT, TPOT and whole requests at each of `PERCENTILES` over their means.
-    """
+    `output` is output tokens per second, times are seconds; nan where there is no such load, or where it is
+    beyond what the replica can do. `binds` holds values of `ServingBind`; `tails` (12, ...) are TTFT, TPOT
+    and whole requests at each of `PERCENTILES` over their means."""
 
     concurrency: Floats
     output: Floats
@@ -112,12 +111,11 @@ Predicted = dict[tuple[Traffic, float], dict[tuple[bool, int, float], Any]]
 
 
 class Replicas:
-    """The distinct deployments of some options (`ServedModel` makes each once), under loads of a
-    request's traffic.
+    """The distinct deployments of some options (`ServedModel` makes each once), under loads of a request's
+    traffic.
 
-    `held` is how many mean requests each deployment holds at once. What was predicted once is kept:
-    the three bounds come together, and searches for counts come back to the same loads.
-    """
+    `held` is how many mean requests each deployment holds at once. What was predicted once is kept: the three
+    bounds come together, and searches for counts come back to the same loads."""
 
     def __init__(
         self,
@@ -318,8 +316,7 @@ def _binding(
     request: ServingQuestion, option: ServingOption, rates: Rates, most_output: float
 ) -> ServingBind:
     """The cause that holds an option back: the load where requests arrive almost as fast as they are
-    answered, memory where it holds no more sequences though the engine would, else the bound of its step.
-    """
+    answered, memory where it holds no more sequences though the engine would, else the bound of its step."""
     if request.target_requests_per_second is not None and rates.output[Level.MEDIAN] / most_output > _BUSY:
         return ServingBind.LOAD
     most = most_sequences(request.engine)

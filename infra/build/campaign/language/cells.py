@@ -2,8 +2,7 @@
 
 Shapes stand for a dense model and one of experts, as config.json has them. Weights are random: what a step
 takes depends on shapes and formats, not on values. Of a model of experts, random weights spread tokens evenly
-over them.
-"""
+over them."""
 
 from __future__ import annotations
 

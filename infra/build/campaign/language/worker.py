@@ -2,8 +2,7 @@
 
 `python -m advisor.infra.build.campaign.language.worker`: the first line in is the job, each further one a
 cell; a line out for each. Needs torch and transformers. A cell is one batch: the pass over its prompts gives
-the first tokens, and each step after it is timed by itself.
-"""
+the first tokens, and each step after it is timed by itself."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ these is, is measured where there is a list, with the type or family left out.
 Spot prices are as observed (September 2024), else from the saving that the Spot Instance Advisor tells (June
 2025). Over the types that both know the price is `exp(a) x (1 - saving)^b` of the list price, fitted by
 group: where the saving is taken as it is, half of the estimates are 11 % too high, and two to three times for
-small savings.
-"""
+small savings."""
 
 from __future__ import annotations
 

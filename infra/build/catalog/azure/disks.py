@@ -1,7 +1,6 @@
 """Azure's managed disks: rules, sizes that are sold, prices of five regions, estimates of others.
 
-Azure counts MB/s of 10**6 bytes, and an hour is a 730th of a month.
-"""
+Azure counts MB/s of 10**6 bytes, and an hour is a 730th of a month."""
 
 from __future__ import annotations
 

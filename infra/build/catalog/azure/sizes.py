@@ -1,9 +1,8 @@
 """Facts of Azure's sizes: GPU sizes from two sources that agree, all others by their names.
 
-Standard_E16-4ads_v5: family E, 16 vCPUs of which 4 are there, features (a: AMD, d: temporary disk,
-s: premium storage), version. `azure_series.csv` says what a series (Ea_v5) has: the features that
-change no fact are left out of its name. What no file tells stays empty, and such a size unranked.
-"""
+Standard_E16-4ads_v5: family E, 16 vCPUs of which 4 are there, features (a: AMD, d: temporary disk, s: premium
+storage), version. `azure_series.csv` says what a series (Ea_v5) has: the features that change no fact are
+left out of its name. What no file tells stays empty, and such a size unranked."""
 
 from __future__ import annotations
 

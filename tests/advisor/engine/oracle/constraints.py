@@ -1,10 +1,9 @@
 """The table of what a request may limit: one line a limit. A new limit is one more line.
 
-`draw` and `tighten` give changes to a request, and take what random numbers come from (hypothesis
-shrinks them); None: does not go with this request. `met` judges a point by what the words say.
-Limits with a `reason` stand in the order in which a type is judged: it is rejected for the first
-one that none of its points meets, of those that meet all before it.
-"""
+`draw` and `tighten` give changes to a request, and take what random numbers come from (hypothesis shrinks
+them); None: does not go with this request. `met` judges a point by what the words say. Limits with a `reason`
+stand in the order in which a type is judged: it is rejected for the first one that none of its points meets,
+of those that meet all before it."""
 
 import math
 import re
