@@ -22,6 +22,7 @@ from advisor.domain.language import (
     ServingPrediction,
     TuningPrediction,
 )
+from advisor.domain.words import LlmPrecision
 from advisor.engine.decide import recommend
 from advisor.engine.no_offer import unmet
 from advisor.engine.relax import relaxed
@@ -165,18 +166,32 @@ def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _P
             ),
         )
     anchors = _anchors(catalog, question, model, request) if question.anchor else []
+    checkpoint = model.name if question.config else _checkpoint(question.model, model.name)
     observations = [observation for anchor in anchors for observation in anchor.observations]
     return _Prepared(
         ServingTask(catalog, model, predictor.conditioned(observations), draft_of(question)),
         request,
         _sources(catalog, digest.hexdigest()[:16], trained_on, len(question.anchor)),
-        generation_document,
+        partial(generation_document, checkpoint=checkpoint),
         serving_prediction_document,
-        serving_question_text,
+        partial(serving_question_text, checkpoint=checkpoint, asked=question),
         serving.described,
-        notes=(*traffic_notes(question, model), *(why for anchor in anchors for why in anchor.refused)),
+        notes=(
+            *traffic_notes(question, model),
+            *_no_checkpoint(question),
+            *(why for anchor in anchors for why in anchor.refused),
+        ),
         measured=tuple(line for anchor in anchors for line in _measured(anchor)),
     )
+
+
+def _no_checkpoint(question: ServingQuestion) -> Iterator[Message]:
+    """What is missing where weights are asked for in a format that no engine makes on load."""
+    format = question.precision
+    if question.config or format not in (LlmPrecision.INT4_AWQ, LlmPrecision.NVFP4, LlmPrecision.MXFP4):
+        return
+    if bundled_language_models().in_format(str(question.model), format) is None:
+        yield Message("needs a checkpoint in {format}; none is known here", format=format)
 
 
 def _sources(catalog: Catalog, model_id: str, trained_on: str, anchors: int = 0) -> Sources:

@@ -51,9 +51,10 @@ TPOT_MEANING = "seconds for each output token after the first one, in the mean o
 
 
 def generation_document(
-    answer: GenerationRecommendation, sources: Sources, *, every_rejected: bool = False
+    answer: GenerationRecommendation, sources: Sources, *, every_rejected: bool = False, checkpoint: str = ""
 ) -> dict[str, Any]:
-    """The whole answer about serving; see `render.document.plain` for what JSON can hold."""
+    """The whole answer about serving, whose trials measure the `checkpoint` that was asked for; see
+    `render.document.plain` for what JSON can hold."""
 
     request = answer.request
 
@@ -62,7 +63,7 @@ def generation_document(
 
     return shared_document(answer, sources, block, every_rejected=every_rejected) | {
         "close_calls": [
-            borderline_block(call, request.horizon_hours, trial_command(call.candidate, request))
+            borderline_block(call, request.horizon_hours, trial_command(call.candidate, request, checkpoint))
             for call in answer.close_calls
         ],
         "relax": [
@@ -321,10 +322,17 @@ def serving_block(prediction: ServingPrediction, confidence: float, sources: Sou
     return block if prediction.price else block | {"price": None, "cost": None}
 
 
-def serving_question_text(request: ServingQuestion, candidate: GenerationCandidate) -> str:
-    """'Qwen/Qwen3-8B generation, 1,155 tokens in, 211 out, 40 users'."""
+def serving_question_text(
+    request: ServingQuestion,
+    candidate: GenerationCandidate,
+    *,
+    checkpoint: str = "",
+    asked: ServingQuestion | None = None,
+) -> str:
+    """'Qwen/Qwen3-8B generation, 1,155 tokens in, 211 out, 40 users'; the model by the name of its
+    `checkpoint`, and the longest request only where it was `asked` for."""
     lengths = f"{request.prompt_tokens:,.0f} tokens in, {request.output_tokens:,.0f} out"
-    parts = [f"{candidate.model} generation, {lengths}"]
+    parts = [f"{checkpoint or candidate.model} generation, {lengths}"]
     if request.target_output_tokens_per_second is not None:
         target = format_target(request.target_output_tokens_per_second)
         parts.append(f"at least {target} output tokens/s")
@@ -332,7 +340,10 @@ def serving_question_text(request: ServingQuestion, candidate: GenerationCandida
         rate = format_target(request.target_requests_per_second)
         parts.append(f"{rate} {'request' if rate == '1' else 'requests'}/s (Poisson)")
     if request.users is not None:
-        parts.append(f"{request.users:,} users")
+        thinks = f", {request.think_seconds:g} s think time" if request.think_seconds else ""
+        parts.append(f"{request.users:,} users{thinks}")
+    if asked is not None and asked.context_tokens is not None:
+        parts.append(f"context <= {asked.context_tokens:,} tokens")
     for limit in request.time_limits:
         of = "" if limit.percentile is None else f"p{limit.percentile} of "
         parts.append(f"{of}{_TIMES[limit.reason]} <= {limit.most:g}\u00a0{'ms' if limit.unit > 1 else 's'}")

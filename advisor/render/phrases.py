@@ -23,7 +23,7 @@ BINDS = {
     ServingBind.ARITHMETIC: "arithmetic of the GPU",
     ServingBind.ALL_REDUCE: "all-reduce between the GPUs of a copy",
     ServingBind.OVERHEAD: "launching kernels",
-    ServingBind.PREFILL: "reading prompts (prefill) between steps",
+    ServingBind.PREFILL: "prefill (reading prompts)",
     ServingBind.MEMORY: "GPU memory: the KV cache holds no more requests",
     ServingBind.LOAD: "requests that come as fast as they are answered",
 }
@@ -88,7 +88,7 @@ def speculation_message(request: Mapping[str, Any]) -> Message | None:
     )
 
 
-def trial_command(candidate: GenerationCandidate, request: ServingQuestion) -> str:
+def trial_command(candidate: GenerationCandidate, request: ServingQuestion, checkpoint: str = "") -> str:
     """The command to type on one of the instances: the load of one replica, as its share of the whole; what
     drafts is told to the engine that it starts."""
     placement = candidate.placement
@@ -96,7 +96,7 @@ def trial_command(candidate: GenerationCandidate, request: ServingQuestion) -> s
     alone = placement.nodes == placement.ranks == 1  # else an export starts it
     options = {
         **({"--engine": str(candidate.engine)} if alone else {"--endpoint": "http://FIRST:8000"}),
-        "--model": candidate.model,
+        "--model": checkpoint or candidate.model,
         "--input-tokens": f"{candidate.input_tokens:.0f}",
         "--output-tokens": f"{candidate.output_tokens:.0f}",
         "--concurrency": str(max(1, round(candidate.rates.concurrency / replicas))),

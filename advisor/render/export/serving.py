@@ -105,7 +105,8 @@ def export_serving(
         return _compose(candidate, request, config)
     if format in ON_CLUSTERS:
         return _on_cluster(candidate, request, format)
-    about, spec, network = (*_about(candidate, request), *_spread(candidate)), candidate.spec, None
+    about = (*_about(candidate, request), *_spread(candidate), _to_do(format))
+    spec, network = candidate.spec, None
     if nodes > 1:
         lines = _ray_lines(candidate, request, *_RANKS[format])
         spec, network = replace(spec, count=nodes), spec.offer.instance.network
@@ -117,7 +118,7 @@ def export_serving(
 def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
     """The arguments of one replica's `vllm serve`, the model first."""
     placement = candidate.placement
-    words = [candidate.model, "--tensor-parallel-size", str(placement.tensor_parallel)]
+    words = [_placeholder(candidate, request), "--tensor-parallel-size", str(placement.tensor_parallel)]
     if placement.ranks > 1:
         words += ["--data-parallel-size", str(placement.ranks), "--enable-expert-parallel"]
     return [*words, *engine_words(candidate, request)]
@@ -126,6 +127,8 @@ def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> lis
 def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
     """Those that say how it serves, whatever the model and the split."""
     words = [*_FLAGS.get(candidate.precision, ())]
+    if _quantises(candidate):
+        words += ["--quantization", "fp8"]
     if candidate.kv_precision is KvPrecision.FP8:
         words += ["--kv-cache-dtype", "fp8"]
     words += ["--max-model-len", str(_longest_tokens(candidate, request))]
@@ -134,7 +137,15 @@ def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> li
     if request.draft_acceptance is not None:
         _, tokens = request.draft_acceptance.split(",")
         words += speculation_words(tokens, request.draft_model)
-    return words if request.prefix_share else [*words, "--no-enable-prefix-caching"]
+    return words
+
+
+def _quantises(candidate: GenerationCandidate) -> bool:
+    """Whether vLLM has to make fp8 of 16-bit weights as it loads them: no checkpoint has them so."""
+    model, format = candidate.model, candidate.precision
+    if format is not LlmPrecision.FP8 or model == _OWN_MODEL or format in model.casefold():
+        return False
+    return bundled_language_models().in_format(model, format) != model
 
 
 def _longest_tokens(candidate: GenerationCandidate, request: ServingQuestion) -> int:
@@ -160,7 +171,9 @@ def _about(
     if config is not None and config.name != _CONFIG:
         lines.append(f"vLLM reads {_CONFIG}: call {config.name} so in its folder.")
     longest = _longest_tokens(candidate, request)
-    lines.append(f"Requests of more than {longest:,} tokens, in and out, are refused.")
+    lines.append(
+        f"Requests of more than {longest:,} tokens, in and out, are refused: --max-context sets that."
+    )
     return tuple(lines)
 
 
@@ -169,7 +182,22 @@ def _published(candidate: GenerationCandidate, request: ServingQuestion) -> Gene
     if request.precision not in _QUANTIZED:
         return candidate
     name = bundled_language_models().in_format(candidate.model, candidate.precision)
-    return replace(candidate, model=name) if name and not _is_tuned(name, candidate.model) else candidate
+    if name and not _is_tuned(name, candidate.model):
+        return replace(candidate, model=name)
+    if not _quantises(candidate) or candidate.spec.disk.price is None:
+        return candidate
+    # On the disk the weights take 16 bits.
+    disk = candidate.spec.disk
+    return replace(candidate, spec=replace(candidate.spec, disk=replace(disk, size_gib=2 * disk.size_gib)))
+
+
+def _placeholder(candidate: GenerationCandidate, request: ServingQuestion) -> str:
+    """The name of a checkpoint that is the user's to find: no engine starts before it is replaced."""
+    model, format = candidate.model, candidate.precision
+    is_known = bundled_language_models().in_format(model, format) == model or format in model.casefold()
+    if request.precision not in _QUANTIZED or is_known or format is LlmPrecision.FP8:
+        return model
+    return f"PUT-{format}-CHECKPOINT-HERE/{model.rpartition('/')[2]}"
 
 
 def _is_tuned(checkpoint: str, model: str) -> bool:
@@ -186,6 +214,11 @@ def _checkpoint_line(candidate: GenerationCandidate, config: Path | None) -> str
     if published == model:
         return f"{model} has its weights in {format}."
     tuned = f" (of the instruction-tuned model: {published})" if published else ""
+    if _quantises(candidate):
+        return (
+            f"No fp8 checkpoint of {model} is known here{tuned}: vLLM quantises its 16-bit weights on load, "
+            "which take twice the disk; neither price nor start time counts that."
+        )
     return (
         f"No {format} checkpoint of {model} is known here: put one in its place{tuned}, or make one with "
         "llm-compressor."
@@ -206,6 +239,22 @@ def _spread(candidate: GenerationCandidate) -> tuple[str, ...]:
             "all of them; a load balancer is not included."
         )
     return tuple(lines)
+
+
+# How each tool hands on a token of the Hub.
+_TOKENS = {
+    "skypilot": "sky launch --env HF_TOKEN",
+    "dstack": "dstack apply -e HF_TOKEN",
+    "terraform": "set TF_VAR_hf_token",
+    COMPOSE: "set HF_TOKEN",
+}
+
+
+def _to_do(format: str) -> str:
+    return (
+        f"For a gated model {_TOKENS[format]}. Open port {FIRST_PORT} yourself. Not yet run on a cloud: "
+        "check before use."
+    )
 
 
 def _gpus_of(candidate: GenerationCandidate) -> list[str]:
@@ -301,7 +350,7 @@ def _compose(candidate: GenerationCandidate, request: ServingQuestion, config: P
             "restart": "unless-stopped",
         }
     text: str = yaml.safe_dump({"services": services, "volumes": {"models": {}}}, sort_keys=False, width=1000)
-    about = (*_about(candidate, request, config), *_spread(candidate))
+    about = (*_about(candidate, request, config), *_spread(candidate), _to_do(COMPOSE))
     return header(Start(candidate.spec, about, ("up",))) + text
 
 

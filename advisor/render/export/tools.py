@@ -116,7 +116,9 @@ def terraform(start: Start) -> str:
     if start.run:
         # The script that cloud-init runs: a heredoc, in which `${` would be Terraform's.
         lines = "".join(f"{line}\n" for line in start.run).replace("${", "$${")
-        user_data = f"\n  user_data = <<-EOT\n#!/bin/bash\n{lines}EOT\n"
+        token = "export HF_TOKEN=${var.hf_token}\n"
+        user_data = f"\n  user_data = <<-EOT\n#!/bin/bash\n{token}{lines}EOT\n"
+        group = 'variable "hf_token" {\n  default   = ""\n  sensitive = true\n}\n\n' + group
     counted = f"  count         = {count}\n" if count > 1 else ""
     market = '\n  instance_market_options {\n    market_type = "spot"\n  }\n' if is_spot(start.spec) else ""
     return (

@@ -126,6 +126,8 @@ def brief_blocks(
         text = t("brief.smaller", option=least["option"], spec=instead_text(least))
         yield _TAKE, Facts([(t("brief.shrink"), text)])
     yield 3, Facts([(t("brief.assumed"), _assumed(request, t, spell))])
+    if request.get("users") and not request.get("think_seconds"):
+        yield 2, Facts([("", f"{t('assumed.always')} ({spell('think_seconds')})")])
     # The risk counts what lies outside of what was measured.
     beside = [text for text in document["warnings"] if text not in spec["extrapolation"]]
     if beside:

@@ -138,13 +138,17 @@ def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
         *percentiles,
         *(lower, median),
         Column(t("table.per_million_output_tokens"), "usd_per_million_output_tokens.median", Look.USD),
-        # Documents of earlier versions do not tell what a point misses.
-        Column(
-            t("lm.misses"),
-            lambda point: t("misses." + ("nothing" if point["answers"] else point.get("misses") or "any")),
-        ),
+        Column(t("lm.misses"), partial(_missed, users=request.get("users"), t=t)),
     ]
     return Table(columns, front)
+
+
+def _missed(point: Record, *, users: int | None, t: Texts) -> str:
+    """What a point misses; documents of earlier versions do not tell it."""
+    if point["answers"]:
+        return ""
+    missed = point.get("misses") or "any"
+    return t("misses.users", users=f"{users:,}") if missed == "target" and users else t(f"misses.{missed}")
 
 
 def _mean_ms(point: Record, *, name: str) -> float:

@@ -117,10 +117,21 @@ def test_where_only_means_are_known_longer_requests_are_taken():
         assert words[words.index("--max-model-len") + 1] == str(longest)
 
 
-def test_prefix_caching_is_on_only_where_its_share_was_stated():
-    stated = replace(ANSWER.request, prefix_share=0.4)
-    assert "--no-enable-prefix-caching" in serve_words(generation_candidate(), ANSWER.request)
-    assert "--no-enable-prefix-caching" not in serve_words(generation_candidate(), stated)
+def test_no_start_file_serves_other_weights_than_were_asked_for():
+    """Where no checkpoint of a format is known, vLLM makes fp8 on load, and starts nothing else."""
+    for precision, model, last in (
+        (LlmPrecision.FP8, "Qwen/Qwen2.5-32B-Instruct", ["--quantization", "fp8"]),
+        (LlmPrecision.NVFP4, "PUT-nvfp4-CHECKPOINT-HERE/Qwen2.5-32B-Instruct", []),
+        (LlmPrecision.INT4_AWQ, "Qwen/Qwen2.5-32B-Instruct-AWQ", []),
+    ):
+        candidate = generation_candidate(precision=precision)
+        request = replace(ANSWER.request, precision=precision)
+        text = export_serving(candidate, request, "terraform", "Qwen/Qwen2.5-32B-Instruct")
+        words = text.partition("--model ")[2].split()
+        assert words[0] == model
+        assert words[3:5] == last or (not last and "--quantization" not in words)
+        grown = 2 if last else 1
+        assert f"volume_size           = {40 * grown}" in text
 
 
 def test_a_model_of_a_folder_starts_where_the_folder_is():

@@ -101,10 +101,12 @@ def _missed(request: ServingQuestion, point: _Point) -> str:
     """ "limit" or "target", whichever the load misses by the bounds that count; '' for none."""
     rates, sure = point.rates, deciding_level(request)
     output = point.output(sure)
+    requests = output / request.output_tokens
     wanted = (
         (output, request.target_output_tokens_per_second),
-        (output / request.output_tokens, request.target_requests_per_second),
-        (point.replicas * float(rates.concurrency), request.users),
+        (requests, request.target_requests_per_second),
+        # Users in flight, and those that think (Little's law).
+        (point.replicas * float(rates.concurrency) + request.think_seconds * requests, request.users),
     )
     limits = request.time_limits
     if any(rates.limited(limit, request.output_tokens)[sure] > limit.most for limit in limits):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from advisor.domain.language import GenerationCandidate, most_sequences
-from advisor.domain.words import LlmEngine
+from advisor.domain.words import LlmEngine, LlmPrecision
 from advisor.engine.assumptions import assumed_facts
 from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
@@ -153,7 +153,13 @@ def _of_requests(request: ServingQuestion, version: str) -> Iterator[Message]:
     if request.target_requests_per_second is not None:
         yield Message("requests arrive by themselves (Poisson)")
     elif request.users is not None:
-        yield Message("each user has one request in flight at all times")
+        if request.think_seconds:
+            yield Message(
+                "each user waits {seconds:g} s after an answer before the next request",
+                seconds=request.think_seconds,
+            )
+        else:
+            yield Message("each user has one request in flight at all times")
     else:
         yield Message("a fixed number of requests in flight (closed loop)")
     if request.prefix_share:
@@ -214,6 +220,10 @@ def _of_weights(
         )
     if request.precision not in (None, model.own_precision, *SIXTEEN_BIT):
         text = Message("a checkpoint whose weights are in {format} already")
+        if request.precision == LlmPrecision.FP8 and request.engine in (LlmEngine.VLLM, LlmEngine.SGLANG):
+            text = Message(
+                "weights in {format}: no such checkpoint is known here, so made of 16 bits on load"
+            )
         if name := bundled_language_models().in_format(model.name, request.precision):
             text = Message("weights in {format} already, as {name} has them")
         yield Message(text.text, format=request.precision, name=name)
