@@ -140,6 +140,9 @@ SHUFFLED, STORED_ORDER = "shuffled", "stored"
 REPLAYED_FROM = "replayed_from"
 
 
+# The code of the remark on what a bare step would do.
+BARE_STEP = "bare_step"
+
 # p99 over p50 of a step's time, which nine in ten of 60 raw series of 50 PyTorch inference steps
 # stay below (five GPUs, two precisions, six networks; internals/model.md). MLPerf single streams
 # on NVIDIA GPUs have p99 over p90 below 1.31 in nine of ten.

@@ -41,6 +41,7 @@ from advisor.domain import (
 )
 from advisor.domain.decision import MISS_COST
 from advisor.domain.money import is_old
+from advisor.domain.results import BARE_STEP
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.messages import Message
 from advisor.naming import other_names, sample_size
@@ -267,7 +268,11 @@ def script_assumption(request: NetworkQuestion, prediction: Prediction | None) -
     if not (rate := prediction.bare_step if prediction else None):
         return []
     return [
-        Message("a typical training script: a bare step alone would do {rate:rate}/s on one GPU", rate=rate)
+        Message(
+            "a typical training script: a bare step alone would do {rate:rate}/s on one GPU",
+            code=BARE_STEP,
+            rate=rate,
+        )
     ]
 
 

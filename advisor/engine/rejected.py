@@ -74,11 +74,7 @@ class SlowCpus(Struct, frozen=True):
         """A type as rejected, by its index."""
         wanted = Message("{rate}/s", rate=format_target(self.wanted))
         if self.instances > 1:
-            wanted = Message(
-                "the {rate}/s that each of {count} instances has to do",
-                rate=format_rate(self.wanted / self.instances),
-                count=self.instances,
-            )
+            wanted = Message("its share of {rate}/s", rate=format_rate(self.wanted / self.instances))
         cpu = self.cpus.types[index]
         detail = _cpu_bound(cpu.cores, float(self.cpus.most[index]), wanted)
         return Rejected(cpu.cloud, cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)

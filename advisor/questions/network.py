@@ -390,9 +390,9 @@ class Recommend(NetworkQuestion):
 
 
 class Verify(NetworkQuestion):
-    """The question of `advisor verify` about its workload."""
+    """The question of `advisor verify` about its workload, and the limits on what to take."""
 
-    asks = _OF_WORKLOAD
+    asks = (*_OF_WORKLOAD, "max_latency_ms", "max_usd_per_hour")
 
     target_throughput: float | None = _target("Samples per second to reach.", RATE)
 

@@ -12,7 +12,7 @@ from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
 from advisor.render.price_doubt import PER, ranked_cost
-from advisor.render.records import brief_block, spec_fields
+from advisor.render.records import brief_block, by_price, spec_fields
 
 _NEVER, _ALWAYS = 0.01, 0.99
 # What costs less than this share of another costs less.
@@ -71,12 +71,14 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
             )
     if answer.level < 2:
         return None
-    text = Message("{count} specs cost the same within the error; this one has the lowest price per hour")
     if answer.request.ends:
-        text = Message(
-            "{count} specs cost the same within the error; the run is expected to cost least on this one"
-        )
-    return Message(text.text, count=answer.level)
+        if answer.level == 2:
+            return Message("1 other cannot be told apart from it on cost")
+        return Message("{count} others cannot be told apart from it on cost", count=answer.level - 1)
+    return Message(
+        "{count} specs cost the same within the error; this one has the lowest price per hour",
+        count=answer.level,
+    )
 
 
 # A chance in words, by the least one.
@@ -99,6 +101,9 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
         likely=next(words for least, words in _WORDS if chosen.probability >= least),
         percent=100 * modest(chosen.probability),
     )
+    if _may_cost_too_much(chosen, request):
+        # The chance is of rates, at the price that is known.
+        sure = Message("{sure} at that price; today's may differ", sure=sure)
     if answer.is_safe:
         return sure
     about: dict[str, Any] = {"sure": sure}
@@ -123,6 +128,14 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
         "at {usd:usd}/h",
         **about,
     )
+
+
+def _may_cost_too_much(chosen: Any, request: Any) -> bool:
+    """Whether the upper end of a spec's price breaks a limit on cost that its median price keeps."""
+    spec, run = chosen.spec, getattr(chosen, "usd_per_run", None)
+    most = getattr(request, "max_run_usd", None)
+    dear = request.max_usd_per_hour is not None and spec.high_usd_per_hour > request.max_usd_per_hour
+    return dear or bool(most and run and by_price(spec, run.median)["high"] > most)
 
 
 # What `advisor verify` takes for granted, by option.
@@ -170,6 +183,8 @@ def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
         "--task": request.task,
         "--model": request.network,
         "--target-throughput": f"{(request.target_throughput or 0.0) / spec.count:g}",
+        "--max-latency-ms": request.max_latency_ms and f"{request.max_latency_ms:g}",
+        "--max-price": request.max_usd_per_hour and f"{request.max_usd_per_hour / spec.count:g}",
         "--instance": instance.name,
         "--disk": spec.disk.choice,
         "--batch-size": candidate.workload.batch_size,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.catalog.live import PRICE_PAGES, is_live, refresh_command
-from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Spec
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Offer, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.money import is_listed
 from advisor.messages import Message
@@ -26,6 +26,11 @@ _KINDS = {
         Message("List price of a disk, which may have moved"),
         Message("list price of the disk, which may have moved"),
     ),
+}
+# That no listed price answers, of a spot instance (True) and of others.
+_NO_LIST = {
+    True: Message("{lies}; spot has no list price."),
+    False: Message("{lies}; no offer with a list price meets this."),
 }
 PER = {
     "hour": Message("/h"),
@@ -58,7 +63,7 @@ def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
     is_published = chosen["kind"] == LIST
     if listed is None or listed == chosen:
         none = Message("{lies}.", lies=lies)
-        return none if is_published else Message("{lies}; no offer with a list price meets this.", lies=lies)
+        return none if is_published else Message(_NO_LIST[chosen["market"] == Market.SPOT].text, lies=lies)
     named = Message(
         "{name} at {usd:usd}{per}", name=_named(listed, clouds), usd=listed["cost"]["median"], per=per
     )

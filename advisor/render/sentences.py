@@ -249,8 +249,13 @@ _AIMS = "epochs samples tokens max_hours max_run_usd max_latency_ms users target
 def aimed_at(request: Record, t: Texts) -> str | None:
     """'90 epochs in all; done within 72 h', '40 users': the aims of a question beside a rate."""
     text = {field: write for write, fields in _WRITERS for field in fields.split()}
-    aims = (name for name in _AIMS.split() if request.get(name))
-    return t.listed([t(f"limit.{name}", value=text[name](request[name])) for name in aims]) or None
+    aims = [name for name in _AIMS.split() if request.get(name)]
+    says = {name: t(f"limit.{name}", value=text[name](request[name])) for name in aims}
+    if "epochs" in says and "dataset" in request:
+        sample, size = request["dataset"]["sample"], f"{request['dataset']['samples']:,}"
+        of_it = t.known(f"limit.epochs_of_{sample}", t("limit.epochs_of_sample"))
+        says["epochs"] = of_it.format(value=text["epochs"](request["epochs"]), samples=size)
+    return t.listed(list(says.values())) or None
 
 
 def _limits(request: Record, t: Texts) -> Iterator[str]:

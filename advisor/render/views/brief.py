@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import Market, Task
+from advisor.domain import IMAGENET, Market, Task
 from advisor.domain.decision import Judged
+from advisor.domain.results import P99_OVER_P50
 from advisor.domain.words import LanguageTask
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, plain, translated
@@ -118,9 +119,9 @@ def brief_blocks(
     if api := (spec.get("cost") or {}).get("api"):
         usd = spec["price"]["total_usd_per_hour"]
         yield _NEEDED, Facts([(t("brief.api"), translated(api_message(api, usd), t))])
-    titles = (t("brief.take"), "")
-    for title, other in zip(titles, _other_kinds(document), strict=False):
-        yield (_TAKE if title else 1), Facts([(title, _other(other, document, t))])
+    for number, other in enumerate(_other_kinds(document)[:2]):
+        title = "" if number else t("brief.take")
+        yield (1 if number else _TAKE), Facts([(title, _other(other, document, t))])
     if smaller := [step for step in document.get("serving", {}).get("steps", ()) if step.get("instead")]:
         least = min(smaller, key=lambda step: step["instead"]["total_usd_per_hour"])
         text = t("brief.smaller", option=least["option"], spec=instead_text(least))
@@ -186,7 +187,12 @@ def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -
     is_limited = is_other and any(request.get(option) is not None for _, _, option in TIMES)
     latency: Record = spec.get("latency") or {"p99_ms": None}
     if latency["p99_ms"] is not None and request["max_latency_ms"] is not None:
-        yield t("brief.batch_time", p99=f"{ceil_ms(latency['p99_ms'] / 1000):,g}\u00a0ms")
+        yield t(
+            "brief.batch_other" if is_other else "brief.batch_time",
+            p99=f"{ceil_ms(P99_OVER_P50 * latency['p50_ms'] / 1000):,g}\u00a0ms",
+            percent=percent(spec["predicted"]["confidence"]),
+            most=f"{ceil_ms(latency['p99_ms'] / 1000):,g}",
+        )
     serving: Record = spec.get("serving") or {}
     for name, title, option in TIMES if serving else ():
         limit = request.get(option)
@@ -253,11 +259,11 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
 
 
 def _other_kinds(document: Record) -> Sequence[Record]:
-    """The first alternatives with another GPU, cloud or market each, else the first ones; without those
-    that are no cheaper at less than half of the rate, and without the safe spec, which stands above, where
-    there are others."""
+    """The first alternatives with another GPU, cloud or market each, else the first ones; without those that
+    nobody takes instead (`_is_behind`), and without the safe spec, which stands above, where there are
+    others."""
     chosen = document["recommendation"]
-    others = [each for each in document["alternatives"] if not _is_far_behind(each, chosen)]
+    others = [each for each in document["alternatives"] if not _is_behind(each, chosen)]
     safe = decision_of(document).get("safe") or {}
     first: dict[Any, Record] = {}
     for each in (chosen, *others):
@@ -266,10 +272,22 @@ def _other_kinds(document: Record) -> Sequence[Record]:
     return [each for each in list(first.values())[1:] if each in new] or new or others
 
 
-def _is_far_behind(spec: Record, chosen: Record) -> bool:
-    is_dearer = spec["price"]["total_usd_per_hour"] >= chosen["price"]["total_usd_per_hour"]
-    lower, enough = (each["predicted"]["throughput"]["lower"] for each in (spec, chosen))
-    return bool(is_dearer and lower < _LEAST_SHARE * enough)
+def _is_behind(spec: Record, chosen: Record) -> bool:
+    """Whether nobody takes it instead: it is less sure, which a lower price does not mend and a higher rate
+    has to; or it is no cheaper at less than half of the rate."""
+    usd, enough_usd = map(_usd, (spec, chosen))
+    rate, enough = (each["predicted"]["throughput"] for each in (spec, chosen))
+    if None not in (spec["probability"], chosen["probability"]):
+        is_less_sure = modest(spec["probability"]) < modest(chosen["probability"])
+        if is_less_sure and (usd < enough_usd or rate["median"] <= enough["median"]):
+            return True
+    return bool(usd >= enough_usd and rate["lower"] < _LEAST_SHARE * enough["lower"])
+
+
+def _usd(spec: Record) -> float:
+    """What a spec costs: the run, if there is one, else an hour."""
+    run = spec.get("run")
+    return float(run["usd"]["median"] if run and run["usd"] else spec["price"]["total_usd_per_hour"])
 
 
 def _other(spec: Record, document: Record, t: Texts) -> str:
@@ -308,6 +326,8 @@ def _assumed(request: Record, t: Texts, spell: Spell) -> str:
             if isinstance(value, Mapping):
                 stored = t("brief.stored", name=value["name"], format=value.get("storage_format", ""))
                 name = str(value["name"])
+                of_own = name == IMAGENET.name and value["samples"] != IMAGENET.samples
+                stored = t("brief.like", name=name) if of_own else stored
                 value = stored if value["kind"] == "image" else t.known(f"assumed.{name}", name)
             written = value if isinstance(value, str) else f"{value:,.0f}"
             text = t.known(f"assumed.{field}", "{value}")

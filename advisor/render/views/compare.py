@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from advisor.domain import LIST, InstancePrediction, OnGpu, Prediction, geometric_mean, relative
 from advisor.domain.decision import Text
 from advisor.domain.language import ServingPrediction
+from advisor.domain.results import BARE_STEP
+from advisor.messages import Message
 from advisor.naming import asked_of
 from advisor.questions.language import ServingQuestion
 from advisor.questions.network import NetworkQuestion
@@ -141,7 +143,7 @@ def instances_text(
     """A table of one network, instances in the order asked."""
     title, english = f"{asked_of(request)}; {baseline.instance.name} is 1", report_texts("en")
     header = ["instance", "gpu", "disk", "batch"]
-    header += [*_rate_headings(baseline.prediction.confidence), "times", "per hour"]
+    header += [*_rate_headings(baseline.prediction.confidence), f"x {baseline.instance.name}", "per hour"]
     rows = [
         [
             answer.instance.name,
@@ -179,17 +181,26 @@ def notes_lines(answers: Sequence[AnyPrediction]) -> list[str]:
 
 def _by_instance(answers: Sequence[AnyPrediction], name: str) -> list[Text]:
     """Each remark of that name once, behind the instances that it is of unless it is of all; those of the
-    fewest come first, as what all of them share may be cut."""
+    fewest come first, as what all of them share may be cut. What a bare step would do is one remark."""
     order: dict[Text, int] = {}
     names: dict[Text, dict[str, None]] = {}
+    bare: dict[str, None] = {}
     for answer in answers:
         for number, text in enumerate(getattr(answer, name)):
+            if isinstance(text, Message) and text.code == BARE_STEP:
+                rate = format_rate(cast(float, text.parameters["rate"]))
+                bare[f"{answer.instance.name} {rate}"] = None
+                continue
             order[text] = number
             names.setdefault(text, {})[answer.instance.name] = None
     every = {answer.instance.name for answer in answers}
+    steps = f"a typical training script; a bare step alone, on one GPU, does /s: {', '.join(bare)}"
     return [
-        text if every == {*names[text]} else f"{', '.join(names[text])}: {text}"
-        for text in sorted(order, key=lambda text: (len(names[text]), order[text]))
+        *([steps] if bare else []),
+        *(
+            text if every == {*names[text]} else f"{', '.join(names[text])}: {text}"
+            for text in sorted(order, key=lambda text: (len(names[text]), order[text]))
+        ),
     ]
 
 
@@ -215,7 +226,8 @@ def gpus_text(
     costs; for several networks the mean of those times."""
     lines: list[str] = []
     for request, cells, base in by_network:
-        header = ["gpu", "batch", *_rate_headings(request.confidence), "times", "per hour", "per 1M", "rates"]
+        header = ["gpu", "batch", *_rate_headings(request.confidence), f"x {base.gpu.name}"]
+        header += ["per hour", "per 1M", "rates"]
         rows = [_gpu_cells(cell, base, usd.get(cell.gpu.name)) for cell in cells]
         is_one = f"no batch fits {baseline}, so {base.gpu.name} is 1"
         if base.gpu.name == baseline:
@@ -295,18 +307,22 @@ def serving_comparison_text(
         "median": [format_rate(row["throughput_median"]) for row in rows],
         "TTFT": [seconds_text(row["ttft_seconds"]) for row in rows],
         "TPOT": [seconds_text(row["tpot_seconds"]) for row in rows],
-        "times": [f"{row['relative']:.2f}" for row in rows],
+        f"x {baseline.instance.name}": [f"{row['relative']:.2f}" for row in rows],
         "per hour": [usd_or_dash(row["total_usd_per_hour"]) for row in rows],
         "per 1M out": [usd_or_dash(row["usd_per_million_output_tokens"]) for row in rows],
     }
     name = ENGINES.get(str(first.engine), str(first.engine))
-    binds = dict.fromkeys(BINDS[prediction.candidate.binds] for prediction in predictions)
     title = (
         f"{first.model} generation, {name} {first.engine_version} with CUDA graphs; output "
-        f"tokens/s of all GPUs; bound by: {', '.join(binds)}."
+        "tokens/s of all GPUs."
     )
+    binds: dict[str, dict[str, None]] = {}
+    for each in predictions:
+        binds.setdefault(BINDS[each.candidate.binds], {})[each.instance.name] = None
+    bound = [f"{', '.join(names)} {what}" for what, names in binds.items()]
     shown = fitting_table(columns, ("instance", "gpu", "runs as"), ("TTFT", "runs as", "gpu"))
-    return "\n".join([*folded(title), "", *shown, "", *notes_lines(predictions)])
+    notes = [*wrapped("Bound by", bound, len(bound)), *notes_lines(predictions)]
+    return "\n".join([*folded(title), "", *shown, "", *notes])
 
 
 def _rate_headings(confidence: float) -> list[str]:

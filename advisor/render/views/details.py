@@ -199,6 +199,8 @@ def other_parts(answer: Record, t: Texts, room: Room) -> Iterator[Part]:
         blocks = [*_shortened(columns, rejected, room.rejected, t)]
         if len(rejected) < (count := answer["catalog"]["offers_rejected"]):
             blocks = [*blocks[:1], Paragraph(t("rejected.some", count=f"{count:,}"), "note")]
+        if (most := answer["request"].get("max_count") or 1) > 1:
+            blocks.append(Paragraph(t("rejected.share", count=most), "note"))
         yield Part(t("rejected.title"), blocks, detail=True)
 
 

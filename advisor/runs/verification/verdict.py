@@ -289,7 +289,7 @@ def _caveats(
     request: NetworkQuestion, machine: VerifiedMachine, measurement: Measurement, pessimistic: bool
 ) -> tuple[str, ...]:
     environment, instance, gpu = measurement.environment, machine.instance, machine.emulated_gpu
-    caveats = []
+    caveats = _predicted_limits(request)
     if gpu is not None:
         caveats.append(
             f"the {gpu} was emulated at its known pace: the host and disk side was measured, and "
@@ -322,6 +322,14 @@ def _caveats(
         )
     weak = [issue for issue in quality_issues(measurement) if issue.code not in _IN_VERDICT]
     return (*caveats, *(f"{issue.code.replace('_', ' ')}: {issue.detail}" for issue in weak))
+
+
+def _predicted_limits(request: NetworkQuestion) -> list[str]:
+    """The limits that a trial's rate does not settle."""
+    if request.max_latency_ms is None:
+        return []
+    limit = f"{request.max_latency_ms:g} ms"
+    return [f"the trial measures the rate; that a batch stays within {limit} is predicted"]
 
 
 def spec_to_take(
