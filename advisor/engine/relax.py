@@ -11,7 +11,7 @@ from typing import Generic
 
 from msgspec.structs import replace
 
-from advisor.domain import Change, Relaxation
+from advisor.domain import Change, Market, Relaxation
 from advisor.engine.columns import Floats, cheapest
 from advisor.engine.constraints import Constraint, Effort
 from advisor.engine.decide import recommend
@@ -22,7 +22,7 @@ from advisor.patience import SpentError
 def relaxations(
     task: Task[R, O, T, C, A], answer: A, *, effort: Effort | None = None
 ) -> tuple[Relaxation, ...]:
-    """What would make something answer, cheapest first; empty where something does already.
+    """What would make something answer, cheapest first, old spot prices last; empty where something does.
 
     Each names one constraint and the least change of it that is enough. Where no single one is, each names
     two of the constraints that were asked for, and where no two are, there is one that names as many as it
@@ -40,6 +40,9 @@ def relaxed(task: Task[R, O, T, C, A], answer: A) -> A:
     effort = Effort()
     ways = relaxations(task, answer, effort=effort)
     return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
+
+
+_OLD_SPOT_DAYS = 180
 
 
 class Relaxer(Generic[R, O, T, C, A]):
@@ -79,7 +82,14 @@ class Relaxer(Generic[R, O, T, C, A]):
             relaxations += self._task.further_relaxations(self._answer, self.answers, self.chosen)
         except SpentError:  # what was found until then answers, too
             pass
-        return tuple(sorted(relaxations, key=_rank))
+        return tuple(sorted(relaxations, key=self._rank))
+
+    def _rank(self, relaxation: Relaxation) -> tuple[bool, float, str]:
+        """By price; by an old spot price, which nobody may get any more, last."""
+        spec = relaxation.gives.spec
+        age = self._answer.today - spec.offer.price.as_of
+        is_doubtful = spec.offer.market is Market.SPOT and age.days > _OLD_SPOT_DAYS
+        return is_doubtful, spec.total_usd_per_hour, relaxation.changes[0].constraint
 
     def _least_relaxed(self, request: R) -> Iterator[tuple[R, Sequence[Constraint]]]:
         """The request with as little given up as makes something answer: each single constraint
@@ -144,10 +154,6 @@ def _loosened(request: R, constraints: Iterable[Constraint]) -> R:
     for constraint in constraints:
         request = constraint.loosened(request)
     return request
-
-
-def _rank(relaxation: Relaxation) -> tuple[float, str]:
-    return relaxation.gives.spec.total_usd_per_hour, relaxation.changes[0].constraint
 
 
 def _change(constraint: Constraint, request: R, relaxed: R) -> Change:

@@ -337,7 +337,14 @@ class Number(Kind):
         self.metavar = metavar
 
     def from_text(self, text: str, field: str) -> float:
-        return self._checked(text, field, self.most)
+        try:
+            return self._checked(text, field, self.most)
+        except UsageError as error:
+            if field.endswith("_ms") and (
+                time := re.fullmatch(r"(?:p\d+:)?(\d+\.?\d*) ?(m?)s", text.strip())
+            ):
+                error.hint = Message("in ms: {ms:g}", ms=float(time[1]) * (1 if time[2] else 1000))
+            raise
 
     def from_texts(self, texts: Sequence[str], field: str) -> float:
         return self.from_text(only_text(texts, field), field)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, dataclass_
 
 from msgspec import Struct, StructMeta, structs
 
+from advisor.domain.words import LanguageTask
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message, option_name
 from advisor.questions.fields import Choice, Flag, Kind, wrong
@@ -167,17 +168,18 @@ class ByTask(NamedTuple, Generic[Q]):
         for kind in self.kinds:
             if name in tasks_of(kind):
                 return kind
-        raise unknown_name("task", task, self.tasks, field="task")
+        error = unknown_name("task", task, self.tasks, field="task")
+        if LanguageTask.FINETUNING in error.suggestions:
+            error.hint = Message("did you mean finetuning (of a language model) or training (of a network)?")
+        raise error
 
     def refusal(self, name: str) -> UsageError:
         """The error of a field that belongs to other tasks than the one that is asked for."""
         tasks = tuple(task for kind in self.kinds if name in kind.fields for task in tasks_of(kind))
-        error = wrong(
-            name,
-            "{field} goes with {task} {tasks} only",
-            tasks=tasks,
-            hint=OWN_MACHINE if name == "gpu" else "leave it out",
-        )
+        hint = _WAYS_OUT.get(name, "leave it out")
+        if name not in _WAYS_OUT and set(tasks) <= set(LanguageTask):
+            hint = Message("for a language model use {task} {name}", task=FieldName("task"), name=tasks[0])
+        error = wrong(name, "{field} goes with {task} {tasks} only", tasks=tasks, hint=hint)
         error.code = CONTRADICTION
         return error
 
@@ -188,6 +190,16 @@ OWN_MACHINE = Message(
     "(docs/examples has one), and name it as {instance}",
     instance=FieldName("instance"),
 )
+# What a field of other tasks was meant for.
+_WAYS_OUT: Mapping[str, Message | str] = {
+    "gpu": OWN_MACHINE,
+    "max_latency_ms": Message(
+        "for a language model use {ttft} or {tpot}",
+        ttft=FieldName("max_ttft_ms"),
+        tpot=FieldName("max_tpot_ms"),
+    ),
+    "image_size": Message("the input of a network is {input}", input=FieldName("input")),
+}
 Kinds = type[Q] | ByTask[Q]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from advisor.errors import UsageError
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 
 if TYPE_CHECKING:
     from advisor.domain import Candidate
@@ -52,6 +52,10 @@ def export_start(start: Start, format: str) -> str:
         hint = None
         if cloud in _SEVERAL:
             hint = Message("SkyPilot knows {cloud}: --export skypilot", cloud=cloud)
+        elif start.run:  # a server, which a file can start on the machine itself
+            hint = Message("--export {compose} starts it on any machine", compose=COMPOSE)
+        else:
+            hint = Message("ask for one of those clouds by {cloud}", cloud=FieldName("cloud"))
         raise UsageError(
             "--export {format} is for {clouds}; the answer is on {cloud}",
             format=format,
