@@ -95,6 +95,8 @@ def parse_positive(text: str, what: str, *, counted: bool = False) -> float:
     if not (math.isfinite(value) and value > 0):
         said = Message("{what} must be a number above 0, not '{value}'", what=what, value=text)
         written = (_COUNTED if counted else _WRITTEN) if math.isnan(value) else None
+        if what.endswith("_ms") and (seconds := _SECONDS.fullmatch(text.strip())):
+            written = Message("in ms: {ms:g}", ms=1000 * float(seconds[1]))
         raise UsageError(said, hint=written, field=_field_of(what))
     return value
 
@@ -115,6 +117,7 @@ def parse_number(
     return int(number)
 
 
+_SECONDS = re.compile(r"(\d+\.?\d*) ?s")
 _WRITTEN = Message("write it like 5000, 5,000 or 0.5")
 _COUNTED = Message("write it like 5000, 5,000, 5k or 1.5M")
 

@@ -140,7 +140,8 @@ SHUFFLED, STORED_ORDER = "shuffled", "stored"
 REPLAYED_FROM = "replayed_from"
 
 
-# The code of the remark on what a bare step would do.
+# The codes of remarks: that a GPU was not measured, and what a bare step would do.
+UNMEASURED_GPU = "unmeasured_gpu"
 BARE_STEP = "bare_step"
 
 # p99 over p50 of a step's time, which nine in ten of 60 raw series of 50 PyTorch inference steps

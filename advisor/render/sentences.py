@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Provenance, Stage
+from advisor.domain.results import UNMEASURED_GPU
 from advisor.messages import Message
 from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
@@ -116,6 +117,9 @@ def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
         proof = t("answer.outside", fact=translated(spec["extrapolation"][0], t))
     elif not has_risk and provenance == Provenance.MODELLED:
         proof = t("brief.untested")
+    unknown = (text for text in spec["extrapolation"] if getattr(text, "code", "") == UNMEASURED_GPU)
+    if not has_risk and (text := next(unknown, None)):
+        proof += t("brief.unmeasured", gpu=text.parameters["gpu"])
     rate = t(
         "answer.rate" if has_risk else "answer.known",
         provenance=t.known("provenance." + provenance, provenance),

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import Gpu, Observation, Precision, Protocol, Provenance, Stack, Task, Withheld, Workload
+from advisor.domain.results import UNMEASURED_GPU
 from advisor.messages import Message
 from advisor.models.bayes import Floats, Gaussian, HalfWidths, Parameters, multipliers
 from advisor.models.bundled import IdentityCache
@@ -322,10 +323,13 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             if gpu.name in self.probed:
                 follows = Message("its rate follows from what its layers took")
             if gpu.compute_capability in self.capabilities:
-                yield Message("{gpu} was not measured: {follows}", gpu=gpu.name, follows=follows)
+                yield Message(
+                    "{gpu} was not measured: {follows}", code=UNMEASURED_GPU, gpu=gpu.name, follows=follows
+                )
             else:
                 yield Message(
                     "{gpu} was not measured, nor any GPU of its architecture ({architecture}): {follows}",
+                    code=UNMEASURED_GPU,
                     gpu=gpu.name,
                     architecture=gpu.architecture,
                     follows=follows,
