@@ -50,7 +50,7 @@ _MOST = {
     "rejected": 3,
     "pareto": 5,
     "front": 5,
-    "serving.front": 4,
+    "serving.front": 3,
     "gpus": 20,
     "sources": 0,
     "catalog.sources": 0,

@@ -30,7 +30,8 @@ from advisor.sweeps.run.ray.executor import RayExecutor
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.engine import gpu_uuid, peaks
 from advisor.sweeps.worker.measuring import runner_of
-from tests.advisor.cli.test_sweep_cloud import ON_AWS, account
+from tests.advisor.cli.test_sweep_cloud import ON_AWS
+from tests.advisor.conftest import account
 from tests.gpu.conftest import require_whole_gpu
 from tests.sweeps.builders import trial_on
 from tests.sweeps.cuda_standin import COMMAND, StandIn, installed, worker_environment
