@@ -22,7 +22,7 @@ from advisor.domain.language import (
     ServingPrediction,
     TuningPrediction,
 )
-from advisor.domain.words import LlmPrecision
+from advisor.domain.words import MADE_ON_LOAD, SIXTEEN_BIT
 from advisor.engine.decide import recommend
 from advisor.engine.no_offer import unmet
 from advisor.engine.relax import relaxed
@@ -188,7 +188,7 @@ def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _P
 def _no_checkpoint(question: ServingQuestion) -> Iterator[Message]:
     """What is missing where weights are asked for in a format that no engine makes on load."""
     format = question.precision
-    if question.config or format not in (LlmPrecision.INT4_AWQ, LlmPrecision.NVFP4, LlmPrecision.MXFP4):
+    if question.config or format in (None, *SIXTEEN_BIT, *MADE_ON_LOAD):
         return
     if bundled_language_models().in_format(str(question.model), format) is None:
         yield Message("needs a checkpoint in {format}; none is known here", format=format)

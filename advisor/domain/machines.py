@@ -289,7 +289,7 @@ def require_positive(**values: float | None) -> None:
 
 
 def require_positive_fields(record: Struct, names: str) -> None:
-    """The same of some fields of a record."""
+    """Raises `ValueError` unless these fields of a record are above 0."""
     require_positive(**{name: getattr(record, name) for name in names.split()})
 
 

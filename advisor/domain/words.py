@@ -176,6 +176,12 @@ class LlmPrecision(StrEnum):
     MXFP4 = "mxfp4"
 
 
+# Weights that are published in one of these may be computed in the other.
+SIXTEEN_BIT = (LlmPrecision.BF16, LlmPrecision.FP16)
+# Formats that vLLM and SGLang make of 16-bit weights as they load them; others need a checkpoint in them.
+MADE_ON_LOAD = (LlmPrecision.FP8,)
+
+
 class KvPrecision(StrEnum):
     """Number format of cached keys and values; measured rows write `bf16` for any 16 bits."""
 

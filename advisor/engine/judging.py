@@ -326,7 +326,7 @@ def specs_of(request: NetworkQuestion, table: Table) -> list[Candidate]:
 
 
 def pareto_front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """The same of records."""
+    """Candidates that no other beats in both price and lower bound, cheapest first."""
     front: list[Candidate] = []
     for candidate in sorted(candidates, key=_order):
         if not front or candidate.prediction.lower > front[-1].prediction.lower:

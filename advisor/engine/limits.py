@@ -443,7 +443,7 @@ def chances_of_reaching(
     """Probabilities (n,) that rates are `target` or more; they never rise with the target. A rate that
     is known exactly, as one with bounds at confidence 0.5 is, reaches it or does not."""
     z = gaussian_multiplier(confidence)
-    with np.errstate(all="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         distance = np.log(median / target)
         width = np.where(distance >= 0, np.log(median / lower), np.log(upper / median))
         exactly = np.where(distance >= 0, np.inf, -np.inf)

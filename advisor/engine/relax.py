@@ -42,6 +42,7 @@ def relaxed(task: Task[R, O, T, C, A], answer: A) -> A:
     return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
 
 
+# A spot price that is older promises nothing, and nobody knows the present one: others come first.
 _OLD_SPOT_DAYS = 180
 
 

@@ -212,7 +212,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def on_hard_disks(self, kinds: Booleans) -> Table:
-        """The same of some types (by kind) with the hard disks, which are seldom enough."""
+        """The candidates of some types (by kind) on hard disks, which are seldom enough."""
         wanted = np.flatnonzero(kinds[self.kind]).tolist()
         return self.with_disks([(index, disk) for index in wanted for disk in self.options[index].slow_disks])
 

@@ -54,7 +54,7 @@ class Workload(NamedTuple):
 
     @property
     def kept_usd_per_hour(self) -> float | None:
-        """The same of what is kept running; None of a run that ends."""
+        """USD an hour of what is kept running; None for a run that ends."""
         return self.usd_per_hour if run_usd(self.pick) is None else None
 
     def ranked(self) -> dict[Key, int]:

@@ -20,7 +20,7 @@ class Family(NamedTuple):
 
 
 def _each(names: str, value: _V) -> dict[str, _V]:
-    """The same of several model types."""
+    """One value for each of several model types."""
     return dict.fromkeys(names.split(), value)
 
 

@@ -233,8 +233,10 @@ def _with_place(question: ReportedWorkload) -> Iterator[None]:
 def report_of_saved(
     context: Context, files: Sequence[Input], head: Report, *, step: Step | None = None
 ) -> dict[str, Any]:
-    """The same of saved answers. Where today's catalogue and model still give one, its section is whole;
-    else, and of language models, it tells what the saved answer itself tells (`complete` is false)."""
+    """Builds a report of saved answers.
+
+    Where today's catalogue and model still give one, its section is whole; else, and of language models, it
+    tells what the saved answer itself tells (`complete` is false)."""
     sections: list[dict[str, Any]] = []
     for file in files:
         sections.append(_saved_section(context, file, head.as_of))

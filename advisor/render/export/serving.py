@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate
-from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
+from advisor.domain.words import MADE_ON_LOAD, SIXTEEN_BIT, KvPrecision, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.configs import bundled_language_models
@@ -38,7 +38,6 @@ GPU_MEMORY_SHARE = "0.94"
 _LONGER = 4
 # What vLLM calls the formats; where there is nothing, the checkpoint itself says it.
 _FLAGS = {LlmPrecision.BF16: ("--dtype", "bfloat16"), LlmPrecision.FP16: ("--dtype", "half")}
-_QUANTIZED = (LlmPrecision.FP8, LlmPrecision.INT4_AWQ, LlmPrecision.NVFP4, LlmPrecision.MXFP4)
 _IMAGE = "vllm/vllm-openai"
 _HUB, _OWN_DISK = "/root/.cache/huggingface", "/opt/dlami/nvme/huggingface"
 # Where a folder of the user's own is mounted.
@@ -118,7 +117,7 @@ def export_serving(
 def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
     """The arguments of one replica's `vllm serve`, the model first."""
     placement = candidate.placement
-    words = [_placeholder(candidate, request), "--tensor-parallel-size", str(placement.tensor_parallel)]
+    words = [_checkpoint_name(candidate, request), "--tensor-parallel-size", str(placement.tensor_parallel)]
     if placement.ranks > 1:
         words += ["--data-parallel-size", str(placement.ranks), "--enable-expert-parallel"]
     return [*words, *engine_words(candidate, request)]
@@ -143,7 +142,7 @@ def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> li
 def _quantises(candidate: GenerationCandidate) -> bool:
     """Whether vLLM has to make fp8 of 16-bit weights as it loads them: no checkpoint has them so."""
     model, format = candidate.model, candidate.precision
-    if format is not LlmPrecision.FP8 or model == _OWN_MODEL or format in model.casefold():
+    if format not in MADE_ON_LOAD or model == _OWN_MODEL or format in model.casefold():
         return False
     return bundled_language_models().in_format(model, format) != model
 
@@ -166,7 +165,7 @@ def _about(
         f"{placement_message(placement_block(candidate.placement))}"
     ]
     # Without a question about it the format is the published one.
-    if request.precision in _QUANTIZED:
+    if request.precision not in (None, *SIXTEEN_BIT):
         lines.append(_checkpoint_line(candidate, config))
     if config is not None and config.name != _CONFIG:
         lines.append(f"vLLM reads {_CONFIG}: call {config.name} so in its folder.")
@@ -179,7 +178,7 @@ def _about(
 
 def _published(candidate: GenerationCandidate, request: ServingQuestion) -> GenerationCandidate:
     """The candidate with the checkpoint of its model in the format that is asked for, where one is known."""
-    if request.precision not in _QUANTIZED:
+    if request.precision in (None, *SIXTEEN_BIT):
         return candidate
     name = bundled_language_models().in_format(candidate.model, candidate.precision)
     if name and not _is_tuned(name, candidate.model):
@@ -191,11 +190,11 @@ def _published(candidate: GenerationCandidate, request: ServingQuestion) -> Gene
     return replace(candidate, spec=replace(candidate.spec, disk=replace(disk, size_gib=2 * disk.size_gib)))
 
 
-def _placeholder(candidate: GenerationCandidate, request: ServingQuestion) -> str:
+def _checkpoint_name(candidate: GenerationCandidate, request: ServingQuestion) -> str:
     """The name of a checkpoint that is the user's to find: no engine starts before it is replaced."""
     model, format = candidate.model, candidate.precision
     is_known = bundled_language_models().in_format(model, format) == model or format in model.casefold()
-    if request.precision not in _QUANTIZED or is_known or format is LlmPrecision.FP8:
+    if request.precision in (None, *SIXTEEN_BIT) or is_known or format in MADE_ON_LOAD:
         return model
     return f"PUT-{format}-CHECKPOINT-HERE/{model.rpartition('/')[2]}"
 

@@ -39,27 +39,27 @@ def test_pictures_count_as_tokens_of_the_prompt_and_take_time_in_their_tower() -
     asked |= {"input_tokens": 300, "output_tokens": 100}
     catalog = context().catalog
 
-    def told(**fields: Any) -> Any:
+    def predicted(**fields: Any) -> Any:
         question = PredictGeneration(**COMMON | asked | fields)
         answer = language.predicted(catalog, question)
         return answer.result, answer.message_document()
 
-    pictures, document = told(images_per_request=2, image_size="1280x720")
+    pictures, document = predicted(images_per_request=2, image_size="1280x720")
     # 40 x 23 squares of 32 pixels, and the signs around them.
     tokens = 2 * (40 * 22 + 2)
     assert pictures.candidate.input_tokens == 300 + tokens
     assert document["request"]["picture_tokens"] == tokens
     assert document["request"]["input_tokens"] == 300
     assert any("1,764 tokens of a prompt are 2 pictures" in str(text) for text in pictures.assumptions)
-    text, _ = told(input_tokens=300 + tokens)
-    none, _ = told()
+    text, _ = predicted(input_tokens=300 + tokens)
+    none, _ = predicted()
     first, as_text, alone = (one.candidate.rates.ttft_seconds.median for one in (pictures, text, none))
     assert alone < as_text < first
     assert pictures.candidate.memory.largest_concurrency == text.candidate.memory.largest_concurrency
     with pytest.raises(UsageError, match="reads no pictures"):
-        told(model=EIGHT_B, images_per_request=1)
+        predicted(model=EIGHT_B, images_per_request=1)
     with pytest.raises(UsageError, match="how many come"):
-        told(image_size="640x480")
+        predicted(image_size="640x480")
 
 
 def test_users_who_think_and_percentiles_that_are_limited_move_the_answer() -> None:

@@ -11,15 +11,9 @@ from msgspec.structs import replace
 
 from advisor.domain import Offer, Rejected, Span
 from advisor.domain.language import FrontPoint, GenerationCandidate, ServingRates, ServingStep
-from advisor.domain.words import KvPrecision, LlmPrecision, StepKind
+from advisor.domain.words import SIXTEEN_BIT, KvPrecision, LlmPrecision, StepKind
 from advisor.engine.tasks.language import Level
-from advisor.engine.tasks.serving.options import (
-    SIXTEEN_BIT,
-    OptionFinder,
-    ServedModel,
-    ServingOption,
-    splits_of,
-)
+from advisor.engine.tasks.serving.options import OptionFinder, ServedModel, ServingOption, splits_of
 from advisor.engine.tasks.serving.table import Rates, Replicas, deciding_level, rates_record, tails_record
 from advisor.messages import Message
 from advisor.models.language.language_model import LanguageModel

@@ -19,7 +19,7 @@ from advisor.domain.language import (
     SplitMemory,
     most_sequences,
 )
-from advisor.domain.words import KvPrecision, Link, LlmEngine, LlmPrecision
+from advisor.domain.words import SIXTEEN_BIT, KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.engine.candidates import rejected_offer
 from advisor.engine.disks import disks_by_price, least_disks
 from advisor.engine.tasks.language import Cards, ram_shortage, require_tokens
@@ -48,8 +48,6 @@ USUAL_READY_SECONDS = 600.0
 # Part of RAM that keeps what one replica has read for the next one.
 _CACHED_SHARE = 0.8
 
-# Formats of 16 bits: weights that are published in one may be computed in the other.
-SIXTEEN_BIT = (LlmPrecision.BF16, LlmPrecision.FP16)
 _NO_ROOM = Message(
     "weights and engine take {needed:.1f} of the {available:.1f} GiB of {gpu}, and leave no room for a "
     "KV cache"

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from datetime import date
 
 from advisor.domain.language import GenerationCandidate, most_sequences
-from advisor.domain.words import LlmEngine, LlmPrecision
+from advisor.domain.words import MADE_ON_LOAD, SIXTEEN_BIT, LlmEngine
 from advisor.engine.assumptions import assumed_facts
 from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
-from advisor.engine.tasks.serving.options import SIXTEEN_BIT, USUAL_READY_SECONDS
+from advisor.engine.tasks.serving.options import USUAL_READY_SECONDS
 from advisor.engine.tasks.serving.table import ServingTable, deciding_level
 from advisor.messages import Message
 from advisor.models.language.configs import bundled_language_models
@@ -220,7 +220,7 @@ def _of_weights(
         )
     if request.precision not in (None, model.own_precision, *SIXTEEN_BIT):
         text = Message("a checkpoint whose weights are in {format} already")
-        if request.precision == LlmPrecision.FP8 and request.engine in (LlmEngine.VLLM, LlmEngine.SGLANG):
+        if request.precision in MADE_ON_LOAD and request.engine in (LlmEngine.VLLM, LlmEngine.SGLANG):
             text = Message(
                 "weights in {format}: no such checkpoint is known here, so made of 16 bits on load"
             )
