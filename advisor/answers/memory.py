@@ -64,8 +64,10 @@ def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
     try:
         result = answer_memory(workload, gpus_named(catalog, gpus.names, gpus.allows))
     except UsageError as error:
-        if error.code == "unknown_name" and error.field == "model":
-            error.hint = language_hint(question.network) or error.hint
+        if (error.code, error.field) == ("unknown_name", "model") and (
+            hint := language_hint(question.network)
+        ):
+            raise UsageError(hint, field="model", code=error.code) from None
         raise
     return Answer(
         result=result, message_document=partial(memory_document, result), text=partial(memory_text, result)

@@ -163,10 +163,10 @@ def _shortened(names: str, text: str) -> tuple[str, str]:
         are_told = len(first) < _LONG and all(choice in first for choice in choices[1].split("|"))
         short = len(choices[1]) < _LONG / 2 and not are_told
         first = choices[1].replace("|", ", ") if short else first
-    sentence = first.split("  [")[0].rstrip(".")
+    sentence = re.split(r"(?:^|  )\[", first)[0].rstrip(".")
     if len(sentence) > _LONG:
         sentence = sentence.partition(": ")[0]
-    return names, f"{sentence} [{default[1]}]" if default else sentence
+    return names, f"{sentence} [{default[1]}]".lstrip() if default else sentence
 
 
 def _tell_all(context: click.Context, _param: click.Parameter, given: bool) -> None:

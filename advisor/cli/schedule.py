@@ -285,21 +285,22 @@ _NOBODY = "No daemon runs: start one with `advisor schedule run`."
 def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
     """The new schedule, its first due time, and whether a daemon will run it."""
     who = f"The daemon on {leader.host} (process {leader.pid}) runs it." if leader else _NOBODY
-    return (
-        f"Added '{kept.name}': {_local(due, kept.timezone)}, and so on.\n"
-        f"  advisor {shlex.join(kept.command)}\n{who}"
-    )
+    command = f"  command     advisor {shlex.join(kept.command)}"
+    first = f"Added '{kept.name}': {_local(due, kept.timezone)}, and so on."
+    return "\n".join([first, command, *_reporting_lines(kept.reporting), who])
 
 
 def list_text(statuses: Sequence[Status], leader: Leader | None) -> str:
     """A line for each schedule, and who leads."""
     if not statuses:
         return "No schedules yet; see `advisor schedule add --help`."
-    rows = [_row(status) for status in statuses]
+    lines = table(_COLUMNS, [_row(status) for status in statuses])
+    for status in statuses:
+        lines += [f"{status.schedule.name}:{line}" for line in _reporting_lines(status.schedule.reporting)]
     who = f"Served by the daemon on {leader.host} (process {leader.pid})." if leader else _NOBODY
     words = ((status.schedule.name, report_words(status.report)) for status in statuses)
     drifted = [f"{name}: {text}" for name, text in words if text]
-    return "\n".join([*table(_COLUMNS, rows), "", *drifted, who])
+    return "\n".join([*lines, "", *drifted, who])
 
 
 def schedule_text(status: Status, runs: Sequence[Run]) -> str:

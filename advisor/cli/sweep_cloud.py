@@ -51,13 +51,13 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
         ]
         lines += table(_COLUMNS, rows, right=(3, 4))
     else:
-        lines.append("No offer is known.")
+        lines.append("AWS was not asked." if plan["most_usd"] else "No offer is known.")
     if len(offers) > _SHOWN:
         lines.append(f"and {len(offers) - _SHOWN} more")
     volumes = [f"{each['type']} {each['size_gib']} GiB" for each in plan["volumes"]]
     lines += ["", f"Volumes: {', '.join(volumes) or 'none but the one it boots from'}."]
     costs = f"Costs {format_usd(plan['most_usd'])} at most" if plan["most_usd"] else "Costs are not known"
-    costs += "" if offers or not plan["most_usd"] else " by the list price on demand, as AWS was not asked"
+    costs += "" if offers or not plan["most_usd"] else " by the list price on demand"
     lines += [
         f"{costs} (budget {format_usd(plan['budget_usd'])}; {plan['hours']:g} h at most; traffic "
         "out of AWS comes on top).",

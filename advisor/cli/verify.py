@@ -21,8 +21,7 @@ from advisor.domain import Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError, one_line
 from advisor.files import require_writable, write_whole
 from advisor.infra.aws.asking import Aws
-from advisor.messages import Message
-from advisor.models.zoo.networks import NETWORKS, can_be_run
+from advisor.models.zoo.networks import can_be_run, network_info
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.network import NetworkQuestion, Verify
@@ -174,14 +173,7 @@ def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None
 
 def _refuse_unmeasurable(request: NetworkQuestion) -> None:
     if not can_be_run(request.network):
-        raise UsageError(
-            "trials run {networks}",
-            networks=", ".join(NETWORKS),
-            field="model",
-            hint=Message(
-                "write {network} into a file, and verify --model file.py:build", network=request.network
-            ),
-        )
+        network_info(request.network)  # which says what can
     if not request.can_be_measured:
         raise UsageError(
             "a trial runs eager PyTorch as it is by itself, in fp32, amp or bf16, on the network's own input",
@@ -263,6 +255,10 @@ def _verified_here(request: NetworkQuestion, how: VerificationRun, context: Cont
     with closing(open_store()) as store:
         with dataset_progress() as making:
             planned = plan_verification(request, how, context, making)
+        if not planned.machine.is_here:
+            expected = planned.machine.instance
+            name = f"stands in for {expected.name}" if expected else "is no instance type that is known"
+            tell(f"this machine {name}: a rented instance may differ")
         with _progress(f"{trial_name(planned.trial)}, at most {how.minutes:g} min"):
             return verify(request, planned, store, context, today())
 

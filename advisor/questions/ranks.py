@@ -48,7 +48,7 @@ class Ranks(Question):
         default=None,
     )
     batch_size: int = _ranks(
-        "Samples of a batch of one rank.", Number(whole=True, most=1_000_000), default=32
+        "With --ranks: samples of a batch of one rank.", Number(whole=True, most=1_000_000), default=32
     )
 
     def __post_init__(self) -> None:

@@ -79,7 +79,7 @@ def late(service: str) -> LiveError:
 
 def unreachable(service: str) -> LiveError:
     """No connection."""
-    return LiveError("{service} cannot be reached from here", hint="ask without it", service=service)
+    return LiveError("{service} cannot be reached", hint="the known prices stay as they are", service=service)
 
 
 def unreadable(service: str) -> LiveError:

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from advisor.domain import Task, require_positive
 from advisor.domain.workload import is_own
-from advisor.errors import UsageError, unknown_name
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
 
 # The class of a word that no loss counts.
 NO_TARGET = -100
@@ -167,9 +168,20 @@ NETWORKS: Mapping[str, NetworkInfo] = MappingProxyType({info.name: info for info
 
 
 def network_info(name: str) -> NetworkInfo:
-    """The network of that name; a `UsageError` with near names for an unknown one."""
+    """The network of that name; a `UsageError` with the way out for one that is not run by its name."""
     if name not in NETWORKS:
-        raise unknown_name("network", name, NETWORKS)
+        raise UsageError(
+            "measurements run {count} networks by name: {networks}",
+            count=len(NETWORKS),
+            networks=", ".join(NETWORKS),
+            field="model",
+            code="unknown_name",
+            hint=Message(
+                "write {network} into a file, and name it as {field} file.py:build",
+                network=name,
+                field=FieldName("model"),
+            ),
+        )
     return NETWORKS[name]
 
 

@@ -12,9 +12,10 @@ from advisor.units import format_mib
 def trial_name(trial: Trial) -> str:
     """One short line that distinguishes a trial from its neighbours."""
     workload, resources = trial.workload, trial.resources
+    disk = "disk unlimited" if resources.disk.type == "unlimited" else resources.disk.type
     return (
         f"{workload.network} {workload.task} on {steps_text(trial)}, {resources.vcpus:g} vCPU, "
-        f"{format_mib(resources.memory_mib)}, {resources.disk.type}"
+        f"{format_mib(resources.memory_mib)}, {disk}"
     )
 
 

@@ -100,7 +100,7 @@ def test_without_credentials_that_is_told_and_no_more(said, account, shown, monk
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     assert "aws configure" in said(*ON_AWS, code=1)
-    assert "No offer is known" in shown(*ON_AWS, "--dry-run", code=1)
+    assert "AWS was not asked" in shown(*ON_AWS, "--dry-run", code=1)
 
 
 def test_a_sweep_comes_back_with_its_measurements_and_leaves_nothing(account, answer) -> None:
