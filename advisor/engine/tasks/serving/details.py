@@ -45,9 +45,10 @@ def front_of(
     """The front of options on the chosen instances, the soonest tokens first, by medians; with what
     is chosen, whose load may lie between those of the grid."""
     points = list[_Point]()
-    for option, number in zip(options, replicas.numbers(options).tolist(), strict=True):
-        for load in range(replicas.grid.concurrency.shape[1]):
-            rates = replicas.grid.take((np.array(number), np.array(load)))
+    grid = replicas.grid_of(replicas.numbers(options), arrives=request.arrives)
+    for number, option in enumerate(options):
+        for load in range(grid.concurrency.shape[1]):
+            rates = grid.take((np.array(number), np.array(load)))
             if not np.isnan(rates.tpot[Level.MEDIAN]):
                 points.append(_Point(option, rates, chosen.spec.count * option.placement.batches))
     points.sort(key=lambda point: (point.rates.tpot[Level.MEDIAN], -point.output(Level.MEDIAN)))

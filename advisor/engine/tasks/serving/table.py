@@ -79,6 +79,10 @@ class Rates(NamedTuple):
         """These loads (n,), then others."""
         return Rates(*(np.concatenate(pair, axis=-1) for pair in zip(self, other, strict=True)))
 
+    def shaped(self, shape: tuple[int, ...]) -> Rates:
+        """The same loads in another shape."""
+        return Rates(*(column.reshape(*column.shape[:-1], *shape) for column in self))
+
     def take(self, index: tuple[Integers, ...]) -> Rates:
         """Some of the loads."""
         places: Any = (slice(None), *index)
@@ -149,9 +153,19 @@ class Replicas:
         """Deployments to which requests arrive by themselves; nan beyond their capacity."""
         within = requests_per_second <= self.capacity[level, replicas]
         rates = self._under(replicas, requests_per_second, within, loaded=True)
-        # What arrives is answered, no more.
-        arrived = requests_per_second * self._traffic.output_tokens
-        return rates._replace(output=np.where(np.isnan(rates.tpot), np.nan, arrived))
+        # What arrives is answered, no more, and no more than can be.
+        answered = np.minimum(requests_per_second, self.capacity[:, replicas]) * self._traffic.output_tokens
+        return rates._replace(output=np.where(np.isnan(rates.tpot), np.nan, answered))
+
+    def grid_of(self, replicas: Integers, *, arrives: bool) -> Rates:
+        """Deployments at the loads of the grid (n, k); of requests that arrive by themselves as many come
+        as are answered with so many in flight."""
+        grid = self.grid.take((replicas,))
+        if not arrives:
+            return grid
+        coming = grid.output[Level.MEDIAN] / self._traffic.output_tokens
+        rows = np.repeat(replicas, coming.shape[1])
+        return self.with_arrivals(rows, coming.ravel(), Level.MEDIAN).shaped(coming.shape)
 
     def _on_grid(self) -> Rates:
         """Every deployment at the loads of `GRID` that memory holds, then the most it holds, (n, k)."""
@@ -161,11 +175,7 @@ class Replicas:
         new[:, 1:] = points[:, 1:] > points[:, :-1]
         rows = np.repeat(np.arange(len(points)), len(steps))
         rates = self._under(rows, points.ravel(), new.ravel(), loaded=False)
-        shape = points.shape
-        output, ttft, tpot = (column.reshape(3, *shape) for column in (rates.output, rates.ttft, rates.tpot))
-        binds, calibrated = rates.binds.reshape(shape), rates.calibrated.reshape(shape)
-        tails = rates.tails.reshape(len(rates.tails), *shape)
-        return Rates(points, output, ttft, tpot, binds, calibrated, tails)
+        return rates._replace(concurrency=points.ravel()).shaped(points.shape)
 
     def _under(self, rows: Integers, loads: Floats, within: Booleans, *, loaded: bool) -> Rates:
         """The predictor's answer to each load that is `within` what can be done."""

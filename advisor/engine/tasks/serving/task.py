@@ -305,7 +305,13 @@ class ServingTask(
             "target_output_tokens_per_second": table.most_output(level),
             "target_requests_per_second": table.most_output(level) / request.output_tokens,
             # One user is served by one instance; more are by as many as may be had.
-            "users": most_counts(request, options) / table.count * table.at_once * table.most.concurrency,
+            "users": most_counts(request, options)
+            / table.count
+            * table.at_once
+            * (
+                table.most.concurrency
+                + request.think_seconds * table.most.output[level] / request.output_tokens
+            ),
             "max_usd_per_hour": table.usd,
             **{
                 limit.field: rates.limited(limit, request.output_tokens)[level]

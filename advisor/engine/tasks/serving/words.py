@@ -155,11 +155,12 @@ def _of_requests(request: ServingQuestion, version: str) -> Iterator[Message]:
     elif request.users is not None:
         if request.think_seconds:
             yield Message(
-                "each user waits {seconds:g} s after an answer before the next request",
+                "each user waits about {seconds:g} s after an answer before the next request: they come at "
+                "random times",
                 seconds=request.think_seconds,
             )
         else:
-            yield Message("each user has one request in flight at all times")
+            yield Message("all users start together and never pause, as in a load test")
     else:
         yield Message("a fixed number of requests in flight (closed loop)")
     if request.prefix_share:

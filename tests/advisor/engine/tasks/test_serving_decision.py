@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,33 @@ def test_no_other_split_of_an_instance_makes_cheaper_tokens(model: str, load: di
         assert all(
             usd > prices[0] or cost >= chosen * 0.999 for cost, usd in zip(rest, prices[1:], strict=True)
         )
+
+
+@pytest.mark.parametrize("think", [1.0, 20.0, 60.0])
+def test_users_who_think_wait_as_requests_that_come_at_random_times(think: float) -> None:
+    of_users = predicted("g6e.xlarge", users=60, think_seconds=think).candidate
+    rate = of_users.rates.requests_per_second.median
+    arriving = predicted("g6e.xlarge", target_requests_per_second=rate).candidate
+    for ours, theirs in zip(of_users.rates.tails, arriving.rates.tails, strict=True):
+        assert [span.median for span in ours] == pytest.approx([span.median for span in theirs], rel=0.01)
+    # Little's law: who does not wait for an answer thinks.
+    cycle = think + of_users.rates.e2e_seconds.median
+    assert rate * cycle == pytest.approx(60, rel=0.1)
+
+
+def test_a_front_of_requests_that_arrive_is_slower_the_more_are_in_flight() -> None:
+    front = predicted("g6e.xlarge", target_requests_per_second=3.0).front
+    by_load = sorted(front, key=lambda point: point.rates.concurrency)
+    assert len(by_load) > 10
+    for fewer, more in pairwise(by_load):
+        assert fewer.rates.ttft_seconds.median <= more.rates.ttft_seconds.median
+        assert fewer.rates.tpot_seconds.median <= more.rates.tpot_seconds.median
+
+
+def test_what_cannot_surely_be_answered_is_not_told_as_the_sure_rate() -> None:
+    chosen = predicted("g6e.xlarge", target_requests_per_second=4.3).candidate
+    sure, most = (each.requests_per_second.lower for each in (chosen.rates, chosen.most))
+    assert sure <= most * 1.001
 
 
 def test_llama_cpp_serves_as_many_as_its_server_has_slots_for() -> None:
