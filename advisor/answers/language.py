@@ -166,15 +166,14 @@ def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _P
             ),
         )
     anchors = _anchors(catalog, question, model, request) if question.anchor else []
-    checkpoint = model.name if question.config else _checkpoint(question.model, model.name)
     observations = [observation for anchor in anchors for observation in anchor.observations]
     return _Prepared(
         ServingTask(catalog, model, predictor.conditioned(observations), draft_of(question)),
         request,
         _sources(catalog, digest.hexdigest()[:16], trained_on, len(question.anchor)),
-        partial(generation_document, checkpoint=checkpoint),
+        generation_document,
         serving_prediction_document,
-        partial(serving_question_text, checkpoint=checkpoint, asked=question),
+        partial(serving_question_text, asked=question),
         serving.described,
         notes=(
             *traffic_notes(question, model),
@@ -190,7 +189,7 @@ def _no_checkpoint(question: ServingQuestion) -> Iterator[Message]:
     format = question.precision
     if question.config or format in (None, *SIXTEEN_BIT, *MADE_ON_LOAD):
         return
-    if bundled_language_models().in_format(str(question.model), format) is None:
+    if not bundled_language_models().weights_in(question.model, format).known:
         yield Message("needs a checkpoint in {format}; none is known here", format=format)
 
 
@@ -254,16 +253,10 @@ def _start_file(result: Any, question: RecommendGeneration | RecommendFinetuning
             hint=Message("take one of {formats}", formats=FORMATS),
         )
     config = file_of(question.config).absolute() if question.config else None
-    request, checkpoint = result.request, _checkpoint(question.model, result.chosen.model)
-    if question.draft_model and (draft := draft_of(question)) and draft.model:
-        request = replace(request, draft_model=_checkpoint(question.draft_model, draft.model.name))
-    return export_serving(result.chosen, request, name, checkpoint, config=config)
-
-
-def _checkpoint(asked_for: str, known: str) -> str:
-    """The name by which an engine loads a model: as it was asked for with its organisation, since tuned
-    checkpoints share the facts of a `known` one; else the known one's."""
-    return asked_for if "/" in asked_for else known
+    request, draft = result.request, draft_of(question)
+    if draft and draft.model:
+        request = replace(request, draft_model=draft.model.name)
+    return export_serving(result.chosen, request, name, config=config)
 
 
 def predicted(catalog: Catalog, question: PredictGeneration | PredictFinetuning) -> Answer:

@@ -199,28 +199,33 @@ def settled_tuning(question: T, model: LanguageModel, catalog: Catalog) -> T:
 def language_model_of(question: LanguageQuestion) -> LanguageModel:
     """The model by its name, or by its configuration; `UsageError` names the field."""
     from advisor.models.language.config_files import language_model_of_config
-    from advisor.models.language.configs import bundled_language_models
 
     if question.config is not None:
         return language_model_of_config(question.config)
-    name = question.model
     try:
-        return bundled_language_models().find(name)
+        return _named_as_asked(question.model)
     except UsageError as error:
-        error.hint = network_hint(name) or error.hint
+        error.hint = network_hint(question.model) or error.hint
         raise
+
+
+def _named_as_asked(name: str) -> LanguageModel:
+    """A model under the name of the checkpoint that is meant."""
+    from advisor.models.language.configs import bundled_language_models, checkpoint_of
+
+    model = bundled_language_models().find(name)
+    return structs.replace(model, name=checkpoint_of(name, model.name))
 
 
 def draft_of(question: ServingQuestion) -> Draft | None:
     """The speculative decoding that the question states; `UsageError` for a model that is not known."""
-    from advisor.models.language.configs import bundled_language_models
     from advisor.models.language.deployments import Draft
 
     if question.draft_acceptance is None:
         return None
     share, tokens = question.draft_acceptance.split(",")
     try:
-        model = bundled_language_models().find(question.draft_model) if question.draft_model else None
+        model = _named_as_asked(question.draft_model) if question.draft_model else None
     except UsageError as error:
         error.field = "draft_model"
         raise

@@ -51,10 +51,9 @@ TPOT_MEANING = "seconds for each output token after the first one, in the mean o
 
 
 def generation_document(
-    answer: GenerationRecommendation, sources: Sources, *, every_rejected: bool = False, checkpoint: str = ""
+    answer: GenerationRecommendation, sources: Sources, *, every_rejected: bool = False
 ) -> dict[str, Any]:
-    """The whole answer about serving, whose trials measure the `checkpoint` that was asked for; see
-    `render.document.plain` for what JSON can hold."""
+    """The whole answer about serving; see `render.document.plain` for what JSON can hold."""
 
     request = answer.request
 
@@ -63,7 +62,7 @@ def generation_document(
 
     return shared_document(answer, sources, block, every_rejected=every_rejected) | {
         "close_calls": [
-            borderline_block(call, request.horizon_hours, trial_command(call.candidate, request, checkpoint))
+            borderline_block(call, request.horizon_hours, trial_command(call.candidate, request))
             for call in answer.close_calls
         ],
         "relax": [
@@ -323,16 +322,12 @@ def serving_block(prediction: ServingPrediction, confidence: float, sources: Sou
 
 
 def serving_question_text(
-    request: ServingQuestion,
-    candidate: GenerationCandidate,
-    *,
-    checkpoint: str = "",
-    asked: ServingQuestion | None = None,
+    request: ServingQuestion, candidate: GenerationCandidate, *, asked: ServingQuestion | None = None
 ) -> str:
-    """'Qwen/Qwen3-8B generation, 1,155 tokens in, 211 out, 40 users'; the model by the name of its
-    `checkpoint`, and the longest request only where it was `asked` for."""
+    """'Qwen/Qwen3-8B generation, 1,155 tokens in, 211 out, 40 users'; the longest request only where it was
+    `asked` for."""
     lengths = f"{request.prompt_tokens:,.0f} tokens in, {request.output_tokens:,.0f} out"
-    parts = [f"{checkpoint or candidate.model} generation, {lengths}"]
+    parts = [f"{candidate.model} generation, {lengths}"]
     if request.target_output_tokens_per_second is not None:
         target = format_target(request.target_output_tokens_per_second)
         parts.append(f"at least {target} output tokens/s")

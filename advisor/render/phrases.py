@@ -88,7 +88,7 @@ def speculation_message(request: Mapping[str, Any]) -> Message | None:
     )
 
 
-def trial_command(candidate: GenerationCandidate, request: ServingQuestion, checkpoint: str = "") -> str:
+def trial_command(candidate: GenerationCandidate, request: ServingQuestion) -> str:
     """The command to type on one of the instances: the load of one replica, as its share of the whole; what
     drafts is told to the engine that it starts."""
     placement = candidate.placement
@@ -96,7 +96,7 @@ def trial_command(candidate: GenerationCandidate, request: ServingQuestion, chec
     alone = placement.nodes == placement.ranks == 1  # else an export starts it
     options = {
         **({"--engine": str(candidate.engine)} if alone else {"--endpoint": "http://FIRST:8000"}),
-        "--model": checkpoint or candidate.model,
+        "--model": candidate.model,
         "--input-tokens": f"{candidate.input_tokens:.0f}",
         "--output-tokens": f"{candidate.output_tokens:.0f}",
         "--concurrency": str(max(1, round(candidate.rates.concurrency / replicas))),

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from advisor.domain.words import LlmPrecision
+from advisor.domain.words import MADE_ON_LOAD, SIXTEEN_BIT, LlmPrecision
 from advisor.domain.workload import names_a_file
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.messages import FieldName, Message
@@ -114,6 +114,16 @@ _NO_SIZES = ("names", "source", "family", "max_context")
 _OF_FORMATS = ("own_precision", "own_bits", "sixteen_bit")
 
 
+class Weights(NamedTuple):
+    """The checkpoint that has a model's weights in a format; where none is `known`, that of 16 bits, of which
+    some engines have the format `made` on load. Then the instruction-tuned model may have one (`tuned`)."""
+
+    checkpoint: str
+    known: bool = True
+    made: bool = False
+    tuned: str = ""
+
+
 class LanguageModels:
     """A table of language models; each is made when it is first found."""
 
@@ -141,16 +151,19 @@ class LanguageModels:
             self._made[key] = model_of_cells(key, self._cells[key])
         return self._made[key]
 
-    def in_format(self, name: str, precision: LlmPrecision) -> str | None:
-        """The checkpoint of a model, or else of its instruction-tuned one, whose weights are published in a
-        format: the model itself, or one that is named behind it. None where none is known."""
+    def weights_in(self, name: str, precision: LlmPrecision) -> Weights:
+        """What an engine loads where the weights of a model are to be in a format."""
         key = self._key_of(name)
-        if key and self._cells[key]["own_precision"] == precision:
-            return name
-        kind = precision.rpartition("-")[2]
-        wanted = [_bare(name) + tuned + kind for tuned in ("", "instruct")]
-        known = [entry for entry in self._cells if _bare(entry) in wanted]
-        return min(known, key=lambda entry: (wanted.index(_bare(entry)), entry), default=None)
+        is_own = key and self._cells[key]["own_precision"] == precision
+        if is_own or precision in SIXTEEN_BIT or precision in name.casefold():
+            return Weights(name)
+        kind, alike = precision.rpartition("-")[2], dict[str, str]()
+        for entry in sorted(self._cells, reverse=True):
+            alike[_bare(entry)] = entry
+        if published := alike.get(_bare(name) + kind):
+            return Weights(published)
+        tuned = alike.get(f"{_bare(name)}instruct{kind}", "")
+        return Weights(name, made=precision in MADE_ON_LOAD, known=False, tuned=tuned)
 
     def _key_of(self, name: str) -> str | None:
         """The name in the table, exact names first, then ever looser ones."""
@@ -229,6 +242,17 @@ def _grouped(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[
     for name in names:
         result.setdefault(key(name.rpartition("/")[2]), []).append(name)
     return result
+
+
+def checkpoint_of(asked: str, known: str) -> str:
+    """The name by which an engine loads a model: as it was asked for with its organisation, since tuned
+    checkpoints share the facts of a `known` one; else the known one's, with the suffix that was asked for."""
+    asked = asked.strip()
+    if "/" in asked:
+        return known if _loose(asked) == _loose(known) else asked
+    more = _bare(asked).removeprefix(_bare(known))
+    is_tuned = more in _SUFFIXES and _bare(asked) == _bare(known) + more
+    return f"{known}-{more if len(more) < 3 else more.title()}" if is_tuned else known
 
 
 def _bare(name: str) -> str:

@@ -13,10 +13,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate
-from advisor.domain.words import MADE_ON_LOAD, SIXTEEN_BIT, KvPrecision, LlmEngine, LlmPrecision
+from advisor.domain.words import SIXTEEN_BIT, KvPrecision, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.configs import Weights, bundled_language_models
 from advisor.questions.language import ServingQuestion
 from advisor.render.export import COMPOSE, ON_CLUSTERS, export_start
 from advisor.render.export.parts import Start, header, is_spot
@@ -53,21 +53,15 @@ _MOUNT = (
 
 
 def export_serving(
-    candidate: GenerationCandidate,
-    request: ServingQuestion,
-    format: str,
-    model: str = "",
-    *,
-    config: Path | None = None,
+    candidate: GenerationCandidate, request: ServingQuestion, format: str, *, config: Path | None = None
 ) -> str:
-    """The file of a format, ending in a newline, which starts `model`, a checkpoint of the Hub
-    or the one in the folder of a `config` of this machine. `UsageError` for a format that
-    starts no server, and for another engine than vLLM."""
-    folder = str(config.parent) if config else ""
-    if folder and format != COMPOSE:
+    """The file of a format, ending in a newline, which starts the candidate's checkpoint in the format that
+    it serves, or the one in the folder of a `config` of this machine. `UsageError` for a format that starts
+    no server, and for another engine than vLLM."""
+    if config and format != COMPOSE:
         raise UsageError(
             "the model is a folder of this machine, which a rented one does not have: {folder}",
-            folder=folder,
+            folder=str(config.parent),
             field="export",
             hint=Message(
                 "take {compose}, on the machine that has the folder, or name a checkpoint by {model}",
@@ -75,8 +69,7 @@ def export_serving(
                 model=FieldName("model"),
             ),
         )
-    candidate = replace(candidate, model=_OWN_MODEL if folder else model or candidate.model)
-    candidate = candidate if folder else _published(candidate, request)
+    candidate = replace(candidate, model=_OWN_MODEL) if config else _published(candidate)
     if format not in FORMATS:
         raise UsageError(
             "{format} starts no server of a language model",
@@ -117,7 +110,11 @@ def export_serving(
 def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
     """The arguments of one replica's `vllm serve`, the model first."""
     placement = candidate.placement
-    words = [_checkpoint_name(candidate, request), "--tensor-parallel-size", str(placement.tensor_parallel)]
+    weights, format = _weights(candidate), candidate.precision
+    name = weights.checkpoint
+    if not (weights.known or weights.made):  # the user's to find: no engine starts before it is replaced
+        name = f"PUT-{format}-CHECKPOINT-HERE/{name.rpartition('/')[2]}"
+    words = [name, "--tensor-parallel-size", str(placement.tensor_parallel)]
     if placement.ranks > 1:
         words += ["--data-parallel-size", str(placement.ranks), "--enable-expert-parallel"]
     return [*words, *engine_words(candidate, request)]
@@ -126,7 +123,7 @@ def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> lis
 def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
     """Those that say how it serves, whatever the model and the split."""
     words = [*_FLAGS.get(candidate.precision, ())]
-    if _quantises(candidate):
+    if _weights(candidate).made:
         words += ["--quantization", "fp8"]
     if candidate.kv_precision is KvPrecision.FP8:
         words += ["--kv-cache-dtype", "fp8"]
@@ -139,12 +136,11 @@ def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> li
     return words
 
 
-def _quantises(candidate: GenerationCandidate) -> bool:
-    """Whether vLLM has to make fp8 of 16-bit weights as it loads them: no checkpoint has them so."""
-    model, format = candidate.model, candidate.precision
-    if format not in MADE_ON_LOAD or model == _OWN_MODEL or format in model.casefold():
-        return False
-    return bundled_language_models().in_format(model, format) != model
+def _weights(candidate: GenerationCandidate) -> Weights:
+    """What is loaded; of a folder whatever it has."""
+    if candidate.model == _OWN_MODEL:
+        return Weights(_OWN_MODEL)
+    return bundled_language_models().weights_in(candidate.model, candidate.precision)
 
 
 def _longest_tokens(candidate: GenerationCandidate, request: ServingQuestion) -> int:
@@ -166,7 +162,7 @@ def _about(
     ]
     # Without a question about it the format is the published one.
     if request.precision not in (None, *SIXTEEN_BIT):
-        lines.append(_checkpoint_line(candidate, config))
+        lines.append(_checkpoint_line(candidate))
     if config is not None and config.name != _CONFIG:
         lines.append(f"vLLM reads {_CONFIG}: call {config.name} so in its folder.")
     longest = _longest_tokens(candidate, request)
@@ -176,44 +172,23 @@ def _about(
     return tuple(lines)
 
 
-def _published(candidate: GenerationCandidate, request: ServingQuestion) -> GenerationCandidate:
-    """The candidate with the checkpoint of its model in the format that is asked for, where one is known."""
-    if request.precision in (None, *SIXTEEN_BIT):
-        return candidate
-    name = bundled_language_models().in_format(candidate.model, candidate.precision)
-    if name and not _is_tuned(name, candidate.model):
-        return replace(candidate, model=name)
-    if not _quantises(candidate) or candidate.spec.disk.price is None:
-        return candidate
-    # On the disk the weights take 16 bits.
-    disk = candidate.spec.disk
-    return replace(candidate, spec=replace(candidate.spec, disk=replace(disk, size_gib=2 * disk.size_gib)))
+def _published(candidate: GenerationCandidate) -> GenerationCandidate:
+    """With the checkpoint in its format, where one is known, else with room for weights of 16 bits."""
+    weights, disk = _weights(candidate), candidate.spec.disk
+    if weights.made and disk.price is not None:
+        disk = replace(disk, size_gib=2 * disk.size_gib)
+    return replace(candidate, model=weights.checkpoint, spec=replace(candidate.spec, disk=disk))
 
 
-def _checkpoint_name(candidate: GenerationCandidate, request: ServingQuestion) -> str:
-    """The name of a checkpoint that is the user's to find: no engine starts before it is replaced."""
-    model, format = candidate.model, candidate.precision
-    is_known = bundled_language_models().in_format(model, format) == model or format in model.casefold()
-    if request.precision in (None, *SIXTEEN_BIT) or is_known or format in MADE_ON_LOAD:
-        return model
-    return f"PUT-{format}-CHECKPOINT-HERE/{model.rpartition('/')[2]}"
-
-
-def _is_tuned(checkpoint: str, model: str) -> bool:
-    """Whether a checkpoint is of the instruction-tuned model, where the model itself was named."""
-    return "instruct" in checkpoint.casefold() and "instruct" not in model.casefold()
-
-
-def _checkpoint_line(candidate: GenerationCandidate, config: Path | None) -> str:
+def _checkpoint_line(candidate: GenerationCandidate) -> str:
     """Whether the weights that are served are in the format already, else how to get such ones."""
-    model, format = candidate.model, candidate.precision
-    if config is not None:
+    model, format, weights = candidate.model, candidate.precision, _weights(candidate)
+    if model == _OWN_MODEL:
         return f"The folder needs a checkpoint whose weights are {format} already."
-    published = bundled_language_models().in_format(model, format)
-    if published == model:
+    if weights.known:
         return f"{model} has its weights in {format}."
-    tuned = f" (of the instruction-tuned model: {published})" if published else ""
-    if _quantises(candidate):
+    tuned = f" (of the instruction-tuned model: {weights.tuned})" if weights.tuned else ""
+    if weights.made:
         return (
             f"No fp8 checkpoint of {model} is known here{tuned}: vLLM quantises its 16-bit weights on load, "
             "which take twice the disk; neither price nor start time counts that."

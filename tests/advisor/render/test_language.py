@@ -124,9 +124,9 @@ def test_no_start_file_serves_other_weights_than_were_asked_for():
         (LlmPrecision.NVFP4, "PUT-nvfp4-CHECKPOINT-HERE/Qwen2.5-32B-Instruct", []),
         (LlmPrecision.INT4_AWQ, "Qwen/Qwen2.5-32B-Instruct-AWQ", []),
     ):
-        candidate = generation_candidate(precision=precision)
+        candidate = generation_candidate(precision=precision, model="Qwen/Qwen2.5-32B-Instruct")
         request = replace(ANSWER.request, precision=precision)
-        text = export_serving(candidate, request, "terraform", "Qwen/Qwen2.5-32B-Instruct")
+        text = export_serving(candidate, request, "terraform")
         words = text.partition("--model ")[2].split()
         assert words[0] == model
         assert words[3:5] == last or (not last and "--quantization" not in words)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
 from advisor.infra.build.language_sources.rows import TRAINING_PATH
-from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.configs import bundled_language_models, checkpoint_of
 from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.support import START, load_seconds, supported, weight_only
 from tests.models.language.test_memory import kept
@@ -176,3 +176,18 @@ def test_a_faster_disk_never_takes_longer_and_more_weights_do(mib, disk, gpus):
 def test_a_disk_without_a_limit_is_bound_by_the_processes_of_the_gpus():
     entry, eight = (load_seconds(100_000, gpus=gpus).median for gpus in (1, 8))
     assert entry == pytest.approx(8 * eight)
+
+
+@pytest.mark.parametrize(
+    ("asked", "checkpoint"),
+    [
+        ("Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-7B-Instruct"),
+        ("qwen2.5-7b-instruct", "Qwen/Qwen2.5-7B-Instruct"),
+        ("Qwen2.5-7B", "Qwen/Qwen2.5-7B"),
+        ("qwen/qwen2.5-7b", "Qwen/Qwen2.5-7B"),
+        ("me/Qwen2.5-7B-Instruct", "me/Qwen2.5-7B-Instruct"),
+        ("llama-3.1-8b-instruct", "meta-llama/Meta-Llama-3.1-8B-Instruct"),
+    ],
+)
+def test_what_was_asked_for_is_what_is_loaded(asked: str, checkpoint: str) -> None:
+    assert checkpoint_of(asked, bundled_language_models().find(asked).name) == checkpoint

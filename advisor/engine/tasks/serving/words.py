@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from advisor.domain.language import GenerationCandidate, most_sequences
-from advisor.domain.words import MADE_ON_LOAD, SIXTEEN_BIT, LlmEngine
+from advisor.domain.words import SIXTEEN_BIT, LlmEngine
 from advisor.engine.assumptions import assumed_facts
 from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
@@ -220,14 +220,15 @@ def _of_weights(
             own=own,
         )
     if request.precision not in (None, model.own_precision, *SIXTEEN_BIT):
+        weights = bundled_language_models().weights_in(model.name, request.precision)
         text = Message("a checkpoint whose weights are in {format} already")
-        if request.precision in MADE_ON_LOAD and request.engine in (LlmEngine.VLLM, LlmEngine.SGLANG):
+        if weights.known:
+            text = Message("weights in {format} already, as {name} has them")
+        elif weights.made and request.engine in (LlmEngine.VLLM, LlmEngine.SGLANG):
             text = Message(
                 "weights in {format}: no such checkpoint is known here, so made of 16 bits on load"
             )
-        if name := bundled_language_models().in_format(model.name, request.precision):
-            text = Message("weights in {format} already, as {name} has them")
-        yield Message(text.text, format=request.precision, name=name)
+        yield Message(text.text, format=request.precision, name=weights.checkpoint)
 
 
 def _of_instances(
