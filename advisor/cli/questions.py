@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,9 +16,10 @@ import click
 
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
 from advisor.questions.fields import Choice, Kind
 from advisor.questions.listings import Sources
-from advisor.questions.question import ByTask, Field, Kinds, Question
+from advisor.questions.question import ByTask, Field, Kinds, Question, tasks_of
 from advisor.questions.reading import from_fields
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ NOT_IN_REPORTS = ("explain", "explain_rejected")
 _USUAL = frozenset(
     {
         *("task", "model", "instance", "target_throughput", "batch_size", "precision", "epochs", "max_hours"),
-        *("users", "max_ttft_ms", "max_tpot_ms", "input_tokens", "output_tokens", "tokens", "method"),
+        *("users", "target_requests_per_s", "max_ttft_ms", "max_tpot_ms"),
+        *("input_tokens", "output_tokens", "tokens", "method"),
         *("gpu", "cloud", "market", "max_price", "anchor", "output", "explain", "out"),
         *("title", "plan_file", "saved", "format_name", "language"),
     }
@@ -85,7 +88,16 @@ class TaskFieldType(FieldType):
         kind = self.kinds.kind_of(task)
         if self.field not in kind.fields:
             raise self.kinds.refusal(self.field)
-        return kind.fields[self.field].kind.from_text(value, self.field)
+        try:
+            return kind.fields[self.field].kind.from_text(value, self.field)
+        except UsageError as error:
+            for other in self.kinds.kinds if task is None else ():
+                with suppress(UsageError, KeyError):
+                    other.fields[self.field].kind.from_text(value, self.field)
+                    of_task, name = FieldName("task"), tasks_of(other)[0]
+                    error.hint = Message("for a language model add {task} {name}", task=of_task, name=name)
+                    break
+            raise
 
 
 class FieldOption(click.Option):

@@ -262,11 +262,9 @@ class ServingQuestion(LanguageQuestion):
         Choice("task", (LanguageTask.GENERATION,)),
         value=LanguageTask.GENERATION,
     )
-    input_tokens: float = _language(
-        "Mean tokens of a prompt.", _TOKENS, default=None, value=0, usual="that of --traffic"
-    )
+    input_tokens: float = _language("Mean tokens of a prompt.", _TOKENS, default=None, value=0, usual="chat")
     output_tokens: float = _language(
-        "Mean tokens of an answer.", _TOKENS, default=None, value=0, usual="that of --traffic"
+        "Mean tokens of an answer.", _TOKENS, default=None, value=0, usual="chat"
     )
     images_per_request: float | None = _language(
         "Mean pictures of a prompt; their tokens come on top of those of its text.",
@@ -306,10 +304,7 @@ class ServingQuestion(LanguageQuestion):
     )
     target_output_tokens_per_second: float | None = _TARGET
     target_requests_per_second: float | None = _language(
-        "Requests a second, which come at random times (Poisson).",
-        RATE,
-        name="target_requests_per_s",
-        default=None,
+        "Requests a second, at random times (Poisson).", RATE, name="target_requests_per_s", default=None
     )
     users: int | None = _language(
         "Users that each send their next request when the last one is answered.",

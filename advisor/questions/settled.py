@@ -420,8 +420,7 @@ def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[Netwo
     except UsageError as error:
         error.field = "model"
         if hint := language_hint(question.network):
-            error.hint = hint
-            raise
+            raise UsageError(hint, field="model", code=error.code) from None
         known = error.hint or "see `advisor networks`"
         own = Message(
             "for your own network use {model} file.py:build, or {anchor} FILE of `advisor measure`",

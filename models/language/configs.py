@@ -5,6 +5,7 @@ come from, and `python -m advisor.infra.build.language_models` builds it."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
@@ -97,7 +98,7 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
     )
 
 
-_MOST_CHOICES = 8
+_MOST_CHOICES, _ALIKE = 8, 0.88
 # What embedding and reranking models are called.
 _OTHER_KINDS = r"embed|rerank|\bbge-|\bgte-|\be5-"
 _AS_NETWORK = Message(
@@ -211,6 +212,9 @@ class LanguageModels:
         if len(part) > 2 and within:
             error.suggestions = _shortest(within)
             error.hint = Message("did you mean {names}?", names=" or ".join(error.suggestions))
+        elif not error.suggestions and (near := _near(part, self._by_name)):
+            error.suggestions = _shortest(entry for own in near for entry in self._by_name[own])
+            error.hint = Message("did you mean {names}?", names=" or ".join(error.suggestions))
         elif not error.suggestions:
             error.hint = Message(
                 "name it as its checkpoint is called (meta-llama/Llama-3.1-8B), or give {config} "
@@ -218,6 +222,11 @@ class LanguageModels:
                 config=FieldName("config"),
             )
         return error
+
+
+def _near(part: str, names: Iterable[str]) -> list[str]:
+    """The names that begin almost as a part does."""
+    return [name for name in names if difflib.SequenceMatcher(None, part, name[: len(part)]).ratio() > _ALIKE]
 
 
 def _shortest(names: Iterable[str]) -> tuple[str, ...]:

@@ -233,7 +233,7 @@ def require_tokens(model: LanguageModel, needed: int, field: str, refused: Messa
     most = model.max_context
     if most is not None and needed > most:
         about: dict[str, Any] = {"model": model.name, "most": most, **refused.parameters}
-        hint = Message(hint.text, field=FieldName(field), most=most)
+        hint = Message(hint.text, field=FieldName(field), most=most, **hint.parameters)
         raise UsageError(Message(refused.text, **about), field=field, hint=hint)
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from advisor.domain import LIST, InstancePrediction, OnGpu, Prediction, geometric_mean, relative
 from advisor.domain.decision import Text
-from advisor.domain.language import ServingPrediction
+from advisor.domain.language import ServingPrediction, ServingRates
 from advisor.domain.results import BARE_STEP
 from advisor.messages import Message
 from advisor.naming import asked_of
@@ -301,6 +301,7 @@ def serving_comparison_text(
     rows, first = flat_rows(document["rows"], SERVING_COLUMNS), baseline.candidate
     columns = {
         "instance": [row["instance_type"] for row in rows],
+        **_users_columns(request, [prediction.candidate.rates for prediction in predictions]),
         "gpu": [serving_gpus(prediction.instance) for prediction in predictions],
         "runs as": [way_text(placement_block(each.candidate.placement)) for each in predictions],
         f"{lower_name(request.confidence)} tokens/s": [lower_rate(row["throughput_lower"]) for row in rows],
@@ -320,9 +321,16 @@ def serving_comparison_text(
     for each in predictions:
         binds.setdefault(BINDS[each.candidate.binds], {})[each.instance.name] = None
     bound = [f"{', '.join(names)} {what}" for what, names in binds.items()]
-    shown = fitting_table(columns, ("instance", "gpu", "runs as"), ("TTFT", "runs as", "gpu"))
+    shown = fitting_table(columns, ("instance", "gpu", "runs as"), ("runs as", "gpu", "TTFT"))
     notes = [*wrapped("Bound by", bound, len(bound)), *notes_lines(predictions)]
     return "\n".join([*folded(title), "", *shown, "", *notes])
+
+
+def _users_columns(request: ServingQuestion, rates: Sequence[ServingRates]) -> dict[str, list[str]]:
+    """'28 of 64' where there is no room for all users, in flight or thinking; nothing where there is."""
+    users, think = request.users or 0, request.think_seconds
+    room = [round(each.concurrency + think * each.requests_per_second.median) for each in rates]
+    return {"users": [f"{min(held, users)} of {users}" for held in room]} if min(room) < users else {}
 
 
 def _rate_headings(confidence: float) -> list[str]:

@@ -183,7 +183,7 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
         f"at most {answer.kv_bytes_per_token:,.0f} bytes a token (sequences of "
         f"{answer.context_tokens:,} tokens), {ENGINES.get(str(answer.engine), str(answer.engine))}"
     )
-    header = ("GPU", "memory", "GPUs", "weights", "KV cache", "engine", "free", "sequences", "longest")
+    header = ("GPU", "memory", "fewest", "weights", "KV cache", "engine", "kept", "sequences", "longest")
     rows = [
         [
             split.gpu if split.precision == answer.precision else f"{split.gpu} ({split.precision})",
@@ -196,7 +196,10 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
         for split in answer.gpus
         if (use := split.use) is not None
     ]
-    remarks = ["GiB of each GPU; sequences and the longest context are of one copy of the model."]
+    remarks = [
+        "GiB of each of the fewest GPUs that hold it, which repeat what no split divides; kept: what the",
+        "engine leaves alone; sequences and the longest context are of one copy of the model.",
+    ]
     return _model_memory(folded(title), header, rows, remarks, answer.gpus)
 
 

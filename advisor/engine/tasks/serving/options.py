@@ -34,7 +34,7 @@ from advisor.models.language.memory import (
     serving_memory,
     weight_gib,
 )
-from advisor.models.language.support import AMPERE, START, load_seconds, supported
+from advisor.models.language.support import AMPERE, START, load_seconds, supported, weight_only
 from advisor.questions.language import ServingQuestion
 from advisor.units import ceil_significant
 
@@ -58,6 +58,7 @@ _NO_ROOM_ON_EACH = Message(
 )
 
 
+_UNPACKED = Message("{gpu} has no {format} cores: it reads such weights faster, and computes in 16 bits")
 _NO_NETWORK = Message("its network is not published, and one instance does not hold the model")
 # Instances that have a model together which none has alone.
 NODES = 2
@@ -108,15 +109,17 @@ def kv_precision_of(
 
 def require_possible(request: ServingQuestion, model: LanguageModel) -> None:
     """Refuse sequences that the model does not take, and splits that engines do not make."""
+    mean, needed = math.ceil(request.request_tokens), request.longest_tokens
+    is_mean = model.max_context is not None and mean > model.max_context
+    room = (model.max_context or 0) - mean + math.floor(request.input_tokens)
     require_tokens(
         model,
-        request.longest_tokens,
-        "max_context",
-        Message(
-            "{model} takes {most:,} tokens at most, and a sequence may have {needed:,}",
-            needed=request.longest_tokens,
-        ),
-        Message("ask for {field} {most} or less, input and output together"),
+        needed,
+        "input_tokens" if is_mean and room > 0 else "max_context",
+        Message("{model} takes {most:,} tokens at most, and a sequence may have {needed:,}", needed=needed),
+        Message("give {field} {room} or less", room=room)
+        if is_mean and room > 0
+        else Message("ask for {field} {most} or less, input and output together"),
     )
     split, most = request.tensor_parallel, max(splits_of(request.engine))
     if split is None or (split <= most and can_split(model, split)):
@@ -188,6 +191,9 @@ class OptionFinder:
             weights += weight_gib(drafting, drafting.own_precision, request.engine)
         network = offer.instance.network if nodes > 1 else None
         between = network.gbit_per_second / 8 if network else 0.0
+        # Integers of 4 bits are unpacked on every GPU.
+        has_none = weight_only(precision, card) and precision is not LlmPrecision.INT4_AWQ
+        unpacked = [Message(_UNPACKED.text, gpu=card.name, format=precision)] if has_none else []
         disks: dict[float, tuple[Disk, ReadyTime] | Rejected] = {}
         options: list[ServingOption] = []
         for (split, ranks), memory in uses.items():
@@ -207,7 +213,7 @@ class OptionFinder:
             placement = ServingPlacement(
                 tensor_parallel=split, replicas=replicas, link=Link(kind), nodes=nodes, ranks=ranks
             )
-            options.append(ServingOption(offer, *disk, deployment, placement, memory, notes))
+            options.append(ServingOption(offer, *disk, deployment, placement, memory, (*notes, *unpacked)))
         return options or next(disk for disk in disks.values() if isinstance(disk, Rejected))
 
     def precision_on(self, card: GpuFacts) -> LlmPrecision | Message:

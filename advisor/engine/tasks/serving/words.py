@@ -19,6 +19,8 @@ from advisor.naming import spec_name
 from advisor.questions.language import ServingQuestion
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
+# The code of what is assumed of a model that reads pictures.
+NO_PICTURES = "no_pictures"
 # Words a minute that people read (200 to 300) times 1.3 tokens a word: below it a reader waits.
 _READING_TOKENS_PER_SECOND = 5.0
 
@@ -124,12 +126,12 @@ def serving_assumptions(
     spec = chosen.spec if chosen else None
     return (
         *(assumed_facts(request, spec.offer.instance, spec.disk) if spec else ()),
-        *_of_requests(request, version),
+        *_of_requests(request, model, version),
         *_of_instances(request, model, chosen),
     )
 
 
-def _of_requests(request: ServingQuestion, version: str) -> Iterator[Message]:
+def _of_requests(request: ServingQuestion, model: LanguageModel, version: str) -> Iterator[Message]:
     engine = request.engine.product
     if version:
         yield Message("{engine} {version}, CUDA graphs on", engine=engine, version=version)
@@ -140,15 +142,7 @@ def _of_requests(request: ServingQuestion, version: str) -> Iterator[Message]:
         input=request.prompt_tokens,
         output=request.output_tokens,
     )
-    if request.images_per_request is not None:
-        yield Message(
-            "{tokens:,.0f} tokens of a prompt are {count:g} pictures of {size} pixels, by the model's "
-            "published processor; reading them takes as long as {further:,.0f} tokens more",
-            tokens=request.picture_tokens,
-            count=request.images_per_request,
-            size=request.image_size,
-            further=request.tower_tokens,
-        )
+    yield from _of_pictures(request, model)
     yield Message("time per output token (TPOT) counts without the first token")
     if request.target_requests_per_second is not None:
         yield Message("requests arrive by themselves (Poisson)")
@@ -180,6 +174,20 @@ def _of_requests(request: ServingQuestion, version: str) -> Iterator[Message]:
             drafter=request.draft_model or Message("n-grams of the prompt"),
             percent=100 * float(share),
         )
+
+
+def _of_pictures(request: ServingQuestion, model: LanguageModel) -> Iterator[Message]:
+    if request.images_per_request is not None:
+        yield Message(
+            "{tokens:,.0f} tokens of a prompt are {count:g} pictures of {size} pixels, by the model's "
+            "published processor; reading them takes as long as {further:,.0f} tokens more",
+            tokens=request.picture_tokens,
+            count=request.images_per_request,
+            size=request.image_size,
+            further=request.tower_tokens,
+        )
+    elif model.pictures is not None:
+        yield Message("no pictures in the prompts (--images-per-request)", code=NO_PICTURES)
 
 
 _PUBLISHED = Message("weights in {precision}, as they are published")
