@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -194,13 +193,6 @@ def of_a_fleet(count: int) -> list[Trial]:
         if n % 10 == 0
         else entry
         for n, entry in enumerate(numbered(count, "cuda:T4", "cuda:L4"))
-    ]
-
-
-def of_three_sizes(count: int) -> list[Trial]:
-    return [
-        trial(resources=resources(vcpus=(0.5, 2.0)[n % 2], memory_mib=1024.0 * gib - n))
-        for n, gib in zip(range(count), cycle((32, 10, 1)), strict=False)
     ]
 
 

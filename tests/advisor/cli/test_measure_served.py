@@ -66,15 +66,6 @@ def test_a_server_that_answers_nothing_leaves_no_anchor(ask, tmp_path):
     assert list(tmp_path.glob("anchor-m.*")) == []
 
 
-def test_the_key_stands_in_no_file_and_on_no_screen(ask, tmp_path, monkeypatch):
-    monkeypatch.setenv("ADVISOR_ENDPOINT_API_KEY", KEY)
-    with fake_endpoint(key=KEY) as endpoint:
-        code, shown, text = ask("measure", "--endpoint", endpoint.url, "--model", "m", *SHORT)
-    assert code == 0, text
-    files = "".join(path.read_text() for path in tmp_path.iterdir())
-    assert KEY not in files + shown + text
-
-
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
     """The anchor is written with a warning, and the exit code is Ctrl-C's."""
     with fake_endpoint() as endpoint:

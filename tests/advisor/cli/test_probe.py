@@ -7,14 +7,13 @@ import sys
 import pytest
 
 from advisor.cli import main
-from advisor.errors import UsageError
 from advisor.extras import install_command
 from advisor.runs import doctor, probing
 from advisor.runs.doctor import Finding, State
-from advisor.runs.probing import parse_parts, probe_machine
+from advisor.runs.probing import probe_machine
 from advisor.sweeps.probe.session import PARTS, skipped
 from tests.processes import gone
-from tests.sweeps.probe.test_showing import document, gpu_part, operations_part, validate
+from tests.sweeps.probe.test_showing import document, gpu_part, validate
 
 LIGHT_CORE = (
     sys.executable,
@@ -33,24 +32,6 @@ def answered(monkeypatch):
         monkeypatch.setattr("advisor.cli.probe.probe_machine", lambda *_, **__: result)
 
     return install
-
-
-def test_parts_are_asked_in_the_order_of_measuring():
-    assert parse_parts("GPU, cpu,gpu") == ("cpu", "gpu")
-    assert parse_parts(None) == tuple(PARTS)
-    with pytest.raises(UsageError):
-        parse_parts("")
-
-
-def test_the_table_fits_100_columns_and_tells_what_is_missing(answered, shown):
-    result = document(gpu=gpu_part(), operations=operations_part(), disk=skipped("full " * 60))
-    result["warnings"] = ["ram: other processes used 1.4 cores meanwhile"]
-    answered(result)
-    lines = shown("probe").splitlines()
-    assert max(map(len, lines)) <= 100
-    assert "GPU Tesla T4" in lines
-    assert any("full full" in line for line in lines)
-    assert any("other processes used" in line for line in lines)
 
 
 def test_json_goes_to_stdout_and_to_a_file_whole(answer, answered, tmp_path):

@@ -11,7 +11,7 @@ from advisor.engine.limits import GOOD_ENOUGH
 from advisor.render.views.whole import thinned
 from tests.builders import candidate, network_question, prediction
 
-from .asking import CATALOG, SMALL, answered, every_spec, question, task
+from .asking import CATALOG, SMALL, answered, every_spec
 from .plain_model import PlainModel
 
 points = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.sampled_from([8, 16])))
@@ -78,18 +78,6 @@ def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
         assert not is_near or any(p <= usd and r >= GOOD_ENOUGH * rate for p, r in front)
     assert chosen is None or usd_and_rate(chosen) in front
     assert bool(answer.pareto) == bool(answer.chosen)
-
-
-def test_the_cheapest_that_answers_begins_the_front():
-    request = question(target_throughput=900.0)
-    assert answered(request).pareto == ()
-    request = replace(request, pareto=True)
-    answer = answered(request)
-    first = answer.pareto[0].spec.total_usd_per_hour
-    assert first == answer.chosen.spec.total_usd_per_hour
-    fewer = replace(request, max_results=1)
-    every, _ = task().every_answer(fewer)
-    assert every.lower.max() == answer.pareto[-1].prediction.lower
 
 
 @given(points, st.integers(2, 6))

@@ -124,32 +124,3 @@ def test_what_decides_which_candidates_there_are_belongs_to_the_workload():
         {"disk_types": ("gp3",)},
     ):
         assert key_of(replace(request, **change)) != key_of(request)
-
-
-SMALL = network_question(
-    network="googlenet", task=Task.INFERENCE, target_throughput=300, region=None, max_results=4
-)
-LARGE = replace(SMALL, network="resnet50", precision=Precision.AMP, target_throughput=3000)
-# In the middle of CPUs and cards, and beyond all but a few cards.
-BOTH = pytest.mark.parametrize("request_", [SMALL, LARGE], ids=["small", "large"])
-
-
-def answer(request, known=None):
-    return recommend(request, known or Preparations(CATALOG, MODEL), today=LATER)
-
-
-def costs(ranked):
-    specs = [candidate.spec for candidate in ranked]
-    return [(spec.total_usd_per_hour, spec.offer.instance.cloud, spec.offer.instance.name) for spec in specs]
-
-
-@BOTH
-def test_the_best_over_all_clouds_are_the_best_of_each(request_):
-    known, request_ = Preparations(CATALOG, MODEL), replace(request_, required_confidence=0.9)
-    each = [
-        usd
-        for cloud in filter(CATALOG.is_in_dollars, CATALOG.clouds)
-        for usd, *_ in costs(answer(replace(request_, cloud=cloud), known).ranked)
-    ]
-    everywhere = costs(answer(replace(request_, cloud="any")).ranked)
-    assert sorted(usd for usd, *_ in everywhere) == sorted(each)[:4]

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -17,7 +18,7 @@ from advisor.runs import schedules
 from advisor.runs.jobs import execute
 from advisor.runs.schedules import ADVISOR, CronLine, started_as
 from advisor.store.records import RunState
-from tests.advisor.runs.kills import Series
+from advisor.store.schedules import ScheduleBook
 from tests.advisor.store.schedules import NOW, SWEEP, due_run, schedule
 from tests.processes import gone
 
@@ -213,14 +214,40 @@ def children_of(pid):
         return []
 
 
+def daemon(url, folder):
+    environment = {**os.environ, "ADVISOR_DATABASE_URL": url, "XDG_STATE_HOME": str(folder / "state")}
+    return subprocess.Popen([*ADVISOR, "schedule", "run"], env=environment, cwd=folder)
+
+
+def is_leader(book, pid):
+    leader = book.leader()
+    return leader is not None and leader.pid == pid
+
+
 @pytest.mark.kills
 @pytest.mark.slow
-def test_daemons_that_are_killed_at_any_moment_neither_lose_nor_repeat_a_job(url, tmp_path):
-    """At last both are asked to end, and do."""
-    series = Series(url, tmp_path, seed=11, gap_seconds=2.5)
-    assert series.run(kills=5) == [], series.said
-    assert series.killed.total() == 5
-    assert series.jobs >= 4
+def test_the_leader_of_two_daemons_is_killed_again_and_again_and_each_job_runs_once(url, tmp_path):
+    """Real ones; the other takes over, and what a killed one had begun goes on."""
+    both = [daemon(url, tmp_path), daemon(url, tmp_path)]
+    with closing(ScheduleBook(url)) as book:
+        for number in range(4):
+            command = ("catalog", "refresh", "--show", "--region", f"region-{number}")
+            new = schedule(f"job-{number}", cron="0 * * * *", command=command, folder=str(tmp_path))
+            book.add(new, now=time.time() - 3600)
+            while not (leads := [process for process in both if is_leader(book, process.pid)]):
+                time.sleep(0.05)
+            time.sleep(number * 0.4)
+            leads[0].kill()
+            leads[0].wait()
+            both[both.index(leads[0])] = daemon(url, tmp_path)
+        while len(runs := [run for job in book.all() for run in book.runs.of(job.number)]) < 4 or any(
+            run.state in (RunState.DUE, RunState.RUNNING) for run in runs
+        ):
+            time.sleep(0.2)
+        for process in both:
+            process.send_signal(signal.SIGTERM)
+        assert [process.wait(60) for process in both] == [128 + signal.SIGTERM] * 2
+    assert [(run.state, run.attempts) for run in runs] == [(RunState.DONE, 1)] * 4
 
 
 def local(line, first, days):

@@ -30,8 +30,6 @@ from advisor.runs.jobs import (
     sweep_state,
 )
 from advisor.runs.sweep_questions import Allowed, NewSweep
-from advisor.store.records import Ending, RunState
-from advisor.sweeps.trial.ownership import this_process
 from tests.advisor.runs.test_executing import failing
 from tests.processes import gone
 
@@ -111,18 +109,6 @@ def test_the_latest_come_first_and_the_oldest_that_ended_are_forgotten(book, mon
         sweeps.append(item)
     assert {item.sweep_id for item in started_sweeps(book)} == {sweeps[-1].sweep_id, sweeps[-2].sweep_id}
     assert [Path(item.log).parent.exists() for item in sweeps] == [False, False, True, True]
-
-
-def test_asking_twice_to_stop_is_asking_once(book):
-    item = start_sweep(book, sweep(), {})
-    first = stop_sweep(book, item.sweep_id)
-    assert stop_sweep(book, item.sweep_id).stop_at == first.stop_at
-    owner = this_process()
-    lock = book.runs.begin(item.number, owner, log=item.log, now=time.time())
-    assert state_of(book, item) is SweepState.STOPPING
-    book.runs.end(item.number, owner, Ending(state=RunState.DONE, exit_code=0), now=time.time())
-    lock.release()
-    assert state_of(book, item) is SweepState.DONE
 
 
 def test_the_command_has_the_words_and_a_log_of_its_own(book):

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from advisor.domain import ON_ANY_GPU, Status, Task, Workload
+from advisor.domain import Status
 from advisor.files import own_model_path, user_folder
 from advisor.infra.build.fitting.bundled_model import BUNDLED_MEASUREMENTS
 from advisor.models.performance import load_model, save_model
@@ -108,27 +108,6 @@ def test_too_few_rows_to_fit_on_are_told():
     assert report["fit"]["kept"] == "last"
     assert "too few" in report["fit"]["why"]
     assert report["drift"]["compared"] == 0
-
-
-def test_steps_of_a_real_gpu_are_taken_where_trials_are_too_few_for_a_pipeline():
-    """The pipeline of the last model stays, and its file knows the GPU."""
-    workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=32)
-    planned = replace(trial(), workload=workload, accelerator=ON_ANY_GPU, emulated_step_seconds=None, plan={})
-    row = measurement(
-        trial=planned,
-        stage_rates={"accelerator": 100.0},
-        environment={"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}},
-        started_at=NOW,
-    )
-    keep(row)
-    report = after_sweep(DUE)
-    described(report)
-    assert report["fit"]["kept"] == "last"
-    assert "too few" in report["fit"]["why"]
-    own = load_model(own_model_path())
-    assert [step.seconds for step in own.gpu_observations.steps] == [pytest.approx(0.32)]
-    assert own.pipeline == load_model().pipeline
-    assert own.trained_on == f"{load_model().trained_on}; 1 step measured on T4"
 
 
 STEADY = tuple(0.1 + 0.001 * (n % 7) for n in range(60))

@@ -9,12 +9,11 @@ from advisor.errors import UsageError
 from advisor.runs import scheduled_reports
 from advisor.runs.jobs import execute
 from advisor.runs.scheduled_reports import report_after, report_in_process
-from advisor.runs.schedules import one_document, statuses
 from advisor.store.records import Reporting, RunState
 from tests.advisor.render.sizing.reports import golden_report
 from tests.advisor.runs.delivery.servers import hook
 from tests.advisor.runs.test_executing import failing, running
-from tests.advisor.store.schedules import NOW, due_run, schedule
+from tests.advisor.store.schedules import due_run, schedule
 
 
 def added(book, folder, send=(), **changes):
@@ -130,16 +129,6 @@ def test_why_a_run_failed_is_handed_on(book, tmp_path):
     execute(book, run.number, follow=lambda _run: {}, started=running(code), report=report)
     assert reasons == ["exit code 1"]
     assert book.runs.numbered(run.number).state is RunState.FAILED
-
-
-def test_no_document_of_a_schedule_holds_a_targets_secret(book, tmp_path):
-    kept, run = added(book, tmp_path, ["https://hooks.example.com/services/swordfish?key=hidden", "env:HOOK"])
-    (result,) = statuses(book, [kept], NOW)
-    text = json.dumps(one_document(result, [run], NOW))
-    assert "https://hooks.example.com/.." in text
-    assert "env:HOOK" in text
-    assert "swordfish" not in text
-    assert "hidden" not in text
 
 
 @pytest.mark.machine

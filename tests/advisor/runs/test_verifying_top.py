@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from advisor.answers.context import Context
 from advisor.catalog import load_catalog
 from advisor.cli.verify import choice_lines, leave
-from advisor.domain import ON_ANY_GPU, Accelerator, Task, Verdict, Workload
+from advisor.domain import ON_ANY_GPU, Task, Verdict, Workload
 from advisor.errors import CloudError, MeasuringError, NoOfferError
 from advisor.models.performance import load_model
 from advisor.runs.verification.cloud import TopChoice, best_candidates
-from advisor.runs.verification.verify import answers_around, knowing
+from advisor.runs.verification.verify import answers_around
 from tests.advisor.engine.plain_model import PlainModel
 from tests.advisor.render.test_views import verification
 from tests.builders import network_question
@@ -108,35 +108,8 @@ def fresh(gpu="T4", cuda="Tesla T4", factor=1.5, **changes):
     return replace(row, **changes)
 
 
-def on(model, gpu):
-    return model.predict_gpu([WORKLOAD], CATALOG.gpus[gpu])[0].median
-
-
-def test_all_candidates_move_by_what_one_trial_told():
-    """The network is slower than thought on the card that was tried, and on others, less so."""
-    known = knowing(KNOWN, fresh())
-    assert 1.3 < on(BUNDLED, "T4") / on(known, "T4") < 1.5
-    assert 1.02 < on(BUNDLED, "A10G") / on(known, "A10G") < 1.5
-    assert 1.02 < on(BUNDLED, "L4") / on(known, "L4") < 1.5
-
-
 def test_what_is_recommended_after_a_slow_step_is_not_what_was_before():
     before, after = answers_around(ASKED, KNOWN, fresh(factor=4.0), date(2026, 7, 21))
     assert before.chosen is not None
     assert after.chosen is not None
     assert after.chosen.spec.total_usd_per_hour > before.chosen.spec.total_usd_per_hour
-
-
-def test_an_emulated_gpu_tells_nothing_of_gpus():
-    emulated = replace(fresh().trial, accelerator=Accelerator.parse("emulated:T4"), emulated_step_seconds=0.1)
-    row = replace(fresh(), trial=emulated)
-    assert knowing(KNOWN, row) is BUNDLED
-    before, after = answers_around(ASKED, KNOWN, row, date(2026, 7, 21))
-    assert before is after
-
-
-@pytest.mark.parametrize(
-    "changes", [{"stage_rates": {}}, {"environment": {"gpu": "GPU X", "versions": {"torch": "2"}}}]
-)
-def test_what_tells_no_step_changes_nothing(changes):
-    assert knowing(KNOWN, fresh(**changes)) is BUNDLED

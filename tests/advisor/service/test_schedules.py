@@ -47,18 +47,6 @@ def test_no_client_names_where_a_report_goes(service, word):
     assert service.get("/v1/schedules").json()["schedules"] == []
 
 
-def test_what_the_command_line_sends_is_shown_without_secrets(service, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.yaml").write_text("workloads:\n- {task: inference, model: googlenet}\n")
-    hook = "https://hooks.example.com/services/swordfish"
-    question = ("--report", "plan.yaml", "--report-format", "md", "--send", hook, "--", "fit")
-    assert CliRunner().invoke(command, ("add", "--cron", "@daily", *question)).exit_code == 0
-    for path in ("/v1/schedules", "/v1/schedules/fit"):
-        text = service.get(path).text
-        assert "https://hooks.example.com/.." in text
-        assert "swordfish" not in text
-
-
 def test_what_is_wrong_within_a_sweep_is_named_by_its_place_in_the_body(service):
     body = {"cron": "@daily", "sweep": {**GRID, "batch_sizes": ["8", 1.5]}}
     refused = service.post("/v1/schedules", json=body).json()

@@ -3,11 +3,11 @@
 import http.client
 import itertools
 import json
-import random
 import threading
 import time
 from collections import Counter
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 
 import pytest
 
@@ -113,90 +113,39 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
         server.stop()
 
 
-class Clients:
-    """Three that ask without pause, and repeat what was not acknowledged; what was, is kept."""
-
-    def __init__(self, server):
-        self._server, self._over = server, threading.Event()
-        self.trials, self.schedules = [], []
-        work = (self._import, self._schedule, self._ask)
-        self._threads = [threading.Thread(target=self._repeat, args=(item,)) for item in work]
-
-    def __enter__(self):
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        """Each ends after what it has in hand was acknowledged."""
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _repeat(self, work):
-        for number in itertools.count():
-            if self._over.is_set():
-                return
-            work(number)
-            time.sleep(0.02)
-
-    def _import(self, number):
-        rows = [row(512.0 + 3 * number + part) for part in range(3)]
-        self._acknowledged("/v1/measurements/import", to_jsonl(rows))
-        self.trials += [measurement.trial.trial_id for measurement in rows]
-
-    def _schedule(self, number):
-        name = f"job-{number}"
-        self._acknowledged("/v1/schedules", {"cron": "0 3 * * 1", "name": name, "fit": {}})
-        self.schedules.append(name)
-
-    def _ask(self, _number):
-        question = {"task": "inference", "model": "googlenet", "instance": "g4dn.xlarge"}
-        self._acknowledged("/v1/predict", question)
-
-    def _acknowledged(self, path, body):
-        """Ask until it was answered well."""
-        while True:
-            try:
-                if self._server.ask("POST", path, body)[0] < 300:
-                    return
-            except OSError:
-                pass
-            time.sleep(0.02)
-
-
-def kill_and_start(server, dice):
-    """At any moment, one time in five while it starts."""
-    time.sleep(dice.uniform(0.0, 3.0))
-    server.kill()
-    server.begin()
-    if dice.random() < 0.2:
-        time.sleep(dice.uniform(0.0, 1.0))
-        server.kill()
-        server.begin()
-    server.wait_ready()
-
-
 @pytest.mark.kills
-@pytest.mark.machine
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.night)])
-def test_nothing_that_was_acknowledged_is_lost_by_kills(tmp_path, workers):
-    """In the end it is there, once."""
-    server, dice = Served("--rate-limit=0", f"--workers={workers}", folder=tmp_path), random.Random(1)
+def test_what_was_acknowledged_is_there_once_after_each_kill(tmp_path):
+    """Two clients repeat what was not acknowledged, while the server is killed and started anew."""
+    server, over = Served("--rate-limit=0", folder=tmp_path), threading.Event()
     server.start()
-    try:
-        with Clients(server) as clients:
-            for _ in range(2):
-                kill_and_start(server, dice)
-    finally:
-        server.stop()
-    url = server.database_url
-    with closing(open_store(url)) as store, closing(ScheduleBook(url)) as book:
-        rows = Counter(row.trial.trial_id for row in store.all())
-        names = Counter(schedule.name for schedule in book.all())
-    for acknowledged, stored in ((clients.trials, rows), (clients.schedules, names)):
-        assert acknowledged
-        assert set(acknowledged) <= set(stored)
-        assert set(stored.values()) == {1}
+
+    def client(path, bodies):
+        for body in itertools.takewhile(lambda _: not over.is_set(), bodies):
+            while True:
+                with suppress(OSError, http.client.HTTPException):
+                    if server.ask("POST", path, body)[0] < 300:
+                        break
+                time.sleep(0.02)
+            acknowledged[path] += 1
+
+    acknowledged = Counter()
+    rows = (to_jsonl([row(512.0 + number)]) for number in itertools.count())
+    jobs = ({"cron": "@weekly", "name": f"job-{number}", "fit": {}} for number in itertools.count())
+    with ThreadPoolExecutor(2) as clients:
+        clients.submit(client, "/v1/measurements/import", rows)
+        clients.submit(client, "/v1/schedules", jobs)
+        for _ in range(3):
+            time.sleep(1.0)
+            server.kill()
+            server.start()
+        over.set()
+    server.stop()
+    with (
+        closing(open_store(server.database_url)) as store,
+        closing(ScheduleBook(server.database_url)) as book,
+    ):
+        kept = {"/v1/measurements/import": len(store.all()), "/v1/schedules": len(book.all())}
+    assert kept == acknowledged
+    assert min(kept.values()) > 0
     assert "Traceback" not in server.log

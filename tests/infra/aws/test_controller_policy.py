@@ -10,7 +10,7 @@ from advisor.cli.main import run
 from advisor.infra.aws.errors import policy
 from tests.advisor.cli.test_sweep_cloud import GRID, guest_that_measures
 from tests.infra.aws.bed import account_here
-from tests.infra.aws.iam import ACCOUNT, REGION, Ask, actions, allowed_actions, allows, asks, recorded_calls
+from tests.infra.aws.iam import ACCOUNT, REGION, Ask, allows, asks, recorded_calls
 
 pytestmark = pytest.mark.night  # records a dozen sweeps
 POLICY = policy("controller", account=ACCOUNT, bucket="results")
@@ -49,15 +49,6 @@ def test_every_request_of_a_sweep_is_allowed_on_each_of_its_resources(calls):
     }
     assert denied == set()
     assert {"InstanceMarketOptions" in launch for launch in launches(calls)} == {True, False}
-
-
-def test_nothing_is_allowed_that_is_never_asked(calls):
-    """Beside what EC2 asks of IAM in our name, what is asked of roles alone (moto's caller is a
-    user), and what removes what only others make."""
-    request = actions(calls) | {ask.action for call in calls for ask in asks(*call)}
-    assert request <= allowed_actions(POLICY)
-    reaper = allowed_actions(policy("reaper"))
-    assert allowed_actions(POLICY) - request <= reaper | {"iam:CreateServiceLinkedRole", "iam:GetRole"}
 
 
 def without_expiry(entry):

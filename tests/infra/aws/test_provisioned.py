@@ -117,16 +117,6 @@ def test_a_guest_that_powers_off_by_itself_is_not_launched_again(bed: Bed) -> No
     assert bed.left() == []
 
 
-def test_ctrl_c_ends_what_was_launched(bed: Bed) -> None:
-    class Interrupted(Minutes):
-        def on_minute(self, *_: Any) -> None:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        provisioned(bed, 60, kind=Interrupted)
-    assert bed.left() == []
-
-
 def test_expired_credentials_at_the_end_are_told_with_the_command(bed: Bed) -> None:
     def plan(request: Any) -> str:
         ran = bed.instances() and bed.clock.now() - began > timedelta(minutes=10)

@@ -5,12 +5,10 @@ import os
 import selectors
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,9 +17,8 @@ import sqlalchemy
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
 from advisor.sweeps import formats as files
-from advisor.sweeps.datasets.making import write_samples
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
-from tests.sweeps.ray_clusters import ROOT, cluster_of, driver, numbered
+from tests.sweeps.ray_clusters import cluster_of, driver, numbered
 from tests.sweeps.run.test_queue import TRIALS, started, wait_for
 
 pytestmark = [pytest.mark.slow, *LEFT_TO_THE_COLLECTOR]
@@ -167,35 +164,3 @@ def test_a_sweep_whose_head_is_lost_continues_on_another_cluster(postgresql):
     assert set(rows) == {entry.trial_id for entry in numbered(count)}
     kept = {name for name, row in before.items() if row.status is Status.OK}
     assert {name: rows[name] for name in kept} == {name: before[name] for name in kept}
-
-
-@contextmanager
-def machine(name, url, images):
-    """`advisor sweep run` as on a machine of its own."""
-    words = (
-        "-m advisor sweep run --networks googlenet --tasks preprocessing --vcpus 0.5 "
-        "--memory 1GiB,1100MiB,1200MiB --disks unlimited --accelerator cpu --iterations 3 "
-        "--executor process --data"
-    )
-    command = [sys.executable, *words.split(), str(images)]
-    env = {**os.environ, "ADVISOR_DATABASE_URL": url, "ADVISOR_SWEEP_LOCK": f"losses-{name}"}
-    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL) as running:
-        try:
-            yield running
-        finally:
-            running.kill()
-
-
-def test_several_machines_share_a_sweep_by_one_postgresql_and_one_of_them_is_killed(postgresql, tmp_path):
-    """The plain way, without Ray."""
-    url = postgresql.new_database()
-    write_samples(tmp_path, range(40), seed=0)
-    with closing(SqlStore(url)) as store, ExitStack() as running:
-        entry, other = [running.enter_context(machine(n, url, tmp_path)) for n in range(2)]
-        wait_for(store, 1)
-        entry.kill()
-        assert other.wait(timeout=300) in (0, 1)
-        rows = store.all()
-        assert store.leases.held() == {}
-    assert len(rows) == 3
-    assert not any(row.repeats for row in rows)

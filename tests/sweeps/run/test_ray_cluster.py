@@ -8,19 +8,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
-from contextlib import closing
 
 import pytest
 from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.errors import MeasuringError
-from advisor.store.measurements import SqlStore
 from advisor.sweeps.run.ray.executor import LOST_RUNS, RayExecutor
 from tests.sweeps import ray_clusters
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
-from tests.sweeps.ray_clusters import ROOT, add_node, cluster_of, driver, numbered
+from tests.sweeps.ray_clusters import ROOT, add_node, numbered
 
 pytestmark = [pytest.mark.slow, *LEFT_TO_THE_COLLECTOR]
 
@@ -131,30 +128,6 @@ def test_a_trial_that_ray_had_not_begun_when_its_node_went_is_taken_back(ray_clu
     assert row.status is Status.FAILED
     assert "waited 2 s for a node" in row.reason
     assert row.attempts == ()
-
-
-def test_memory_and_cores_of_a_node_are_never_given_twice(tmp_path):
-    """One node declares 32 GiB and one 16 GiB, each four CPUs and four trials at a time."""
-    url, count = f"sqlite:///{tmp_path}/m.sqlite", 24
-    sizes = ({"cpus": 4, "trials": 4, "memory_gib": gib} for gib in (32, 16))
-    with cluster_of(*sizes) as cluster, closing(SqlStore(url)) as store:
-        measured = driver(url, cluster.address, count, kind="of_three_sizes", measure="measured_on_a_core")
-        assert measured.wait(timeout=240) == 0
-        rows = store.all()
-    assert {row.trial.trial_id for row in rows} == {
-        of_three_size.trial_id for of_three_size in ray_clusters.of_three_sizes(count)
-    }
-    assert {row.reason for row in rows} == {""}
-    changes = defaultdict(list)
-    for row in rows:
-        facts, memory = row.environment, row.trial.resources.memory_mib
-        has = facts["memory"] / 2**20
-        assert memory <= has
-        for what, amount, most in (("memory", memory, has), *((cpu, 1.0, 1.0) for cpu in facts["cpus"])):
-            changes[facts["node"], what, most] += [(facts["began"], amount), (facts["released"], -amount)]
-    for (_, _, most), given in changes.items():
-        assert max(itertools.accumulate(amount for _, amount in sorted(given))) <= most
-    assert len({node for node, _, _ in changes}) == 2
 
 
 _OWN = """

@@ -15,7 +15,7 @@ from advisor.sweeps.datasets.making import ensure_dataset, write_samples
 from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.run.runner import ProcessExecutor, run_sweep
 from advisor.sweeps.trial.trial_process import measure_trial
-from tests.sweeps.builders import TIME_BOX, measurement, resources, trial, trial_on
+from tests.sweeps.builders import TIME_BOX, trial_on
 
 MAY_MOUNT = os.geteuid() == 0 and shutil.which("losetup") and Path("/dev/loop-control").exists()
 pytestmark = [
@@ -118,23 +118,6 @@ def test_a_disk_that_fails_is_told_apart_from_a_broken_image(disk):
     assert failed.status is Status.FAILED
     assert str(folder) in failed.reason
     assert "fails" in failed.reason
-
-
-def test_a_full_disk_keeps_every_stored_row_and_says_how_to_go_on(tiny):
-    url = f"sqlite:///{tiny}/m.sqlite"
-    store, stored = SqlStore(url), 0
-    refused = None
-    while refused is None:
-        entry = trial(resources=resources(memory_mib=float(stored + 1)))
-        try:
-            store.append_all([measurement(trial=entry, step_seconds=(0.1,) * 100)])
-            stored += 1
-        except DataError as error:
-            refused = str(error)
-    assert "free some space and run the same command again" in refused
-    store.close()
-    assert stored > 0
-    assert len(SqlStore(url).all()) == stored
 
 
 def test_a_data_set_that_does_not_fit_leaves_nothing_behind(tiny):
