@@ -224,6 +224,8 @@ def _recommended(
     today = today or settled.today()
     answer = recommend(prepared.task, prepared.request, today=today, strict=question.strict)
     notes = left_out(prepared.request, prepared.task.catalog, today, strict=question.strict)
+    if answer.chosen is not None:
+        notes = (*notes, *prepared.task.notes(prepared.request, answer.chosen))
     answer = prepared._replace(notes=(*prepared.notes, *notes)).noted(answer)
     return relaxed(prepared.task, answer) if relax and answer.chosen is None else answer
 

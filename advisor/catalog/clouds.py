@@ -46,8 +46,15 @@ class PriceCell(NamedTuple):
 
     @property
     def price(self) -> Price:
-        """The price with its source."""
-        return self.table.price(self.row, self.column)
+        """The price with its source; nobody pays more for a spot instance than for one on demand."""
+        price = self.table.price(self.row, self.column)
+        if self.table.market is not Market.SPOT:
+            return price
+        whole = self.cloud.price(self.instance_type, self.region, Market.ON_DEMAND)
+        if whole is None or not price.usd_per_hour:
+            return price
+        most = max(1.0, whole.usd_per_hour / price.usd_per_hour)
+        return replace(price, high=min(price.high, most), ceiling=most)
 
     def offer(self) -> Offer:
         """The offer, built."""

@@ -47,7 +47,7 @@ class Price(Struct, frozen=True, kw_only=True):
     or free of charge. `terms` says what comes with it: how often spot instances are taken back,
     the quota of a free service. The true price lies between `low` and `high` times this one in 9 of
     10 cases, both 1 where the seller lists it; the source keeps for `max_age_days`. `note` says
-    what nobody can know of it without asking the seller.
+    what nobody can know of it without asking the seller; no rise takes it above `ceiling` times this one.
     """
 
     usd_per_hour: float
@@ -59,6 +59,7 @@ class Price(Struct, frozen=True, kw_only=True):
     high: float = 1.0
     max_age_days: int = MAX_AGE_DAYS
     note: str = ""
+    ceiling: float | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in PRICE_KINDS:
@@ -278,7 +279,8 @@ def aged(price: Price, today: date) -> Price:
     moved = _moved(price)
     steps = sqrt((today - price.as_of).days / moved.days)
     up = max(steps, steps**2) if moved.rise else steps
-    return replace(price, low=price.low * moved.low**steps, high=price.high * moved.high**up)
+    high = price.high * moved.high**up
+    return replace(price, low=price.low * moved.low**steps, high=min(high, price.ceiling or high))
 
 
 def aged_spec(spec: Spec, today: date) -> Spec:

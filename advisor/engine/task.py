@@ -270,6 +270,10 @@ class Task(ABC, Generic[R, O, T, C, A]):
         """Further fields of the answer that is given."""
         return {}
 
+    def notes(self, request: R, chosen: C) -> Iterable[Message]:
+        """Warnings about a question that only its answer shows."""
+        return ()
+
     def trials_tell(self, request: R) -> bool:
         """Whether a trial would tell what a narrow decision depends on."""
         return False

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog
 from advisor.catalog.gpus import gpu_link
 from advisor.catalog.support import UNLIMITED_NOTE
-from advisor.domain import HOURS_PER_MONTH, Gpu, Offer, Rejected
+from advisor.domain import HOURS_PER_MONTH, Change, Gpu, Offer, Rejected, Relaxation
 from advisor.domain.language import (
     FineTuningCandidate,
     FineTuningRecommendation,
@@ -226,6 +226,16 @@ def options_of_types(
     for option in options:
         rejected.pop((option.offer.instance.cloud, option.offer.instance.name), None)
     return options, list(rejected.values())
+
+
+def other_choices(
+    chosen: Callable[[R], C | None], request: R, name: str, before: str, choices: Iterable[str]
+) -> Iterator[Relaxation]:
+    """What answers with each other choice of an option."""
+    for choice in choices:
+        if gives := chosen(request.replace(**{name: choice})):
+            change = Change(constraint=name, option=f"--{name}", before=before, after=choice)
+            yield Relaxation(changes=(change,), gives=gives)
 
 
 def require_tokens(model: LanguageModel, needed: int, field: str, refused: Message, hint: Message) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from typing import ClassVar, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpus import gpu_link
-from advisor.domain import Disk, Gpu, Offer, Rejected, Spec
+from advisor.domain import Disk, Gpu, Offer, Rejected, Relaxation, Spec
 from advisor.domain.language import (
     FineTuningCandidate,
     FineTuningRecommendation,
@@ -36,6 +36,7 @@ from advisor.engine.tasks.language import (
     Level,
     language_warnings,
     options_of_types,
+    other_choices,
     ram_shortage,
     require_tokens,
 )
@@ -57,6 +58,8 @@ from advisor.units import floor_rate
 
 # GPUs of one instance that share a run; as many as there are, too. Memory is told of up to a host's eight.
 _COUNTS, _COUNTS_OF_A_HOST = (1, 2, 4, 8, 16), (1, 2, 4, 8)
+# Each takes less memory than the one before.
+_METHODS = (LlmMethod.FULL, LlmMethod.LORA, LlmMethod.QLORA)
 # RAM that a run takes, assumed and not measured: the system, a process for each GPU with CUDA's
 # libraries, and a file of weights of the usual 5 GB.
 _BASE_GIB, _PROCESS_GIB = 8.0, 3.0
@@ -282,6 +285,17 @@ class TuningTask(
     def warnings(self, chosen: FineTuningCandidate, today: date) -> tuple[Message | str, ...]:
         gpus = chosen.gpus_used
         return language_warnings(chosen, today, joined_gpus=gpus, used_gpus=gpus)
+
+    def further_relaxations(
+        self,
+        answer: FineTuningRecommendation,
+        answers: Callable[[TuningQuestion], TuningTable | None],
+        chosen: Callable[[TuningQuestion], FineTuningCandidate | None],
+    ) -> Iterator[Relaxation]:
+        """Methods that take less."""
+        asked: TuningQuestion = answer.request
+        lighter = _METHODS[_METHODS.index(asked.method) + 1 :]
+        return other_choices(chosen, asked, "method", asked.method, lighter)
 
     def constraints(self, request: TuningQuestion) -> Iterator[Constraint]:
         amounts = (

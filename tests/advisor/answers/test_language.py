@@ -13,6 +13,7 @@ import yaml
 
 from advisor.answers import ask, language
 from advisor.answers.language import LanguageContext, load_language_context, serving_recommended
+from advisor.domain import Market
 from advisor.domain.words import LanguageTask, LlmPrecision
 from advisor.errors import UsageError
 from advisor.questions.language import PredictGeneration, RecommendGeneration
@@ -60,6 +61,41 @@ def test_pictures_count_as_tokens_of_the_prompt_and_take_time_in_their_tower() -
         predicted(model=EIGHT_B, images_per_request=1)
     with pytest.raises(UsageError, match="how many come"):
         predicted(image_size="640x480")
+
+
+def test_where_nothing_answers_a_smaller_format_may() -> None:
+    question = {"model": "meta-llama/Llama-3.1-70B-Instruct", "users": 10, "max_usd_per_hour": 5.0}
+    answer = serving_recommended(context(), RecommendGeneration(**COMMON | question))
+    assert answer.chosen is None
+    formats = {
+        relaxation.changes[0].after: relaxation.gives.spec.total_usd_per_hour
+        for relaxation in answer.relaxations
+        if relaxation.changes[0].option == "--precision"
+    }
+    assert "int4-awq" in formats
+    assert all(usd <= 5 for usd in formats.values())
+
+
+def test_a_limit_that_is_hardly_reachable_is_told_with_what_a_looser_one_costs() -> None:
+    catalog = context().catalog
+    answer = language.recommended(catalog, recommend(users=10, max_ttft_ms=20.0)).result
+    (warning,) = [text for text in map(str, answer.warnings) if "hardly reachable" in text]
+    assert warning.startswith("--max-ttft-ms 20 is hardly reachable: with 30 it costs $")
+    usual = language.recommended(catalog, recommend(users=10, max_ttft_ms=200.0)).result
+    assert not any("hardly reachable" in str(text) for text in usual.warnings)
+
+
+def test_a_spot_price_is_never_thought_to_exceed_the_one_on_demand() -> None:
+    spot, listed = (
+        serving_recommended(
+            context(), recommend(users=20, market=market, gpu_filter=GpuFilter(names=("L40S",)))
+        ).chosen
+        for market in (Market.SPOT, Market.ON_DEMAND)
+    )
+    assert spot is not None
+    assert listed is not None
+    high, usd = spot.spec.offer.price.high_usd_per_hour, spot.spec.offer.price.usd_per_hour
+    assert usd < high <= listed.spec.offer.price.usd_per_hour * 1.001
 
 
 def test_users_who_think_and_percentiles_that_are_limited_move_the_answer() -> None:

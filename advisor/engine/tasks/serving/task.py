@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from functools import partial
 from typing import Any, ClassVar
@@ -11,13 +11,21 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog
+from advisor.domain import Relaxation
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
-from advisor.domain.words import LlmEngine, LlmPrecision
+from advisor.domain.words import SIXTEEN_BIT, LlmEngine, LlmPrecision
 from advisor.engine.columns import Floats, Integers
 from advisor.engine.constraints import Amount, Choice, Constraint, R, Whole, of_place
 from advisor.engine.limits import CLEARLY_LESS, Aim, Limit, closest, term_factor, terms_of
 from advisor.engine.task import TRIAL_MINUTES, Contender
-from advisor.engine.tasks.language import JudgedOffer, LanguageOptions, LanguageTask, Level, options_of_types
+from advisor.engine.tasks.language import (
+    JudgedOffer,
+    LanguageOptions,
+    LanguageTask,
+    Level,
+    options_of_types,
+    other_choices,
+)
 from advisor.engine.tasks.serving.details import SMALLER_FORMATS, front_of, steps_of
 from advisor.engine.tasks.serving.loads import most_counts, solved_table, weighed_table
 from advisor.engine.tasks.serving.options import (
@@ -38,6 +46,8 @@ from advisor.questions.fields import TimeLimit
 from advisor.questions.language import RecommendGeneration, ServingQuestion
 from advisor.questions.spec import SpecQuestion
 
+# A limit of time that costs more than so much by the hour, and far less where it is so much looser.
+_DEAR_USD_PER_HOUR, _LOOSER, _FAR_LESS = 10.0, 1.5, 1 / 3
 # Over all clouds, types that cost more are predicted only where these do not fill the answer.
 _CHEAP_USD_PER_HOUR = (2.0, 8.0)
 
@@ -225,16 +235,50 @@ class ServingTask(
         same."""
         offer = chosen.spec.offer
         smaller = request.replace(precision=precision, price_kinds=(offer.price.kind,))
-        options = self.options(smaller, most_usd_per_hour=offer.price.usd_per_hour)
-        table = self.predict(smaller, options)
-        rows = [] if table is None else self.ranked_rows(smaller, options, table).tolist()
-        if table is None or not rows:
+        other = self._cheapest(smaller, offer.price.usd_per_hour)
+        if other is None or (other.spec.offer.instance, other.spec.count) == (
+            offer.instance,
+            chosen.spec.count,
+        ):
             return None
-        other = self.candidates(smaller, table, rows[:1])[0]
-        least = self.candidate_rank(request, chosen)
-        is_cheaper = self.candidate_rank(request, other) < CLEARLY_LESS * least
-        same = other.spec.offer.instance == offer.instance and other.spec.count == chosen.spec.count
-        return other if is_cheaper and not same else None
+        is_cheaper = self.candidate_rank(request, other) < CLEARLY_LESS * self.candidate_rank(request, chosen)
+        return other if is_cheaper else None
+
+    def _cheapest(
+        self, request: ServingQuestion, most_usd_per_hour: float | None = None
+    ) -> GenerationCandidate | None:
+        """What answers a changed request; None where nothing does."""
+        options = self.options(request, most_usd_per_hour)
+        table = self.predict(request, options)
+        rows = [] if table is None else self.ranked_rows(request, options, table).tolist()
+        return self.candidates(request, table, rows[:1])[0] if table is not None and rows else None
+
+    def notes(self, request: ServingQuestion, chosen: GenerationCandidate) -> Iterator[Message]:
+        """The limits of time that make an answer dear, with what a looser one costs."""
+        usd = chosen.spec.total_usd_per_hour
+        for limit in request.time_limits if usd > _DEAR_USD_PER_HOUR else ():
+            looser = limit.written(_LOOSER * limit.most)
+            other = self._cheapest(request.replace(**{limit.field: looser}))
+            if other is not None and other.spec.total_usd_per_hour < usd * _FAR_LESS:
+                yield Message(
+                    "{field} {limit} is hardly reachable: with {looser} it costs {usd:usd}/h",
+                    field=FieldName(request.declared[limit.field].name),
+                    limit=str(limit.written(limit.most)).removesuffix(".0"),
+                    looser=str(looser).removesuffix(".0"),
+                    usd=other.spec.total_usd_per_hour,
+                )
+
+    def further_relaxations(
+        self,
+        answer: GenerationRecommendation,
+        answers: Callable[[ServingQuestion], ServingTable | None],
+        chosen: Callable[[ServingQuestion], GenerationCandidate | None],
+    ) -> Iterator[Relaxation]:
+        """Smaller formats of the weights."""
+        asked: ServingQuestion = answer.request
+        precision = asked.precision or self.model.own_precision
+        smaller = [LlmPrecision(kind) for kind in SMALLER_FORMATS if precision in SIXTEEN_BIT]
+        return other_choices(chosen, asked, "precision", precision, smaller)
 
     def _given(
         self, request: ServingQuestion, chosen: GenerationCandidate, options: Sequence[ServingOption]
