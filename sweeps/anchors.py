@@ -77,7 +77,7 @@ class AnchorFile(Struct, frozen=True):
 
 def no_anchor(path: Path, why: str, hint: str = WAY_OUT) -> UsageError:
     """A file that cannot be used, in one line with the way out."""
-    return UsageError("{path} is no anchor: {why}", hint=hint, path=path, why=why, field="anchor")
+    return UsageError(f"{path} is no anchor: {why}", hint=hint, field="anchor")
 
 
 _SYNTHETIC = "synthetic"
@@ -211,9 +211,7 @@ def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFi
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise UsageError(
-            "cannot read '{path}' ({strerror})", hint=WAY_OUT, path=path, strerror=error.strerror
-        ) from error
+        raise UsageError(f"cannot read '{path}' ({error.strerror})", hint=WAY_OUT) from error
     document: Any = None
     with suppress(ValueError, RecursionError):  # lines of JSON are no one value
         document = json.loads(content)
@@ -221,9 +219,7 @@ def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFi
         if document["schema"] == SCHEMA:
             return read_document(path, document, sheet_of, precision)
         if isinstance(document["schema"], str):
-            raise UsageError(
-                "{path} is {schema}, not a measurement", hint=WAY_OUT, path=path, schema=document["schema"]
-            )
+            raise UsageError(f"{path} is {document['schema']}, not a measurement", hint=WAY_OUT)
     return read_measurements(path, content, sheet_of)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,29 +18,10 @@ import msgspec
 from msgspec import MsgspecError, Struct
 from msgspec.structs import replace
 
-from advisor.domain import (
-    Accelerator,
-    CacheState,
-    Cpu,
-    DatasetProfile,
-    DiskRate,
-    Gpu,
-    Measurement,
-    MemoryFormat,
-    Precision,
-    Resources,
-    Stack,
-    Status,
-    Task,
-    Tf32,
-    Trial,
-    Workload,
-    without_the_usual,
-)
+from advisor.domain import Accelerator, Measurement, Status, Trial, without_the_usual
 from advisor.domain.machines import is_positive
 from advisor.errors import DataError, UsageError, one_line
 from advisor.files import csv_lines, csv_of
-from advisor.messages import Message
 from advisor.records import asdict
 from advisor.strict_json import check_json
 
@@ -66,7 +47,7 @@ def trial_from_dict(document: Mapping[str, Any]) -> Trial:
     try:
         return _trial(document)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError("not a trial: {name}: {error}", name=type(error).__name__, error=error) from error
+        raise DataError(f"not a trial: {type(error).__name__}: {error}") from error
 
 
 def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
@@ -102,39 +83,18 @@ def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
         runs = [{**run, "step_seconds": list(map(float, run["step_seconds"]))} for run in row.repeats]
         return replace(row, repeats=tuple(runs))
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MsgspecError) as error:
-        raise DataError("not a measurement: {reason}", reason=_reason(error)) from error
+        raise DataError(f"not a measurement: {_reason(error)}") from error
+
+
+# What a row always names, though records know what is usual.
+_needed, _needed_of_workload = itemgetter("accelerator", "cache"), itemgetter("dataset", "precision")
 
 
 def _trial(document: Mapping[str, Any]) -> Trial:
-    workload, resources = document["workload"], document["resources"]
-    if not isinstance(workload["network"], str) or not isinstance(workload["batch_size"], int):
-        raise ValueError("a network is a name, and a batch size a whole number")
-    return Trial(
-        workload=Workload(
-            network=workload["network"],
-            task=Task(workload["task"]),
-            batch_size=workload["batch_size"],
-            precision=Precision(workload["precision"]),
-            dataset=DatasetProfile(**workload["dataset"]),
-            stack=Stack(workload.get("stack", Stack.EAGER)),
-            memory_format=MemoryFormat(workload.get("memory_format", MemoryFormat.CONTIGUOUS)),
-            tf32=Tf32(workload.get("tf32", Tf32.CONVOLUTIONS)),
-            input=workload.get("input"),
-        ),
-        resources=Resources(
-            **{
-                **resources,
-                "disk": DiskRate(**resources["disk"]),
-                "cpu": Cpu(**resources["cpu"]) if resources.get("cpu") else None,
-                "gpu": Gpu(**resources["gpu"]) if resources.get("gpu") else None,
-            }
-        ),
-        accelerator=Accelerator.parse(document["accelerator"]),
-        emulated_step_seconds=document.get("emulated_step_seconds"),
-        cache=CacheState(document["cache"]),
-        dataset_path=document.get("dataset_path", ""),
-        plan=dict(document.get("plan", {})),
-    )
+    accelerator, _ = _needed(document)
+    _needed_of_workload(document["workload"])
+    known = {name: document[name] for name in Trial.__struct_fields__ if name in document}
+    return msgspec.convert(known | {"accelerator": Accelerator.parse(accelerator)}, Trial)
 
 
 def _reason(error: Exception) -> str:
@@ -269,10 +229,8 @@ def read_file(path: Path) -> ReadLines:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(
-            "cannot read '{path}' ({strerror})",
+            f"cannot read '{path}' ({error.strerror})",
             hint="name a file of `advisor measurements export` or of a campaign",
-            path=path,
-            strerror=error.strerror,
         ) from error
     return read_lines(content.split(b"\n"))
 
@@ -296,11 +254,8 @@ def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> Re
             if most_refused is not None and len(refused) > most_refused:
                 first = refused[0]
                 raise UsageError(
-                    "more than {most_refused} lines are no measurements",
-                    hint=Message(
-                        "nothing was kept; line {line}: {reason}", line=first.line, reason=first.reason
-                    ),
-                    most_refused=most_refused,
+                    f"more than {most_refused} lines are no measurements",
+                    hint=f"nothing was kept; line {first.line}: {first.reason}",
                 ) from error
             continue
         taken += 1
@@ -316,9 +271,9 @@ def read_line(line: bytes) -> Measurement:
         check_json(line)
         document = json.loads(line, parse_constant=_not_a_number)
     except (ValueError, RecursionError) as error:
-        raise DataError("no JSON: {error}", error=error) from error
+        raise DataError(f"no JSON: {error}") from error
     if not isinstance(document, dict):
-        raise DataError("a JSON {name}, not a measurement", name=type(document).__name__)
+        raise DataError(f"a JSON {type(document).__name__}, not a measurement")
     row = measurement_from_dict(document)
     if reason := _impossible(row):
         raise DataError(reason)

@@ -308,8 +308,7 @@ def disks(disk: str | None, cloud: str | None, region: str | None, output: str) 
     ]
     if region and not any(document["prices"] for document in shown):
         raise UsageError(
-            "no disk price in region '{region}' is known",
-            region=region,
+            f"no disk price in region '{region}' is known",
             field="region",
             hint="leave --region out to see all of them",
         )

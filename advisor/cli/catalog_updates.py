@@ -20,7 +20,6 @@ from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
 from advisor.infra.live.lists import Access, price_list
 from advisor.infra.live.session import NO_CREDENTIALS
-from advisor.messages import Message
 from advisor.questions.fields import Choice, Flag, Kind, Text, Texts
 from advisor.questions.listings import HardwareFilter
 from advisor.questions.question import ask
@@ -201,12 +200,7 @@ def refresh(question: Refreshing, output: str) -> None:
 def _usual_region(cloud: str) -> str:
     if region := DEFAULT_REGION.get(cloud):
         return region
-    raise UsageError(
-        "{cloud} needs a region",
-        cloud=cloud,
-        field="region",
-        hint=Message("such as {regions}", regions=USUAL_REGIONS[cloud]),
-    )
+    raise UsageError(f"{cloud} needs a region", field="region", hint=f"such as {USUAL_REGIONS[cloud]}")
 
 
 def _refresh(question: Refreshing, cloud: str, output: str) -> None:
@@ -219,9 +213,7 @@ def _refresh(question: Refreshing, cloud: str, output: str) -> None:
     markets = tuple(market for market in wanted if market in prices.sources)
     if not markets:
         raise LiveError(
-            "{cloud} tells {market} prices to those with credentials alone",
-            cloud=cloud_title(cloud),
-            market=question.market,
+            f"{cloud_title(cloud)} tells {question.market} prices to those with credentials alone",
             code=NO_CREDENTIALS,
             hint="run `aws configure`, ask for --market on-demand, or set ADVISOR_AWS_SPOT_URL",
         )
@@ -249,8 +241,7 @@ def _refresh(question: Refreshing, cloud: str, output: str) -> None:
     print_answer(output, refresh_document(refreshed), lambda: refresh_text(refreshed), indent=2)
     if refreshed.answers and not any(answer.price for answer in refreshed.answers):
         raise LiveError(
-            "{cloud} gave none of the {count} prices asked for that could be taken",
-            cloud=cloud_title(cloud),
-            count=len(refreshed.answers),
+            f"{cloud_title(cloud)} gave none of the {len(refreshed.answers)} prices asked for that "
+            "could be taken",
             hint="the known ones stay",
         )

@@ -142,12 +142,7 @@ def check(path: Path, output: str) -> None:
     document = {"schema": "advisor.dataset-check/1", "path": str(path), "samples": count, "broken": broken}
     print_answer(output, document, lambda: [*broken, f"{count:,} images, {len(broken):,} of them broken"])
     if broken:
-        raise DataError(
-            "{broken:,} of {count:,} images of '{path}' cannot be read",
-            broken=len(broken),
-            count=count,
-            path=path,
-        )
+        raise DataError(f"{len(broken):,} of {count:,} images of '{path}' cannot be read")
 
 
 def _answer(output: str, schema: str, path: Path, profile: DatasetProfile, **facts: Any) -> None:

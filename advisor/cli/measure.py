@@ -173,7 +173,7 @@ def _served(
         raise UsageError(
             "arguments after -- go to an engine that is started",
             field="endpoint",
-            hint=Message("leave them out, or name the {engine} alone", engine=FieldName("engine")),
+            hint="leave them out, or name the --engine alone",
         )
     return measure_served(
         served,
@@ -191,7 +191,7 @@ def _network(question: Measuring, model: str) -> dict[str, Any]:
 
     data = question.data
     if data is not None and not Path(data).is_dir():
-        raise UsageError("no folder '{data}'", data=data, field="data", hint="name a folder of JPEG files")
+        raise UsageError(f"no folder '{data}'", field="data", hint="name a folder of JPEG files")
     return measure_reference(
         model,
         minutes=question.minutes,

@@ -100,10 +100,7 @@ def import_(file: Path, output: str) -> None:
     print_answer(output, document, lambda: text)
     if read.refused:
         raise DataError(
-            "{count} of the lines of '{file}' are no measurements",
-            count=len(read.refused),
-            file=file,
-            hint="each is named above",
+            f"{len(read.refused)} of the lines of '{file}' are no measurements", hint="each is named above"
         )
 
 

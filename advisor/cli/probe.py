@@ -95,7 +95,7 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
     except DataError as error:
         tell(f"not kept for later trials: {error}")
     if reason := nothing_measured(document):
-        raise MeasuringError("nothing could be measured: {reason}", reason=reason)
+        raise MeasuringError(f"nothing could be measured: {reason}")
 
 
 def _screen(document: dict[str, Any]) -> list[str]:

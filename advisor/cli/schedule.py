@@ -28,7 +28,6 @@ from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option, question_from, question_options, typed_option
 from advisor.cli.report import plan_report, planned
 from advisor.errors import Stopped, UsageError
-from advisor.messages import Message
 from advisor.questions.fields import Number
 from advisor.render.formats import report_format
 from advisor.render.text import table
@@ -81,9 +80,7 @@ def _check_plan(plan: str) -> None:
     try:
         content = Path(plan).read_bytes()
     except OSError as error:
-        raise UsageError(
-            "--report {plan} cannot be read: {strerror}", plan=plan, strerror=error.strerror, field="report"
-        ) from None
+        raise UsageError(f"--report {plan} cannot be read: {error.strerror}", field="report") from None
     questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
     check_workloads(load_context(None), questions)
 
@@ -108,7 +105,7 @@ def report_run(number: int, failed: str) -> None:
         run = book.runs.numbered(number)
         kept = book.numbered(run.schedule) if run and run.schedule is not None else None
     if run is None or kept is None:
-        raise UsageError("there is no run {number}", number=number)
+        raise UsageError(f"there is no run {number}")
     os.chdir(kept.folder)  # in which the plan and its files are named
     report = report_after(kept, plan_report, tell, failed)
     click.echo(json.dumps(report))
@@ -131,7 +128,7 @@ def checked_command(words: Sequence[str]) -> Checked:
     if kind is None:
         known = ", ".join(f"`{' '.join(allowed)}`" for allowed in ALLOWED)
         given = f"`{' '.join(words[:2])}` cannot be scheduled" if words else "no command is given"
-        raise UsageError("{given}", given=given, hint=Message("write one of {names} behind --", names=known))
+        raise UsageError(given, hint=f"write one of {known} behind --")
     command, rest = _click_command(kind), list(words[len(kind) :])
     context = command.make_context(f"advisor {' '.join(kind)}", rest)
     for name, reason in _OURS.items():

@@ -17,15 +17,18 @@ import click
 
 from advisor.cli.leaving import handled_signals
 from advisor.cli.printing import print_answer, tell
-from advisor.cli.questions import output_option, typed_option
+from advisor.cli.questions import output_option, question_options, typed_option
 from advisor.domain.workload import is_own, own_file
 from advisor.errors import UsageError
-from advisor.messages import FieldName, Message
+from advisor.messages import option_name
 from advisor.quantities import parse_memory_mib
-from advisor.questions.fields import Choice, Kind, Number
+from advisor.questions.fields import Choice, File, Flag, Kind, Number, Parsed, Text, Texts, wrong
+from advisor.questions.question import Question, ask
+from advisor.records import asdict
 from advisor.render.text import table
 from advisor.runs.schedules import iso_text
 from advisor.service.settings import Settings
+from advisor.units import size_text
 
 if TYPE_CHECKING:
     from advisor.store.keys import StoredKey
@@ -178,9 +181,7 @@ def request_rate(text: str | float) -> float:
     match = _RATE.fullmatch(str(text).strip())
     number = float(match["number"]) if match else math.nan
     if not math.isfinite(number):
-        raise UsageError(
-            "'{text}' is no rate", text=text, field="rate_limit", hint="write 50/s, or 0 for no limit"
-        )
+        raise UsageError(f"'{text}' is no rate", field="rate_limit", hint="write 50/s, or 0 for no limit")
     return number
 
 
@@ -189,10 +190,7 @@ def body_bytes(text: str | int) -> int:
     size = parse_memory_mib(str(text))
     if size > _MOST_BODY_MIB:
         raise UsageError(
-            "--max-body '{text}' is more than 1GiB",
-            text=text,
-            field="max_body",
-            hint="a body must fit into memory",
+            f"--max-body '{text}' is more than 1GiB", field="max_body", hint="a body must fit into memory"
         )
     return max(1, round(size * 1024**2))
 
@@ -216,11 +214,7 @@ def allowed_code(text: str) -> tuple[str, str]:
     file = Path(own_file(reference)[0]).absolute()
     if not is_own(reference) or not file.is_file():
         raise UsageError(
-            "--allow-code {text}: there is no file {file}",
-            text=text,
-            file=file,
-            field="allow_code",
-            hint="write FILE.py:FUNCTION",
+            f"--allow-code {text}: there is no file {file}", field="allow_code", hint="write FILE.py:FUNCTION"
         )
     return name, str(Path(reference).absolute())
 
@@ -229,86 +223,70 @@ def _named(text: str, field: str, example: str) -> tuple[str, str]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not (equals and value and _NAME.fullmatch(name)):
         raise UsageError(
-            "{option} takes a name and what it stands for, not '{text}'",
-            option=FieldName(field),
-            text=text,
+            f"{option_name(field)} takes a name and what it stands for, not '{text}'",
             field=field,
-            hint=Message("write {example}", example=example),
+            hint=f"write {example}",
         )
     return name, value
 
 
+class _Allowed(Parsed):
+    """What clients may name; given again for each."""
+
+    repeats = True
+
+
+class Serving(Question):
+    """Where the service listens, whom it lets in, and what clients may name."""
+
+    host: str = ask("Address to listen on. Other than loopback needs API keys.", Kind(), default="127.0.0.1")
+    port: int = ask("", Number(whole=True, most=65535), default=8765)
+    workers: int = ask("Number of worker processes.", Number(whole=True, most=64), default=1)
+    log_level: str = ask("", Choice("log level", ("debug", "info", "warning", "error")), default="info")
+    rate_limit: float = ask(
+        "Requests per second of each key (or address) in each worker; 0: unlimited.",
+        Parsed(request_rate, "{:g}/s".format, "N/s"),
+        default=100.0,
+    )
+    max_body: int = ask(
+        "Largest request body; imports have a limit of their own.",
+        Parsed(body_bytes, lambda size: size_text(size / 2**20), "SIZE"),
+        default=2**20,
+    )
+    public_host: tuple[str, ...] = ask(
+        "Host name besides localhost, as behind a proxy. Repeatable.", Texts("NAME"), default=()
+    )
+    trusted_proxy: str | None = ask(
+        "Address of a proxy whose X-Forwarded-For and -Proto are trusted.", Text("ADDRESS"), default=None
+    )
+    tls_certificate: Path | None = ask("TLS certificate (PEM); needs --tls-key.", File(), default=None)
+    tls_key: Path | None = ask("", File(), default=None)
+    audit_log: Path | None = ask(
+        "Audit log of changes.", File(), "audit.jsonl in the user data directory", default=None
+    )
+    mcp: bool = ask("Answer agents at /mcp (Model Context Protocol).", Flag(), default=False)
+    allow_data: tuple[tuple[str, str], ...] = ask(
+        "Data set that sweeps may read, under the name that clients use. Repeatable.",
+        _Allowed(allowed_data, "=".join, "NAME=PATH"),
+        default=(),
+    )
+    allow_code: tuple[tuple[str, str], ...] = ask(
+        "Network file that clients may have measured, under a name. Repeatable.",
+        _Allowed(allowed_code, "=".join, "NAME=FILE.py:BUILD"),
+        default=(),
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("tls_certificate", "tls_key"):
+            if (file := getattr(self, name)) and not file.is_file():
+                raise wrong(name, "{field}: there is no file {file}", file=file)
+        if bool(self.tls_certificate) != bool(self.tls_key):
+            raise wrong("tls_key", "{tls_certificate} and {field} belong together", hint="name both")
+
+
 @click.command()
-@typed_option(
-    Kind(), "--host", default="127.0.0.1", help="Address to listen on. Other than loopback needs API keys."
-)
-@typed_option(Number(whole=True, most=65535), "--port", default=8765)
-@typed_option(Number(whole=True, most=64), "--workers", default=1, help="Number of worker processes.")
-@typed_option(Choice("log level", ("debug", "info", "warning", "error")), "--log-level", default="info")
-@click.option(
-    "--rate-limit",
-    type=request_rate,
-    default="100/s",
-    show_default=True,
-    metavar="N/s",
-    help="Requests per second of each key (or address) in each worker; 0: unlimited.",
-)
-@click.option(
-    "--max-body",
-    type=body_bytes,
-    default="1MiB",
-    show_default=True,
-    metavar="SIZE",
-    help="Largest request body; imports have a limit of their own.",
-)
-@typed_option(
-    Kind(),
-    "--public-host",
-    multiple=True,
-    metavar="NAME",
-    help="Host name besides localhost, as behind a proxy. Repeatable.",
-)
-@typed_option(
-    Kind(),
-    "--trusted-proxy",
-    metavar="ADDRESS",
-    help="Address of a proxy whose X-Forwarded-For and -Proto are trusted.",
-)
-@click.option(
-    "--tls-certificate",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="TLS certificate (PEM); needs --tls-key.",
-)
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), metavar="FILE")
-@click.option(
-    "--audit-log",
-    type=click.Path(),
-    metavar="FILE",
-    help="Audit log of changes.  [default: audit.jsonl in the user data directory]",
-)
-@click.option("--mcp", is_flag=True, help="Answer agents at /mcp (Model Context Protocol).")
-@click.option(
-    "--allow-data",
-    multiple=True,
-    type=allowed_data,
-    metavar="NAME=PATH",
-    help="Data set that sweeps may read, under the name that clients use. Repeatable.",
-)
-@click.option(
-    "--allow-code",
-    multiple=True,
-    type=allowed_code,
-    metavar="NAME=FILE.py:BUILD",
-    help="Network file that clients may have measured, under a name. Repeatable.",
-)
-def serve(
-    max_body: int,
-    public_host: tuple[str, ...],
-    allow_data: tuple[tuple[str, str], ...],
-    allow_code: tuple[tuple[str, str], ...],
-    **guard: Any,
-) -> None:
+@question_options(Serving)
+def serve(question: Serving) -> None:
     """Answer the same questions over HTTP, with a web page.
 
     \b
@@ -318,16 +296,14 @@ def serve(
     """
     from advisor.service.server import check_may_listen, run, url_of
 
-    if bool(guard["tls_certificate"]) != bool(guard["tls_key"]):
-        raise UsageError("--tls-certificate and --tls-key belong together", field="tls_key", hint="name both")
-    for name in ("audit_log", "tls_certificate", "tls_key"):
-        guard[name] = guard[name] and str(Path(guard[name]).absolute())
+    values = asdict(question)
+    files = {name: str(file.absolute()) for name, file in values.items() if isinstance(file, Path)}
     settings = Settings(
-        most_body_bytes=max_body,
-        public_hosts=public_host,
-        allowed_data=dict(allow_data),
-        allowed_code=dict(allow_code),
-        **guard,
+        most_body_bytes=values.pop("max_body"),
+        public_hosts=values.pop("public_host"),
+        allowed_data=dict(values.pop("allow_data")),
+        allowed_code=dict(values.pop("allow_code")),
+        **values | files,
     )
     check_may_listen(settings)
     if not settings.is_loopback and not settings.tls_certificate:

@@ -151,13 +151,11 @@ def _run_all(plans: Sequence[CloudPlan], aws: Aws, output: str) -> int:
     print_answer(output, document, lambda: fleet_lines(document))
     failed = [each["instance_type"] for each in document["sweeps"] if each["error"]]
     if failed:
-        raise CloudError("nothing came of {failed}", failed=", ".join(failed), hint="see above")
+        raise CloudError(f"nothing came of {', '.join(failed)}", hint="see above")
     return max(_exit_code(each.run) for each in instances if each.run)
 
 
 def _exit_code(run: CloudRun) -> int:
     if run.why is Why.FAILED:
-        raise CloudError(
-            "the sweep failed on its instance: {value}", value=run.last_line or "it told nothing"
-        )
+        raise CloudError(f"the sweep failed on its instance: {run.last_line or 'it told nothing'}")
     return 0 if run.why is Why.DONE else 1

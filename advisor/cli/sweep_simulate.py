@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 def _trials(text: str) -> int:
     trials = parse_budget(text).trials
     if trials is None:
-        raise UsageError("a table has no clock: --budget takes trials here, not '{given}'", given=text)
+        raise UsageError(f"a table has no clock: --budget takes trials here, not '{text}'")
     return trials
 
 
 def _seed(text: str) -> int:
     if not text.isdecimal():
-        raise UsageError("--seed takes a whole number from 0 on, not '{given}'", given=text, field="seed")
+        raise UsageError(f"--seed takes a whole number from 0 on, not '{text}'", field="seed")
     return int(text)
 
 

@@ -19,7 +19,6 @@ from advisor.cli.questions import SectionedCommand, output_in, question_options,
 from advisor.cli.sweep_view import dataset_progress, fail_if_damaged, print_damaged
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.files import sweep_log_path
-from advisor.messages import Message
 from advisor.quantities import parse_positive
 from advisor.questions.fields import Number
 from advisor.render.text import table
@@ -99,7 +98,7 @@ def _seconds(text: str) -> float:
     """'2s' -> 2.0; a bare number is seconds too."""
     seconds = parse_positive(text.strip().removesuffix("s"), "--every")
     if seconds > 3600:
-        raise UsageError("--every takes at most an hour (3600s), not '{given}'", given=text, field="every")
+        raise UsageError(f"--every takes at most an hour (3600s), not '{text}'", field="every")
     return seconds
 
 
@@ -196,15 +195,11 @@ def stop() -> None:
     for pid in sorted(here - refused.keys()):
         click.echo(f"stopping: {this_node()} (process {pid})")
     if refused:
-        raise MeasuringError(
-            "not stopped: {processes}",
-            processes=", ".join(f"process {pid} ({why})" for pid, why in refused.items()),
-            hint="stop them as the user that started them",
-        )
+        processes = ", ".join(f"process {pid} ({why})" for pid, why in refused.items())
+        raise MeasuringError(f"not stopped: {processes}", hint="stop them as the user that started them")
     if elsewhere:
         raise MeasuringError(
-            "measured elsewhere: {drivers}",
-            drivers=", ".join(elsewhere),
+            f"measured elsewhere: {', '.join(elsewhere)}",
             hint="stop it there; on a cluster by a Ray job that runs `advisor sweep stop` with the "
             "same ADVISOR_DATABASE_URL",
         )
@@ -237,24 +232,14 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
     row does. Without one: the latest events of all."""
     path = log_file or sweep_log_path()
     if log_file and not log_file.exists():
-        raise UsageError(
-            "there is no log '{log_file}'", log_file=log_file, hint="leave --log-file out for the usual one"
-        )
+        raise UsageError(f"there is no log '{log_file}'", hint="leave --log-file out for the usual one")
     if path.is_dir():
-        raise UsageError(
-            "'{path}' is a folder",
-            path=path,
-            hint=Message("name the log in it: --log-file {path}/FILE", path=path),
-        )
+        raise UsageError(f"'{path}' is a folder", hint=f"name the log in it: --log-file {path}/FILE")
     if trial_id is None:
         _print(output, deque(log_lines(path), maxlen=last), of_many=True)
         return
     if len(trial_id) < _FEWEST_CHARACTERS:
-        raise UsageError(
-            "'{trial_id}' may mean many trials",
-            trial_id=trial_id,
-            hint=Message("give {fewest_characters} characters", fewest_characters=_FEWEST_CHARACTERS),
-        )
+        raise UsageError(f"'{trial_id}' may mean many trials", hint=f"give {_FEWEST_CHARACTERS} characters")
     _print(output, _story(path, trial_id.lower()))
 
 
@@ -268,16 +253,9 @@ def _story(path: Path, beginning: str) -> list[Mapping[str, Any]]:
             named = {name for name in store.statuses() if name.startswith(beginning)}
             stored = store.read(named) if len(named) == 1 else None
     if not named:
-        raise UsageError(
-            "neither log nor store knows a trial '{trial_id}'", trial_id=beginning, hint="see: sweep list"
-        )
+        raise UsageError(f"neither log nor store knows a trial '{beginning}'", hint="see: sweep list")
     if len(named) > 1:
-        raise UsageError(
-            "'{trial_id}' may mean {named}",
-            trial_id=beginning,
-            named=", ".join(sorted(named)[:4]),
-            hint="give more of it",
-        )
+        raise UsageError(f"'{beginning}' may mean {', '.join(sorted(named)[:4])}", hint="give more of it")
     if stored is None:
         return story
     tell("no log of this machine tells of it; this is what its stored row tells")

@@ -15,7 +15,6 @@ import click
 from advisor.cli.printing import is_terminal, live_block, print_json, tell
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError, MeasuringError
-from advisor.messages import Message
 from advisor.render.text import table
 from advisor.runs.sweeps.status import Shown, rate_of, state_of, trial_documents
 from advisor.sweeps.quality.rates import first_minute_rate
@@ -53,8 +52,7 @@ def fail_if_damaged(stored: Stored) -> None:
     """`DataError` behind the answer, when it lacks rows."""
     if stored.damaged:
         raise DataError(
-            "{rows} of the database cannot be read",
-            rows=format_counted(len(stored.damaged), "row"),
+            f"{format_counted(len(stored.damaged), 'row')} of the database cannot be read",
             hint="each is named above; the answer has the others",
         )
 
@@ -103,11 +101,8 @@ def raise_failures(outcome: Outcome, again: str = "run the same command with") -
     """`MeasuringError` where trials failed; `again` says how `--retry-failed` measures them."""
     if outcome.failed:
         raise MeasuringError(
-            "{failed} of {measured} trials failed, the first one: {first_failure}",
-            failed=outcome.failed,
-            measured=outcome.measured,
-            first_failure=outcome.first_failure,
-            hint=Message("mend that and {again} --retry-failed", again=again),
+            f"{outcome.failed} of {outcome.measured} trials failed, the first one: {outcome.first_failure}",
+            hint=f"mend that and {again} --retry-failed",
         )
 
 

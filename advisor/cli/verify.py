@@ -89,7 +89,7 @@ def verify(
     2 wrong usage.
     """
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise UsageError("--out takes a file in a folder that exists, not '{out}'", out=out, field="out")
+        raise UsageError(f"--out takes a file in a folder that exists, not '{out}'", field="out")
     if isinstance(question, VerifyGeneration):
         _generation(question, sources, how, output, out)
         return
@@ -117,9 +117,9 @@ def verify(
 
 def _leave(done: Verification) -> None:
     if done.verdict is Verdict.MISSED:
-        raise NoOfferError("the target is missed: {reason}", reason=done.reason)
+        raise NoOfferError(f"the target is missed: {done.reason}")
     if done.verdict is Verdict.UNDECIDED:
-        raise MeasuringError("undecided: {reason}", reason=done.reason)
+        raise MeasuringError(f"undecided: {done.reason}")
 
 
 def _generation(
@@ -319,7 +319,7 @@ def leave(choice: TopChoice) -> None:
     if not choice.settled:
         raise MeasuringError("undecided", hint="give it more --minutes, or a larger --budget")
     if choice.chosen is None:
-        raise NoOfferError("each of {count} missed the target", count=len(choice.tried))
+        raise NoOfferError(f"each of {len(choice.tried)} missed the target")
 
 
 def choice_document(choice: TopChoice) -> dict[str, Any]:

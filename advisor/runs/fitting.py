@@ -7,7 +7,6 @@ a file), it is scored as it is, and that is said."""
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 import statistics
@@ -36,7 +35,7 @@ from advisor.models.performance.own_networks import fastest_seconds
 from advisor.models.performance.usable import sort_out
 from advisor.runs.probing import kept_fingerprints
 from advisor.sweeps.anchors import observed
-from advisor.sweeps.formats import measurement_from_dict
+from advisor.sweeps.formats import read_file
 from advisor.sweeps.quality.issues import is_stale, refusal
 from advisor.sweeps.quality.rates import rate_interval
 from advisor.sweeps.trial.formatting import trial_name
@@ -47,24 +46,10 @@ if TYPE_CHECKING:
 
 def measurements_from(path: Path) -> list[Measurement]:
     """The measurements of a JSONL file; `DataError` names a bad line."""
-    try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            "{path} cannot be read ({error})",
-            path=path,
-            error=error,
-            hint="export one with `advisor measurements export --out FILE`",
-        ) from error
-    measurements = []
-    for number, line in enumerate(lines, 1):
-        try:
-            measurements += [measurement_from_dict(json.loads(line))] if line.strip() else []
-        except (ValueError, AttributeError, RecursionError, DataError) as error:
-            raise DataError(
-                "{path}, line {number}: {error}", path=path, number=number, error=error
-            ) from error
-    return measurements
+    read = read_file(path)
+    for refused in read.refused:
+        raise DataError(f"{path}, line {refused.line}: {refused.reason}")
+    return list(read.measurements)
 
 
 def fit_user_model(

@@ -142,9 +142,7 @@ def _calls_hook(command: Sequence[str]) -> bool:
     if script and not os.access(script, os.R_OK) and "-m" not in command and "-c" not in command:
         # Python's own message for a missing script would come from a child, late.
         raise UsageError(
-            "there is no file {script} that can be read",
-            script=script,
-            hint="start it as you do without the advisor",
+            f"there is no file {script} that can be read", hint="start it as you do without the advisor"
         )
     return any(_HOOK in (_text_of(Path(part)) if part.endswith(".py") else part) for part in command)
 
@@ -193,10 +191,10 @@ def _recorded(path: Path, code: int | None) -> RecordedSteps:
         return recorded
     if code:
         raise MeasuringError(
-            "the script {how} (what it said is above)", how=how_it_ended(code), hint="nothing was written"
+            f"the script {how_it_ended(code)} (what it said is above)", hint="nothing was written"
         )
     why = "made not one step" if recorded else "never called the hook"
-    raise MeasuringError("the script ended and {why}", why=why, hint=_ADVICE)
+    raise MeasuringError(f"the script ended and {why}", hint=_ADVICE)
 
 
 @contextmanager
@@ -211,9 +209,7 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator
             start_new_session=True,
         )
     except OSError as error:
-        raise UsageError(
-            "cannot start '{command}' ({strerror})", command=command[0], strerror=error.strerror or error
-        ) from error
+        raise UsageError(f"cannot start '{command[0]}' ({error.strerror or error})") from error
     try:
         yield process
     finally:

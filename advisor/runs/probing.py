@@ -32,9 +32,7 @@ def parse_parts(text: str | None) -> tuple[str, ...]:
         if name not in PARTS:
             raise unknown_name("part", name, PARTS)
     if not names:
-        raise UsageError(
-            "--only takes parts of {parts}, separated by commas", parts=", ".join(PARTS), field="only"
-        )
+        raise UsageError(f"--only takes parts of {', '.join(PARTS)}, separated by commas", field="only")
     return tuple(name for name in PARTS if name in names)
 
 
@@ -48,14 +46,12 @@ def checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
             "--disk needs the part disk", field="disk", hint="add it to --only, or leave --disk out"
         )
     if not folder.is_dir():
-        raise UsageError("--disk takes a folder, and '{folder}' is none", folder=folder, field="disk")
+        raise UsageError(f"--disk takes a folder, and '{folder}' is none", field="disk")
     try:
         tempfile.TemporaryFile(dir=folder).close()  # access rights alone do not tell
     except OSError as error:
         raise UsageError(
-            "cannot write to '{folder}' ({strerror})",
-            folder=folder,
-            strerror=error.strerror,
+            f"cannot write to '{folder}' ({error.strerror})",
             hint="--disk takes a folder that can be written: a file is made there for a moment",
         ) from error
     return folder
@@ -77,9 +73,7 @@ def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(
-            "cannot make the folder '{folder}': {reason}", folder=path.parent, reason=error.strerror
-        ) from error
+        raise DataError(f"cannot make the folder '{path.parent}': {error.strerror}") from error
     write_whole(path, json.dumps(fingerprint(document)) + "\n")
     return True
 
@@ -123,4 +117,4 @@ def probe_machine(
             why = f"it took longer than {timeout_seconds:g} s"
         except WorkerEnded:
             why = worker.last_output()
-    raise MeasuringError("the probe gave no answer: {why}", why=why, hint="probe fewer parts with --only")
+    raise MeasuringError(f"the probe gave no answer: {why}", hint="probe fewer parts with --only")

@@ -100,7 +100,7 @@ class Database:
                 left = begun + patience - time.monotonic()
                 if not trouble.passes or left <= 0:
                     raise DataError(
-                        "database '{name}': {what}", hint=trouble.way_out, name=self.name, what=trouble.what
+                        f"database '{self.name}': {trouble.what}", hint=trouble.way_out
                     ) from error
             else:
                 if reported:

@@ -19,7 +19,6 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from advisor.errors import DataError, UsageError
 from advisor.extras import install_hint
-from advisor.messages import Message
 from advisor.store import DATABASE_VARIABLE
 
 WRITES = "advisor_writes"
@@ -99,12 +98,8 @@ def is_there(file: Path) -> bool:
         return file.exists()
     except OSError as error:
         raise DataError(
-            "cannot read the database '{file}' ({reason})",
-            hint=Message(
-                "set {database_variable} to a place that you may read", database_variable=DATABASE_VARIABLE
-            ),
-            file=file,
-            reason=error.strerror or error,
+            f"cannot read the database '{file}' ({error.strerror or error})",
+            hint=f"set {DATABASE_VARIABLE} to a place that you may read",
         ) from error
 
 
@@ -127,12 +122,8 @@ def make_folder(file: Path) -> None:
             file.touch(mode=0o600)
     except OSError as error:
         raise DataError(
-            "cannot make the folder of the database '{file}' ({strerror})",
-            hint=Message(
-                "set {database_variable} to a place that can be written", database_variable=DATABASE_VARIABLE
-            ),
-            file=file,
-            strerror=error.strerror,
+            f"cannot make the folder of the database '{file}' ({error.strerror})",
+            hint=f"set {DATABASE_VARIABLE} to a place that can be written",
         ) from error
 
 
@@ -193,8 +184,6 @@ def _begin_sqlite(connection: sql.Connection) -> None:
 
 def _no_url(reason: str) -> UsageError:
     return UsageError(
-        "{database_variable} is no database URL that can be opened ({reason})",
+        f"{DATABASE_VARIABLE} is no database URL that can be opened ({reason})",
         hint="write it like sqlite:////path/to/file.sqlite or postgresql://user:password@host/database",
-        database_variable=DATABASE_VARIABLE,
-        reason=reason,
     )

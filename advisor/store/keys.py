@@ -19,7 +19,6 @@ import sqlalchemy as sql
 from msgspec import Struct
 
 from advisor.errors import UsageError, unknown_name
-from advisor.messages import Message
 from advisor.records import asdict
 from advisor.store.records import record_of
 from advisor.store.schema import API_KEYS as KEYS
@@ -113,12 +112,9 @@ class ApiKeys(OpenTables):
             same = (KEYS.c.name == name) & KEYS.c.revoked_at.is_(None)
             if connection.execute(sql.select(KEYS.c.key_id).where(same)).first():
                 raise UsageError(
-                    "there is a key '{name}' already",
-                    name=name,
+                    f"there is a key '{name}' already",
                     field="name",
-                    hint=Message(
-                        "`advisor keys revoke {name}` first, or give this one another name", name=name
-                    ),
+                    hint=f"`advisor keys revoke {name}` first, or give this one another name",
                 )
             connection.execute(KEYS.insert().values(asdict(new)))
 
@@ -139,7 +135,7 @@ class ApiKeys(OpenTables):
             return matching[-1]
         if not keys:
             hint = "see `advisor keys add --help`"
-            raise UsageError("no key '{name}': none was added", name=name, field="name", hint=hint)
+            raise UsageError(f"no key '{name}': none was added", field="name", hint=hint)
         raise unknown_name("key", name, {key.name for key in keys}, field="name")
 
     def revoke(self, name: str, *, now: float) -> StoredKey:

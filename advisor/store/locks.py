@@ -213,7 +213,7 @@ class Locks:
         except SQLAlchemyError as error:
             if connection is not None:
                 connection.invalidate()
-            raise DataError("database '{name}' gives no lock", name=self._database.name) from error
+            raise DataError(f"database '{self._database.name}' gives no lock") from error
         connection.close()
         return None
 
@@ -224,9 +224,7 @@ class Locks:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 file = path.open("ab")
             except OSError as error:
-                raise DataError(
-                    "cannot write '{path}' ({reason})", path=str(path), reason=error.strerror
-                ) from error
+                raise DataError(f"cannot write '{path}' ({error.strerror})") from error
             with suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_file_at(file, path):

@@ -258,7 +258,7 @@ def _parsed(payload: str) -> Measurement:
     except NewerFormatError:
         raise
     except (ValueError, AttributeError, RecursionError, DataError) as error:
-        raise DataError("damaged ({error})", error=error) from error
+        raise DataError(f"damaged ({error})") from error
 
 
 def _sorted_out(rows: Iterable[Any], database: str) -> Stored:

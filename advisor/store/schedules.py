@@ -10,7 +10,6 @@ from typing import Any
 import sqlalchemy as sql
 
 from advisor.errors import UsageError, unknown_name
-from advisor.messages import Message
 from advisor.records import asdict
 from advisor.store.locks import DAEMON, HeldLock, Locks
 from advisor.store.records import Leader, Misfire, NewSchedule, Reporting, RunState, Schedule, record_of
@@ -69,13 +68,9 @@ class ScheduleBook(OpenTables):
             schedule = _schedule_of(row)
             if _requested(schedule) != new:
                 raise UsageError(
-                    "there is a schedule '{name}' already",
-                    name=new.name,
+                    f"there is a schedule '{new.name}' already",
                     field="name",
-                    hint=Message(
-                        "`advisor schedule remove {name}` first, or give this one another --name",
-                        name=new.name,
-                    ),
+                    hint=f"`advisor schedule remove {new.name}` first, or give this one another --name",
                 )
             return schedule
 
@@ -93,7 +88,7 @@ class ScheduleBook(OpenTables):
         names = [schedule.name for schedule in self.all()]
         if not names:
             hint = "see `advisor schedule add --help`"
-            raise UsageError("no schedule '{name}': none was added", name=name, field="name", hint=hint)
+            raise UsageError(f"no schedule '{name}': none was added", field="name", hint=hint)
         raise unknown_name("schedule", name, names, field="name")
 
     def numbered(self, number: int) -> Schedule | None:

@@ -11,7 +11,6 @@ import sqlalchemy as sql
 from sqlalchemy import Column, Double, Integer, MetaData, String, Table, Text, UniqueConstraint
 
 from advisor.errors import DataError
-from advisor.messages import Message
 from advisor.store import DATABASE_VARIABLE, default_database_url
 from advisor.store.database import Database
 from advisor.store.dialects import POSTGRESQL, SQLITE, is_there, log_ahead, make_folder
@@ -259,13 +258,8 @@ def _version(connection: sql.Connection, name: str) -> str | None:
     others = tables - {VERSION_TABLE}
     if others and (connection.dialect.name == SQLITE or MEASUREMENTS.name in others):
         raise DataError(
-            "database '{name}' is another program's (it has the tables: {some})",
-            hint=Message(
-                "nothing was changed, set {database_variable} to a file of its own",
-                database_variable=DATABASE_VARIABLE,
-            ),
-            name=name,
-            some=", ".join(sorted(others)[:3]),
+            f"database '{name}' is another program's (it has the tables: {', '.join(sorted(others)[:3])})",
+            hint=f"nothing was changed, set {DATABASE_VARIABLE} to a file of its own",
         )
     return None
 
@@ -273,25 +267,15 @@ def _version(connection: sql.Connection, name: str) -> str | None:
 def _other_version(version: str, name: str) -> DataError:
     if version < HEAD:
         return DataError(
-            "database '{name}' was written by an earlier version of the advisor (its tables are "
-            "version {version}, this one knows {head})",
-            hint=Message(
-                "export its measurements with that version, set {database_variable} to another "
-                "database, and import them there",
-                database_variable=DATABASE_VARIABLE,
+            f"database '{name}' was written by an earlier version of the advisor (its tables are "
+            f"version {version}, this one knows {HEAD})",
+            hint=(
+                f"export its measurements with that version, set {DATABASE_VARIABLE} to another "
+                "database, and import them there"
             ),
-            name=name,
-            version=version,
-            head=HEAD,
         )
     return DataError(
-        "database '{name}' was written by a later version of the advisor (its tables "
-        "are version {version}, this one knows {head})",
-        hint=Message(
-            "upgrade the advisor, or set {database_variable} to another database",
-            database_variable=DATABASE_VARIABLE,
-        ),
-        name=name,
-        version=version,
-        head=HEAD,
+        f"database '{name}' was written by a later version of the advisor (its tables are version "
+        f"{version}, this one knows {HEAD})",
+        hint=f"upgrade the advisor, or set {DATABASE_VARIABLE} to another database",
     )

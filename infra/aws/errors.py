@@ -162,7 +162,7 @@ def policy(
     needs a bucket, and none is named; and for a value that is none."""
     text = policy_text(name)
     if "${Bucket}" in text and not bucket:
-        raise UsageError("the policy '{name}' names a bucket", hint="add --bucket NAME", name=name)
+        raise UsageError(f"the policy '{name}' names a bucket", hint="add --bucket NAME")
     places = {
         "AWS::Partition": partition,
         "AWS::AccountId": account,
@@ -172,7 +172,7 @@ def policy(
     for placeholder, value in places.items():
         form, noun = _FORMS[placeholder]
         if f"${{{placeholder}}}" in text and not re.fullmatch(form, value):
-            raise UsageError("'{value}' is no {noun}", value=value, noun=noun)
+            raise UsageError(f"'{value}' is no {noun}")
         text = text.replace(f"${{{placeholder}}}", value)
     document: dict[str, Any] = json.loads(text)
     return document
@@ -215,7 +215,7 @@ def refuse_missing(findings: Iterable[Finding]) -> None:
     """`CloudError` with each thing that stops a launch, and what mends it."""
     stopping = [finding for finding in findings if finding.stops and not finding.ok]
     if stopping:
-        raise CloudError("nothing was launched: {reasons}", reasons=findings_text(stopping))
+        raise CloudError(f"nothing was launched: {findings_text(stopping)}")
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
@@ -260,7 +260,7 @@ def statements(*actions: str) -> str:
 
 def explained(refused: Refused) -> CloudError:
     """A refusal that ends a launch, with what mends it."""
-    return CloudError("{what}", hint=mend_of(refused), what=_what(refused))
+    return CloudError(_what(refused), hint=mend_of(refused))
 
 
 def reaping_refusal(error: AdvisorError) -> str:
@@ -316,9 +316,4 @@ _MENDS = {
 def explained_state(instance_id: str, code: str) -> CloudError:
     """An instance that ended by itself, and what mends that."""
     mend = _MENDS.get(kind_of(code), "see `advisor cloud status`: somebody or something ended it")
-    return CloudError(
-        "{instance_id} has ended before its work was done ({code_name})",
-        hint=mend,
-        instance_id=instance_id,
-        code_name=code,
-    )
+    return CloudError(f"{instance_id} has ended before its work was done ({code})", hint=mend)

@@ -25,10 +25,7 @@ def checked_sweep_id(text: str) -> str:
     """The id, where it can stand in names, tags and shell commands; else `UsageError`."""
     if not _SWEEP_ID.fullmatch(text):
         raise UsageError(
-            "'{text}' is no sweep id",
-            text=text,
-            field="sweep_id",
-            hint="it takes up to 40 letters, digits and dashes",
+            f"'{text}' is no sweep id", field="sweep_id", hint="it takes up to 40 letters, digits and dashes"
         )
     return text
 
@@ -77,7 +74,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         checked_sweep_id(self.id)
         if len(self.volumes) > len(_DEVICES):
-            raise UsageError("at most {count} disk types go on one instance", count=len(_DEVICES))
+            raise UsageError(f"at most {len(_DEVICES)} disk types go on one instance")
 
 
 class LaunchOption(Struct, frozen=True, kw_only=True):

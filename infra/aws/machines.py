@@ -173,9 +173,7 @@ def enabled_regions(aws: Aws, home: str) -> list[str]:
     try:
         answer = aws.ask(home, "describe_regions")
     except Refused as refused:
-        raise CloudError(
-            "{reason}", hint="or name the regions with --region", reason=reaping_refusal(refused)
-        ) from refused
+        raise CloudError(reaping_refusal(refused), hint="or name the regions with --region") from refused
     return sorted(entry["RegionName"] for entry in answer["Regions"])
 
 

@@ -29,7 +29,7 @@ from advisor.infra.aws.reap import (
     usd_per_hour,
     watch,
 )
-from advisor.messages import Message
+from advisor.units import format_usd
 
 _EXISTS = "InvalidGroup.Duplicate"
 
@@ -81,19 +81,13 @@ def _refuse_strangers(row: Mapping[str, Any], sweep: Sweep) -> None:
     worn, group = tags.tags_from(row.get("Tags")), row["GroupId"]
     if (worn.get(tags.MANAGED), worn.get(tags.SWEEP_ID)) != (tags.MANAGED_VALUE, sweep.id):
         raise CloudError(
-            "the security group {group_name} ({group}) is none of the advisor's",
+            f"the security group {tags.name_of(sweep.id)} ({group}) is none of the advisor's",
             hint="nothing was launched: give another --sweep-id",
-            group_name=tags.name_of(sweep.id),
-            group=group,
         )
     if worn.get(tags.OWNER) != sweep.owner:
         raise CloudError(
-            "sweep {sweep_id} is {owner}'s, and nothing of it was touched",
-            hint=Message(
-                "give another --sweep-id, or go on with it as --owner {owner}", owner=worn.get(tags.OWNER)
-            ),
-            sweep_id=sweep.id,
-            owner=worn.get(tags.OWNER),
+            f"sweep {sweep.id} is {worn.get(tags.OWNER)}'s, and nothing of it was touched",
+            hint=f"give another --sweep-id, or go on with it as --owner {worn.get(tags.OWNER)}",
         )
 
 
@@ -218,21 +212,17 @@ class Provisioner:
         """Wait until an offer may be asked for again."""
         free_at, now = self._fallbacks.next_free_at(), self._aws.clock.now()
         if free_at is None and self._fallbacks.all_refused_for(_OVER_BUDGET):
+            least = math.ceil(self._slot.sweep.least / timedelta(minutes=1))
+            spent, budget = format_usd(self._spent_usd), format_usd(self._slot.sweep.budget_usd)
             raise BudgetOverError(
-                "what is left of the budget does not pay {least} minutes of any offer "
-                "({spent_usd:usd} of {budget_usd:usd} are spent)",
+                f"what is left of the budget does not pay {least} minutes of any offer ({spent} of {budget} "
+                "are spent)",
                 hint="give a larger --budget",
-                least=math.ceil(self._slot.sweep.least / timedelta(minutes=1)),
-                spent_usd=self._spent_usd,
-                budget_usd=self._slot.sweep.budget_usd,
             )
         if free_at is None or free_at > queue_until:
             raise NoCapacityError(
-                "no offer was to be had ({reasons})",
-                hint=(
-                    "nothing was launched: add regions or types, give --queue more time, or ask again later"
-                ),
-                reasons=self._fallbacks.reasons_text(),
+                f"no offer was to be had ({self._fallbacks.reasons_text()})",
+                hint="nothing was launched: add regions or types, give --queue more time, or ask again later",
             )
         self._aws.clock.sleep(max(1.0, (free_at - now).total_seconds()))
 
@@ -264,9 +254,7 @@ class Provisioner:
                     raise explained_state(made.id, made.reason)
                 self.lost(made, made.reason or "ended as it was made", reaction)
                 return None
-        raise CloudError(
-            "{option}: every token of this sweep was used", hint="give another --sweep-id", option=option
-        )
+        raise CloudError(f"{option}: every token of this sweep was used", hint="give another --sweep-id")
 
     def _order(self, option: LaunchOption, region: Region) -> Order:
         sweep, hourly = self._slot.sweep, usd_per_hour(option, self._slot.sweep)

@@ -40,7 +40,6 @@ from advisor.infra.aws.machines import (
     managed_of,
     remove_all,
 )
-from advisor.messages import Message
 from advisor.units import format_usd
 
 
@@ -87,9 +86,7 @@ def end_instance(aws: Aws, machine: LaunchedMachine) -> None:
         except NotListed:
             return
         if aws.clock.now() >= deadline:
-            raise CloudError(
-                "{machine_id} in {region} does not end", machine_id=machine.id, region=machine.region
-            )
+            raise CloudError(f"{machine.id} in {machine.region} does not end")
         aws.clock.sleep(POLL_SECONDS)
 
 
@@ -121,12 +118,11 @@ def not_ended(ended: Ended, machine: LaunchedMachine | None, meter: Meter | None
     text = "; ".join(ended.left)
     if machine is None:
         return NotEndedError(
-            "not everything has ended, as far as AWS says ({text})",
+            f"not everything has ended, as far as AWS says ({text})",
             hint=(
                 "what there may be ends itself when its time is over, and `advisor cloud "
                 "reap` removes the rest then; `advisor cloud status` lists what is left"
             ),
-            text=text,
         )
     itself = "its own timer ends it, and so does the next pass of the reaper"
     if machine.expires_at and meter:
@@ -136,15 +132,11 @@ def not_ended(ended: Ended, machine: LaunchedMachine | None, meter: Meter | None
             f"{most} at most until then"
         )
     return NotEndedError(
-        "not everything has ended, as far as AWS says ({text})",
-        hint=Message(
-            "{itself}; to end it now: `aws ec2 terminate-instances --instance-ids "
-            "{machine_id} --region {region}`; `advisor cloud status` lists what is left",
-            itself=itself,
-            machine_id=machine.id,
-            region=machine.region,
+        f"not everything has ended, as far as AWS says ({text})",
+        hint=(
+            f"{itself}; to end it now: `aws ec2 terminate-instances --instance-ids {machine.id} "
+            f"--region {machine.region}`; `advisor cloud status` lists what is left"
         ),
-        text=text,
     )
 
 
@@ -208,13 +200,9 @@ def refuse_too_small(
     cents = math.floor(100 * (spent + hourly * (least / timedelta(hours=1)))) + 1
     used = f", of which {format_usd(spent)} are spent already," if spent else ""
     raise UsageError(
-        "a budget of {budget_usd:usd}{used} does not pay {minutes:.0f} minutes of {what} at {hourly:usd}/h",
-        hint=Message("give --budget {cents:.2f}USD or more", cents=cents / 100),
-        budget_usd=budget_usd,
-        used=used,
-        minutes=minutes,
-        what=what,
-        hourly=hourly,
+        f"a budget of {format_usd(budget_usd)}{used} does not pay {minutes:.0f} minutes of {what} "
+        f"at {format_usd(hourly)}/h",
+        hint=f"give --budget {cents / 100:.2f}USD or more",
     )
 
 

@@ -194,9 +194,7 @@ def vcpu_quota(instance_type: str, region: str, market: Market) -> float | None:
         answer = quotas.get_service_quota(ServiceCode="ec2", QuotaCode=code)
     value = required(required(answer, "Quota", "quotas"), "Value", "quotas")
     if not math.isfinite(value) or value < 0:
-        raise LiveError(
-            "AWS reports a quota of {value} vCPUs for {code_name}, which is none", value=value, code_name=code
-        )
+        raise LiveError(f"AWS reports a quota of {value} vCPUs for {code}, which is none")
     return float(value)
 
 

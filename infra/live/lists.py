@@ -70,8 +70,7 @@ def price_list(
     if cloud == "gcp":
         return _gcp(known, access, say)
     raise UsageError(
-        "'{cloud}' has no price list that can be asked",
-        cloud=cloud,
+        f"'{cloud}' has no price list that can be asked",
         field="cloud",
         hint=Message(
             "{clouds} have one; for others take the file of a price tracker: `advisor "

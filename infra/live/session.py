@@ -74,17 +74,17 @@ NO_CREDENTIALS, THROTTLED = "no_credentials", "throttled"
 
 def late(service: str) -> LiveError:
     """It accepted the question and stayed silent."""
-    return LiveError("{service} did not answer in time", hint="ask again later", service=service)
+    return LiveError(f"{service} did not answer in time", hint="ask again later")
 
 
 def unreachable(service: str) -> LiveError:
     """No connection."""
-    return LiveError("{service} cannot be reached", hint="the known prices stay as they are", service=service)
+    return LiveError(f"{service} cannot be reached", hint="the known prices stay as they are")
 
 
 def unreadable(service: str) -> LiveError:
     """An answer of another form than the service documents."""
-    return LiveError("{service} answered what cannot be read", hint="is a proxy in between?", service=service)
+    return LiveError(f"{service} answered what cannot be read", hint="is a proxy in between?")
 
 
 Answer = TypeVar("Answer")
@@ -102,7 +102,7 @@ class Deadline:
         this one question may take, where it is not as the others."""
         seconds = max(0.0, min(each or self._each, self._end - time.monotonic()))
         if seconds <= 0:
-            raise LiveError("{what}: no time is left to ask for it", hint="ask again later", what=what)
+            raise LiveError(f"{what}: no time is left to ask for it", hint="ask again later")
         answers: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
 
         def work() -> None:
@@ -117,10 +117,7 @@ class Deadline:
             answer, error = answers.get(timeout=seconds)
         except queue.Empty:
             raise LiveError(
-                "{what} did not answer within {seconds:.0f} seconds",
-                hint="ask again later",
-                what=what,
-                seconds=seconds,
+                f"{what} did not answer within {seconds:.0f} seconds", hint="ask again later"
             ) from None
         if error is not None:
             raise error
@@ -211,10 +208,7 @@ def as_live_errors(what: str) -> Iterator[None]:
         ) from None
     except exceptions.ProfileNotFound as error:
         raise LiveError(
-            "{error}",
-            hint="set AWS_PROFILE to another one, or run `aws configure`",
-            code=NO_CREDENTIALS,
-            error=error,
+            str(error), hint="set AWS_PROFILE to another one, or run `aws configure`", code=NO_CREDENTIALS
         ) from None
     except exceptions.ClientError as error:
         raise _refused(what, error) from error
@@ -225,7 +219,7 @@ def as_live_errors(what: str) -> Iterator[None]:
     except ResponseParserError:
         raise unreadable(f"AWS {what}") from None
     except (exceptions.BotoCoreError, ValueError) as error:
-        raise LiveError("AWS {what}: {error}", what=what, error=error) from error
+        raise LiveError(f"AWS {what}: {error}") from error
 
 
 def required(answer: Any, name: str, what: str) -> Any:
@@ -241,23 +235,10 @@ def _refused(what: str, error: Any) -> LiveError:
         return LiveError("the AWS credentials have expired", hint="log in again", code=NO_CREDENTIALS)
     if code in ("AuthFailure", "UnrecognizedClientException", "InvalidClientTokenId"):
         return LiveError(
-            "AWS {what} does not accept the credentials",
-            hint="run `aws configure`",
-            code=NO_CREDENTIALS,
-            what=what,
+            f"AWS {what} does not accept the credentials", hint="run `aws configure`", code=NO_CREDENTIALS
         )
     if code in ("UnauthorizedOperation", "AccessDeniedException", "AccessDenied"):
-        return LiveError(
-            "the AWS credentials may not {operation}", hint="allow it, or ask without it", operation=operation
-        )
+        return LiveError(f"the AWS credentials may not {operation}", hint="allow it, or ask without it")
     if "Throttl" in code or code == "RequestLimitExceeded":
-        return LiveError(
-            "AWS {what} throttles {operation}",
-            hint="ask again in a minute",
-            code=THROTTLED,
-            what=what,
-            operation=operation,
-        )
-    return LiveError(
-        "AWS {what} refused {operation}: {reason}", what=what, operation=operation, reason=code or error
-    )
+        return LiveError(f"AWS {what} throttles {operation}", hint="ask again in a minute", code=THROTTLED)
+    return LiveError(f"AWS {what} refused {operation}: {code or error}")

@@ -77,11 +77,8 @@ class WebList(Struct, frozen=True, kw_only=True):
                 question = tuple(sorted(wanted.items()))
                 if question in parameters_seen or len(parameters_seen) >= MOST_PAGES:
                     raise LiveError(
-                        "{service}: page {count} leads back to a page that was read, "
-                        "or there are more than {most}",
-                        service=self.service,
-                        count=len(parameters_seen),
-                        most=MOST_PAGES,
+                        f"{self.service}: page {len(parameters_seen)} leads back to a page that "
+                        f"was read, or there are more than {MOST_PAGES}",
                         hint="a proxy in between may cause this",
                     )
                 parameters_seen.add(question)
@@ -121,15 +118,12 @@ def checked_url(url: str, option: str) -> str:
             read = urlsplit(url)
             parts = read if read.port is None or read.port else None
     if parts is None or not parts.hostname or parts.scheme not in ("http", "https"):
-        raise UsageError(
-            "{option} takes an address like https://prices.example.org/list", option=option, field="url"
-        )
+        raise UsageError(f"{option} takes an address like https://prices.example.org/list", field="url")
     if parts.username is not None or parts.password is not None:
-        raise UsageError("{option}: no name and password in an address", option=option, field="url")
+        raise UsageError(f"{option}: no name and password in an address", field="url")
     if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise UsageError(
-            "{option}: prices over http can be changed on the way",
-            option=option,
+            f"{option}: prices over http can be changed on the way",
             field="url",
             hint="use https; http is for loopback only",
         )
@@ -227,39 +221,25 @@ def _pieces(source: WebList, answer: Response, most_mib: float, seconds: float) 
 
 
 def _too_much(source: WebList, most_mib: float) -> LiveError:
-    return LiveError("{service} answered more than {most} MiB", service=source.service, most=most_mib)
+    return LiveError(f"{source.service} answered more than {most_mib} MiB")
 
 
 def _refused(source: WebList, answer: Response) -> LiveError:
     """The error for a refusal, without the answer's text, which may repeat the request and its key."""
     status = answer.status_code
     if answer.is_redirect:
-        return LiveError(
-            "{service} answers with a redirect ({status})",
-            service=source.service,
-            status=status,
-            hint="name the last address",
-        )
+        return LiveError(f"{source.service} answers with a redirect ({status})", hint="name the last address")
     if status in (401, 403) or (status == 400 and source.credentials_hint):
         return LiveError(
-            "{service} refuses the request ({status})",
-            service=source.service,
-            status=status,
+            f"{source.service} refuses the request ({status})",
             code=NO_CREDENTIALS,
             hint=source.credentials_hint or "ask without it",
         )
     if status == 429:
-        error = _AskAgain(
-            "{service} throttles", service=source.service, code=THROTTLED, hint="ask again in a minute"
-        )
+        error = _AskAgain(f"{source.service} throttles", code=THROTTLED, hint="ask again in a minute")
         error.pause_seconds = retry_after_seconds(answer.headers.get("Retry-After"), MOST_PAUSE_SECONDS)
         return error
-    refusal = LiveError(
-        "{service} refuses the request ({status})",
-        service=source.service,
-        status=status,
-        hint="ask again later",
-    )
+    refusal = LiveError(f"{source.service} refuses the request ({status})", hint="ask again later")
     return _again(refusal) if status in TRANSIENT or status >= 500 else refusal
 
 

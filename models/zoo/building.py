@@ -195,7 +195,7 @@ def _timm(info: NetworkInfo) -> nn.Module:
         import timm
     except ImportError as error:
         raise MeasuringError(
-            "{info} comes from timm, which is not installed", hint=install_hint("zoo"), info=info.name
+            f"{info.name} comes from timm, which is not installed", hint=install_hint("zoo")
         ) from error
     module: nn.Module = timm.create_model(info.name, num_classes=info.classes)
     return module

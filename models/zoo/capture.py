@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from advisor.domain import Precision
 from advisor.errors import CANNOT_FOLLOW, AdvisorError, UsageError
-from advisor.messages import Message
 from advisor.models.zoo.kernels import PRIME_BATCH, KernelLog, recording
 
 if TYPE_CHECKING:
@@ -110,15 +109,11 @@ def as_usage_errors(name: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         text = (str(error).strip().splitlines() or [""])[0]
         raise UsageError(
-            "torch cannot follow {name} without computing ({kind}: {text})",
-            hint=Message(
+            f"torch cannot follow {name} without computing ({type(error).__name__}: {text})",
+            hint=(
                 "say in the file what it takes (INPUT_SHAPE, example_batch), or measure it: "
-                "advisor measure --model {name}",
-                name=name,
+                f"advisor measure --model {name}"
             ),
-            name=name,
-            kind=type(error).__name__,
-            text=text,
             code=CANNOT_FOLLOW,
         ) from error
 

@@ -72,9 +72,7 @@ class NetworkInfo(Struct, frozen=True, kw_only=True):
     def input_pixels(self) -> int:
         """The side of its square RGB input; a `UsageError` for a network that takes words."""
         if not self.takes_images:
-            raise UsageError(
-                "{name} takes words, not images", hint="use it with a text data set", name=self.name
-            )
+            raise UsageError(f"{self.name} takes words, not images", hint="use it with a text data set")
         return self.input_shape[-1]
 
 
@@ -171,9 +169,7 @@ def network_info(name: str) -> NetworkInfo:
     """The network of that name; a `UsageError` with the way out for one that is not run by its name."""
     if name not in NETWORKS:
         raise UsageError(
-            "measurements run {count} networks by name: {networks}",
-            count=len(NETWORKS),
-            networks=", ".join(NETWORKS),
+            f"measurements run {len(NETWORKS)} networks by name: {', '.join(NETWORKS)}",
             field="model",
             code="unknown_name",
             hint=Message(

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError
-from advisor.messages import Message
 from advisor.models.zoo import building, detectors
 from advisor.models.zoo.networks import NO_TARGET, Kind, NetworkInfo, is_read_as_photographs, network_info
 from advisor.models.zoo.own import load_own
@@ -131,13 +130,9 @@ class BuiltIn(Struct, frozen=True):
         info = self.info
         if len(inputs) < info.min_training_batch:
             raise UsageError(
-                "{name} cannot train on a batch of {count}: it normalises single values over the batch",
-                hint=Message(
-                    "use --batch-size {min_training_batch} or more",
-                    min_training_batch=info.min_training_batch,
-                ),
-                name=info.name,
-                count=len(inputs),
+                f"{info.name} cannot train on a batch of {len(inputs)}: it normalises single "
+                "values over the batch",
+                hint=f"use --batch-size {info.min_training_batch} or more",
             )
         if info.name == _MASK_RCNN:
             summed: torch.Tensor = detectors.loss(network, inputs, targets)

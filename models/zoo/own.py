@@ -124,10 +124,8 @@ class OwnNetwork(Struct, frozen=True):
             network = self._function()
         if not isinstance(network, torch.nn.Module):
             raise UsageError(
-                "{reference} returns {kind}, not a torch.nn.Module",
+                f"{self.reference} returns {_kind(network)}, not a torch.nn.Module",
                 hint="end the function with `return network`",
-                reference=self.reference,
-                kind=_kind(network),
             )
         if _is_lazy(network):
             self._give_sizes(network)
@@ -144,9 +142,7 @@ class OwnNetwork(Struct, frozen=True):
                 self.forward(network.train(trains), inputs)
         if _is_lazy(network):
             raise UsageError(
-                "{reference} has lazy layers that its forward pass does not reach",
-                hint=way_out,
-                reference=self.reference,
+                f"{self.reference} has lazy layers that its forward pass does not reach", hint=way_out
             )
 
     def synthetic_batch(self, batch_size: int, device: str | torch.device = "cpu") -> tuple[Any, Any]:
@@ -163,10 +159,8 @@ class OwnNetwork(Struct, frozen=True):
             batch = example(batch_size)
         if not (isinstance(batch, tuple) and len(batch) == 2):
             raise UsageError(
-                "{reference}: example_batch returns {kind}",
+                f"{self.reference}: example_batch returns {_kind(batch)}",
                 hint="let it return (inputs, targets)",
-                reference=self.reference,
-                kind=_kind(batch),
             )
         inputs, targets = batch
         # What a tokenizer returns is like a dictionary.
@@ -208,10 +202,7 @@ class OwnNetwork(Struct, frozen=True):
                 loss = self.training_loss(network, inputs, targets)
         if not isinstance(loss, torch.Tensor) or loss.ndim:
             raise UsageError(
-                "{reference}: loss returns {kind}, not one number",
-                hint="return its mean",
-                reference=self.reference,
-                kind=_kind(loss),
+                f"{self.reference}: loss returns {_kind(loss)}, not one number", hint="return its mean"
             )
 
     def _usual_loss(self, outputs: Any, targets: Any) -> torch.Tensor:
@@ -227,10 +218,8 @@ class OwnNetwork(Struct, frozen=True):
             logits = logits.movedim(-1, 1)  # as networks on words have their classes: last
         elif not (len(shape) == 2 or (len(shape) > 2 and (shape[0], *shape[2:]) == places)):
             raise UsageError(
-                "{reference} gives {kind}, not logits of (batch, classes)",
+                f"{self.reference} gives {_kind(outputs)}, not logits of (batch, classes)",
                 hint="write loss(outputs, targets) in the file",
-                reference=self.reference,
-                kind=_kind(outputs),
             )
         # Labels of whatever data set stand for any classes: speed does not depend on them.
         return functional.cross_entropy(logits, targets % logits.shape[1])
@@ -242,13 +231,7 @@ class OwnNetwork(Struct, frozen=True):
         except UsageError:
             raise
         except (Exception, SystemExit) as error:
-            raise UsageError(
-                "{reference} {what} ({reason})",
-                hint=advice,
-                reference=self.reference,
-                what=what,
-                reason=_message(error),
-            ) from error
+            raise UsageError(f"{self.reference} {what} ({_message(error)})", hint=advice) from error
 
 
 def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
@@ -263,22 +246,16 @@ def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
         content = path.read_bytes()
     except OSError as error:
         raise UsageError(
-            "there is no file {place} that can be read",
+            f"there is no file {file} that can be read",
             field="model",
             hint="name one as --model path/to/file.py:build",
-            place=file,
         ) from error
     imports = TheirImports.of((path.parent, (root or Path.cwd()).resolve()))
     fingerprint = hashlib.sha256(content).hexdigest()[:12]
     module = _load(path, reference, fingerprint, imports)
     function = getattr(module, name, None)
     if not callable(function):
-        raise UsageError(
-            "{place} has no function {name}()",
-            hint="write one that returns the network",
-            place=file,
-            name=name,
-        )
+        raise UsageError(f"{file} has no function {name}()", hint="write one that returns the network")
     info = _info(module, reference, path)
     return OwnNetwork(reference, fingerprint, info, module, function, imports)
 
@@ -296,12 +273,7 @@ def _load(path: Path, reference: str, fingerprint: str, imports: TheirImports) -
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise UsageError(
-            "{reference} cannot be loaded ({reason})",
-            hint=_way_out(error),
-            reference=reference,
-            reason=_message(error),
-        ) from error
+        raise UsageError(f"{reference} cannot be loaded ({_message(error)})", hint=_way_out(error)) from error
     return module
 
 
@@ -330,12 +302,9 @@ def _info(module: ModuleType, reference: str, path: Path) -> NetworkInfo:
         )
     except (TypeError, ValueError) as error:
         raise UsageError(
-            "{reference}: INPUT_SHAPE {shape!r} or SAMPLES_PER_ROW {rows!r} is not made "
-            "of whole numbers above 0",
+            f"{reference}: INPUT_SHAPE {shape!r} or SAMPLES_PER_ROW {rows!r} is not made of whole "
+            "numbers above 0",
             hint="write them like INPUT_SHAPE = (3, 224, 224)",
-            reference=reference,
-            shape=shape,
-            rows=rows,
         ) from error
 
 

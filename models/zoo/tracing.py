@@ -272,9 +272,7 @@ def _batch(runnable: Runnable, size: int, pixels: int | None) -> tuple[Any, Any]
         return inputs, targets
     if getattr(inputs, "ndim", 0) != 4:
         raise UsageError(
-            "{info} takes no images",
-            hint="leave out --input-size, or change the file",
-            info=runnable.info.name,
+            f"{runnable.info.name} takes no images", hint="leave out --input-size, or change the file"
         )
     resized = inputs.new_empty(*inputs.shape[:2], pixels, pixels)
     return resized, runnable.synthetic_targets(resized)

@@ -28,6 +28,7 @@ from advisor.sweeps.datasets.recordio import write_records
 from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource, stored_bytes, write_files
 from advisor.sweeps.datasets.tar_shards import write_shards
 from advisor.sweeps.datasets.transforming import Change, changed, picture
+from advisor.units import format_mib
 
 TARGETS = ("files", "tar", "lmdb", "recordio")
 Progress = Callable[[int, int], None]
@@ -70,11 +71,9 @@ def convert(
     shrinks = source.storage_format == "lmdb" != target  # decoded images, by how much is not known
     if needed > free and not shrinks:
         raise DataError(
-            "'{place}' has {free:mib} free, and the data set needs about {needed:mib}",
+            f"'{existing}' has {format_mib(free / 2**20)} free, and the data set needs about "
+            f"{format_mib(needed / 2**20)}",
             hint="free some, or name another place",
-            place=existing,
-            free=free / 2**20,
-            needed=needed / 2**20,
         )
     copied = change.keeps_bytes and source.read(0).kind is SampleKind.JPEG
     processes = 1 if copied else processes

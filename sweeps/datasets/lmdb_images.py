@@ -47,7 +47,7 @@ class LmdbImages:
         # Not kept open: mapped pages would stay when the page cache is emptied.
         self._keys = _Keys(_environment(file))
         if not len(self._keys):
-            raise UsageError("no records in '{file}'", hint="an image set needs at least one", file=file)
+            raise UsageError(f"no records in '{file}'", hint="an image set needs at least one")
         self._environment = PerProcess[Any](partial(_environment, file))
 
     def __len__(self) -> int:
@@ -62,9 +62,7 @@ class LmdbImages:
                 raise DataError("the record has gone")
             return sample_of(message)
         except (lmdb.Error, DataError) as error:
-            raise DataError(
-                "{name}: {error}", hint="convert it again", name=self.name(index), error=error
-            ) from error
+            raise DataError(f"{self.name(index)}: {error}", hint="convert it again") from error
 
     def name(self, index: int) -> str:
         return f"'{self.files[0]}' (record {index})"
@@ -79,9 +77,7 @@ class _Keys:
             with environment.begin() as transaction:
                 keys = list(transaction.cursor().iternext(values=False))
         except lmdb.Error as error:
-            raise DataError(
-                "cannot list the LMDB's records ({error})", hint="convert it again", error=error
-            ) from error
+            raise DataError(f"cannot list the LMDB's records ({error})", hint="convert it again") from error
         self._block = b"".join(keys)
         self._ends = np.cumsum([len(key) for key in keys], dtype=np.int64)
 
@@ -113,7 +109,7 @@ def write_lmdb(folder: Path, samples: Iterable[Sample], most: int) -> int:
     except lmdb.Error as error:
         if os.strerror(errno.ENOSPC) in str(error):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
-        raise DataError("cannot write the LMDB ({error})", error=error) from error
+        raise DataError(f"cannot write the LMDB ({error})") from error
     return count
 
 
@@ -140,20 +136,18 @@ def _open(file: Path) -> lmdb.Environment:
     """Read-only and without a lock file, with the kernel's readahead, as Caffe opens it."""
     library = _library()
     if file.is_file() and not file.stat().st_size:
-        raise UsageError("no records in '{file}'", hint="it is empty", file=file)
+        raise UsageError(f"no records in '{file}'", hint="it is empty")
     try:
         environment: lmdb.Environment = library.open(
             str(file), subdir=False, readonly=True, lock=False, create=False
         )
     except library.Error as error:
-        raise DataError(
-            "cannot open '{file}' as an LMDB ({error})", hint="convert it again", file=file, error=error
-        ) from error
+        raise DataError(f"cannot open '{file}' as an LMDB ({error})", hint="convert it again") from error
     # A page behind the end of a mapped file ends the process that reads it (SIGBUS).
     pages = environment.info()["last_pgno"] + 1
     if file.stat().st_size < pages * environment.stat()["psize"]:
         environment.close()
-        raise DataError("'{file}' is cut off", hint="convert or copy it again", file=file)
+        raise DataError(f"'{file}' is cut off", hint="convert or copy it again")
     return environment
 
 

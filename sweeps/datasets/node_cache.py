@@ -29,11 +29,11 @@ from msgspec.structs import astuple, replace
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
 from advisor.files import data_cache_folder, write_whole
-from advisor.messages import Message
 from advisor.records import asdict
 from advisor.sweeps.datasets.opening import PROFILE_FILE, profile_in
 from advisor.sweeps.datasets.remote import RemoteFile, RemoteFolder, name_of, remote_folder
 from advisor.sweeps.events import emit
+from advisor.units import format_mib
 
 ABOUT, LOCK, FILLING = "about.json", ".lock", ".filling"
 _GONE = ".gone"
@@ -57,9 +57,7 @@ def make_room(entry: Path, needs: Needs) -> None:
     with suppress(ValueError):
         limit_bytes = float(text or "inf") * _GIB
     if not limit_bytes > 0:
-        raise UsageError(
-            "ADVISOR_DATA_CACHE_GIB is no size: '{text}'", text=text, hint="write a number of GiB, as 200"
-        )
+        raise UsageError(f"ADVISOR_DATA_CACHE_GIB is no size: '{text}'", hint="write a number of GiB, as 200")
     root, own = entry.parent, (entry.name, entry.name + FILLING)
     with (root / f".room{LOCK}").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -76,12 +74,10 @@ def make_room(entry: Path, needs: Needs) -> None:
                 return
             if other and _removed(other):
                 others.remove(other)
+    limit = f"{limit_bytes / _GIB:g} GiB" if limit_bytes < math.inf else "all of it"
     raise DataError(
-        "{whole:mib} do not fit into '{folder}' ({free:mib} free, the cache may take {limit})",
-        whole=needs.bytes / 2**20,
-        folder=root,
-        free=max(0, free) / 2**20,
-        limit=f"{limit_bytes / _GIB:g} GiB" if limit_bytes < math.inf else Message("all of it"),
+        f"{format_mib(needs.bytes / 2**20)} do not fit into '{root}' ({format_mib(max(0, free) / 2**20)} "
+        f"free, the cache may take {limit})",
         hint="name a larger disk with ADVISOR_DATA_CACHE, or raise ADVISOR_DATA_CACHE_GIB",
     )
 
@@ -170,10 +166,7 @@ def cached_data(address: str, on_progress: Progress = lambda _here, _all: None) 
             cached = _held(lock, entry, address, on_progress)
         except OSError as error:
             raise DataError(
-                "cannot keep {address} in '{folder}' ({reason})",
-                address=address,
-                folder=root,
-                reason=error.strerror or error,
+                f"cannot keep {address} in '{root}' ({error.strerror or error})",
                 hint="free some space, or name another folder with ADVISOR_DATA_CACHE",
             ) from error
         yield cached
@@ -271,17 +264,14 @@ class _Fill:
                 # Names of a store may be anything, and must not lead out of the folder.
                 if any(part in ("", ".", "..") for part in file.path.split("/")) or "\0" in file.path:
                     raise DataError(
-                        "'{path}' cannot be the name of a file here",
-                        path=file.path,
-                        hint="name a folder without it",
+                        f"'{file.path}' cannot be the name of a file here", hint="name a folder without it"
                     )
                 out.write(json.dumps(astuple(file)) + "\n")
                 there.add(hash(file))
                 files, size = files + 1, size + file.size
         if not files:
             raise UsageError(
-                "there is nothing at {address}",
-                address=self._address,
+                f"there is nothing at {self._address}",
                 field="data",
                 hint="compare the address with what your store lists",
             )
@@ -359,8 +349,5 @@ class _Fill:
 
     def _incomplete(self, file: RemoteFile) -> DataError:
         return DataError(
-            "'{path}' of {address} did not come whole",
-            path=file.path,
-            address=self._address,
-            hint="run the command again: it continues",
+            f"'{file.path}' of {self._address} did not come whole", hint="run the command again: it continues"
         )

@@ -21,7 +21,6 @@ from msgspec import Struct
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
-from advisor.messages import Message
 from advisor.records import asdict
 from advisor.sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
 from advisor.sweeps.datasets.recordio import RECORDIO, RecordIoImages
@@ -65,12 +64,7 @@ def text_file(path: Path) -> Path:
             return path / name
     texts = sorted(path.glob("*.txt"))
     if len(texts) != 1:
-        raise UsageError(
-            "{count} text files in '{path}' and no train.txt",
-            hint="name one of them",
-            count=len(texts),
-            path=path,
-        )
+        raise UsageError(f"{len(texts)} text files in '{path}' and no train.txt", hint="name one of them")
     return texts[0]
 
 
@@ -105,19 +99,16 @@ def _words(file: Path) -> list[str]:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(
-            "'{file}' is no UTF-8 text (byte {start})",
-            hint="convert it with iconv -t utf-8",
-            file=file,
-            start=error.start,
+            f"'{file}' is no UTF-8 text (byte {error.start})", hint="convert it with iconv -t utf-8"
         ) from error
     except OSError as error:
-        raise UsageError("cannot read '{file}': {strerror}", file=file, strerror=error.strerror) from error
+        raise UsageError(f"cannot read '{file}': {error.strerror}") from error
     if "\0" in text:
-        raise UsageError("'{file}' is no text (it has zero bytes)", hint="name a text file", file=file)
+        raise UsageError(f"'{file}' is no text (it has zero bytes)", hint="name a text file")
     lines = (line.split() for line in text.splitlines())
     words = [word for line in lines if line for word in (*line, END_OF_SENTENCE)]
     if not words:
-        raise UsageError("'{file}' has no words", hint="name a text with some", file=file)
+        raise UsageError(f"'{file}' has no words", hint="name a text with some")
     return words
 
 
@@ -136,18 +127,13 @@ def recognise(path: Path) -> str:
         is_there = path.exists()
     except OSError as error:
         raise UsageError(
-            "cannot read '{path}' ({reason})",
-            hint="name a data set that you may read",
-            path=path,
-            reason=error.strerror or error,
+            f"cannot read '{path}' ({error.strerror or error})", hint="name a data set that you may read"
         ) from error
     if not is_there:
-        raise UsageError(
-            "no folder or file '{path}'", hint=Message("needed: {formats}", formats=_FORMATS), path=path
-        )
+        raise UsageError(f"no folder or file '{path}'", hint=f"needed: {_FORMATS}")
     suffix = path.suffix.lower()
     if suffix in IMAGE_SUFFIXES:
-        raise UsageError("'{path}' is one image", hint="name the folder of images", path=path)
+        raise UsageError(f"'{path}' is one image", hint="name the folder of images")
     return _SUFFIXES.get(suffix, TEXT)
 
 
@@ -164,9 +150,7 @@ def open_dataset(path: Path) -> SampleSource:
         return RecordIoImages(_containers(path, ".rec"))
     if kind == LMDB:
         return LmdbImages(path / DATA_FILE if path.is_dir() else path)
-    raise UsageError(
-        "'{path}' is text, and this needs images: {formats}", path=path, formats=_FORMATS.partition(" or ")[0]
-    )
+    raise UsageError(f"'{path}' is text, and this needs images: {_FORMATS.partition(' or ')[0]}")
 
 
 def _recognise_folder(folder: Path) -> str:
@@ -177,9 +161,7 @@ def _recognise_folder(folder: Path) -> str:
     for suffix in (".rec", ".tar", ".txt"):
         if _containers(folder, suffix):
             return _SUFFIXES[suffix]
-    raise UsageError(
-        "no images or text in '{folder}'", hint=Message("needed: {formats}", formats=_FORMATS), folder=folder
-    )
+    raise UsageError(f"no images or text in '{folder}'", hint=f"needed: {_FORMATS}")
 
 
 def _containers(path: Path, suffix: str) -> list[Path]:
@@ -265,9 +247,7 @@ def check_free(folder: Path) -> None:
     except OSError as error:
         raise _not_written(folder, error) from error
     if taken or folder.is_symlink():
-        raise UsageError(
-            "'{folder}' exists and is not empty", hint="remove it, or name a new folder", folder=folder
-        )
+        raise UsageError(f"'{folder}' exists and is not empty", hint="remove it, or name a new folder")
 
 
 @contextmanager
@@ -292,10 +272,8 @@ def made_whole(folder: Path) -> Iterator[Path]:
 
 def _not_written(folder: Path, error: OSError) -> DataError:
     return DataError(
-        "cannot write the data set to '{folder}' ({reason})",
+        f"cannot write the data set to '{folder}' ({error.strerror or error})",
         hint="free some space, or name another place",
-        folder=folder,
-        reason=error.strerror or error,
     )
 
 
@@ -328,10 +306,8 @@ def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
         os.sync()
     except (OSError, shutil.Error) as error:
         raise DataError(
-            "cannot copy the data set to '{place}' ({error})",
+            f"cannot copy the data set to '{mount}' ({error})",
             hint="free some space there, or name a data set that lies on that disk with --data",
-            place=mount,
-            error=error,
         ) from error
     finally:
         _remove(unfinished)

@@ -32,7 +32,7 @@ _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
 def frame(content: bytes) -> bytes:
     """The content as one record. Raises `DataError` above 512 MiB, which the word cannot say."""
     if len(content) > MOST_BYTES:
-        raise DataError("a record of {count:,} bytes is more than RecordIO can hold", count=len(content))
+        raise DataError(f"a record of {len(content):,} bytes is more than RecordIO can hold")
     cuts = _aligned_magics(content)
     if not cuts:
         return _part(_WHOLE, content)
@@ -67,12 +67,12 @@ def spans(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:
         part, length = _part_header(file.read(_FRAME.size), 0)
         offset += _FRAME.size + _padded(length)
         if offset > size:
-            raise DataError("the record at byte {start} is cut off", start=start)
+            raise DataError(f"the record at byte {start} is cut off")
         if part in (_WHOLE, _LAST):
             yield start, offset - start
             start = offset
     if start != offset:
-        raise DataError("the record at byte {start} has no last part", start=start)
+        raise DataError(f"the record at byte {start} has no last part")
 
 
 def pack_image(content: bytes, label: int, number: int) -> bytes:
@@ -133,18 +133,14 @@ class RecordIoImages(FileSpans):
     def __init__(self, records: Sequence[Path]) -> None:
         super().__init__(records, _index_of)
         if not len(self):
-            raise UsageError(
-                "no records in '{records}'", hint="an image set needs at least one", records=records[0]
-            )
+            raise UsageError(f"no records in '{records[0]}'", hint="an image set needs at least one")
 
     def read(self, index: int) -> Sample:
         record = self._bytes(index)
         try:
             content, label = unpack_image(unframe(record))
         except DataError as error:
-            raise DataError(
-                "{name}: {error}", hint="convert or copy it again", name=self.name(index), error=error
-            ) from error
+            raise DataError(f"{self.name(index)}: {error}", hint="convert or copy it again") from error
         return Sample(SampleKind.JPEG, content, label)
 
 
@@ -172,11 +168,9 @@ def _index_of(path: Path) -> np.ndarray:
             file.seek(int(offsets[-1]))
             unframe(file.read(size - int(offsets[-1])))
     except OSError as error:
-        raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error
+        raise DataError(f"cannot read '{path}': {error.strerror}") from error
     except DataError as error:
-        raise DataError(
-            "'{path}': {error}", hint="convert or copy it again", path=path, error=error
-        ) from error
+        raise DataError(f"'{path}': {error}", hint="convert or copy it again") from error
     return np.stack([offsets, np.diff(offsets, append=size)], axis=1)
 
 

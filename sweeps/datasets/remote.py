@@ -81,7 +81,7 @@ def name_of(address: str) -> str:
     """The last part of an address: what a folder or file of this machine would be called."""
     name = PurePosixPath(address.partition("://")[2]).name
     if not name or name in (".", ".."):
-        raise UsageError("'{address}' names no data set", hint="write s3://BUCKET/PREFIX", address=address)
+        raise UsageError(f"'{address}' names no data set", hint="write s3://BUCKET/PREFIX")
     return name
 
 
@@ -153,8 +153,7 @@ class S3Folder(Struct, frozen=True, dict=True):
     def _refused(self, code: str) -> AdvisorError:
         if code in ("NoSuchBucket", "404"):
             return UsageError(
-                "there is no bucket '{bucket}'",
-                bucket=self.bucket,
+                f"there is no bucket '{self.bucket}'",
                 field="data",
                 hint="compare the name with `aws s3 ls`, and AWS_ENDPOINT_URL where the store is not AWS's",
             )
@@ -206,23 +205,18 @@ class FsspecFolder(Struct, frozen=True, dict=True):
         try:
             import fsspec
         except ImportError as error:
-            raise UsageError(
-                "{scheme}:// needs fsspec", scheme=scheme, field="data", hint=install_hint("data")
-            ) from error
+            raise UsageError(f"{scheme}:// needs fsspec", field="data", hint=install_hint("data")) from error
         try:
             system, root = fsspec.core.url_to_fs(self.address, use_listings_cache=False)
         except ImportError as error:
             raise UsageError(
-                "{scheme}:// cannot be read here ({error})",
-                scheme=scheme,
-                error=error,
+                f"{scheme}:// cannot be read here ({error})",
                 field="data",
                 hint="pip install the package that it names",
             ) from error
         except ValueError as error:
             raise UsageError(
-                "{address} is no address that can be read",
-                address=self.address,
+                f"{self.address} is no address that can be read",
                 field="data",
                 hint=Message("s3://, gs://, file:// and others of fsspec are taken"),
             ) from error
@@ -260,15 +254,13 @@ def _faults_of(address: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise UsageError(
-            "there is nothing at {address}",
-            address=address,
+            f"there is nothing at {address}",
             field="data",
             hint="compare the address with what your store lists",
         ) from error
     except PermissionError as error:
         raise DataError(
-            "{address} may not be read with these credentials",
-            address=address,
+            f"{address} may not be read with these credentials",
             hint="sign in, or ask for the right to list and read it",
         ) from error
     except Exception as error:  # each file system has its own for expired credentials
@@ -277,8 +269,6 @@ def _faults_of(address: str) -> Iterator[None]:
 
 def _unreachable(address: str, error: object) -> DataError:
     return DataError(
-        "{address} cannot be read ({error})",
-        address=address,
-        error=error,
+        f"{address} cannot be read ({error})",
         hint="check network, credentials and address, and run the command again: it continues",
     )

@@ -164,9 +164,7 @@ def _lines(folder: Path, suffixes: frozenset[str], folders: dict[str, int]) -> I
 def _refuse_unlisted(error: OSError) -> None:
     """Without this folder the list would be short, and be kept."""
     raise DataError(
-        "cannot list the folder '{folder}' ({reason})",
-        folder=error.filename,
-        reason=error.strerror or error,
+        f"cannot list the folder '{error.filename}' ({error.strerror or error})",
         hint="check its rights and its disk",
     ) from error
 
@@ -174,7 +172,7 @@ def _refuse_unlisted(error: OSError) -> None:
 def _line(parent: str, beneath: str, name: str, label: int) -> bytes:
     path = os.path.join(parent, name)  # noqa: PTH118
     if "\n" in beneath + name:
-        raise DataError("{path} has a line break in its name", hint="rename it", path=repr(path))
+        raise DataError(f"{path!r} has a line break in its name", hint="rename it")
     size = 0  # of a link that leads nowhere: to read it names it
     with suppress(OSError):
         size = os.stat(path).st_size  # noqa: PTH116
@@ -201,7 +199,7 @@ class JpegFiles:
         self._manifest = manifest_of(folder, IMAGE_SUFFIXES)
         self.files: Sequence[Path] = self._manifest
         if not self.files:
-            raise UsageError("no JPEG files beneath '{folder}'", hint="name a folder of them", folder=folder)
+            raise UsageError(f"no JPEG files beneath '{folder}'", hint="name a folder of them")
 
     def __len__(self) -> int:
         return len(self.files)
@@ -211,7 +209,7 @@ class JpegFiles:
         try:
             return Sample(SampleKind.JPEG, path.read_bytes(), self._manifest.label(index))
         except OSError as error:
-            raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error
+            raise DataError(f"cannot read '{path}': {error.strerror}") from error
 
     def name(self, index: int) -> str:
         return f"'{self.files[index]}'"
@@ -340,9 +338,7 @@ class FileSpans:
         try:
             return self._opened.read(int(self._numbers[index]), offset, size)
         except OSError as error:
-            raise DataError(
-                "cannot read {name}: {strerror}", name=self.name(index), strerror=error.strerror
-            ) from error
+            raise DataError(f"cannot read {self.name(index)}: {error.strerror}") from error
 
 
 class LatencyInjected:

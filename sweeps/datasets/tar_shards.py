@@ -36,14 +36,12 @@ class TarShards(FileSpans):
     def __init__(self, shards: Sequence[Path]) -> None:
         super().__init__(shards, _index_of)
         if not len(self):
-            raise UsageError(
-                "no JPEG members in '{shards}'", hint="an image set needs at least one", shards=shards[0]
-            )
+            raise UsageError(f"no JPEG members in '{shards[0]}'", hint="an image set needs at least one")
 
     def read(self, index: int) -> Sample:
         content, (_, size, label) = self._bytes(index), map(int, self._rows[index])
         if len(content) < size:
-            raise DataError("{name} is cut off", hint="copy the shard again", name=self.name(index))
+            raise DataError(f"{self.name(index)} is cut off", hint="copy the shard again")
         return Sample(SampleKind.JPEG, content, label)
 
 
@@ -119,12 +117,7 @@ def _scan(shard: Path) -> list[Row]:
         with tarfile.open(shard, "r:") as archive:
             for member in archive:
                 if member.offset_data + member.size > size:
-                    raise DataError(
-                        "'{shard}' ends inside {member}",
-                        hint="copy it again",
-                        shard=shard,
-                        member=member.name,
-                    )
+                    raise DataError(f"'{shard}' ends inside {member.name}", hint="copy it again")
                 key, dot, suffix = member.name.rpartition(".")
                 if dot + suffix.lower() in IMAGE_SUFFIXES:
                     images[key] = (member.offset_data, member.size)
@@ -133,7 +126,5 @@ def _scan(shard: Path) -> list[Row]:
                     text = content.read().strip() if content else b""
                     labels[key] = int(text) if text.isdigit() else 0
     except (tarfile.TarError, OSError) as error:
-        raise DataError(
-            "cannot read '{shard}' as a tar file ({error})", hint="copy it again", shard=shard, error=error
-        ) from error
+        raise DataError(f"cannot read '{shard}' as a tar file ({error})", hint="copy it again") from error
     return [(offset, length, labels.get(key, 0)) for key, (offset, length) in images.items()]

@@ -80,9 +80,7 @@ def _seconds_a_sample(way: Callable[[Sample], object], samples: dict[str, Sample
         try:
             way(sample)
         except (OSError, SyntaxError, ValueError) as error:
-            raise DataError(
-                "{name} cannot be decoded ({error})", hint="repair or remove it", name=name, error=error
-            ) from error
+            raise DataError(f"{name} cannot be decoded ({error})", hint="repair or remove it") from error
     return (time.perf_counter() - start) / len(samples)
 
 
@@ -127,7 +125,7 @@ def changed(source: SampleSource, index: int, change: Change) -> Sample:
     sample = source.read(index)
     if sample.kind is SampleKind.JPEG and change.keeps_bytes:
         if not sample.content.startswith(b"\xff\xd8"):
-            raise DataError("{name} is no JPEG image", hint="repair or remove it", name=source.name(index))
+            raise DataError(f"{source.name(index)} is no JPEG image", hint="repair or remove it")
         return sample
     image = picture(source, index, sample)
     if change.decoded:
@@ -154,9 +152,8 @@ def picture(source: SampleSource, index: int, sample: Sample) -> Image:
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         # Pillow names the memory that it read from; a user knows the file.
         why = "its format is not known" if isinstance(error, UnidentifiedImageError) else str(error)
+        why = why if sample.content else "it is empty"
         raise DataError(
-            "{name} cannot be read as an image ({why})",
+            f"{source.name(index)} cannot be read as an image ({why})",
             hint="repair or remove it (advisor dataset check PATH names all such)",
-            name=source.name(index),
-            why=why if sample.content else "it is empty",
         ) from error

@@ -85,9 +85,8 @@ def _loaded() -> ModuleType:
     except pynvml.NVMLError as error:
         missing = getattr(error, "value", None) == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
         raise MeasuringError(
-            "NVIDIA's driver does not answer ({error})",
+            f"NVIDIA's driver does not answer ({error})",
             hint="install the NVIDIA driver, or start the container with its GPUs",
-            error=error,
             code=NO_NVML if missing else "",
         ) from error
     library: ModuleType = pynvml

@@ -60,9 +60,7 @@ def read_steps(path: Path) -> RecordedSteps:
         schema = news.pop("schema", STEPS_SCHEMA)
         if schema not in _SCHEMAS:
             raise MeasuringError(
-                "the script's steps have the format {get}, not {schema}",
-                get=schema,
-                schema=STEPS_SCHEMA,
+                f"the script's steps have the format {schema}, not {STEPS_SCHEMA}",
                 hint="let it use the hook of this version",
             )
         for part in ("warmup", "counted", "steps"):
@@ -203,7 +201,7 @@ def _run(recorded: RecordedSteps, warnings: list[str]) -> Run:
     rows, facts = recorded.rows, recorded.facts
     if len(rows) < FEWEST_STEPS:
         raise MeasuringError(
-            "the script made {count} steps, too few to measure", hint="let it run longer", count=len(rows)
+            f"the script made {len(rows)} steps, too few to measure", hint="let it run longer"
         )
     batch_size = Counter(int(samples) for _, _, samples in rows).most_common(1)[0][0]
     if not batch_size:

@@ -188,11 +188,8 @@ def _batches(session: AnchorSession, task: Task, batch_size: int, workers: int) 
     source = open_dataset(session.data)
     if len(source) < batch_size:
         raise UsageError(
-            "'{data}' has {count} images, a batch takes {batch_size}",
+            f"'{session.data}' has {len(source)} images, a batch takes {batch_size}",
             hint="name a data set with more of them with --data",
-            data=session.data,
-            count=len(source),
-            batch_size=batch_size,
         )
     loader = make_loader(
         source,
@@ -284,7 +281,7 @@ def measure(
         need_cuda()
     kind = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if data is not None and not network.info.takes_images:
-        raise UsageError("{reference} takes no images", hint="leave --data out", reference=reference)
+        raise UsageError(f"{reference} takes no images", hint="leave --data out")
     session = AnchorSession(
         network=network,
         device=kind,
@@ -311,7 +308,7 @@ def measure(
     if not measured_runs(session.runs):
         reasons = {run["reason"] for run in session.runs if run["reason"]}
         why = "; ".join(sorted(reasons)) or "no time for a single batch: give more --minutes"
-        raise MeasuringError("nothing could be measured: {why}", why=why)
+        raise MeasuringError(f"nothing could be measured: {why}")
     every = {} if batches else {task.value: captured_operations(network, task) for task in tasks}
     return session.document(captured={name: operations for name, operations in every.items() if operations})
 

@@ -144,8 +144,7 @@ def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None)
     machine needs for the same rate. `MeasuringError` for too few samples."""
     if len(samples) < FEWEST_SAMPLES:
         raise MeasuringError(
-            "the script was sampled {count} times, too few to tell what it needs",
-            count=len(samples),
+            f"the script was sampled {len(samples)} times, too few to tell what it needs",
             hint="let it run longer",
         )
     cores = _rates(samples, "cpu_seconds")

@@ -34,10 +34,10 @@ def parse_named_rate(text: str) -> DiskRate | None:
     if not equals:
         return None
     if not name.strip():
-        raise UsageError("'{text}' names no disk", hint="write it like slow=20MiB/s,500iops", text=text)
+        raise UsageError(f"'{text}' names no disk", hint="write it like slow=20MiB/s,500iops")
     limits = dict(map(_limit, filter(None, map(str.strip, rates.split(",")))))
     if not limits:
-        raise UsageError("'{text}' has no rate", hint="write it like slow=20MiB/s,500iops", text=text)
+        raise UsageError(f"'{text}' has no rate", hint="write it like slow=20MiB/s,500iops")
     return DiskRate(type=name.strip(), **limits)
 
 

@@ -11,7 +11,6 @@ from msgspec import Struct
 from advisor.domain import DatasetProfile, Task
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError
-from advisor.messages import Message
 from advisor.models.zoo.networks import Kind, NetworkInfo, is_read_as_photographs, network_info
 from advisor.sweeps.trial.child import WorkerEnded, started_worker
 
@@ -65,19 +64,12 @@ class PlannedNetwork(Struct, frozen=True, kw_only=True):
         name, tasks = self.info.name, self.info.tasks if self.photographs else _COMPUTED
         if task not in tasks:
             raise UsageError(
-                "{name} has no {task}: its input is stored ready to use",
-                hint=Message("ask for {tasks}", tasks=" or ".join(tasks)),
-                name=name,
-                task=task,
+                f"{name} has no {task}: its input is stored ready to use",
+                hint=f"ask for {' or '.join(tasks)}",
             )
         least = self.info.min_training_batch
         if task is Task.TRAINING and batch_size < least:
-            raise UsageError(
-                "{name} trains on batches of {least} or more",
-                hint="see --batch-sizes",
-                name=name,
-                least=least,
-            )
+            raise UsageError(f"{name} trains on batches of {least} or more", hint="see --batch-sizes")
 
 
 _COMPUTED = (Task.TRAINING, Task.INFERENCE)
@@ -102,10 +94,7 @@ def planned_network(reference: str) -> PlannedNetwork:
             answer = worker.answer("network", math.inf)
         except WorkerEnded as error:
             raise UsageError(
-                "{reference} cannot be tried ({last})",
-                hint="run it by itself",
-                reference=reference,
-                last=worker.last_output(),
+                f"{reference} cannot be tried ({worker.last_output()})", hint="run it by itself"
             ) from error
     info = NetworkInfo(**{**answer["info"], "tasks": tuple(map(Task, answer["info"]["tasks"]))})
     photographs = is_read_as_photographs(info) and not answer["makes_batches"]
@@ -141,10 +130,5 @@ class SweepData(Struct, frozen=True, kw_only=True):
 
     def _there(self, data: StoredData | None, name: str, kind: str, wanted: str) -> StoredData:
         if data is None:
-            raise UsageError(
-                "{name} reads {kind}",
-                hint=Message("name {wanted} with --data, or leave it out", wanted=wanted),
-                name=name,
-                kind=kind,
-            )
+            raise UsageError(f"{name} reads {kind}", hint=f"name {wanted} with --data, or leave it out")
         return data

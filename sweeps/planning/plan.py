@@ -34,7 +34,6 @@ from advisor.domain import (
     Workload,
 )
 from advisor.errors import UsageError
-from advisor.messages import Message
 from advisor.sweeps.datasets.opening import dataset_on_mount
 from advisor.sweeps.datasets.transforming import PILLOW
 from advisor.sweeps.formats import run_facts
@@ -301,29 +300,21 @@ def _refuse_silly_size(request: SweepRequest) -> None:
         count *= len(axis)
     if count > MAX_TRIALS:
         raise UsageError(
-            "{count:,} trials are more than the {max_trials:,} a sweep may have",
-            hint="ask for fewer values",
-            count=count,
-            max_trials=MAX_TRIALS,
+            f"{count:,} trials are more than the {MAX_TRIALS:,} a sweep may have", hint="ask for fewer values"
         )
 
 
 def _refuse_impossible(request: SweepRequest, machine: Machine) -> None:
     if max(request.vcpus) > machine.cpus:
         raise UsageError(
-            "{vcpus:g} vCPUs asked for, but this machine has {cpus:g}",
-            hint=Message(
-                "ask for at most {cpus:g}, or name a larger machine with --ray-address", cpus=machine.cpus
-            ),
-            vcpus=max(request.vcpus),
-            cpus=machine.cpus,
+            f"{max(request.vcpus):g} vCPUs asked for, but this machine has {machine.cpus:g}",
+            hint=f"ask for at most {machine.cpus:g}, or name a larger machine with --ray-address",
         )
     if max(request.memory_mib) > machine.memory_mib:
         raise UsageError(
-            "{memory_mib:,.0f} MiB of memory asked for, but this machine has {available_mib:,.0f} MiB",
+            f"{max(request.memory_mib):,.0f} MiB of memory asked for, but this machine has "
+            f"{machine.memory_mib:,.0f} MiB",
             hint="ask for less",
-            memory_mib=max(request.memory_mib),
-            available_mib=machine.memory_mib,
         )
     if min(request.vcpus) < 0.1:
         raise UsageError("a trial needs at least 0.1 vCPUs")

@@ -149,28 +149,20 @@ def scratch_file(folder: Path, most_bytes: int, seconds: float) -> Iterator[tupl
         opened = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed below
     except OSError as error:
         raise MeasuringError(
-            "cannot write to '{folder}' ({strerror})",
-            hint="name another folder with --disk",
-            folder=folder,
-            strerror=error.strerror,
+            f"cannot write to '{folder}' ({error.strerror})", hint="name another folder with --disk"
         ) from error
     with opened as file:
         room = int(space.f_bavail * space.f_frsize * _SHARE_OF_FREE_SPACE)
         if room < _LEAST_BYTES:
             free, needed = room / _SHARE_OF_FREE_SPACE / MIB, _LEAST_BYTES / _SHARE_OF_FREE_SPACE
             raise MeasuringError(
-                "only {free:.0f} MiB are free at '{folder}', and {needed:.0f} MiB are needed "
-                "(a tenth of it is used)",
+                f"only {free:.0f} MiB are free at '{folder}', and {needed / MIB:.0f} MiB are "
+                "needed (a tenth of it is used)",
                 hint="name another folder with --disk",
-                free=free,
-                folder=folder,
-                needed=needed / MIB,
             )
         size = _fill(file.fileno(), min(most_bytes, room), seconds)
         if size < _LEAST_BYTES:
-            raise MeasuringError(
-                "'{folder}' ran out of space", hint="name another folder with --disk", folder=folder
-            )
+            raise MeasuringError(f"'{folder}' ran out of space", hint="name another folder with --disk")
         yield file.fileno(), size
 
 

@@ -49,12 +49,7 @@ def _figure(accelerator: Device, precision: str, seconds: float) -> Document:
     emulated = accelerator.kind == "cuda" and precision in ("tf32", "bf16") and not torch.version.hip
     if emulated and compute_capability() < _AMPERE:
         major, minor = compute_capability()
-        raise MeasuringError(
-            "{precision} needs compute capability 8.0, this GPU has {major}.{minor}",
-            precision=precision,
-            major=major,
-            minor=minor,
-        )
+        raise MeasuringError(f"{precision} needs compute capability 8.0, this GPU has {major}.{minor}")
     dtype = getattr(torch, _TYPES[precision])
     with _float32_products(tf32=precision == "tf32"):
         size = largest_affordable(_SIZES, partial(_seconds_once, accelerator, dtype), seconds, growth=3)

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.errors import MeasuringError
-from advisor.messages import Message
 from advisor.sweeps.machine.environment import allowed_cpus, free_memory_bytes, last_level_cache_mib
 from advisor.sweeps.probe.session import Document, ProbeSession, figure, time_calls
 
@@ -53,11 +52,8 @@ def _array_bytes(cpus: Sequence[int]) -> int:
     allowed = int(free_memory_bytes() * _SHARE_OF_MEMORY / 2)
     if allowed < _LEAST_BYTES:
         raise MeasuringError(
-            "only {allowed:.0f} MiB of memory are free",
-            hint=Message(
-                "{least_bytes:.0f} MiB are needed", least_bytes=2 * _LEAST_BYTES / _SHARE_OF_MEMORY / 2**20
-            ),
-            allowed=allowed * 2 / _SHARE_OF_MEMORY / 2**20,
+            f"only {allowed * 2 / _SHARE_OF_MEMORY / 2**20:.0f} MiB of memory are free",
+            hint=f"{2 * _LEAST_BYTES / _SHARE_OF_MEMORY / 2**20:.0f} MiB are needed",
         )
     return min(wanted, allowed)
 

@@ -19,7 +19,6 @@ from msgspec import Struct, field
 
 from advisor.errors import MeasuringError
 from advisor.extras import install_command, install_hint
-from advisor.messages import Message
 from advisor.sweeps.machine.environment import allowed_cpus, describe_machine, describe_versions
 from advisor.sweeps.machine.processes import busy_seconds
 
@@ -133,7 +132,7 @@ def compute_capability() -> tuple[int, int]:
 
 def missing(package: str) -> MeasuringError:
     """The error that names the extra which brings `package`."""
-    return MeasuringError("{package} is not installed", hint=install_hint("sweep"), package=package)
+    return MeasuringError(f"{package} is not installed", hint=install_hint("sweep"))
 
 
 def load_torch() -> ModuleType:
@@ -144,9 +143,7 @@ def load_torch() -> ModuleType:
         raise missing("torch") from error
     except (ImportError, OSError, RuntimeError) as error:
         raise MeasuringError(
-            "torch cannot be loaded ({error})",
-            hint=Message("repair it: {command}", command=install_command("sweep")),
-            error=error,
+            f"torch cannot be loaded ({error})", hint=f"repair it: {install_command('sweep')}"
         ) from error
     return torch
 

@@ -266,7 +266,7 @@ def _of_gpu_state(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
             "{causes} held the GPU's clocks back for {percent:.0f} % of the time; it is not "
             "fitted, and no anchor",
             "look after cooling and power; then: advisor sweep run ... --fresh-since DATE",
-            causes=[Message("{cause}", cause=name.replace("_", " ")) for name in slowed],
+            causes=[name.replace("_", " ") for name in slowed],
             percent=100 * max(slowed.values()),
         )
 
@@ -291,7 +291,7 @@ def _of_pace(measurement: Measurement) -> Iterator[QualityIssue]:
     change = last / first - 1
     before, after = environment.get("cpu_mhz") or (0, 0)
     fell = after < (1 - _CLOCK_FELL) * before
-    clocks = Message("; CPU clock {before:.0f} to {after:.0f} MHz", before=before, after=after)
+    clocks = f"; CPU clock {before:.0f} to {after:.0f} MHz"
     if abs(change) > _SLOWED:
         yield _issue(
             "throttled_or_burst" if change < 0 else "slow_first_minute",
@@ -305,17 +305,17 @@ def _of_pace(measurement: Measurement) -> Iterator[QualityIssue]:
         )
 
 
-def _throttle_reasons(environment: Mapping[str, Any]) -> list[Message]:
+def _throttle_reasons(environment: Mapping[str, Any]) -> list[str]:
     codes = [
         *(environment.get("gpu_throttle_reasons") or ()),
         *(environment.get("gpu_held_back_by") or ()),  # of rows from before the sampler
     ]
     elsewhere = _HARMLESS | set(_slowdowns(environment))
     unusual = dict.fromkeys(code for code in codes if code not in elsewhere)
-    reasons = [Message("{cause}", cause=code.replace("_", " ")) for code in unusual]
+    reasons = [code.replace("_", " ") for code in unusual]
     throttles = environment.get("cpu_thermal_throttles") or 0
     if throttles:
-        reasons.append(Message("{throttles:.0f} thermal throttles of the CPU", throttles=throttles))
+        reasons.append(f"{throttles:.0f} thermal throttles of the CPU")
     return reasons
 
 

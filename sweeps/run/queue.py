@@ -15,7 +15,6 @@ from pathlib import Path
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from advisor.files import user_folder
-from advisor.messages import Message
 from advisor.sweeps.events import DEBUG, WARNING, Event, emit, this_node
 from advisor.sweeps.formats import to_jsonl
 from advisor.sweeps.measurement_store import LeaseBook, MeasurementStore
@@ -52,13 +51,11 @@ class Spool:
         if self.path is None:
             return failure
         return DataError(
-            "{failure}",
-            hint=Message(
-                "what was measured is kept, and no run of it lost: once the database is "
-                "back, advisor measurements import {path}",
-                path=self.path,
+            f"{failure}",
+            hint=(
+                "what was measured is kept, and no run of it lost: once the database is back, "
+                f"advisor measurements import {self.path}"
             ),
-            failure=failure,
         )
 
 

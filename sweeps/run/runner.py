@@ -191,19 +191,14 @@ def run_sweep(
     skipped = len(trials) - len({trial.trial_id for trial in todo})
     outcome = Outcome()
 
-    def report(**news: Any) -> None:
-        done = outcome.measured + queue.passed_over
-        on_progress(Progress(done=done, total=len(todo), skipped=skipped, **news))
+    def report(started: Trial | None = None, measurement: Measurement | None = None) -> None:
+        done, total = outcome.measured + queue.passed_over, len(todo)
+        on_progress(
+            Progress(done=done, total=total, skipped=skipped, started=started, measurement=measurement)
+        )
 
     with leasing(store.leases) as owner:
-        queue = TrialQueue(
-            todo,
-            store,
-            owner,
-            retried=before.retried,
-            runs_of=runs_of,
-            on_claim=lambda trial: report(started=trial),
-        )
+        queue = TrialQueue(todo, store, owner, retried=before.retried, runs_of=runs_of, on_claim=report)
         report()
         with subscribe(queue.note):
             is_filled = True

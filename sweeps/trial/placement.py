@@ -219,12 +219,10 @@ def placed(
     node, folder = node or read_node(with_gpus=on_gpu), folder or lock_folder()
     gpus = node.gpus if on_gpu and node.gpus else None
     if gpus is not None and len(gpus) < gpu_count:
-        raise MeasuringError(
-            "{wanted} GPUs requested, but this machine has {gpus}", wanted=gpu_count, gpus=len(gpus)
-        )
+        raise MeasuringError(f"{gpu_count} GPUs requested, but this machine has {len(gpus)}")
     if placement_of(vcpus, node.cores, gpus, gpu_count) is None:
         cpus = sum(len(core.cpus) for core in node.cores)
-        raise MeasuringError("{vcpus:g} vCPUs requested, but this machine has {cpus}", vcpus=vcpus, cpus=cpus)
+        raise MeasuringError(f"{vcpus:g} vCPUs requested, but this machine has {cpus}")
     waiting = _Waiting(vcpus, trial_id, time.monotonic() + patience_seconds)
     with ExitStack() as held:
         with ExitStack() as turn:
@@ -266,9 +264,8 @@ class _Waiting(Struct):
             if time.monotonic() > self.deadline:
                 raise MeasuringError(
                     "other trials on this machine left too few free cores, GPUs or disks, or too "
-                    "little memory, for {vcpus:g} vCPUs for too long",
+                    f"little memory, for {self.vcpus:g} vCPUs for too long",
                     hint="run one sweep at a time, or ask for less",
-                    vcpus=self.vcpus,
                 )
             if not self.reported:
                 emit("waits_for_placement", trial_id=self.trial_id, vcpus=self.vcpus)

@@ -234,10 +234,7 @@ def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
         handler = SharedFile(path)
     except OSError as error:
         raise DataError(
-            "cannot write the log '{path}' ({strerror})",
-            hint="name another place: --log-file",
-            path=path,
-            strerror=error.strerror,
+            f"cannot write the log '{path}' ({error.strerror})", hint="name another place: --log-file"
         ) from error
     handler.setLevel(level)
     warnings = logging.getLogger("advisor.sweeps")

@@ -35,11 +35,8 @@ def served(registry: CollectorRegistry, port: int, host: str = "127.0.0.1") -> I
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise MeasuringError(
-            "cannot serve metrics at {host}:{port} ({reason})",
+            f"cannot serve metrics at {host}:{port} ({reason})",
             hint="name another port: --metrics-port, where 0 takes a free one",
-            host=host,
-            port=port,
-            reason=reason,
         ) from error
     try:
         yield server.server_port
@@ -56,15 +53,12 @@ class TextFile:
         # A link keeps pointing; what is no regular file (/dev/null) must not be replaced by one.
         self._path, self._registry, self._reported = path.resolve(), registry, False
         if self._path.exists() and not self._path.is_file():
-            raise DataError("'{path}' is no file", hint="name another place: --metrics-file", path=path)
+            raise DataError(f"'{path}' is no file", hint="name another place: --metrics-file")
         try:
             self._write()
         except OSError as error:
             raise DataError(
-                "cannot write '{path}' ({strerror})",
-                hint="name another place: --metrics-file",
-                path=path,
-                strerror=error.strerror,
+                f"cannot write '{path}' ({error.strerror})", hint="name another place: --metrics-file"
             ) from error
 
     def update(self) -> None:

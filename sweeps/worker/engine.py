@@ -306,12 +306,9 @@ class TorchEngine(Engine):
         if self._loss is None or bool(torch.isfinite(self._loss)):
             return
         raise MeasuringError(
-            "the loss of {network} is {loss:g} after {steps} steps in {precision}",
+            f"the loss of {self._runnable.info.name} is {float(self._loss):g} after "
+            f"{self._launched} steps in {self._precision}",
             hint="take another precision (bf16, fp32), or mend the network's loss",
-            network=self._runnable.info.name,
-            loss=float(self._loss),
-            steps=self._launched,
-            precision=self._precision,
         )
 
     def _completion(self, batch: Any) -> Completion:

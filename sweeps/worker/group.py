@@ -75,8 +75,7 @@ class CommonRun:
         steps = self._steps(int(min(count, most_steps(self._trial, outside))))
         if not steps:
             raise MeasuringError(
-                "in {steps} steps of each process none is of all together",
-                steps=count,
+                f"in {count} steps of each process none is of all together",
                 hint="give it more samples, or a smaller batch size",
             )
         return steps
@@ -175,9 +174,7 @@ def joined_group(trial: Trial, job: Mapping[str, Any], rank: int = 0) -> Group:
     if on_gpu:
         if trial.processes > (gpus := torch.cuda.device_count()):
             raise MeasuringError(
-                "{wanted} processes, each on a GPU of its own, and CUDA sees {gpus}",
-                wanted=trial.processes,
-                gpus=gpus,
+                f"{trial.processes} processes, each on a GPU of its own, and CUDA sees {gpus}",
                 hint="ask for fewer GPUs; of slices of a card CUDA sees one alone",
             )
         torch.cuda.set_device(rank)

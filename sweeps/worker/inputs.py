@@ -72,9 +72,7 @@ class Images(Dataset[tuple[torch.Tensor, int]]):
         try:
             return torch.from_numpy(self._decode(sample.content)).permute(2, 0, 1)
         except (OSError, ValueError) as error:
-            raise DataError(
-                "{name} cannot be decoded ({error})", name=self._source.name(index), error=error
-            ) from error
+            raise DataError(f"{self._source.name(index)} cannot be decoded ({error})") from error
 
 
 class EndlessOrder(Sampler[int]):
@@ -191,7 +189,7 @@ def _opened(path: Path) -> Iterator[int]:
         finally:
             os.close(file)
     except OSError as error:
-        raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error
+        raise DataError(f"cannot read '{path}': {error.strerror}") from error
 
 
 Batches = Generator[tuple[Any, Any]]  # endless inputs and targets; `close` ends what was started for them
@@ -247,12 +245,9 @@ def _text_batches(trial: Trial, opened: Runnable) -> Batches:
     columns = len(tokens) // rows
     if columns <= unroll:
         raise DataError(
-            "'{path}' has {count:,} words, and a batch of {rows} needs more than {needed:,}",
+            f"'{Path(trial.dataset_path)}' has {len(tokens):,} words, and a batch of {rows} needs "
+            f"more than {rows * unroll:,}",
             hint="name a longer text, or ask for a smaller batch",
-            path=Path(trial.dataset_path),
-            count=len(tokens),
-            rows=rows,
-            needed=rows * unroll,
         )
     table = tokens[: rows * columns].view(rows, columns)
     places = cycle(range(0, columns - unroll, unroll))

@@ -35,7 +35,6 @@ from advisor.domain import (
 )
 from advisor.domain.gpu_names import is_card
 from advisor.errors import DataError, MeasuringError
-from advisor.messages import Message
 from advisor.models.zoo.opening import Runnable, open_network
 from advisor.models.zoo.torchvision_operators import substituted_operators
 from advisor.sweeps.datasets.opening import open_dataset
@@ -123,22 +122,15 @@ def _refuse_another_gpu(requested: str) -> None:
         return
     if present.is_slice:
         raise MeasuringError(
-            "{requested} was requested, but the GPU of this node is a slice of a card ({name}, "
-            "{memory_mib:,.0f} MiB, {sm_count} multiprocessors)",
+            f"{requested} was requested, but the GPU of this node is a slice of a card "
+            f"({torch.cuda.get_device_name()}, {present.memory_mib:,.0f} MiB, {present.sm_count} "
+            "multiprocessors)",
             hint="measure on a whole card; --accelerator cuda measures the slice, and no fit or "
             "anchor takes it for a card",
-            requested=requested,
-            name=torch.cuda.get_device_name(),
-            memory_mib=present.memory_mib,
-            sm_count=present.sm_count,
         )
     raise MeasuringError(
-        "{requested} was requested, but the GPU of this node is: {present}",
-        hint=Message(
-            "correct the node's resources, or use --accelerator cuda:{present}", present=present.gpu
-        ),
-        requested=requested,
-        present=present.gpu,
+        f"{requested} was requested, but the GPU of this node is: {present.gpu}",
+        hint=f"correct the node's resources, or use --accelerator cuda:{present.gpu}",
     )
 
 
@@ -224,9 +216,7 @@ def _loaded(trial: Trial) -> tuple[Runnable, StepRunner, SampleSource | None]:
     opened = open_network(trial.workload.network)
     if opened.fingerprint != trial.plan.get("network_fingerprint", ""):
         raise MeasuringError(
-            "{network} is no longer the file that was planned",
-            hint="plan again",
-            network=trial.workload.network,
+            f"{trial.workload.network} is no longer the file that was planned", hint="plan again"
         )
     runner = runner_of(trial, opened)
     if opened.makes_batches or is_synthetic(trial.plan):

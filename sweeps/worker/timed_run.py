@@ -233,19 +233,16 @@ def timed_steps(runner: StepRunner, batches: Iterator[Any], box: TimeBox) -> lis
         raise _skipping(runner.engine.skipped_steps - skipped, len(steps))
     if min(steps) <= 0:  # a virtual machine's counters may jump when it is moved: no rate is known then
         raise MeasuringError(
-            "the clock that times steps went backwards (a step of {steps:g} s)",
+            f"the clock that times steps went backwards (a step of {min(steps):g} s)",
             hint="measure again, on a machine with a steady clock source",
-            steps=min(steps),
         )
     return steps if most == math.inf else steps[: int(most)]
 
 
 def _skipping(skipped: int, steps: int) -> MeasuringError:
     return MeasuringError(
-        "{skipped} of {steps} optimiser steps were skipped: the gradients overflow in fp16",
+        f"{skipped} of {steps} optimiser steps were skipped: the gradients overflow in fp16",
         hint="measure with bf16 or fp32",
-        skipped=skipped,
-        steps=steps,
     )
 
 

@@ -26,7 +26,12 @@ PRODUCT = FOLDER.parents[2]
 PO, MO = FOLDER / "zh_CN.po", FOLDER / "zh_CN.mo"
 ROOMS = ("advisor", "models", "sweeps", "infra")
 # What these rooms say reaches a terminal alone, which speaks English.
-TERMINAL = ("advisor/cli/", "advisor/store/", "models/zoo/", "sweeps/", "infra/")
+TERMINAL = (
+    *("advisor/cli/", "advisor/store/", "models/zoo/", "sweeps/", "infra/"),
+    *("advisor/runs/delivery/", "advisor/runs/endpoint/", "advisor/runs/verification/"),
+    *("advisor/runs/measuring_script.py", "advisor/runs/probing.py", "advisor/runs/fitting.py"),
+    *("advisor/runs/cloud/sweep.py", "advisor/runs/cloud/exchange.py", "advisor/runs/cloud/agent.py"),
+)
 KEYED = ("advisor/render/i18n/texts/*.json", "advisor/service/page/texts/*.json")
 ERRORS = {
     name

@@ -83,7 +83,7 @@ def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
     bucket, key = place_of(url)
     content = ResultBucket(guest.aws, region, bucket, "").get(key)
     if content is None:
-        raise DataError("there is no job at {url}", url=url, hint="was it removed?")
+        raise DataError(f"there is no job at {url}", hint="was it removed?")
     job = job_from_json(content.decode(errors="replace"))
     result_bucket = ResultBucket(guest.aws, job.region, job.bucket, job.prefix)
     state_log = StateLog(result_bucket, guest.metadata.instance_id(), guest.aws.clock)

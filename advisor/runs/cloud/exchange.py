@@ -66,7 +66,7 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
     prefix = f"sweeps/{checked_sweep_id(sweep_id)}"
     home, finding = looked_at(aws, "us-east-1", bucket)
     if not finding.ok:
-        raise DataError("{reason}", reason=finding.text, hint=finding.mend)
+        raise DataError(finding.text, hint=finding.mend)
     objects = ResultBucket(aws, home, bucket, prefix)
     # Measurements, which may be tens of thousands, are not read.
     every = objects.keys()
@@ -75,9 +75,7 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
     logs += _consoles(aws, home, sweep_id, logs)
     if not logs:
         raise DataError(
-            "no instance of {sweep_id} has left a log in {bucket}",
-            sweep_id=sweep_id,
-            bucket=bucket,
+            f"no instance of {sweep_id} has left a log in {bucket}",
             hint="an instance writes one when it ends; `advisor cloud status` lists those that run",
         )
     return logs
@@ -291,4 +289,4 @@ def anchors_sent(result_bucket: ResultBucket) -> list[dict[str, Any]]:
         anchors = [json.loads(result_bucket.get(key) or b"") for key in keys]
         return sorted(anchors, key=lambda anchor: str(anchor["measured_at"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError("the bucket holds what is no anchor: {error}", error=error) from error
+        raise DataError(f"the bucket holds what is no anchor: {error}") from error

@@ -19,7 +19,6 @@ from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot
 from advisor.infra.aws.orders import Fallbacks
 from advisor.infra.aws.provisioned import Provisioned, provision
 from advisor.infra.aws.reap import Outcome, Why
-from advisor.messages import Message
 from advisor.runs.cloud.exchange import Collector, End, Phase, Starts, guest_states, logs_of_silent
 from advisor.runs.cloud.plan import CloudPlan
 from advisor.store.measurements import open_store
@@ -217,11 +216,8 @@ def job_of(plan: CloudPlan) -> Job:
 def nothing_measured(plan: CloudPlan, run: CloudRun) -> CloudError:
     """The error for an instance that ran and brought nothing."""
     return CloudError(
-        "nothing was measured on {instance} ({why}): {value}",
-        instance=plan.options.instance,
-        why=run.why,
-        value=run.last_line or "it told nothing",
-        hint=Message("`advisor cloud log {sweep_id}` shows what its instance left", sweep_id=plan.sweep.id),
+        f"nothing was measured on {plan.options.instance} ({run.why}): {run.last_line or 'it told nothing'}",
+        hint=f"`advisor cloud log {plan.sweep.id}` shows what its instance left",
     )
 
 
@@ -231,7 +227,7 @@ def _with_hint() -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        raise CloudError("nothing was launched: {refused}", refused=explained(refused)) from refused
+        raise CloudError(f"nothing was launched: {explained(refused)}") from refused
 
 
 def _had(machine: LaunchedMachine) -> str:

@@ -51,9 +51,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
         """A sender must be known, and a name has its password."""
         self._from()
         if bool(os.environ.get(USER_VARIABLE)) != bool(os.environ.get(PASSWORD_VARIABLE)):
-            raise UsageError(
-                "set both {user} and {password}, or neither", user=USER_VARIABLE, password=PASSWORD_VARIABLE
-            )
+            raise UsageError(f"set both {USER_VARIABLE} and {PASSWORD_VARIABLE}, or neither")
 
     def send(self, message: Letter) -> None:
         """To all recipients at once. One that is refused while others are not is told, and not
@@ -62,9 +60,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
         with self._explained(), self._session() as server:
             refused = server.send_message(mail, self._from(), list(self.to))
         if refused:
-            raise DeliveryError(
-                "{label}: refused for {refused}", label=self.label, refused=", ".join(sorted(refused))
-            )
+            raise DeliveryError(f"{self.label}: refused for {', '.join(sorted(refused))}")
 
     def mail(self, message: Letter) -> EmailMessage:
         """The text as its body, the files attached. What a file's name may hold harms no header:
@@ -87,8 +83,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
         address = self.sender or os.environ.get(FROM_VARIABLE) or (user if "@" in user else "")
         if not address:
             raise UsageError(
-                "--send {target}: from whom?",
-                target=self.label,
+                f"--send {self.label}: from whom?",
                 field="send",
                 hint=f"add &from=ADDRESS, or set {FROM_VARIABLE}",
             )
@@ -108,14 +103,12 @@ class MailTarget(Struct, frozen=True, kw_only=True):
                 secure = True
             if not secure and not is_loopback(self.host):
                 raise DeliveryError(
-                    "{target} offers no STARTTLS, so nothing is sent", target=self.label, hint="use smtps://"
+                    f"{self.label} offers no STARTTLS, so nothing is sent", hint="use smtps://"
                 )
             user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
             if user and password:
                 if not secure:
-                    raise DeliveryError(
-                        "{label} has no TLS, so the password is not sent to it", label=self.label
-                    )
+                    raise DeliveryError(f"{self.label} has no TLS, so the password is not sent to it")
                 server.login(user, password)
             yield server
 
@@ -125,15 +118,9 @@ class MailTarget(Struct, frozen=True, kw_only=True):
             yield
         except ssl.SSLCertVerificationError as error:
             why = error.verify_message or "unknown"
-            raise DeliveryError(
-                "{label}: its certificate is not trusted ({why})", label=self.label, why=why
-            ) from error
+            raise DeliveryError(f"{self.label}: its certificate is not trusted ({why})") from error
         except smtplib.SMTPAuthenticationError as error:
-            raise DeliveryError(
-                "{label} does not accept {user_variable} and its password",
-                label=self.label,
-                user_variable=USER_VARIABLE,
-            ) from error
+            raise DeliveryError(f"{self.label} does not accept {USER_VARIABLE} and its password") from error
         except smtplib.SMTPException as error:
             # The server's code and words; of refused recipients those of the first one.
             code: int = 0
@@ -152,9 +139,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
             raise TransientDeliveryError(late) from error
         except OSError as error:
             why = error.strerror or type(error).__name__
-            raise TransientDeliveryError(
-                "{label} cannot be reached: {why}", label=self.label, why=why
-            ) from error
+            raise TransientDeliveryError(f"{self.label} cannot be reached: {why}") from error
 
 
 def mail_target(text: str) -> MailTarget:
@@ -162,8 +147,7 @@ def mail_target(text: str) -> MailTarget:
     parts = urlsplit(text)
     if parts.username is not None or parts.password is not None:
         raise UsageError(
-            "--send {scheme}://..: no name and password there",
-            scheme=parts.scheme,
+            f"--send {parts.scheme}://..: no name and password there",
             field="send",
             hint=f"set {USER_VARIABLE} and {PASSWORD_VARIABLE}",
         )
@@ -188,7 +172,5 @@ def mail_target(text: str) -> MailTarget:
 def _address(text: str) -> str:
     text = text.strip()
     if not _ADDRESS.fullmatch(text) or not text.isprintable():
-        raise UsageError(
-            "'{text}' is no mail address, as ann@example.com", text=one_line(text)[:80], field="send"
-        )
+        raise UsageError(f"'{one_line(text)[:80]}' is no mail address, as ann@example.com", field="send")
     return text

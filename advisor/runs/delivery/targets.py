@@ -35,7 +35,7 @@ def parse_target(text: str) -> Target:
     _check_name(name)
     held = os.environ.get(name, "").strip()
     if not held:
-        raise UsageError("--send env:{name}: the variable {name} is not set", name=name, field="send")
+        raise UsageError(f"--send env:{name}: the variable {name} is not set", field="send")
     return _plain(held)
 
 
@@ -68,16 +68,12 @@ def _plain(text: str) -> Target:
     if not colon or maker is None:
         # Words that may be a mistyped secret are not repeated as a whole.
         shown = text if len(text) <= 20 and "@" not in text else f"{text[:8]}.."
-        raise UsageError("--send takes {kinds}, not '{text}'", kinds=KINDS, text=shown, field="send")
+        raise UsageError(f"--send takes {KINDS}, not '{shown}'", field="send")
     try:
         return maker(text)
     except ValueError as error:
         raise UsageError(
-            "--send '{kind}:..' cannot be read ({reason})",
-            kind=kind,
-            field="send",
-            reason=str(error),
-            hint=f"it takes {KINDS}",
+            f"--send '{kind}:..' cannot be read ({error})", field="send", hint=f"it takes {KINDS}"
         ) from None
 
 
@@ -103,19 +99,10 @@ class FileTarget(Struct, frozen=True):
             return
         if not folder.is_dir():
             raise UsageError(
-                "--send {target}: there is no folder '{folder}'",
-                target=self.label,
-                folder=str(folder),
-                field="send",
-                hint="make it first",
+                f"--send {self.label}: there is no folder '{folder}'", field="send", hint="make it first"
             )
         if not os.access(folder, os.W_OK):
-            raise UsageError(
-                "--send {target}: the folder '{folder}' cannot be written",
-                target=self.label,
-                folder=str(folder),
-                field="send",
-            )
+            raise UsageError(f"--send {self.label}: the folder '{folder}' cannot be written", field="send")
 
     def send(self, message: Letter) -> None:
         """Each file whole or not at all."""
@@ -165,8 +152,7 @@ class BucketTarget(Struct, frozen=True):
 
         if botocore.session.get_session().get_credentials() is None:
             raise UsageError(
-                "--send {target}: no AWS credentials",
-                target=self.label,
+                f"--send {self.label}: no AWS credentials",
                 field="send",
                 hint="run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
             )

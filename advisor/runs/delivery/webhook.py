@@ -63,11 +63,8 @@ class WebhookTarget(Struct, frozen=True):
                 verify=ssl.create_default_context(),
             )
         except httpx2.TimeoutException as error:
-            raise TransientDeliveryError(
-                "{target} did not answer within {seconds} s",
-                target=self.label,
-                seconds=f"{self.timeout_seconds:g}",
-            ) from error
+            late = f"{self.label} did not answer within {self.timeout_seconds:g} s"
+            raise TransientDeliveryError(late) from error
         except httpx2.TransportError as error:
             raise self._unreachable(error) from error
         if not answer.is_success:
@@ -92,16 +89,12 @@ class WebhookTarget(Struct, frozen=True):
         while cause is not None:
             if isinstance(cause, ssl.SSLCertVerificationError):
                 return DeliveryError(
-                    "{target}: its certificate is not trusted ({reason})",
-                    target=self.label,
-                    reason=cause.verify_message or "unknown",
+                    f"{self.label}: its certificate is not trusted ({cause.verify_message or 'unknown'})"
                 )
             if isinstance(cause, OSError) and cause.strerror:
                 reason = cause.strerror
             cause = cause.__cause__ or cause.__context__
-        return TransientDeliveryError(
-            "{target} cannot be reached: {reason}", target=self.label, reason=reason
-        )
+        return TransientDeliveryError(f"{self.label} cannot be reached: {reason}")
 
 
 def webhook_target(text: str) -> WebhookTarget:
@@ -120,10 +113,7 @@ def webhook_target(text: str) -> WebhookTarget:
         raise ValueError("no host")
     if parts.scheme.casefold() == "http" and not is_loopback(parts.hostname):
         raise UsageError(
-            "--send http://{host}/..: use https",
-            host=parts.hostname,
-            field="send",
-            hint="http is for loopback only",
+            f"--send http://{parts.hostname}/..: use https", field="send", hint="http is for loopback only"
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     shown = host if parts.port is None else f"{host}:{parts.port}"
@@ -153,4 +143,4 @@ def _signer() -> Webhook | None:
     try:
         return Webhook(text)
     except (binascii.Error, RuntimeError) as error:
-        raise UsageError("{name} has no base64 behind whsec_", name=SECRET_VARIABLE) from error
+        raise UsageError(f"{SECRET_VARIABLE} has no base64 behind whsec_") from error

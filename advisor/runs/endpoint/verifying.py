@@ -23,7 +23,6 @@ from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import MEASURE
 from advisor.infra.aws.guest.metadata import ResultBucket
-from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
 from advisor.questions.language import ServingQuestion
 from advisor.questions.settled import draft_of, instance_named, language_model_of, settled_serving
@@ -158,9 +157,7 @@ def serving_trial(
     if candidate is None:
         raise NoOfferError(
             "nothing is recommended that could be verified",
-            hint=Message(
-                "name the type that the endpoint runs on by {instance}", instance=FieldName("instance")
-            ),
+            hint="name the type that the endpoint runs on by --instance",
         )
     if candidate.placement.nodes > 1 or candidate.placement.ranks > 1:
         raise wrong(

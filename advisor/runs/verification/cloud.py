@@ -178,10 +178,7 @@ def plan_elsewhere(
     where nothing is recommended; `UsageError` for another cloud, and for several instances."""
     if request.cloud != "aws":
         raise UsageError(
-            "--on aws launches on AWS, not on {cloud}",
-            cloud=request.cloud,
-            field="on",
-            hint="leave --cloud out",
+            f"--on aws launches on AWS, not on {request.cloud}", field="on", hint="leave --cloud out"
         )
     catalog, model = context.catalog, context.model
     if instance == AUTO:
@@ -190,9 +187,7 @@ def plan_elsewhere(
             raise NoOfferError(no_offer(answer))
         spec = answer.chosen.spec
         if spec.count > 1:
-            raise UsageError(
-                "one instance is verified, and {name} are recommended", name=spec.name, hint="name one"
-            )
+            raise UsageError(f"one instance is verified, and {spec.name} are recommended", hint="name one")
         request, instance = _exactly(request, answer.chosen), spec.offer.instance.name
     name = type_named(catalog, instance).name
     named = predict_instance(request, catalog, model, name)

@@ -33,7 +33,6 @@ from advisor.domain import (
 )
 from advisor.domain.gpu_names import identified, is_card
 from advisor.errors import MeasuringError, UsageError
-from advisor.messages import Message
 from advisor.questions.network import NetworkQuestion
 from advisor.runs.questions import AUTO
 from advisor.runs.sweeps.sweeping import accelerator_named, has_cuda
@@ -101,15 +100,9 @@ def machine_for(
     if instance is not None:
         if machine.cpus < instance.vcpus or machine.memory_mib < _VISIBLE_MEMORY * instance.memory_mib:
             raise UsageError(
-                ("{name} has {vcpus} vCPUs and {value:g} GiB, this machine {cpus:g} and {value_2:.3g} GiB"),
-                name=instance.name,
-                vcpus=instance.vcpus,
-                value=instance.memory_mib / 1024,
-                cpus=machine.cpus,
-                value_2=machine.memory_mib / 1024,
-                hint=Message(
-                    "run this on a {name} or a larger machine, or rent one: --on aws", name=instance.name
-                ),
+                f"{instance.name} has {instance.vcpus} vCPUs and {instance.memory_mib / 1024:g} "
+                f"GiB, this machine {machine.cpus:g} and {machine.memory_mib / 1024:.3g} GiB",
+                hint=f"run this on a {instance.name} or a larger machine, or rent one: --on aws",
             )
         vcpus, memory_mib = float(instance.vcpus), min(memory_mib, float(instance.memory_mib))
     return VerifiedMachine(
@@ -120,11 +113,9 @@ def machine_for(
 def require_gpus(machine: VerifiedMachine, wanted: int, gpus_here: Sequence[str]) -> None:
     """`UsageError` where the trial takes more real GPUs than are here."""
     if machine.accelerator.is_gpu and wanted > len(gpus_here):
+        name = machine.instance.name if machine.instance else "it"
         raise UsageError(
-            "{name} is verified on {wanted} GPUs, and this machine has {gpus}",
-            name=machine.instance.name if machine.instance else "it",
-            wanted=wanted,
-            gpus=len(gpus_here),
+            f"{name} is verified on {wanted} GPUs, and this machine has {len(gpus_here)}",
             hint="run this on that instance, or say how many of its GPUs work with --max-gpus",
         )
 
@@ -159,9 +150,7 @@ def _accelerator(
     gpu = instance.gpu_name
     if gpu is None:
         raise UsageError(
-            "{name} has no GPU, and {task} is predicted on GPUs only",
-            name=instance.name,
-            task=task,
+            f"{instance.name} has no GPU, and {task} is predicted on GPUs only",
             hint="leave --instance out to measure this machine as it is",
         )
     emulated = Accelerator(kind=AcceleratorKind.EMULATED, gpu=gpu)
@@ -169,29 +158,20 @@ def _accelerator(
         chosen = accelerator_named(text, False) if ":" in text else emulated
         if _has_card(instance, chosen.gpu, sheets):
             return chosen
-        hint = Message("use --accelerator {emulated}", emulated=emulated)
-        raise UsageError("{name} has a {gpu}", name=instance.name, gpu=gpu, hint=hint)
+        hint = f"use --accelerator {emulated}"
+        raise UsageError(f"{instance.name} has a {gpu}", hint=hint)
     by_emulation = f"--accelerator {emulated} measures its host and disk side alone"
     if text == "cpu":
-        raise UsageError(
-            "on the CPU nothing is learnt of {name}'s {gpu}", name=instance.name, gpu=gpu, hint=by_emulation
-        )
+        raise UsageError(f"on the CPU nothing is learnt of {instance.name}'s {gpu}", hint=by_emulation)
     if not gpus_here:
         raise UsageError(
-            "no NVIDIA GPU here, and {name} has a {gpu}",
-            name=instance.name,
-            gpu=gpu,
-            hint=Message("run this on one, or: {by_emulation}", by_emulation=by_emulation),
+            f"no NVIDIA GPU here, and {instance.name} has a {gpu}",
+            hint=f"run this on one, or: {by_emulation}",
         )
     if not any(_has_card(instance, name, sheets) for name in gpus_here):
         raise UsageError(
-            "this machine has a {gpus_here} and {name} a {gpu}",
-            gpus_here=gpus_here[0],
-            name=instance.name,
-            gpu=gpu,
-            hint=Message(
-                "run this on a {name}, or: {by_emulation}", name=instance.name, by_emulation=by_emulation
-            ),
+            f"this machine has a {gpus_here[0]} and {instance.name} a {gpu}",
+            hint=f"run this on a {instance.name}, or: {by_emulation}",
         )
     return accelerator_named(text, False) if text else ON_ANY_GPU
 
@@ -224,7 +204,7 @@ def judged(
 ) -> Verification:
     """What a measurement says about a target; `MeasuringError` for a failed or late trial."""
     if measurement.status in (Status.FAILED, Status.TIMED_OUT):
-        raise MeasuringError("the trial failed: {reason}", reason=measurement.reason)
+        raise MeasuringError(f"the trial failed: {measurement.reason}")
     rate = rate_interval(measurement)
     pessimistic = request.task is Task.TRAINING and measurement.trial.cache is CacheState.COLD
     verdict, reason = verdict_of(request, measurement, rate, pessimistic)

@@ -216,12 +216,8 @@ def _refuse_slow_pace(
     rate = count * workload.batch_size / _pace(named, workload, gpu)
     if rate < target:
         raise UsageError(
-            "an emulated {gpu} takes {rate:,.0f}/s at batch {batch_size}, less than the "
-            "{target:g} asked for, so nothing can be learnt here",
-            gpu=gpu,
-            rate=rate,
-            batch_size=workload.batch_size,
-            target=target,
+            f"an emulated {gpu} takes {rate:,.0f}/s at batch {workload.batch_size}, less than the "
+            f"{target:g} asked for, so nothing can be learnt here",
             hint="ask for less, for a larger --batch-size, or run this on a real one",
         )
 

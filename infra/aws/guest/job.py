@@ -153,22 +153,16 @@ class Job(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.command not in COMMANDS:
-            raise DataError("'{command}' is not what an instance does for a sweep", command=self.command[:80])
+            raise DataError(f"'{self.command[:80]}' is not what an instance does for a sweep")
         if not _NAME.fullmatch(self.sweep_id):
-            raise DataError(
-                "'{sweep_id}' is no sweep id: letters, digits, '.', '_', '-'", sweep_id=self.sweep_id[:80]
-            )
+            raise DataError(f"'{self.sweep_id[:80]}' is no sweep id: letters, digits, '.', '_', '-'")
         if not _PREFIX.fullmatch(self.prefix) or ".." in self.prefix:
-            raise DataError("'{prefix}' is no prefix of a bucket", prefix=self.prefix[:80])
+            raise DataError(f"'{self.prefix[:80]}' is no prefix of a bucket")
         if not _REQUIREMENT.fullmatch(self.engine):
-            raise DataError("'{engine}' is no package of an engine", engine=self.engine[:80])
+            raise DataError(f"'{self.engine[:80]}' is no package of an engine")
         for device, disk_type in self.disks.items():
             if not (_DEVICE.fullmatch(device) and _DISK_TYPE.fullmatch(disk_type)):
-                raise DataError(
-                    "'{device}': '{disk_type}' is no device name with a disk type",
-                    device=device,
-                    disk_type=disk_type,
-                )
+                raise DataError(f"'{device}': '{disk_type}' is no device name with a disk type")
 
     @property
     def key(self) -> str:
@@ -194,14 +188,12 @@ def job_from_json(text: str) -> Job:
             raise ValueError(f"schema {document['schema']}, not {SCHEMA}")
         return msgspec.convert(document, Job)
     except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as error:
-        raise DataError(
-            "this is no job of an instance: {name}: {error}", name=type(error).__name__, error=error
-        ) from error
+        raise DataError(f"this is no job of an instance: {type(error).__name__}: {error}") from error
 
 
 def place_of(url: str) -> tuple[str, str]:
     """Bucket and key of `s3://bucket/key`."""
     match = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(\S+)", url)
     if not match:
-        raise DataError("'{url}' names no object", hint="write it like s3://bucket/key", url=url)
+        raise DataError(f"'{url}' names no object", hint="write it like s3://bucket/key")
     return match[1], match[2]

@@ -129,12 +129,7 @@ class Metadata:
                 reason = f"status {error.code}"
             except (OSError, ValueError) as error:
                 reason = str(error)
-        raise LiveError(
-            "no instance metadata at {address} ({reason})",
-            hint="is this EC2?",
-            address=self._address,
-            reason=reason,
-        )
+        raise LiveError(f"no instance metadata at {self._address} ({reason})", hint="is this EC2?")
 
     def instance_id(self) -> str:
         """The instance's id, like `i-0123456789abcdef0`."""

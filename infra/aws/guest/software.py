@@ -86,19 +86,16 @@ def _wanted(root: Path, extras: frozenset[str]) -> list[str]:
         return core_and(extras)
     except metadata.PackageNotFoundError:
         raise DataError(
-            "neither an installed {distribution} nor its pyproject.toml is here, which "
-            "say what an instance needs",
+            f"neither an installed {PACKAGE} nor its pyproject.toml is here, which say what an "
+            "instance needs",
             hint="install it (pip install .)",
-            distribution=PACKAGE,
         ) from None
 
 
 def _pinned(text: str) -> str:
     match = _NAME.match(text)
     if match is None:
-        raise DataError(
-            "'{text}' in the metadata of {distribution} names no package", text=text, distribution=PACKAGE
-        )
+        raise DataError(f"'{text}' in the metadata of {PACKAGE} names no package")
     try:
         version = metadata.version(match[1]).partition("+")[0]
     except metadata.PackageNotFoundError:
@@ -141,9 +138,7 @@ def user_data(
     the time is over already, or the script too long."""
     lifetime = int((expires_at - now).total_seconds())
     if lifetime < 60:
-        raise DataError(
-            "sweep {sweep_id} expires within a minute", hint="nothing can be measured", sweep_id=job.sweep_id
-        )
+        raise DataError(f"sweep {job.sweep_id} expires within a minute", hint="nothing can be measured")
     parameters = {
         "sweep_id": job.sweep_id,
         "region": job.region,
@@ -162,11 +157,7 @@ def user_data(
     lines = [f"{name}={shlex.quote(value)}" for name, value in parameters.items()]
     script = "\n".join(["#!/bin/bash", *lines, _text("user_data.sh")])
     if len(script.encode()) > MOST_BYTES:
-        raise DataError(
-            "the start script has more than {most_bytes} bytes",
-            hint="shorten the names",
-            most_bytes=MOST_BYTES,
-        )
+        raise DataError(f"the start script has more than {MOST_BYTES} bytes", hint="shorten the names")
     return script
 
 

@@ -28,11 +28,8 @@ def installed_engine(requirement: str, folder: Path) -> Path:
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         if ended.returncode:
             lines = (ended.stderr or ended.stdout).strip().splitlines()
-            raise DataError(
-                "{engine} cannot be installed: {why}",
-                engine=requirement,
-                why=lines[-1] if lines else "it told nothing",
-            )
+            why = lines[-1] if lines else "it told nothing"
+            raise DataError(f"{requirement} cannot be installed: {why}")
     return environment / "bin"
 
 
@@ -85,10 +82,7 @@ def mount_volumes(
     for name, disk_type in disks.items():
         if name not in ids:
             raise MeasuringError(
-                "no volume is attached as {name}, where {disk_type} was asked",
-                hint="launch again",
-                name=name,
-                disk_type=disk_type,
+                f"no volume is attached as {name}, where {disk_type} was asked", hint="launch again"
             )
         mount(_appearing(system, ids[name], name, sleep), mounts / disk_type, run)
     return {disk_type: mounts / disk_type for disk_type in disks.values()}
@@ -125,9 +119,7 @@ def _appearing(system: Path, volume_id: str, name: str, sleep: Callable[[float],
         if device := device_of(system, volume_id, name):
             return device
         sleep(_POLL_SECONDS)
-    raise MeasuringError(
-        "volume {volume_id} ({name}) does not show up on this instance", volume_id=volume_id, name=name
-    )
+    raise MeasuringError(f"volume {volume_id} ({name}) does not show up on this instance")
 
 
 def mount(device: Path, mount_point: Path, run: Run) -> None:
@@ -140,12 +132,7 @@ def mount(device: Path, mount_point: Path, run: Run) -> None:
         _must(run, ["mkfs.ext4", "-q", "-m", "0", str(device)])
     elif "TYPE=ext4" not in result.stdout.split():
         message = " ".join((result.stdout or result.stderr).split())
-        raise MeasuringError(
-            "{device} holds something that is not ours ({message})",
-            hint="left as it is",
-            device=device,
-            message=message,
-        )
+        raise MeasuringError(f"{device} holds something that is not ours ({message})", hint="left as it is")
     mount_point.mkdir(parents=True, exist_ok=True)
     # Without noinit_itable ext4 goes on writing its tables for minutes, beside the measurements.
     _must(run, ["mount", "-o", "noatime,noinit_itable", str(device), str(mount_point)])
@@ -155,7 +142,7 @@ def _must(run: Run, command: Sequence[str]) -> None:
     done = run(command)
     if done.returncode:
         message = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-        raise MeasuringError("{command}: {message}", command=" ".join(command), message=message)
+        raise MeasuringError(f"{' '.join(command)}: {message}")
 
 
 # As NVMe devices of EC2 call themselves (EC2 User Guide, "Identify NVMe devices").

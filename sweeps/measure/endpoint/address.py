@@ -74,11 +74,7 @@ def address_of(url: str) -> Address:
         raise UsageError(
             Message("{field} takes a URL without user, password or parameters", field=FieldName("endpoint")),
             field="endpoint",
-            hint=Message(
-                "a key goes into {variable} or {option}",
-                variable=KEY_VARIABLE,
-                option=FieldName("api_key_file"),
-            ),
+            hint=f"a key goes into {KEY_VARIABLE} or --api-key-file",
         )
     path = parts.path.rstrip("/")
     for route in _ROUTES:
@@ -93,7 +89,7 @@ def address_of(url: str) -> Address:
 def _no_endpoint(url: str) -> UsageError:
     shown = _HIDDEN if "@" in url else url[:100]  # it may hold a password
     return UsageError(
-        "'{url}' is no endpoint", url=shown, field="endpoint", hint="name its URL, as http://localhost:8000"
+        f"'{shown}' is no endpoint", field="endpoint", hint="name its URL, as http://localhost:8000"
     )
 
 
@@ -106,8 +102,7 @@ def api_key(file: Path | None, environment: Mapping[str, str]) -> ApiKey | None:
             text = file.read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(
-                "no key can be read from '{file}'",
-                file=file,
+                f"no key can be read from '{file}'",
                 field="api_key_file",
                 hint="name a file that holds the key alone",
             ) from error
@@ -118,10 +113,6 @@ def api_key(file: Path | None, environment: Mapping[str, str]) -> ApiKey | None:
         raise UsageError(
             "the key is no single word",
             field="api_key_file",
-            hint=Message(
-                "{variable} or {option} holds the key alone",
-                variable=KEY_VARIABLE,
-                option=FieldName("api_key_file"),
-            ),
+            hint=f"{KEY_VARIABLE} or --api-key-file holds the key alone",
         )
     return ApiKey(text)

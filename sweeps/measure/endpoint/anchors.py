@@ -61,13 +61,7 @@ def read_serving_anchor(
     try:
         document: Any = json.loads(path.read_bytes())
     except OSError as error:
-        raise UsageError(
-            "cannot read '{path}' ({strerror})",
-            hint=WAY_OUT,
-            path=path,
-            strerror=error.strerror,
-            field="anchor",
-        ) from error
+        raise UsageError(f"cannot read '{path}' ({error.strerror})", hint=WAY_OUT, field="anchor") from error
     except (ValueError, RecursionError) as error:
         raise _no_anchor(path, "it is no JSON") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
@@ -195,6 +189,4 @@ def _whole(value: Any) -> int:
 
 
 def _no_anchor(path: Path, why: str) -> UsageError:
-    return UsageError(
-        "{path} is no anchor of an endpoint: {why}", hint=WAY_OUT, path=path, why=why, field="anchor"
-    )
+    return UsageError(f"{path} is no anchor of an endpoint: {why}", hint=WAY_OUT, field="anchor")

@@ -23,7 +23,7 @@ from msgspec import Struct, field
 
 from advisor.errors import MeasuringError, UsageError, one_line
 from advisor.extras import install_command
-from advisor.messages import FieldName, Message
+from advisor.messages import Message
 from advisor.sweeps.machine.processes import end_group
 from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
@@ -92,10 +92,9 @@ def _transformers(settings: EngineSettings) -> list[str]:
     _refuse_split(settings, StartedEngine.TRANSFORMERS)
     if settings.precision not in (None, *_DTYPES) or settings.kv_precision == "fp8":
         raise UsageError(
-            "transformers serves bf16 and fp16, not {precision}",
-            precision=settings.precision or "an fp8 cache",
+            f"transformers serves bf16 and fp16, not {settings.precision or 'an fp8 cache'}",
             field="precision",
-            hint=Message("leave it out, or take {engine} vllm", engine=FieldName("engine")),
+            hint="leave it out, or take --engine vllm",
         )
     dtype = _DTYPES.get(settings.precision or "", "auto")
     # Left to itself it takes nearly all of a CPU machine's memory, and is killed for it.
@@ -113,10 +112,9 @@ def _llama_cpp(settings: EngineSettings) -> list[str]:
     _refuse_split(settings, StartedEngine.LLAMA_CPP)
     if not Path(settings.model).is_file():
         raise UsageError(
-            "llama.cpp reads a GGUF file, and '{model}' is none",
-            model=settings.model,
+            f"llama.cpp reads a GGUF file, and '{settings.model}' is none",
             field="served_model",
-            hint=Message("name the file by {option}", option=FieldName("served_model")),
+            hint="name the file by --served-model",
         )
     if server := _found("llama-server"):
         context = settings.sequences * settings.context_tokens
@@ -138,10 +136,9 @@ _COMMANDS: Mapping[StartedEngine, Callable[[EngineSettings], list[str]]] = {
 def _refuse_split(settings: EngineSettings, engine: StartedEngine) -> None:
     if settings.tensor_parallel > 1:
         raise UsageError(
-            "{engine} is started on one GPU",
-            engine=engine,
+            f"{engine} is started on one GPU",
             field="tensor_parallel",
-            hint=Message("start it yourself, and name it by {option}", option=FieldName("endpoint")),
+            hint="start it yourself, and name it by --endpoint",
         )
 
 
@@ -155,13 +152,8 @@ def _program(name: str, source: str) -> str:
     path = _found(name)
     if path is None:
         raise MeasuringError(
-            "{name} is not installed",
-            name=name,
-            hint=Message(
-                "start the engine where it is and name it by {option}, or install it: {source}",
-                source=source,
-                option=FieldName("endpoint"),
-            ),
+            f"{name} is not installed",
+            hint=f"start the engine where it is and name it by --endpoint, or install it: {source}",
         )
     return path
 
@@ -282,10 +274,8 @@ def _attempts(engine: _Begun, patience_seconds: float, report: Progress) -> Iter
     while True:
         if (code := engine.process.poll()) is not None:
             raise MeasuringError(
-                "{program} ended with exit code {status} before it served: {output}",
-                program=engine.start.command[0],
-                status=code,
-                output=_last(engine.log) or "it said nothing",
+                f"{engine.start.command[0]} ended with exit code {code} before it served: "
+                f"{_last(engine.log) or 'it said nothing'}"
             )
         if math.isnan(listening):
             with suppress(OSError), closing(socket.create_connection((HOST, engine.start.port), timeout=1.0)):
@@ -295,10 +285,8 @@ def _attempts(engine: _Begun, patience_seconds: float, report: Progress) -> Iter
             yield engine.serving(listening)
         if engine.seconds >= patience_seconds:
             raise MeasuringError(
-                "{program} did not serve within {seconds:.0f} s: {output}",
-                program=engine.start.command[0],
-                seconds=patience_seconds,
-                output=_last(engine.log) or "it said nothing",
+                f"{engine.start.command[0]} did not serve within {patience_seconds:.0f} s: "
+                f"{_last(engine.log) or 'it said nothing'}",
                 hint=Message("start it yourself, and measure it by --endpoint"),
             )
         yield None

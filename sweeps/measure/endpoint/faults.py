@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from advisor.errors import MeasuringError, one_line
-from advisor.messages import FieldName, Message
+from advisor.messages import Message
 from advisor.sweeps.measure.endpoint.address import KEY_VARIABLE
 
 DONE = b"[DONE]"
@@ -140,14 +140,10 @@ class RequestFailed(Exception):
         self.status = status
 
 
-_KEY = Message(
-    "put the key into {variable}, or into a file for {option}",
-    variable=KEY_VARIABLE,
-    option=FieldName("api_key_file"),
-)
+_KEY = f"put the key into {KEY_VARIABLE}, or into a file for --api-key-file"
 _LOG = "the log of the server tells why"
 # What happened, and the way out.
-_WORDS: Mapping[Fault, tuple[str, Message | str]] = {
+_WORDS: Mapping[Fault, tuple[str, str]] = {
     Fault.REFUSED: (
         "nothing answers at {url} ({detail})",
         "start the server, and name the host and port that it listens on",
@@ -159,33 +155,20 @@ _WORDS: Mapping[Fault, tuple[str, Message | str]] = {
     Fault.UNAUTHORISED: ("{url} refuses the request ({status}): {detail}", _KEY),
     Fault.NOT_FOUND: (
         "{url} does not know the route or the model ({status}): {detail}",
-        Message(
-            "name the URL up to /v1, and the model's name on the server by {option}",
-            option=FieldName("served_model"),
-        ),
+        "name the URL up to /v1, and the model's name on the server by --served-model",
     ),
     Fault.RATE_LIMITED: (
         "{url} limits how often it may be asked ({status}): {detail}",
-        Message(
-            "lift the limit for this key, or ask for less by {concurrency} or {rate}",
-            concurrency=FieldName("concurrency"),
-            rate=FieldName("rate"),
-        ),
+        "lift the limit for this key, or ask for less by --concurrency or --rate",
     ),
     Fault.BAD_REQUEST: (
         "{url} refuses what is asked ({status}): {detail}",
-        Message(
-            "prompt and answer must fit its longest context: {input} and {output}",
-            input=FieldName("input_tokens"),
-            output=FieldName("output_tokens"),
-        ),
+        "prompt and answer must fit its longest context: --input-tokens and --output-tokens",
     ),
     Fault.SERVER_ERROR: ("{url} fails ({status}): {detail}", _LOG),
     Fault.REDIRECTED: (
         "{url} redirects ({status}) to {detail}",
-        Message(
-            "name that one as {option}: a key goes to no other host by itself", option=FieldName("endpoint")
-        ),
+        "name that one as --endpoint: a key goes to no other host by itself",
     ),
     Fault.NO_STREAM: (
         "{url} does not stream: its answer is {detail}",
@@ -201,9 +184,7 @@ _WORDS: Mapping[Fault, tuple[str, Message | str]] = {
     ),
     Fault.EMPTY: (
         "{url} ends its answers before their first token",
-        Message(
-            "ask for more than one by {option}; {log}", option=FieldName("output_tokens"), log=Message(_LOG)
-        ),
+        f"ask for more than one by --output-tokens; {_LOG}",
     ),
     Fault.CUT_OFF: ("{url} ends an answer half-way, without saying that it is whole", _LOG),
     Fault.DISCONNECTED: ("{url} closes the connection ({detail})", _LOG),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
+from advisor.records import asdict
 from advisor.sweeps.measure.endpoint.faults import RequestFailed
 
 _MOST_WARM_UP = 0.4
@@ -229,19 +230,10 @@ class RequestRecord(Struct):
 
     def row(self) -> dict[str, Any]:
         """The request as a line of JSON has it; moments to the microsecond."""
-        return {
-            "load": self.load,
-            "slot": self.slot,
-            "status": self.status,
-            "detail": self.detail,
-            "started_seconds": round(self.started_seconds, 6),
-            "ended_seconds": None if self.ended_seconds is None else round(self.ended_seconds, 6),
-            "input_tokens": self.input_tokens,
-            "asked_tokens": self.asked_tokens,
-            "output_tokens": self.output_tokens,
-            "cached_tokens": self.cached_tokens,
-            "piece_seconds": [round(moment, 6) for moment in self.piece_seconds],
-        }
+        ended = None if self.ended_seconds is None else round(self.ended_seconds, 6)
+        pieces = [round(moment, 6) for moment in self.piece_seconds]
+        moments = {"started_seconds": round(self.started_seconds, 6), "ended_seconds": ended}
+        return asdict(self) | moments | {"piece_seconds": pieces}
 
 
 class DrivenLoad(Struct):

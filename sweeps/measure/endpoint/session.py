@@ -14,7 +14,6 @@ from typing import IO, Any
 from msgspec import Struct, field
 
 from advisor.errors import AdvisorError, MeasuringError, Stopped, Terminated
-from advisor.messages import FieldName, Message
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.gpu import gpus
 from advisor.sweeps.measure.endpoint.address import Address, ApiKey
@@ -76,7 +75,7 @@ def anchor_document(
         "machine": {**describe_machine(), "versions": describe_versions(*_VERSIONS)},
         "traffic": {"input_tokens": lengths[0], "output_tokens": lengths[1], "seed": seed},
         "loads": session.figures,
-        "warnings": [*map(str, warnings_of(session)), *warnings, *ended],
+        "warnings": [*warnings_of(session), *warnings, *ended],
     }
 
 
@@ -155,13 +154,8 @@ class EndpointSession(Struct):
         """Raise what ended it, where nothing was measured before that."""
         if not any(figure["tpot_seconds"] or figure["ttft_seconds"] for figure in self.figures):
             raise self.ended or MeasuringError(
-                "no request to {model} was answered within its time",
-                model=model,
-                hint=Message(
-                    "give it more {minutes}, or fewer {output}",
-                    minutes=FieldName("minutes"),
-                    output=FieldName("output_tokens"),
-                ),
+                f"no request to {model} was answered within its time",
+                hint="give it more --minutes, or fewer --output-tokens",
             )
 
 
@@ -235,12 +229,12 @@ def load_line(load: Load, figures: Figures) -> str:
     return ", ".join(parts)
 
 
-def warnings_of(session: EndpointSession) -> list[Message]:
+def warnings_of(session: EndpointSession) -> list[str]:
     """Warnings that a reader of the figures needs."""
-    warnings: list[Message] = []
+    warnings: list[str] = []
     if session.opening and not session.opening.counts_tokens:
         warnings.append(
-            Message("the server does not count tokens: lengths are words of prompts and pieces of answers")
+            "the server does not count tokens: lengths are words of prompts and pieces of answers"
         )
     for driven, figures in zip(session.loads, session.figures, strict=True):
         warnings += _warnings_of_generator(str(driven.load), figures)
@@ -248,58 +242,41 @@ def warnings_of(session: EndpointSession) -> list[Message]:
     return warnings
 
 
-def _warnings_of_generator(load: str, figures: Figures) -> Iterator[Message]:
+def _warnings_of_generator(load: str, figures: Figures) -> Iterator[str]:
     generator, counts = figures["generator"], figures["requests"]
     if generator["busy_share"] > _BUSY_SHARE:
-        yield Message(
-            "{load}: this generator itself was busy for {share:.0%} of the time, so the server may "
-            "be faster than measured",
-            load=load,
-            share=generator["busy_share"],
+        yield (
+            f"{load}: this generator itself was busy for {generator['busy_share']:.0%} of the "
+            "time, so the server may be faster than measured"
         )
     late, tpot = generator["late_p99_seconds"] or 0.0, figures["tpot_seconds"]
     if tpot and late > _LATE_SHARE * tpot["mean"]:
-        yield Message(
-            "{load}: other processes held this generator up, by {late:.0f} ms at the 99th "
-            "percentile: single times are less exact than means",
-            load=load,
-            late=1000 * late,
+        yield (
+            f"{load}: other processes held this generator up, by {1000 * late:.0f} ms at the 99th "
+            "percentile: single times are less exact than means"
         )
     if generator["is_capped"]:
-        yield Message("{load}: requests were left out, the server falls behind at this rate", load=load)
+        yield f"{load}: requests were left out, the server falls behind at this rate"
     if counts["failed"]:
-        yield Message(
-            "{load}: {failed} of {count} requests failed ({faults})",
-            load=load,
-            failed=counts["failed"],
-            count=counts["failed"] + counts["ok"] + counts["cut"],
-            faults=[f"{count} {fault}" for fault, count in counts["faults"].items()],
-        )
+        all_requests = counts["failed"] + counts["ok"] + counts["cut"]
+        faults = ", ".join(f"{count} {fault}" for fault, count in counts["faults"].items())
+        yield f"{load}: {counts['failed']} of {all_requests} requests failed ({faults})"
 
 
-def _warnings_of_answers(load: str, figures: Figures) -> Iterator[Message]:
+def _warnings_of_answers(load: str, figures: Figures) -> Iterator[str]:
     given, wanted = figures["output_tokens"], figures["asked_tokens"]
     if given and given["mean"] < _SHORT_SHARE * wanted["mean"]:
-        yield Message(
-            "{load}: answers had {given:.0f} tokens, {asked:.0f} were asked for: the server cannot "
-            "be told to go on",
-            load=load,
-            given=given["mean"],
-            asked=wanted["mean"],
+        yield (
+            f"{load}: answers had {given['mean']:.0f} tokens, {wanted['mean']:.0f} were asked for: "
+            "the server cannot be told to go on"
         )
     if (share := figures["cached_share"] or 0.0) > _CACHED_SHARE:
-        yield Message(
-            "{load}: the server's cache answered {share:.0%} of the prompts' tokens; switch prefix "
-            "caching off",
-            load=load,
-            share=share,
+        yield (
+            f"{load}: the server's cache answered {share:.0%} of the prompts' tokens; switch "
+            "prefix caching off"
         )
     if (pieces := figures["tokens_per_piece"] or 1.0) > _SEVERAL_TOKENS:
-        yield Message(
-            "{load}: a piece of an answer had {count:.2g} tokens: ITL is the time between pieces",
-            load=load,
-            count=pieces,
-        )
+        yield f"{load}: a piece of an answer had {pieces:.2g} tokens: ITL is the time between pieces"
     if figures["status"] in ("few", "none"):
         count = figures["requests"]["completed"]
-        yield Message("{load}: {count} answers are too few; give it more time", load=load, count=count)
+        yield f"{load}: {count} answers are too few; give it more time"

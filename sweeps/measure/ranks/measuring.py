@@ -188,9 +188,7 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
         here, gpus = rank_place.ranks // rank_place.nodes, torch.cuda.device_count()
         if here > gpus:  # each rank has one of its own
             raise UsageError(
-                "{ranks} ranks on a node take as many GPUs, and it has {gpus}",
-                ranks=here,
-                gpus=gpus,
+                f"{here} ranks on a node take as many GPUs, and it has {gpus}",
                 field="ranks",
                 hint="give as many --ranks as there are GPUs, or fewer",
             )

@@ -21,7 +21,6 @@ from typing import Any
 
 from advisor.domain import Trial
 from advisor.errors import MeasuringError
-from advisor.messages import Message
 from advisor.sweeps.trial.orphans import deferred_signals
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 from advisor.sweeps.trial.placement import VISIBLE_GPUS, read_gpus, wanted_cpus
@@ -117,22 +116,14 @@ def refuse(
         return
     if not (scales or all_slots(nodes)):
         raise MeasuringError(
-            "no node of the Ray cluster has the resource '{trial_resource}'",
-            hint=Message(
-                "start its nodes with: ray start --resources='{{\"{trial_resource}\": 1}}' ...",
-                trial_resource=TRIAL_RESOURCE,
-            ),
-            trial_resource=TRIAL_RESOURCE,
+            f"no node of the Ray cluster has the resource '{TRIAL_RESOURCE}'",
+            hint=f"start its nodes with: ray start --resources='{{\"{TRIAL_RESOURCE}\": 1}}' ...",
         )
-    others = len(never) - 1
-    raise MeasuringError(
-        "{count} of {total} trials can run on no node{started}: {why}{also}",
-        started=" that is there or that the autoscaler would start" if scales else "",
-        count=sum(kinds[needs] for needs in never),
-        total=sum(kinds.values()),
-        why=describe_needs(never[0], nodes),
-        also=f" (and {others} other kinds of trials find no node)" if others else "",
-    )
+    count, others = sum(kinds[needs] for needs in never), len(never) - 1
+    started = " that is there or that the autoscaler would start" if scales else ""
+    also = f" (and {others} other kinds of trials find no node)" if others else ""
+    why = describe_needs(never[0], nodes)
+    raise MeasuringError(f"{count} of {sum(kinds.values())} trials can run on no node{started}: {why}{also}")
 
 
 def describe_needs(needs: Needs, nodes: Sequence[Node]) -> str:
@@ -170,8 +161,7 @@ def refuse_ambiguous(trials: Iterable[Trial], nodes: Sequence[Node]) -> None:
     if len(gpus) > 1 and any(trial.accelerator.is_gpu and not trial.accelerator.gpu for trial in trials):
         requested = ",".join(f"cuda:{name}" for name in gpus)
         raise MeasuringError(
-            "the cluster has several kinds of GPUs",
-            hint=Message("say which ones: --accelerator {requested}", requested=requested),
+            "the cluster has several kinds of GPUs", hint=f"say which ones: --accelerator {requested}"
         )
 
 
@@ -387,21 +377,15 @@ def _no_ray(address: str | None, error: Exception) -> MeasuringError:
         if not os.environ.get("RAY_AUTH_MODE"):
             # Ray 2.60's error does not say that the cluster asks for a token; stderr does.
             hint = "set RAY_AUTH_MODE=token if InvalidAuthToken stands above, " + hint
-    return MeasuringError(
-        "cannot {where} ({text})",
-        hint=Message("{hint_text} --executor process", hint_text=hint),
-        where=where,
-        text=text,
-    )
+    return MeasuringError(f"cannot {where} ({text})", hint=f"{hint} --executor process")
 
 
 def _refuse_unreachable(address: str) -> None:
     """Ray itself tries for minutes, and fills the screen meanwhile."""
     if address.startswith("ray://"):
         raise MeasuringError(
-            "--ray-address {address}: Ray Client does not report when a trial begins",
+            f"--ray-address {address}: Ray Client does not report when a trial begins",
             hint="stand on a node of the cluster and give HOST:6379, or auto",
-            address=address,
         )
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
@@ -410,8 +394,6 @@ def _refuse_unreachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise MeasuringError(
-            "nothing answers at --ray-address {address} ({error})",
+            f"nothing answers at --ray-address {address} ({error})",
             hint="start the cluster, or use --executor process",
-            address=address,
-            error=error,
         ) from error

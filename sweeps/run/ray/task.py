@@ -20,6 +20,7 @@ from advisor.sweeps.machine.environment import machine_size
 from advisor.sweeps.run.runner import Measure, data_at_hand, failure
 from advisor.sweeps.trial.orphans import clean_up
 from advisor.sweeps.trial.trial_process import WAIT, measure_trial, run_attempt, trial_place
+from advisor.units import format_mib
 
 Document = dict[str, Any]
 NODE, EVENTS = "node", "events"  # what comes beside a measurement
@@ -70,17 +71,12 @@ def _place_taken(trial: Trial, when_busy: str, *, side_by_side: bool) -> Iterato
     # This node (or its container) may not hold the trial, whatever it has declared to Ray.
     if resources.vcpus > size.vcpus:
         raise MeasuringError(
-            "{vcpus:g} vCPUs asked for, but node {node} has {has:g}",
-            vcpus=resources.vcpus,
-            node=this_node(),
-            has=size.vcpus,
+            f"{resources.vcpus:g} vCPUs asked for, but node {this_node()} has {size.vcpus:g}"
         )
     if resources.memory_mib > size.memory_mib:
         raise MeasuringError(
-            "{memory:mib} of memory asked for, but node {node} has {has:mib}",
-            memory=resources.memory_mib,
-            node=this_node(),
-            has=size.memory_mib,
+            f"{format_mib(resources.memory_mib)} of memory asked for, but node {this_node()} has "
+            f"{format_mib(size.memory_mib)}",
             hint="ask for less, or start a larger node",
         )
     with trial_place(trial, side_by_side, patience_seconds=_PATIENCE_SECONDS) as placement:

@@ -33,9 +33,7 @@ def remove_group(group: Path, *, patience_seconds: float = 10.0) -> None:
             raise
         except OSError as error:
             if time.monotonic() > deadline:
-                raise MeasuringError(
-                    "cannot remove the cgroup {group}: {error}", group=group, error=error
-                ) from error
+                raise MeasuringError(f"cannot remove the cgroup {group}: {error}") from error
             time.sleep(0.02)
 
 
