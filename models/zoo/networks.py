@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from advisor.domain import Task, require_positive
 from advisor.domain.workload import is_own
-from advisor.errors import UsageError
-from advisor.messages import FieldName, Message
+from advisor.errors import UsageError, unknown_name
 
 # The class of a word that no loss counts.
 NO_TARGET = -100
@@ -168,16 +167,13 @@ NETWORKS: Mapping[str, NetworkInfo] = MappingProxyType({info.name: info for info
 def network_info(name: str) -> NetworkInfo:
     """The network of that name; a `UsageError` with the way out for one that is not run by its name."""
     if name not in NETWORKS:
-        raise UsageError(
-            f"measurements run {len(NETWORKS)} networks by name: {', '.join(NETWORKS)}",
-            field="model",
-            code="unknown_name",
-            hint=Message(
-                "write {network} into a file, and name it as {field} file.py:build",
-                network=name,
-                field=FieldName("model"),
-            ),
+        error = unknown_name("network", name, NETWORKS, field="model")
+        near = f"did you mean {' or '.join(error.suggestions)}? Else " if error.suggestions else ""
+        error.message = (
+            f"measurements run {len(NETWORKS)} networks by name, and not '{name}': {', '.join(NETWORKS)}"
         )
+        error.hint = f"{near}write it into a file, and name that as --model file.py:build"
+        raise error
     return NETWORKS[name]
 
 
