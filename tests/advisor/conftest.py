@@ -23,8 +23,8 @@ def ask(capsys):
 
     def command(*arguments):
         code = run(list(map(str, arguments)))
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return command
 
@@ -43,7 +43,7 @@ def shown(ask):
 
 
 @pytest.fixture
-def said(ask):
+def stderr(ask):
     """Run a command that ends with `code`; returns its stderr."""
 
     def command(*arguments, code=2):

@@ -57,7 +57,7 @@ def test_looking_whether_a_place_can_be_written_changes_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "words"),
     [
         (".", "is a folder"),
         ("no/such/a.md", "No such file"),
@@ -65,6 +65,6 @@ def test_looking_whether_a_place_can_be_written_changes_nothing(tmp_path):
         ("/proc/a.md", "cannot be written"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_told_beforehand(tmp_path, name, told):
-    with pytest.raises(UsageError, match=f"--out .*{told}"):
+def test_a_place_that_cannot_be_written_is_told_beforehand(tmp_path, name, words):
+    with pytest.raises(UsageError, match=f"--out .*{words}"):
         require_writable(tmp_path / name)

@@ -13,7 +13,7 @@ from benchmarks.truth import gains
 from benchmarks.truth.__main__ import main, truth
 from benchmarks.truth.asking import Answer, ScoredModel, is_gpu_bound
 from benchmarks.truth.page import page
-from benchmarks.truth.refits import Without, anchored, folds_of, probed
+from benchmarks.truth.refits import Without, anchored, folds_of
 from benchmarks.truth.rows import Row, read_rows, rows_of
 from benchmarks.truth.scores import FIGURES, Scored, groups_of, quantile
 
@@ -66,15 +66,6 @@ def test_a_peak_is_asked_as_its_source_counts_it_and_only_where_it_is_of_the_ste
     assert peak(source="hf-transformers-docs", peak_memory_mib="1048.576")[0] == pytest.approx(1000)
     name = {"network": "retinanet", "input": "3x800x1333", "batch_size": "16"}
     assert "the cache fills" in peak(source="flagperf", peak_memory_mib="39731", **name)[1]
-
-
-def test_scores_of_attention_that_is_not_one_kernel_are_kept_for_the_backward_pass():
-    told = {"source": "hf-transformers-docs", "network": "gpt2-large", "input": "seq 1024"}
-    told |= {"framework": "pytorch-2.2", "batch_size": "1", "precision": "fp16", "peak_memory_mib": "8682"}
-    _, fused = peak(**told, notes="attention=sdpa")
-    measured, unfused = peak(**told, notes="attention=eager")
-    assert unfused.median - fused.median == pytest.approx(36 * 20 * 1024**2 * 5 / 2**20)
-    assert unfused.median == pytest.approx(measured, rel=0.1)
 
 
 def test_peaks_of_public_sources_stay_within_what_was_aimed_at():
@@ -185,26 +176,6 @@ def test_small_families_share_eight_fits_and_a_gpu_with_many_rows_has_its_own():
     assert not folds[0].leaves_out(keys(gpu="P4"))
 
 
-def test_six_networks_that_somebody_measured_tell_of_their_others():
-    scored_model = ScoredModel()
-    names = ("resnet50", "vgg16", "densenet121", "mobilenet_v2", "alexnet", "resnet18", "vit_b_16")
-    rows = rows_of([record(network=name) for name in names])
-    plain = scored_model.rates(rows)
-    slow = rows_of(
-        [
-            record(network=name, samples_per_second=str(answer.median / 2))
-            for name, answer in zip(names, plain, strict=True)
-        ]
-    )
-    after = probed(scored_model, slow, scored_model.model.step_times)
-    (index,) = (index for index, one in enumerate(after) if isinstance(one, Answer))
-    assert 0.4 < after[index].median / plain[index].median < 0.7
-    # Six alone leave nothing to score, and five tell nothing.
-    assert not any(
-        isinstance(one, Answer) for one in probed(scored_model, slow[:6], scored_model.model.step_times)
-    )
-
-
 def test_what_is_new_in_both_ways_is_scored_and_what_is_in_one_left_out():
     rows = [keys()] * 20 + [keys(family="vgg")]
     fold = folds_of(rows, Without("family+gpu"))[0]
@@ -278,24 +249,6 @@ def test_a_pair_differs_in_one_setting_alone():
     )
     (pair,) = gains.pairs_of(rows)
     assert (pair.change, pair.gain) == ("compile", pytest.approx(1.2))
-
-
-def test_a_gain_is_scored_beside_the_median_of_all():
-    rows = rows_of(
-        [
-            step(0.06),
-            step(0.05, stack="compile"),
-            step(0.06, precision="fp32"),
-            step(0.06, gpu="K80", precision="fp32"),
-            step(0.06, gpu="K80"),
-        ]
-    )
-    document = gains.gains(rows)
-    # What nobody would be told is not scored: a K80 has no units of 16 bits.
-    assert (document["schema"], document["pairs"], document["answered"]) == (gains.SCHEMA, 3, 2)
-    compiled = next(one for one in document["groups"] if one["change"] == "compile")
-    assert compiled["always_the_median_mean_percent"] == 0.0
-    assert "| the GPU | compile, inference | 1 | +20 % |" in page({"gains-gpu": document})
 
 
 def test_the_page_marks_misses_and_tells_what_was_not_scored():

@@ -138,27 +138,6 @@ def test_cards_of_one_chip_are_left_out_together():
     assert fold.names == ("A100",)
 
 
-@pytest.fixture(scope="module")
-def few_rows():
-    """Closed loops of one model on two GPUs, and decisions of another."""
-    rows = [one for one in read_serving() if one.fit]
-    loops = [one for one in rows if one.model.endswith("3.1-70B") and one.kind == "closed"]
-    return [
-        *[one for one in loops if one.gpu.startswith("H200")][:30],
-        *[one for one in loops if one.gpu.startswith("B200")][:30],
-        *[one for one in rows if one.source == "tensorrt-llm-1.0"][:40],
-    ]
-
-
-@pytest.mark.slow
-def test_trials_of_its_own_bring_answers_nearer(few_rows):
-    document = truth(few_rows, "model")
-    assert document["rows"] == document["answered"] + sum(document["refused"].values()) == len(few_rows)
-    (five,) = (one for one in document["after_trials"] if (one["trials"], one["quantity"]) == (5, "tpot"))
-    assert five["after"]["n"] == five["before"]["n"] > 0
-    assert five["after"]["half_width_log"] < five["before"]["half_width_log"]
-
-
 def test_true_answers_choose_the_cheapest_and_a_trial_corrects_a_wrong_first_choice():
     rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H100-SXM5-80GB", 2, 15000.0), choice("L4", 1, 200.0)]
     answers = {index: rate_answer(each.output_tokens_per_second) for index, each in enumerate(rows)}

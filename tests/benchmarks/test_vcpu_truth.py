@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
 
 from benchmarks.vcpu_truth import document
@@ -59,10 +55,3 @@ def test_the_doubts_of_the_product_are_those_that_were_measured(calibration):
     assert pytest.approx(doubling, abs=0.01) == estimates._PER_DOUBLING_OF_VCPUS_SIGMA
     shift = abs(spreads["cpu_speed"]["between_architectures_log_shift"])
     assert pytest.approx(shift, abs=0.02) == OTHER_ARCHITECTURE_SIGMA
-
-
-@pytest.mark.slow
-def test_the_benchmark_prints_one_json_document():
-    command = [sys.executable, "-m", "benchmarks.vcpu_truth", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["schema"] == "advisor.vcpu_truth/1"

@@ -203,13 +203,13 @@ def test_a_gpu_hour_measures_marks_and_networks_and_goes_on(gpu, tmp_path):
     assert all(figure["value"] > 0 for figure in figures["figures"].values())
 
 
-def measured_anchor(gpu, reference, **asked):
+def measured_anchor(gpu, reference, **options):
     values = {"tasks": (Task.TRAINING,), "precision": Precision.FP32, "data": None, "runs": 2}
     return measure_reference(
         reference,
         on_progress=lambda _line: None,
         command=gpu.program("advisor.sweeps.measure"),
-        **{**values, **asked},
+        **{**values, **options},
     )
 
 

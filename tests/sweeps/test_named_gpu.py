@@ -6,7 +6,6 @@ fast a T4 is."""
 import json
 from contextlib import closing, nullcontext
 from functools import partial
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -14,23 +13,16 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.catalog.gpus import sheet_of
-from advisor.cli.main import cli, run
-from advisor.cli.questions import question_from
-from advisor.cli.sweep import run as sweep_run
+from advisor.cli.main import cli
 from advisor.domain import Accelerator, LimitedBy, Precision, Status, Task
 from advisor.errors import MeasuringError
 from advisor.models.zoo.opening import open_network
-from advisor.runs.sweep_questions import SweepRun
-from advisor.runs.sweeps.data import plan_anywhere
 from advisor.store.measurements import open_store
 from advisor.sweeps.anchors import read_anchor
 from advisor.sweeps.planning.plan import merged
-from advisor.sweeps.run.ray.cluster import needs_of
-from advisor.sweeps.run.ray.executor import RayExecutor
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.engine import gpu_uuid, peaks
 from advisor.sweeps.worker.measuring import runner_of
-from tests.advisor.cli.test_sweep_cloud import ON_AWS
 from tests.advisor.conftest import account
 from tests.gpu.conftest import require_whole_gpu
 from tests.sweeps.builders import trial_on
@@ -95,16 +87,6 @@ class TestInARealWorker:
         assert row.status is Status.CONTAMINATED, row.reason
         assert row.environment["gpu_other_processes"] == 1
 
-    def test_a_cluster_measures_it_on_the_node_with_that_gpu(self, ray_cluster, images, monkeypatch):
-        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-        with closing(RayExecutor(ray_cluster.address, measure=measured_with_standins)) as executor:
-            entry = on_a_t4(images)
-            executor.refuse_impossible([entry])
-            (row,) = executor.execute(iter([entry]))
-        assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
-        assert row.trial.accelerator == T4
-        assert row.environment["gpu"] == "Tesla T4"
-
 
 @pytest.mark.parametrize(
     "result",
@@ -120,16 +102,6 @@ def test_the_tests_of_a_whole_gpu_say_in_one_line_that_only_a_slice_is_here(resu
     assert "\n" not in str(refused.value)
     with installed(StandIn()):
         require_whole_gpu()
-
-
-def test_what_a_rented_machine_is_sent_plans_trials_of_its_gpu(account, capsys):
-    """Planned against moto; a cluster places them by the same name."""
-    assert run([*ON_AWS, "--dry-run", "-o", "json"]) == 0
-    _, _, _, *sent = json.loads(capsys.readouterr().out)["command"]
-    grid = question_from(SweepRun, sweep_run.make_context("run", sent).params)
-    planned = plan_anywhere(grid)
-    assert {entry.accelerator for entry in planned} == {T4}
-    assert all("accelerator_type:T4" in dict(needs_of(entry)) for entry in planned)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from advisor.catalog.bundle import DATA_FOLDER, MANIFEST, BundleFiles
 from advisor.catalog.instances import InstanceTable
 from advisor.catalog.load import WhatIfCatalog, with_host
 from advisor.domain import Market
-from advisor.errors import UsageError
 
 
 def all_of(catalog, **query):
@@ -78,17 +77,6 @@ def test_vcpus_that_are_shared_are_no_fact(catalog, name):
 
 
 EAST = "us-east-1"
-
-
-def test_prices_are_found_by_type_region_and_market(catalog):
-    """None where a price is not known, and an error where the type is not."""
-    assert catalog.price("g4dn.xlarge", EAST).usd_per_hour == 0.526
-    assert catalog.price("g4dn.xlarge", EAST, Market.COMMITMENT_1Y).usd_per_hour == 0.331
-    assert catalog.price("g4dn.xlarge", "ca-west-1") is None
-    assert catalog.price("g4dn.xlarge", "basis") is None
-    assert catalog.price("mac1.metal", EAST) is None
-    with pytest.raises(UsageError, match="unknown instance type"):
-        catalog.price("nope", EAST)
 
 
 CATALOG = load_catalog()

@@ -210,15 +210,15 @@ def test_a_flipped_byte_a_cut_and_a_missing_file_are_noticed_in_every_file(folde
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "words"),
     [
         *[(text, "") for text in ("", "{", "[]", "{}", "null", "\x00\xff")],
         ('{"schema": "advisor.catalog-bundle/9"}', f"bundle/9, not {SCHEMA}"),
     ],
 )
-def test_a_broken_manifest_is_noticed(folder, text, told):
+def test_a_broken_manifest_is_noticed(folder, text, words):
     (folder / MANIFEST).write_text(text, encoding="latin-1")
-    assert told in refused(folder, MANIFEST)
+    assert words in refused(folder, MANIFEST)
 
 
 @pytest.mark.parametrize("key", ["files", "parts", "clouds", "snapshot"])

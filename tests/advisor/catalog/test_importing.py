@@ -119,15 +119,6 @@ def test_any_text_is_read_or_refused_in_one_line(text):
     assert not isinstance(output, str) or len(output.splitlines()) == 1
 
 
-@given(usd=st.floats(1e-6, 1e4), vcpus=st.integers(1, 512), memory=st.floats(0.5, 4096))
-def test_what_is_imported_comes_back(tmp_path, usd, vcpus, memory):
-    facts = {"vcpus": str(vcpus), "memory_gib": repr(memory), "price_per_hour": repr(usd)}
-    (offer,) = take(tmp_path, text_of(facts)).offers(OfferQuery(cloud="mine"))
-    assert offer.price.usd_per_hour == pytest.approx(usd, rel=1e-9)
-    assert offer.instance.vcpus == vcpus
-    assert offer.instance.memory_mib == round(memory * 1024)
-
-
 INFO = "\"{'Gpus': [{'Name': 'T4', 'MemoryInfo': {'SizeInMiB': 16384}}]}\""
 COLUMNS = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice"
 SKYPILOT = f"""{COLUMNS},Region,AvailabilityZone,Arch

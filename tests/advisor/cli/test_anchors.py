@@ -93,9 +93,9 @@ def recommended(answer):
 
 
 @pytest.fixture
-def warned(said):
+def warned(stderr):
     """What is said of resnet50's anchors."""
-    return lambda *files: said(*PREDICT, "resnet50", "--instance", "g4dn.8xlarge", *anchored(files), code=0)
+    return lambda *files: stderr(*PREDICT, "resnet50", "--instance", "g4dn.8xlarge", *anchored(files), code=0)
 
 
 @pytest.fixture
@@ -154,12 +154,12 @@ def test_what_nobody_told_the_operations_of_is_as_its_anchor_on_its_card(acceler
     assert document["predicted"]["provenance"] == "measured"
 
 
-def test_anchors_that_differ_a_little_meet_and_those_that_differ_much_are_named(accelerator, said, put):
+def test_anchors_that_differ_a_little_meet_and_those_that_differ_much_are_named(accelerator, stderr, put):
     first, second = put(anchor()), put(anchor(factor=1.45), "second.json")
     fast, _, _ = accelerator("g4dn.8xlarge", first)
     both, _, _ = accelerator("g4dn.8xlarge", first, second)
     assert fast / 1.45 < both < fast
-    err = said(*RECOMMEND, "my_net", *anchored([first, put(anchor(factor=2), "third.json")]))
+    err = stderr(*RECOMMEND, "my_net", *anchored([first, put(anchor(factor=2), "third.json")]))
     assert "anchor.json, run 1" in err
     assert "third.json, run 1" in err
 
@@ -211,8 +211,8 @@ def test_what_cannot_be_an_anchor_is_refused_in_one_line(refused, model, documen
         (("--precision", "amp"), "--task training --precision fp32"),
     ],
 )
-def test_an_anchor_tells_of_its_own_input_and_precision_alone(said, put, more, way_out):
-    assert way_out in said(*RECOMMEND, "my_net", "--anchor", put(anchor()), *more)
+def test_an_anchor_tells_of_its_own_input_and_precision_alone(stderr, put, more, way_out):
+    assert way_out in stderr(*RECOMMEND, "my_net", "--anchor", put(anchor()), *more)
 
 
 def test_a_question_takes_the_precision_that_its_anchor_was_measured_in(answer, put):
@@ -234,10 +234,10 @@ def build():
 
 @pytest.mark.slow
 def test_a_network_that_torch_cannot_follow_is_refused_and_answered_with_an_anchor(
-    answer, said, put, tmp_path
+    answer, stderr, put, tmp_path
 ):
     (tmp_path / "net.py").write_text(DATA_DEPENDENT)
     reference = f"{tmp_path}/net.py:build"
-    assert "cannot follow" in said(*RECOMMEND, reference)
+    assert "cannot follow" in stderr(*RECOMMEND, reference)
     document = answer(*RECOMMEND, reference, "--anchor", put(anchor(captured={})))
     assert any("its anchor alone answers" in warning for warning in document["warnings"])

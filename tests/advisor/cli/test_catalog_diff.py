@@ -115,18 +115,6 @@ def test_what_changed_is_told_and_used_until_it_is_forgotten(answer, shown, ask,
     assert ask("catalog", "refresh", "--forget") == (0, "", "nothing had been refreshed\n")
 
 
-def test_the_document_keeps_its_schema(answer, aws):
-    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.001")]
-    aws.spot["g4dn.2xlarge"] = []
-    del aws.types["g4dn.4xlarge"]
-    document = answer(*REFRESH)
-    assert document["withdrawn"] == ["g4dn.4xlarge"]
-    refused = {price["instance_type"]: price for price in document["prices"] if not price["told"]}
-    assert refused["g4dn.xlarge"]["refused_usd_per_hour"] == 0.001
-    assert refused["g4dn.2xlarge"]["why"] == "no spot price in us-east-1"
-    assert answer("catalog", "refresh", "--show")["schema"] == "advisor.catalog-refreshed/1"
-
-
 def test_refusals_name_both_numbers_and_the_way_to_insist(shown, aws):
     aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "5.26")]
     out = shown(*REFRESH, "--market", "on-demand")

@@ -86,10 +86,10 @@ def test_what_could_not_be_removed_is_an_error_that_a_schedule_sees(cloud, docum
     assert "still there: volume" in cloud("reap", *HERE, code=1)
 
 
-def test_without_credentials_it_says_how(monkeypatch, said):
+def test_without_credentials_it_says_how(monkeypatch, stderr):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    assert "aws configure" in said("cloud", "status", code=1)
+    assert "aws configure" in stderr("cloud", "status", code=1)
 
 
 @pytest.mark.parametrize(

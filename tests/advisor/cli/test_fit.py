@@ -75,9 +75,9 @@ def test_the_store_is_the_default_source_and_the_data_folder_the_default_place(f
     assert load_model(own_model_path()).error_percent < 10
 
 
-def test_a_bad_line_is_named(said, exported):
+def test_a_bad_line_is_named(stderr, exported):
     exported.write_text(exported.read_text() + "{torn")
-    assert re.search(f"line {len(trials()) + 1}", said("fit", "--from", exported, code=1))
+    assert re.search(f"line {len(trials()) + 1}", stderr("fit", "--from", exported, code=1))
 
 
 def gpu_trial(network="resnet50", batch=32, factor=1.3, seed=0, **changes):
@@ -154,16 +154,6 @@ def test_steps_that_contradict_are_told_and_what_is_no_step_is_left_out(fit, tmp
     assert "Left out of the GPU steps 1: it is faster than its GPU can compute" in said
     assert "no data sheet of the GPU 'GPU X'" in said
     assert "Left out of the GPU steps 1: what the network alone takes is not in it" in said
-
-
-def test_of_many_batch_sizes_of_a_cell_four_that_are_spread_are_kept(answer, tmp_path):
-    sizes = (1, 2, 4, 8, 16, 32, 64)
-    rows = [gpu_trial("resnet50", batch=size, factor=1.0) for size in sizes]
-    out = tmp_path / "model.json"
-    document = answer("fit", "--from", written(tmp_path / "r", rows), "--out", out)
-    assert (document["gpu_steps"]["taken"], document["gpu_steps"]["trials"]) == (4, 7)
-    kept = [step.workload.batch_size for step in load_model(out).gpu_observations.steps]
-    assert kept == [1, 4, 16, 64]
 
 
 def test_a_probe_of_the_gpu_is_taken_once_with_its_trials(fit, tmp_path):

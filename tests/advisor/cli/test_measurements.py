@@ -77,27 +77,19 @@ def test_an_import_takes_an_export_once(measurements, rows, tmp_path, monkeypatc
 
 
 def test_bad_lines_are_told_by_number_and_the_good_ones_are_stored(
-    measurements, said, rows, tmp_path, monkeypatch
+    measurements, stderr, rows, tmp_path, monkeypatch
 ):
     (tmp_path / "bad.jsonl").write_text(f"nonsense\n{to_jsonl(rows)}[]\n")
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/other.sqlite")
-    err = said("measurements", "import", tmp_path / "bad.jsonl", code=1)
+    err = stderr("measurements", "import", tmp_path / "bad.jsonl", code=1)
     assert "line 1: " in err
     assert "line 4: " in err
     assert open_store().all() == rows
 
 
-def test_an_import_mends_a_failed_row_and_touches_no_good_one(measurements, rows, tmp_path):
-    mended = measurement(trial=rows[1].trial)
-    other = measurement(step_seconds=(9.0,))
-    (tmp_path / "more.jsonl").write_text(to_jsonl([mended, other]))
-    assert "1 replaced failed ones, 1 were stored" in measurements("import", tmp_path / "more.jsonl")
-    assert open_store().all() == [rows[0], mended]
-
-
-def test_a_database_that_may_not_be_looked_at_is_named_with_the_way_out(said, monkeypatch, tmp_path):
+def test_a_database_that_may_not_be_looked_at_is_named_with_the_way_out(stderr, monkeypatch, tmp_path):
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/{'x' * 300}")
-    err = said("measurements", "list", code=1)
+    err = stderr("measurements", "list", code=1)
     assert "cannot read the database" in err
     assert "ADVISOR_DATABASE_URL" in err
 

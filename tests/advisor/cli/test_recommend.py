@@ -3,38 +3,20 @@
 import csv
 import io
 import shlex
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
 
-from advisor.catalog import OfferQuery, load_catalog, resources_of
-from advisor.domain import Task, Workload
+from advisor.catalog import OfferQuery, load_catalog
 from advisor.models.performance import load_model
 from advisor.questions.spec import CLOUD
-from tests.advisor.catalog.builders import order
-from tests.popular import POPULAR
 
 pytestmark = pytest.mark.vector
 
 QUESTION = ("recommend", "--task", "inference", "--model", "googlenet")
 ROOT = Path(__file__).parents[3]
 CATALOG, MODEL = load_catalog(), load_model()
-
-
-@pytest.mark.parametrize("family", ["g4dn", "g5", "g6"])
-@pytest.mark.parametrize("task", Task)
-@pytest.mark.parametrize("network", POPULAR)
-def test_a_bigger_sibling_is_never_less_sure(network, task, family):
-    lowers = []
-    for size in ("xlarge", "2xlarge", "4xlarge", "8xlarge", "16xlarge"):
-        instance = CATALOG.instance(f"{family}.{size}")
-        disk = CATALOG.disks.attach(instance, order("gp3", 500, iops=8000, mib_per_second=1000), "us-east-1")
-        workload = Workload(network=network, task=task, batch_size=32)
-        (item,) = MODEL.predict([(workload, resources_of(CATALOG, instance, disk))])
-        lowers.append(item.lower)
-    assert all(larger >= 0.995 * smaller for smaller, larger in pairwise(lowers))
 
 
 @pytest.mark.parametrize(("today", "code"), [("2026-07-21", 0), ("2028-07-19", 0), ("2028-07-20", 5)])
@@ -51,11 +33,11 @@ def test_a_printed_disk_can_be_asked_for(shown):
     assert again == chosen
 
 
-def test_a_damaged_model_is_named_with_the_way_out(said, tmp_path):
+def test_a_damaged_model_is_named_with_the_way_out(stderr, tmp_path):
     shipped = Path("advisor/data/performance/default_model.json")
     damaged = tmp_path / "model.json"
     damaged.write_text((ROOT / shipped).read_text()[:-200])
-    assert str(damaged) in said(*QUESTION, "--performance-model", damaged, code=1)
+    assert str(damaged) in stderr(*QUESTION, "--performance-model", damaged, code=1)
 
 
 def test_help_names_every_cloud_that_is_ranked(shown):

@@ -97,11 +97,13 @@ THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @pytest.mark.parametrize(("name", "package"), [("pdf", "weasyprint"), ("xlsx", "xlsxwriter")])
-def test_a_missing_package_is_told_before_the_work(said, monkeypatch, tmp_path, name, package):
+def test_a_missing_package_is_told_before_the_work(stderr, monkeypatch, tmp_path, name, package):
     monkeypatch.setattr(commands, "_document", lambda *_: pytest.fail("worked"))
     there = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda item: None if item == package else there(item))
-    assert f"need {package}; install it: " in said("report", *QUESTION, "--out", str(tmp_path / f"a.{name}"))
+    assert f"need {package}; install it: " in stderr(
+        "report", *QUESTION, "--out", str(tmp_path / f"a.{name}")
+    )
 
 
 @pytest.mark.slow
@@ -212,9 +214,9 @@ def test_a_question_that_is_sent_tells_no_target_either(shown, tmp_path, monkeyp
     assert "secret-place" not in json.dumps(document)
 
 
-def test_a_delivery_that_fails_is_told_and_what_was_written_stays(said, saved, tmp_path):
+def test_a_delivery_that_fails_is_told_and_what_was_written_stays(stderr, saved, tmp_path):
     out = tmp_path / "report.md"
     with hook([(404, {}, b"no such hook")]) as server:
-        err = said("report", "--from", saved[0], "--out", out, "--send", server.url, code=1)
+        err = stderr("report", "--from", saved[0], "--out", out, "--send", server.url, code=1)
     assert "answered 404: no such hook" in err
     assert out.exists()

@@ -122,10 +122,10 @@ def test_the_documents_keep_their_schemas(answer, ended):
     assert shown["runs"] == [row["last_run"]]
 
 
-def test_unknown_names_get_the_nearest(add, said):
+def test_unknown_names_get_the_nearest(add, stderr):
     add()
-    assert "did you mean sweep-run" in said("schedule", "show", "sweeprun")
-    assert "did you mean sweep-run" in said("schedule", "remove", "sweep-rum")
+    assert "did you mean sweep-run" in stderr("schedule", "show", "sweeprun")
+    assert "did you mean sweep-run" in stderr("schedule", "remove", "sweep-rum")
 
 
 PLAN = "workloads:\n- {task: inference, model: googlenet, target_throughput: 500}\n"
@@ -162,8 +162,8 @@ def test_what_is_reported_is_kept_and_shown_without_secrets(reporting, schedule,
         assert "swordfish" not in schedule(*command)
 
 
-def test_the_same_schedule_again_is_there_already_and_another_report_is_refused(reporting, said):
+def test_the_same_schedule_again_is_there_already_and_another_report_is_refused(reporting, stderr):
     same = reporting("--report", "plan.yaml", "--send", HOOK)
     assert reporting("--report", "plan.yaml", "--send", HOOK) == same
     other = ("--report-format", "md", "--report", "plan.yaml", "--send", "env:OTHER", "--", "fit")
-    assert "there is a schedule 'fit' already" in said("schedule", "add", *WEEKLY, *other)
+    assert "there is a schedule 'fit' already" in stderr("schedule", "add", *WEEKLY, *other)

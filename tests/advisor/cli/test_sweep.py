@@ -74,11 +74,11 @@ def test_the_small_preset_covers_what_a_model_needs(answer):
     assert {trial["workload"]["task"] for trial in trials} == {"training", "inference", "preprocessing"}
 
 
-def test_a_disk_path_where_nothing_is_mounted_is_refused(said, monkeypatch, tmp_path):
+def test_a_disk_path_where_nothing_is_mounted_is_refused(stderr, monkeypatch, tmp_path):
     monkeypatch.setattr("advisor.runs.fields._is_on_root_disk", lambda _folder: True)
     assert re.search(
         r"nothing is mounted there; .*unlimited=/ where",
-        said("sweep", "plan", *GRID, "--disk-path", f"unlimited={tmp_path}"),
+        stderr("sweep", "plan", *GRID, "--disk-path", f"unlimited={tmp_path}"),
     )
 
 
@@ -115,10 +115,10 @@ def test_status_and_list_tell_what_is_left(sweep, answer, images, measured):
     assert all(row["throughput_samples_per_second"] > 0 for row in listed)
 
 
-def test_failed_trials_are_stored_told_and_measured_again_when_asked(sweep, said, images, measured):
+def test_failed_trials_are_stored_told_and_measured_again_when_asked(sweep, stderr, images, measured):
     measured.row["status"] = Status.FAILED
     command = ("run", *GRID, "--data", images, "--executor", "process")
-    assert re.search(r"2 of 2 .*such device.*--retry-failed", said("sweep", *command, code=1))
+    assert re.search(r"2 of 2 .*such device.*--retry-failed", stderr("sweep", *command, code=1))
     measured.row["status"] = Status.OK
     sweep(*command)
     assert len(measured.given) == 2
@@ -127,11 +127,11 @@ def test_failed_trials_are_stored_told_and_measured_again_when_asked(sweep, said
     assert {row.status for row in open_store().all()} == {Status.OK}
 
 
-def test_a_second_sweep_on_the_machine_is_refused(said, images, measured, monkeypatch):
+def test_a_second_sweep_on_the_machine_is_refused(stderr, images, measured, monkeypatch):
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(f"\0instance-sizing-advisor/{os.environ['ADVISOR_SWEEP_LOCK']}")
         words = ("run", *GRID, "--data", images, "--executor", "process")
-        assert "another sweep" in said("sweep", *words, code=1)
+        assert "another sweep" in stderr("sweep", *words, code=1)
 
 
 @pytest.mark.kills

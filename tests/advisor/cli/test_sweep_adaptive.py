@@ -57,15 +57,15 @@ def test_a_target_is_met_by_the_cheapest_that_reaches_it_and_a_seed_repeats_it(s
     assert sweep(*words) == sweep(*words)
 
 
-def test_other_workloads_of_the_table_are_its_history(answer, said, tmp_path):
+def test_other_workloads_of_the_table_are_its_history(answer, stderr, tmp_path):
     path = tmp_path / "all.csv"
     lines = [f"{name},{nodes},{abs(nodes - 4) + 1}\n" for name in "ab" for nodes in range(1, 9)]
     path.write_text("workload,nodes,cost\n" + "".join(lines))
     document = answer("sweep", "simulate", "--table", path, "--workload", "b")
     assert document["other_workloads"] == 1
     assert document["trials"][0]["configuration"] == {"nodes": 4.0}
-    assert re.search("--workload", said("sweep", "simulate", "--table", path))
-    assert re.search("unknown workload", said("sweep", "simulate", "--table", path, "--workload", "c"))
+    assert re.search("--workload", stderr("sweep", "simulate", "--table", path))
+    assert re.search("unknown workload", stderr("sweep", "simulate", "--table", path, "--workload", "c"))
 
 
 @pytest.fixture
@@ -95,10 +95,10 @@ def test_an_adaptive_sweep_before_it_begins_after_it_and_with_a_target(answer, g
     assert target["doubt_is"] == "expected_price_regret"
 
 
-def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(said, grid, measured):
+def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(stderr, grid, measured):
     measured.others = {}
     measured.row |= {"status": Status.FAILED, "step_seconds": ()}
     question = ("run", *map(str, grid), "--budget", "2trials", "--executor", "process")
-    err = said("sweep", *question, code=1)
+    err = stderr("sweep", *question, code=1)
     assert "no such device" in err
     assert "without --adaptive, with --retry-failed" in err

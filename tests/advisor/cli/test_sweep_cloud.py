@@ -86,20 +86,20 @@ def test_a_dry_run_shows_offers_cost_and_checks_and_launches_nothing(shown, acco
     assert "--accelerator" in document["command"]
 
 
-def test_what_is_missing_is_told_and_the_exit_code_says_so(said, shown, account) -> None:
+def test_what_is_missing_is_told_and_the_exit_code_says_so(stderr, shown, account) -> None:
     account.ways.quotas = {"L-DB2E81BA": 0.0, "L-3819A6DF": 0.0}
     account.ways.denied = {"TerminateInstances"}
     assert "request-service-quota-increase" in shown(*ON_AWS, "--dry-run", code=1)
-    text = said(*ON_AWS, code=1)
+    text = stderr(*ON_AWS, code=1)
     assert "nothing was launched" in text
     assert "request-service-quota-increase" in text
     assert account.left() == []
 
 
-def test_without_credentials_that_is_told_and_no_more(said, account, shown, monkeypatch) -> None:
+def test_without_credentials_that_is_told_and_no_more(stderr, account, shown, monkeypatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    assert "aws configure" in said(*ON_AWS, code=1)
+    assert "aws configure" in stderr(*ON_AWS, code=1)
     assert "AWS was not asked" in shown(*ON_AWS, "--dry-run", code=1)
 
 
@@ -113,9 +113,9 @@ def test_a_sweep_comes_back_with_its_measurements_and_leaves_nothing(account, an
         assert len(store.read().measurements) == 1
 
 
-def test_a_sweep_that_fails_there_says_why(said, account) -> None:
+def test_a_sweep_that_fails_there_says_why(stderr, account) -> None:
     guest_that_measures(account, 20, End.FAILED)
-    assert "29 trials" in said(*ON_AWS, code=1)
+    assert "29 trials" in stderr(*ON_AWS, code=1)
     assert account.left() == []
 
 
@@ -173,7 +173,7 @@ def test_a_failed_start_is_shown_and_its_console_kept(account, capsys) -> None:
     assert run(["cloud", "log", "weekly"]) == 1
 
 
-def test_the_least_budget_is_what_the_slowest_start_of_the_type_needs(account, said, capsys) -> None:
+def test_the_least_budget_is_what_the_slowest_start_of_the_type_needs(account, stderr, capsys) -> None:
     """Ten minutes, where none was measured; then as long as one took here, and a trial."""
     assert run([*ON_AWS, "--budget", "0.15USD", "--dry-run"]) == 0
     after_launch(
@@ -183,7 +183,7 @@ def test_the_least_budget_is_what_the_slowest_start_of_the_type_needs(account, s
     )
     assert run([*ON_AWS, "--budget", "0.3USD"]) == 1  # it measures on until the budget is over
     capsys.readouterr()
-    assert "does not pay 30 minutes" in said(*ON_AWS, "--budget", "0.15USD", "--dry-run")
+    assert "does not pay 30 minutes" in stderr(*ON_AWS, "--budget", "0.15USD", "--dry-run")
 
 
 BOTH = (
@@ -235,11 +235,11 @@ def test_one_that_fails_takes_no_other_along(account, capsys) -> None:
     assert account.left() == []
 
 
-def test_what_one_of_them_lacks_is_told_before_any_is_launched(said, account) -> None:
+def test_what_one_of_them_lacks_is_told_before_any_is_launched(stderr, account) -> None:
     account.ways.out = {("g6.xlarge", "", "")}
     account.ways.quotas = {"L-DB2E81BA": 4.0, "L-3819A6DF": 0.0}
     account.ways.denied = {"TerminateInstances"}
-    assert '"ec2:TerminateInstances"' in said(*BOTH, code=1)
+    assert '"ec2:TerminateInstances"' in stderr(*BOTH, code=1)
     assert account.instances() == []
 
 

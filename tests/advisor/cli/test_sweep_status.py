@@ -74,21 +74,21 @@ with closing(open_store()) as store:
 """
 
 
-def test_stop_ends_the_driver_of_this_machine_and_names_that_of_another(said):
-    assert re.search("nobody measures into this store", said("sweep", "stop", code=1))
+def test_stop_ends_the_driver_of_this_machine_and_names_that_of_another(stderr):
+    assert re.search("nobody measures into this store", stderr("sweep", "stop", code=1))
     with closing(open_store()) as store:
         there = replace(this_process(), name="other", host="node-7", place="another boot")
         store.leases.take({TRIALS[0].trial_id: ""}, there)
         command = [sys.executable, "-c", _DRIVER, TRIALS[1].trial_id]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as here:
             assert here.stdout.readline() == "holds\n"
-            assert re.search(r"measured elsewhere: node-7 \(process", said("sweep", "stop", code=1))
+            assert re.search(r"measured elsewhere: node-7 \(process", stderr("sweep", "stop", code=1))
             assert here.wait(timeout=30) == -signal.SIGTERM
 
 
 @pytest.mark.slow
 def test_stop_ends_a_sweep_that_still_makes_its_data_however_its_database_is_written(
-    said, shown, tmp_path, monkeypatch
+    stderr, shown, tmp_path, monkeypatch
 ):
     """It has no lease yet; another folder's file of the same name is another database."""
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/m.sqlite")
@@ -103,13 +103,13 @@ def test_stop_ends_a_sweep_that_still_makes_its_data_however_its_database_is_wri
         with monkeypatch.context() as elsewhere:
             elsewhere.chdir(tmp_path.parent)
             elsewhere.setenv("ADVISOR_DATABASE_URL", "sqlite:///m.sqlite")
-            assert re.search("nobody measures into this store", said("sweep", "stop", code=1))
+            assert re.search("nobody measures into this store", stderr("sweep", "stop", code=1))
         assert f"(process {sweep.pid})" in shown("sweep", "stop")
         assert sweep.wait(timeout=60) == 128 + signal.SIGTERM
     assert drivers_here(identity) == set()
 
 
-def test_a_driver_that_may_not_be_stopped_is_named_and_the_others_are_stopped(said, monkeypatch):
+def test_a_driver_that_may_not_be_stopped_is_named_and_the_others_are_stopped(stderr, monkeypatch):
     kill = os.kill
 
     def refusing(pid, number):
@@ -123,7 +123,7 @@ def test_a_driver_that_may_not_be_stopped_is_named_and_the_others_are_stopped(sa
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as here:
             assert here.stdout.readline() == "holds\n"
             monkeypatch.setattr(os, "kill", refusing)
-            assert re.search(rf"process {os.getpid()} \(Operation not", said("sweep", "stop", code=1))
+            assert re.search(rf"process {os.getpid()} \(Operation not", stderr("sweep", "stop", code=1))
             assert here.wait(timeout=30) == -signal.SIGTERM
 
 
@@ -151,10 +151,10 @@ def test_a_database_that_goes_away_meanwhile_is_told_and_waited_for(sweep, monke
     assert not seen[-1]["running"]
 
 
-def test_a_database_that_was_never_seen_is_an_error(said, monkeypatch):
+def test_a_database_that_was_never_seen_is_an_error(stderr, monkeypatch):
     monkeypatch.setattr("advisor.cli.sweep_status._PATIENCE_SECONDS", 0.0)
     monkeypatch.setenv("ADVISOR_DATABASE_URL", "postgresql://me:secret@127.0.0.1:1/none")
-    assert "secret" not in said("sweep", "status", *FAST, code=1)
+    assert "secret" not in stderr("sweep", "status", *FAST, code=1)
 
 
 def test_without_a_terminal_there_is_no_escape_code_and_a_trial_without_a_log_is_told_from_its_row(sweep):

@@ -157,12 +157,12 @@ def test_each_week_is_a_sweep_of_its_own_and_a_retry_goes_on_with_its_own(monkey
     assert named(monkeypatch, "", *more) == named(monkeypatch, "", *more) != first
 
 
-def test_the_words_of_a_command_win_over_a_time_and_what_is_none_is_told(monkeypatch, said):
+def test_the_words_of_a_command_win_over_a_time_and_what_is_none_is_told(monkeypatch, stderr):
     monkeypatch.setenv("ADVISOR_FRESH_SINCE", FIRST)
     context = sweep_run.make_context("run", [*ON_AWS, "--fresh-since", SECOND])
     assert context.params["fresh_since"].day == 23
     monkeypatch.setenv("ADVISOR_FRESH_SINCE", "<aws.scheduler.scheduled-time>")
-    assert "ADVISOR_FRESH_SINCE" in said("sweep", "run", *ON_AWS)
+    assert "ADVISOR_FRESH_SINCE" in stderr("sweep", "run", *ON_AWS)
 
 
 def test_a_schedule_refuses_only_what_its_command_says(monkeypatch, tmp_path, shown):

@@ -64,9 +64,9 @@ def test_no_further_run_begins_where_its_time_is_over(ask, images, measured, mon
     assert len(measured.given) == 1
 
 
-def test_a_failed_trial_is_one_line_and_stays_stored(said, images, measured):
+def test_a_failed_trial_is_one_line_and_stays_stored(stderr, images, measured):
     measured.row["status"] = Status.FAILED
-    assert "no such device" in said(*VERIFY, "10", "--data", images, code=1)
+    assert "no such device" in stderr(*VERIFY, "10", "--data", images, code=1)
     assert [row.status for row in open_store().all()] == [Status.FAILED]
 
 

@@ -5,13 +5,9 @@ from msgspec.structs import replace
 
 from advisor.domain import Stage, Task, Workload
 from advisor.domain.results import P99_OVER_P50
-from advisor.engine.single import predict_instance
 from advisor.engine.table import batch_latency
 from advisor.models.performance import load_model
 from tests import builders
-
-from .asking import CATALOG, question
-from .plain_model import PlainModel
 
 MODEL = load_model()
 
@@ -30,13 +26,3 @@ def test_stages_follow_each_other_and_a_small_batch_waits_for_one_core():
     assert latency.p99_seconds == pytest.approx(2 * P99_OVER_P50 * latency.p50_seconds)
     assert batch_latency(WORKLOAD, 4, prediction(lower=0.0)).p99_seconds == float("inf")
     assert batch_latency(replace(WORKLOAD, task=Task.TRAINING), 4, prediction()) is None
-
-
-def test_one_instance_tells_every_batch_and_where_its_throughput_saturates():
-    answer = predict_instance(question(), CATALOG, PlainModel(), "g5.xlarge")
-    sizes = [point.batch_size for point in answer.by_batch]
-    assert sizes[:5] == [1, 2, 4, 8, 16]
-    best = max(point.prediction.lower for point in answer.by_batch)
-    for point in answer.by_batch:
-        enough = point.prediction.lower >= 0.95 * best
-        assert enough == (point.batch_size >= answer.good_batch_size)

@@ -116,16 +116,6 @@ def test_live_prices_of_google_decide(lists, ask) -> None:
     assert document["live"]["warnings"] == []
 
 
-def test_without_a_key_the_snapshot_answers_with_one_warning(lists, ask, monkeypatch) -> None:
-    monkeypatch.delenv("ADVISOR_GCP_KEY")
-    code, out, _ = ask(*LIVE)
-    document = json.loads(out)
-    assert code == 0
-    (warning,) = document["live"]["warnings"]
-    assert "no API key of Google Cloud" in warning
-    assert all(row["told"] is None for row in document["live"]["checked"])
-
-
 CONTENT = (Path(__file__).parents[2] / "data/price_files/latest.json").read_bytes()
 
 

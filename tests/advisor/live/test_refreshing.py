@@ -1,10 +1,6 @@
 """A refresh takes what can be believed, says what it refused, and never hurts what is kept."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
@@ -14,7 +10,7 @@ from advisor.answers.live.refreshing import types_to_ask
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.overlay import read_overlay
 from advisor.domain import Market
-from advisor.errors import DataError, LiveError
+from advisor.errors import DataError
 from tests.advisor.live.aws import BUNDLED, REGION, T4, fill, known_prices, refreshed
 from tests.infra.live.recorded import Recorded, product
 
@@ -76,18 +72,6 @@ def test_facts_that_differ_are_told_and_not_taken(aws, tmp_path) -> None:
     outcome, catalog = refreshed(tmp_path, T4)
     assert outcome.warnings == ("AWS says that g4dn.xlarge has 8 vCPUs, the catalogue 4",)
     assert catalog.instance("g4dn.xlarge").vcpus == 4
-
-
-@pytest.mark.parametrize("fault", ["throttle", "denied", "expired", "garbage", "cut", "broken"])
-@pytest.mark.parametrize("operation", ["GetProducts", "DescribeSpotPriceHistory"])
-def test_a_price_service_that_fails_leaves_all_as_it_was(aws, tmp_path, fault, operation) -> None:
-    refreshed(tmp_path, T4)
-    kept = (tmp_path / FILE).read_bytes()
-    aws.faulty[operation] = fault
-    with pytest.raises(LiveError) as failed:
-        refreshed(tmp_path, T4, Market.ON_DEMAND, Market.SPOT)
-    assert "\n" not in str(failed.value)
-    assert (tmp_path / FILE).read_bytes() == kept
 
 
 @pytest.mark.parametrize("fault", ["throttle", "denied", "garbage", "broken"])
@@ -156,34 +140,6 @@ def test_a_damaged_file_is_never_read_and_the_snapshot_answers(aws, tmp_path, ha
     caplog.clear()
     refreshed(tmp_path, T4)
     assert len(read_overlay(tmp_path, "aws").prices) == len(T4)
-
-
-WRITER = """
-import sys
-from datetime import date
-from pathlib import Path
-from advisor.catalog.overlay import Overlay, keep_overlay
-from advisor.domain import Market, Price
-price = Price(usd_per_hour=1.0, kind="list", as_of=date(2026, 11, 21), source="AWS")
-print("on", flush=True)
-for number in range(10**6):
-    name = f"g{number % 700}.xlarge"
-    told = Overlay({(name, "us-east-1", Market.ON_DEMAND): price})
-    keep_overlay(Path(sys.argv[1]), "aws", told)
-"""
-
-
-def test_kill_9_in_the_middle_of_writing_leaves_a_whole_file(tmp_path) -> None:
-    for hundredths in (1, 3, 5, 8, 13):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE
-        ) as writer:
-            writer.stdout.readline()
-            with pytest.raises(subprocess.TimeoutExpired):
-                writer.wait(hundredths / 100)
-            os.kill(writer.pid, signal.SIGKILL)
-        read_overlay(tmp_path, "aws")
-    assert read_overlay(tmp_path, "aws").prices
 
 
 def test_only_what_the_region_offers_is_asked_for_unless_it_is_named() -> None:

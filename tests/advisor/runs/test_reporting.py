@@ -117,20 +117,6 @@ def test_whatever_becomes_of_the_report_the_run_has_ended_as_it_has(book, tmp_pa
     assert ended.report["sizing_report"]["error"] == error
 
 
-def test_why_a_run_failed_is_handed_on(book, tmp_path):
-    _, run = added(book, tmp_path, ["https://example.com/hook"])
-    reasons = []
-
-    def report(_run, failed, _log):
-        reasons.append(failed)
-        return {}
-
-    code = "import sys; sys.exit(1)"
-    execute(book, run.number, follow=lambda _run: {}, started=running(code), report=report)
-    assert reasons == ["exit code 1"]
-    assert book.runs.numbered(run.number).state is RunState.FAILED
-
-
 @pytest.mark.machine
 @pytest.mark.slow
 def test_a_real_run_reports_by_real_processes(book, tmp_path, monkeypatch):

@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from advisor.errors import DataError
-from advisor.infra.build.fitting.network_effects import fitted, network_blocks, posterior_of
+from advisor.infra.build.fitting.network_effects import fitted, posterior_of
 from advisor.infra.build.fitting.observations import (
     OBSERVATIONS,
     columns,
@@ -104,15 +102,6 @@ def test_a_wrong_row_weighs_little_and_bends_nothing(rows, fit):
     assert bent.weights[17] < 0.05 * np.median(bent.weights)
     straight = np.delete(bent.residuals, 17) - np.delete(fit.residuals, 17)
     assert np.median(np.abs(straight)) < 0.02
-
-
-def test_rows_of_a_network_are_tied_together(rows):
-    """Each network is a block of its own; rows of one cell share most."""
-    blocks = network_blocks([row.cell for row in rows])
-    assert {block.network for block in blocks} == set(NETWORKS)
-    shared = blocks[0].shared
-    assert (np.diag(shared) >= shared.max(axis=1) - 1e-12).all()
-    assert shared.min() > 0
 
 
 def test_what_only_sources_did_is_left_out_of_what_predicts(rows):
@@ -262,23 +251,6 @@ def test_the_priors_of_a_sweeps_fit_are_what_the_shipped_runs_tell(runs):
     for name in STALL_PRIORS:
         assert PIPELINE_PRIORS[name][0] == pytest.approx(model.parameters_[name], abs=0.01)
         assert PIPELINE_PRIORS[name][1] > model.sigmas_[name]
-
-
-def test_a_fit_finds_the_join_and_the_hosts_that_made_the_runs(runs):
-    """Runs of two hosts made by known parameters, without noise, in a pipeline."""
-    truth = {"join/queue": 0.3, "join/training": -0.2, "join/several_gpus": 0.05}
-    some = runs[runs["host"].str[0].isin(["7", "P"])]
-    maker = DecodeRegressor(decoding=PARAMETERS)
-    maker.parameters_ = {**PARAMETERS, **truth}
-    maker.speeds_ = dict.fromkeys((some["host"] + "/" + some["augmentation"]).unique(), 3.0)
-    made = maker.predict(some)
-    model = clone(make_pipeline(FunctionTransformer(), DecodeRegressor(decoding=PARAMETERS))).fit(some, made)
-    assert model.predict(some) == pytest.approx(made, rel=0.01)
-    found = model[-1]
-    for name, value in truth.items():
-        assert found.parameters_[name] == pytest.approx(value, abs=0.05)
-    assert found.speeds_ == pytest.approx(maker.speeds_, abs=0.05)
-    assert np.isnan(found.predict(some.assign(host="another"))).all()
 
 
 def test_an_exponent_is_a_queues_and_grows_with_the_batches_ahead():

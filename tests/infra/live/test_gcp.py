@@ -154,15 +154,6 @@ def test_types_whose_parts_are_not_known_have_no_price(listed) -> None:
     assert all("which of Google's SKUs" in answer.why for answer in answers)
 
 
-@pytest.mark.parametrize(("fault", "expected"), CASES["a_service_that_fails_is_one_line_without_the_key"])
-def test_a_service_that_fails_is_one_line_without_the_key(fault, expected, listed, impatient) -> None:
-    listed.skus, listed.faults = N2_SKUS, [fault] * 9
-    with pytest.raises(LiveError, match=expected) as failed:
-        ask(listed, N2)
-    assert "\n" not in str(failed.value)
-    assert KEY not in repr(failed.value)
-
-
 def test_the_key_travels_in_a_header_alone(listed) -> None:
     listed.skus = N2_SKUS
     ask(listed, N2)

@@ -1,6 +1,5 @@
 """The fit finds the physics it was given, leaves out what it must, and refuses nonsense."""
 
-import json
 import math
 
 import numpy as np
@@ -11,7 +10,6 @@ from advisor.domain import IMAGENET, ON_CPU, LimitedBy, Provenance, Stack, Stage
 from advisor.errors import DataError
 from advisor.models.performance import load_model
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.persistence import from_document, to_document
 from advisor.models.performance.throughput import ThroughputModel, residuals_of, trial_frame
 from advisor.models.performance.usable import sort_out
 from advisor.runs.fitting import fit_user_model, reference_cpu, shipped_rows
@@ -320,11 +318,3 @@ def test_more_vcpus_than_a_cpu_was_measured_on_are_not_measured_though_another_c
     assert beyond.provenance is Provenance.MODELLED
     assert any("up to 2 vCPUs, not 16" in str(note) for note in beyond.extrapolation)
     assert log_width(beyond) > log_width(inside)
-
-
-def test_a_model_of_several_cpus_is_the_same_after_saving_and_loading(fitted_on_all, rows):
-    document = json.loads(json.dumps(to_document(fitted_on_all.model)))
-    loaded = from_document(document, bundled_networks())
-    assert loaded.pipeline.cpus == fitted_on_all.model.pipeline.cpus
-    request = [(rows[0].trial.workload, rows[0].trial.resources)]
-    assert loaded.predict(request) == fitted_on_all.model.predict(request)

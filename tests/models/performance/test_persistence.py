@@ -106,15 +106,6 @@ def with_cpu_steps(**changes):
     return with_id(replace(model, pipeline=pipeline))
 
 
-def test_what_a_sweep_measured_of_networks_on_its_cpu_is_kept(tmp_path):
-    model = with_cpu_steps()
-    save_model(model, tmp_path / "model.json")
-    again = load_model(tmp_path / "model.json")
-    assert again.pipeline.cpu_steps == model.pipeline.cpu_steps
-    assert again.pipeline.reference == model.pipeline.reference
-    assert again.id == model.id
-
-
 @pytest.mark.parametrize("changes", [{"seconds": 0.0}, {"cores": -1.0}, {"batch_size": 0}])
 def test_a_step_that_cannot_be_is_no_model(tmp_path, changes):
     save_model(with_cpu_steps(**changes), tmp_path / "model.json")

@@ -118,11 +118,3 @@ def test_a_target_draws_trials_to_the_specs_near_it(surface):
     weights = question.weights(belief)
     far = np.abs(rates - math.log(target)) > 0.7
     assert weights[far].max() < 0.05 < weights.max()
-
-
-def test_a_noisy_cell_is_measured_again_where_noise_rules(surface):
-    """All that is left to learn is a cell whose own noise hides it."""
-    index = list(range(108))
-    belief = Belief.after(surface, index, true_logs(), np.full(108, 0.3**2))
-    choice = next_trials(belief, Question(tuple(index)), [], repeats={5: 0.3**2}, count=2)
-    assert choice.rows == (5,)

@@ -162,7 +162,7 @@ def run_at(monotonic, wall, running=None, **more):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "facts"),
     [
         (run_at(0, 1_000), run_at(10, 4_610), {"wall_clock_jump_seconds": 3_600}),
         (run_at(0, 4_610), run_at(10, 1_020), {"wall_clock_jump_seconds": -3_600}),
@@ -175,5 +175,5 @@ def run_at(monotonic, wall, running=None, **more):
         (run_at(0, 0, steal_seconds=5.0), run_at(10, 10, steal_seconds=9.0), {"steal_share": 0.2}),
     ],
 )
-def test_set_clocks_sleep_and_stolen_time_of_two_cpus_are_told(before, after, told):
-    assert changes(before, after, 2) == pytest.approx(told)
+def test_set_clocks_sleep_and_stolen_time_of_two_cpus_are_told(before, after, facts):
+    assert changes(before, after, 2) == pytest.approx(facts)

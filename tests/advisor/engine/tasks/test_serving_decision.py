@@ -164,20 +164,6 @@ def test_close_calls_name_a_cheaper_spec_that_may_do() -> None:
         assert call.candidate.spec.total_usd_per_hour < call.instead.spec.total_usd_per_hour
 
 
-def test_front_trades_latency_for_throughput() -> None:
-    recommendation = answer(target_output_tokens_per_second=1000, max_tpot_ms=40)
-    others = [
-        candidate for candidate in recommendation.front if candidate.rates is not recommendation.chosen.rates
-    ]
-    assert len(others) == len(recommendation.front) - 1, "what is recommended is on it"
-    tpot = [candidate.rates.tpot_seconds.median for candidate in others]
-    output = [candidate.rates.output_tokens_per_second.median for candidate in others]
-    assert tpot == sorted(tpot)
-    assert output == sorted(output)
-    assert any(not candidate.misses for candidate in recommendation.front)
-    assert any(candidate.misses for candidate in recommendation.front)
-
-
 def test_steps_say_what_each_brings_or_why_not() -> None:
     recommendation = answer(gpus=("L40S",), target_output_tokens_per_second=300)
     chosen, steps = recommendation.chosen, {step.kind: step for step in recommendation.steps}

@@ -1,6 +1,5 @@
 """HTML, PDF, XLSX and CSV say the same of every workload: what it costs, how fast it is, how sure."""
 
-import csv
 import io
 
 import html5lib
@@ -9,7 +8,7 @@ import pypdfium2
 import pytest
 
 from advisor.render.blocks import lower_rate
-from advisor.render.formats import report_csv, report_html, report_pdf
+from advisor.render.formats import report_html, report_pdf
 from advisor.render.xlsx import report_workbook
 from advisor.units import format_usd
 from tests.advisor.render.sizing.reports import mixed_report
@@ -54,16 +53,6 @@ def test_the_page_and_the_workbook_have_the_same_sums(report, book, shown):
     rates = {name: cells["p10/s"] for name, cells in shown.items() if name != "Total"}
     lower = {name: book[name]["Lower samples/s"] for name in rates}
     assert rates == {name: "" if rate is None else lower_rate(rate) for name, rate in lower.items()}
-
-
-def test_the_csv_begins_with_the_workbooks_first_sheet(report, book):
-    names = dict(zip(MONEY, ("usd_per_hour", "usd_per_month", "run_usd"), strict=True))
-    rows = list(csv.DictReader(io.StringIO(report_csv(report))))
-    summary = rows[: len(report["workloads"])]
-    assert all(row["part"] == "summary" for row in summary)
-    for row in summary:
-        numbers = [float(row[name]) if row[name] else None for name in names.values()]
-        assert numbers == pytest.approx([book[row["workload"]][head] for head in names])
 
 
 @pytest.mark.usefixtures("pango")

@@ -81,11 +81,6 @@ def test_what_was_asked_as_lists_is_shown_as_the_form_says_it():
     assert asked_text({"asked": question}) == "googlenet, 0.5,1, gp3"
 
 
-def test_another_sites_form_starts_no_sweep(client):
-    response = client.post("/sweeps", data={}, headers={"Sec-Fetch-Site": "cross-site"})
-    assert response.status_code == 403
-
-
 def test_an_unknown_type_gets_the_nearest_and_an_unknown_sweep_is_not_there(page):
     assert "g5.xlarge" in page("/catalog/g5.xlarg", status=422).text
     assert "there is no sweep" in page("/sweeps/20260101T000000-00000000", status=404).text

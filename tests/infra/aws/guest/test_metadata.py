@@ -11,7 +11,7 @@ import pytest
 from advisor.errors import LiveError
 from advisor.infra.aws.asking import Clock
 from advisor.infra.aws.guest import job
-from advisor.infra.aws.guest.job import EXPIRY, SPOT, Child, Watch, watching
+from advisor.infra.aws.guest.job import SPOT, Child, Watch, watching
 from advisor.infra.aws.guest.metadata import ADDRESS_VARIABLE, Metadata
 from tests.infra.aws.guest.sandbox import Service, serving
 from tests.processes import gone
@@ -29,15 +29,6 @@ def test_it_takes_one_token_for_many_questions_and_another_when_that_is_over(ser
         metadata = Metadata(short.address)
         assert [metadata.region() for _ in range(3)] == ["us-east-1"] * 3
         assert short.tokens == 3
-
-
-def test_no_notice_is_none_and_a_notice_says_when(service):
-    metadata = Metadata(service.address)
-    assert metadata.spot_notice() is None
-    service.take_back()
-    notice = metadata.spot_notice()
-    assert notice.action == "terminate"
-    assert notice.at == datetime(2026, 11, 21, 12, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "[]", '{"action": "stop"}', '{"time": 3}'])
@@ -105,26 +96,12 @@ def test_a_notice_ends_the_child_in_order_and_a_service_in_trouble_is_none(servi
         assert watch.reason == SPOT
 
 
-def test_before_the_expiry_there_is_time_to_leave(service, tmp_path):
-    with closing(started(tmp_path, POLITE)) as child:
-        with watching(watch_of(service, child, job.BEFORE_EXPIRY), 0.05) as watch:
-            assert ended(child) == 7
-        assert watch.reason == EXPIRY
-
-
 def test_a_child_that_does_not_listen_is_killed(service, tmp_path, monkeypatch):
     monkeypatch.setattr(job, "GRACE_SECONDS", 0.2)
     with closing(started(tmp_path, DEAF)) as child:
         service.take_back()
         with watching(watch_of(service, child), 0.05):
             assert ended(child) == -signal.SIGKILL
-
-
-def test_a_child_that_ends_by_itself_needs_no_reason(service, tmp_path):
-    with closing(Child((sys.executable, "-c", "print(1)"), os.environ, tmp_path / "log")) as child:
-        with watching(watch_of(service, child), 0.05) as watch:
-            assert ended(child) == 0
-        assert watch.reason == ""
 
 
 def test_however_one_goes_nothing_of_the_child_is_left(tmp_path):

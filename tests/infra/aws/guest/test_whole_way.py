@@ -155,15 +155,6 @@ def test_data_in_s3_come_to_the_instance_before_its_trials(account):
     assert list(box.folder.rglob("fetched/*/train/*.jpg"))
 
 
-def test_the_end_of_its_time_in_the_middle_of_a_trial_counts_nothing_half(account):
-    """It leaves 90 s before the timers of the machine."""
-    with account.measuring(lasts=timedelta(seconds=100)) as box:
-        pass
-    assert account.ends == [End.EXPIRY], box.said
-    assert box.calls[-1] == "shutdown -h now"
-    assert {steps(row) for row in account.rows().values()} <= {STEPS}
-
-
 def steps(row):
     """All of a trial, warm-up included."""
     return len(row.step_seconds) + len(row.warmup_step_seconds)
