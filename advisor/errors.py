@@ -15,7 +15,8 @@ AdvisorError                exit 1: told in one line, never as a traceback
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from advisor.messages import Message, Spell, Translate, option_name, render
 
@@ -134,6 +135,17 @@ def one_line(text: str) -> str:
     """
     line = " ".join(text.split())
     return "".join(letter if letter.isprintable() else "?" for letter in line)
+
+
+@contextmanager
+def system_errors(
+    kind: type[AdvisorError], what: str, *, hint: str | None = None, field: str | None = None
+) -> Iterator[None]:
+    """An `OSError` of the block as an error of ours: what could not be done, and the system's reason."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what} ({error.strerror or error})", hint=hint, field=field) from error
 
 
 def unknown_name(

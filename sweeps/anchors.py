@@ -32,7 +32,7 @@ from advisor.domain import (
 )
 from advisor.domain.machines import is_positive
 from advisor.domain.results import mean_step_seconds
-from advisor.errors import UsageError
+from advisor.errors import UsageError, system_errors
 from advisor.sweeps.formats import read_lines
 from advisor.sweeps.quality.issues import refusal, refusal_in
 from advisor.sweeps.quality.rates import rate_interval, runs_error
@@ -208,10 +208,8 @@ def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFi
     """The file's rows; a script that does not name its precision ran in `precision`.
 
     `UsageError` names a file that cannot be read, or is something else."""
-    try:
+    with system_errors(UsageError, f"cannot read '{path}'", hint=WAY_OUT):
         content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read '{path}' ({error.strerror})", hint=WAY_OUT) from error
     document: Any = None
     with suppress(ValueError, RecursionError):  # lines of JSON are no one value
         document = json.loads(content)

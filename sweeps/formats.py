@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,9 +18,27 @@ import msgspec
 from msgspec import MsgspecError, Struct
 from msgspec.structs import replace
 
-from advisor.domain import Accelerator, Measurement, Status, Trial, without_the_usual
+from advisor.domain import (
+    Accelerator,
+    CacheState,
+    Cpu,
+    DatasetProfile,
+    DiskRate,
+    Gpu,
+    Measurement,
+    MemoryFormat,
+    Precision,
+    Resources,
+    Stack,
+    Status,
+    Task,
+    Tf32,
+    Trial,
+    Workload,
+    without_the_usual,
+)
 from advisor.domain.machines import is_positive
-from advisor.errors import DataError, UsageError, one_line
+from advisor.errors import DataError, UsageError, one_line, system_errors
 from advisor.files import csv_lines, csv_of
 from advisor.records import asdict
 from advisor.strict_json import check_json
@@ -86,15 +104,37 @@ def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
         raise DataError(f"not a measurement: {_reason(error)}") from error
 
 
-# What a row always names, though records know what is usual.
-_needed, _needed_of_workload = itemgetter("accelerator", "cache"), itemgetter("dataset", "precision")
-
-
 def _trial(document: Mapping[str, Any]) -> Trial:
-    accelerator, _ = _needed(document)
-    _needed_of_workload(document["workload"])
-    known = {name: document[name] for name in Trial.__struct_fields__ if name in document}
-    return msgspec.convert(known | {"accelerator": Accelerator.parse(accelerator)}, Trial)
+    """Numbers stay as they are written: 2 made to 2.0 would be another trial's id."""
+    workload, resources = document["workload"], document["resources"]
+    if not isinstance(workload["network"], str) or not isinstance(workload["batch_size"], int):
+        raise ValueError("a network is a name, and a batch size a whole number")
+    return Trial(
+        workload=Workload(
+            network=workload["network"],
+            task=Task(workload["task"]),
+            batch_size=workload["batch_size"],
+            precision=Precision(workload["precision"]),
+            dataset=DatasetProfile(**workload["dataset"]),
+            stack=Stack(workload.get("stack", Stack.EAGER)),
+            memory_format=MemoryFormat(workload.get("memory_format", MemoryFormat.CONTIGUOUS)),
+            tf32=Tf32(workload.get("tf32", Tf32.CONVOLUTIONS)),
+            input=workload.get("input"),
+        ),
+        resources=Resources(
+            **{
+                **resources,
+                "disk": DiskRate(**resources["disk"]),
+                "cpu": Cpu(**resources["cpu"]) if resources.get("cpu") else None,
+                "gpu": Gpu(**resources["gpu"]) if resources.get("gpu") else None,
+            }
+        ),
+        accelerator=Accelerator.parse(document["accelerator"]),
+        emulated_step_seconds=document.get("emulated_step_seconds"),
+        cache=CacheState(document["cache"]),
+        dataset_path=document.get("dataset_path", ""),
+        plan=dict(document.get("plan", {})),
+    )
 
 
 def _reason(error: Exception) -> str:
@@ -225,13 +265,9 @@ class ReadLines(Struct, frozen=True):
 
 def read_file(path: Path) -> ReadLines:
     """The measurements in the file's lines; `DataError` when it cannot be read at all."""
-    try:
+    way_out = "name a file of `advisor measurements export` or of a campaign"
+    with system_errors(DataError, f"cannot read '{path}'", hint=way_out):
         content = path.read_bytes()
-    except OSError as error:
-        raise DataError(
-            f"cannot read '{path}' ({error.strerror})",
-            hint="name a file of `advisor measurements export` or of a campaign",
-        ) from error
     return read_lines(content.split(b"\n"))
 
 

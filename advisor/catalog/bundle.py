@@ -23,7 +23,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from advisor.errors import DataError
+from advisor.errors import DataError, system_errors
 
 _ALIGNMENT = 8
 _UNSIGNED = ("<u1", "<u2", "<u4")
@@ -283,9 +283,8 @@ def _is_complete(manifest: Mapping[str, Any]) -> bool:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb", buffering=0) as file:  # nearly a hundred, each read at once
-            return file.read()
-    except OSError as error:
-        reason = error.strerror or error
-        raise DataError(f"the catalogue's {path} cannot be read ({reason}); {_WAY_OUT}") from error
+    with (
+        system_errors(DataError, f"the catalogue's {path} cannot be read", hint=_WAY_OUT),
+        path.open("rb", buffering=0) as file,  # nearly a hundred, each read at once
+    ):
+        return file.read()

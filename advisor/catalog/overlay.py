@@ -27,7 +27,7 @@ from advisor.catalog.live import cloud_title
 from advisor.catalog.prices import BASES_FILE, Basis, Currency, PriceTable, SourceUse
 from advisor.domain import ESTIMATED, OBSERVED, Market, Price
 from advisor.domain.money import MAX_AGE_DAYS
-from advisor.errors import DataError, UsageError, one_line, unknown_name
+from advisor.errors import DataError, UsageError, one_line, system_errors, unknown_name
 from advisor.files import user_folder, write_whole
 
 OVERLAY_SUFFIX, OVERLAY_SCHEMA = ".refreshed.json", "advisor.refreshed-prices/1"
@@ -355,7 +355,5 @@ def _names(folder: Path, suffix: str) -> list[str]:
 
 
 def _make(folder: Path) -> None:
-    try:
+    with system_errors(DataError, f"cannot make '{folder}'"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"cannot make '{folder}': {error.strerror}") from error

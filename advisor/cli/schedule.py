@@ -27,7 +27,7 @@ from advisor.cli.main import cli
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option, question_from, question_options, typed_option
 from advisor.cli.report import plan_report, planned
-from advisor.errors import Stopped, UsageError
+from advisor.errors import Stopped, UsageError, system_errors
 from advisor.questions.fields import Number
 from advisor.render.formats import report_format
 from advisor.render.text import table
@@ -77,10 +77,8 @@ def checked_reporting(question: ScheduleRequest) -> Reporting | None:
 
 
 def _check_plan(plan: str) -> None:
-    try:
+    with system_errors(UsageError, f"--report {plan} cannot be read", field="report"):
         content = Path(plan).read_bytes()
-    except OSError as error:
-        raise UsageError(f"--report {plan} cannot be read: {error.strerror}", field="report") from None
     questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
     check_workloads(load_context(None), questions)
 

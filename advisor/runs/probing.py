@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
+from advisor.errors import DataError, MeasuringError, UsageError, system_errors, unknown_name
 from advisor.files import own_fingerprint_path, write_whole
 from advisor.sweeps.machine.environment import cpu_model
 from advisor.sweeps.probe.session import FINGERPRINT_SCHEMA, PARTS, fingerprint, is_skipped
@@ -47,13 +47,9 @@ def checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
         )
     if not folder.is_dir():
         raise UsageError(f"--disk takes a folder, and '{folder}' is none", field="disk")
-    try:
+    way_out = "--disk takes a folder that can be written: a file is made there for a moment"
+    with system_errors(UsageError, f"cannot write to '{folder}'", hint=way_out):
         tempfile.TemporaryFile(dir=folder).close()  # access rights alone do not tell
-    except OSError as error:
-        raise UsageError(
-            f"cannot write to '{folder}' ({error.strerror})",
-            hint="--disk takes a folder that can be written: a file is made there for a moment",
-        ) from error
     return folder
 
 
@@ -70,10 +66,8 @@ def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
     if set(parts) != set(PARTS):
         return False
     path = own_fingerprint_path()
-    try:
+    with system_errors(DataError, f"cannot make the folder '{path.parent}'"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"cannot make the folder '{path.parent}': {error.strerror}") from error
     write_whole(path, json.dumps(fingerprint(document)) + "\n")
     return True
 

@@ -17,7 +17,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.sql.functions import FunctionElement
 
-from advisor.errors import DataError, UsageError
+from advisor.errors import DataError, UsageError, system_errors
 from advisor.extras import install_hint
 from advisor.store import DATABASE_VARIABLE
 
@@ -94,13 +94,9 @@ def server_identity(connection: sql.Connection) -> str:
 
 def is_there(file: Path) -> bool:
     """Whether there is such a file; `DataError` where that may not be looked at."""
-    try:
+    way_out = f"set {DATABASE_VARIABLE} to a place that you may read"
+    with system_errors(DataError, f"cannot read the database '{file}'", hint=way_out):
         return file.exists()
-    except OSError as error:
-        raise DataError(
-            f"cannot read the database '{file}' ({error.strerror or error})",
-            hint=f"set {DATABASE_VARIABLE} to a place that you may read",
-        ) from error
 
 
 def make_engine(url: sql.URL) -> sql.Engine:
@@ -116,15 +112,11 @@ def make_engine(url: sql.URL) -> sql.Engine:
 
 def make_folder(file: Path) -> None:
     """The folder and SQLite file, readable by its owner alone; `DataError` if it cannot be made."""
-    try:
+    way_out = f"set {DATABASE_VARIABLE} to a place that can be written"
+    with system_errors(DataError, f"cannot make the folder of the database '{file}'", hint=way_out):
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists():
             file.touch(mode=0o600)
-    except OSError as error:
-        raise DataError(
-            f"cannot make the folder of the database '{file}' ({error.strerror})",
-            hint=f"set {DATABASE_VARIABLE} to a place that can be written",
-        ) from error
 
 
 def log_ahead(engine: sql.Engine) -> None:

@@ -18,7 +18,7 @@ from typing import IO, Any
 import sqlalchemy as sql
 from sqlalchemy.exc import SQLAlchemyError
 
-from advisor.errors import DataError
+from advisor.errors import DataError, system_errors
 from advisor.store.database import Database
 from advisor.store.dialects import DatabaseSeconds, insert_if_absent
 from advisor.store.schema import LEASES
@@ -220,11 +220,9 @@ class Locks:
     def _of_file(self, number: int) -> HeldLock | None:
         path = self.path(number)
         for _ in range(_TRIES):
-            try:
+            with system_errors(DataError, f"cannot write '{path}'"):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 file = path.open("ab")
-            except OSError as error:
-                raise DataError(f"cannot write '{path}' ({error.strerror})") from error
             with suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_file_at(file, path):

@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from advisor.domain import DatasetProfile
-from advisor.errors import DataError, UsageError
+from advisor.errors import DataError, UsageError, system_errors
 from advisor.files import data_cache_folder, write_whole
 from advisor.records import asdict
 from advisor.sweeps.datasets.opening import PROFILE_FILE, profile_in
@@ -160,15 +160,11 @@ def cached_data(address: str, on_progress: Progress = lambda _here, _all: None) 
     entry = _entry_of(address)
     root = entry.parent
     with ExitStack() as held:
-        try:
+        way_out = "free some space, or name another folder with ADVISOR_DATA_CACHE"
+        with system_errors(DataError, f"cannot keep {address} in '{root}'", hint=way_out):
             root.mkdir(parents=True, exist_ok=True)
             lock = held.enter_context((root / (entry.name + LOCK)).open("ab"))
             cached = _held(lock, entry, address, on_progress)
-        except OSError as error:
-            raise DataError(
-                f"cannot keep {address} in '{root}' ({error.strerror or error})",
-                hint="free some space, or name another folder with ADVISOR_DATA_CACHE",
-            ) from error
         yield cached
 
 

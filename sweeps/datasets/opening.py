@@ -12,7 +12,7 @@ import shutil
 import statistics
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.domain import DatasetProfile
-from advisor.errors import DataError, UsageError
+from advisor.errors import DataError, UsageError, system_errors
 from advisor.records import asdict
 from advisor.sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
 from advisor.sweeps.datasets.recordio import RECORDIO, RecordIoImages
@@ -121,14 +121,10 @@ def recognise(path: Path) -> str:
 
     JPEG files beneath a folder come first: a tar file among them is a user's copy. A file without a known
     suffix is taken for text. Raises `UsageError` for what is none of them."""
-    try:
+    with system_errors(UsageError, f"cannot read '{path}'", hint="name a data set that you may read"):
         if path.is_dir():
             return _recognise_folder(path)
         is_there = path.exists()
-    except OSError as error:
-        raise UsageError(
-            f"cannot read '{path}' ({error.strerror or error})", hint="name a data set that you may read"
-        ) from error
     if not is_there:
         raise UsageError(f"no folder or file '{path}'", hint=f"needed: {_FORMATS}")
     suffix = path.suffix.lower()
@@ -242,10 +238,8 @@ def _dimensions(source: SampleSource, index: int) -> tuple[int, int]:
 
 def check_free(folder: Path) -> None:
     """Refuse a place that holds something: a data set never takes the place of files."""
-    try:
+    with _written(folder):
         taken = any(folder.iterdir()) if folder.is_dir() else folder.exists()
-    except OSError as error:
-        raise _not_written(folder, error) from error
     if taken or folder.is_symlink():
         raise UsageError(f"'{folder}' exists and is not empty", hint="remove it, or name a new folder")
 
@@ -257,24 +251,21 @@ def made_whole(folder: Path) -> Iterator[Path]:
     What a killed run left is removed first. Raises `DataError` when it cannot be written."""
     unfinished = unfinished_name(folder)
     try:
-        forget_unfinished(folder)
-        unfinished.mkdir(parents=True)
-        yield unfinished
-        # Only clean pages can be dropped from the page cache, as cold trials need.
-        os.sync()
-        shutil.rmtree(folder, ignore_errors=True)
-        unfinished.rename(folder)
-    except OSError as error:
-        raise _not_written(folder, error) from error
+        with _written(folder):
+            forget_unfinished(folder)
+            unfinished.mkdir(parents=True)
+            yield unfinished
+            # Only clean pages can be dropped from the page cache, as cold trials need.
+            os.sync()
+            shutil.rmtree(folder, ignore_errors=True)
+            unfinished.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _not_written(folder: Path, error: OSError) -> DataError:
-    return DataError(
-        f"cannot write the data set to '{folder}' ({error.strerror or error})",
-        hint="free some space, or name another place",
-    )
+def _written(folder: Path) -> AbstractContextManager[None]:
+    what = f"cannot write the data set to '{folder}'"
+    return system_errors(DataError, what, hint="free some space, or name another place")
 
 
 def dataset_on_mount(mount: Path, data: str) -> Path:

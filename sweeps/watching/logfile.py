@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement
-from advisor.errors import DataError
+from advisor.errors import DataError, system_errors
 from advisor.sweeps.events import event_of, handled
 from advisor.sweeps.trial.formatting import ending_facts, planned_facts
 
@@ -229,13 +229,9 @@ def print_warning(text: str) -> None:
 @contextmanager
 def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
     """Logs events and warnings to this file too; `DataError` if it cannot be opened."""
-    try:
+    with system_errors(DataError, f"cannot write the log '{path}'", hint="name another place: --log-file"):
         path.parent.mkdir(parents=True, exist_ok=True)
         handler = SharedFile(path)
-    except OSError as error:
-        raise DataError(
-            f"cannot write the log '{path}' ({error.strerror})", hint="name another place: --log-file"
-        ) from error
     handler.setLevel(level)
     warnings = logging.getLogger("advisor.sweeps")
     answer = [handler, *([logging.lastResort] if logging.lastResort else [])]

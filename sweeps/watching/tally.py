@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from advisor.domain import Measurement, Status, Trial
-from advisor.errors import DataError, MeasuringError
+from advisor.errors import DataError, MeasuringError, system_errors
 from advisor.sweeps.events import WARNING, Event, emit, this_node
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.trial.formatting import trial_name
@@ -54,12 +54,8 @@ class TextFile:
         self._path, self._registry, self._reported = path.resolve(), registry, False
         if self._path.exists() and not self._path.is_file():
             raise DataError(f"'{path}' is no file", hint="name another place: --metrics-file")
-        try:
+        with system_errors(DataError, f"cannot write '{path}'", hint="name another place: --metrics-file"):
             self._write()
-        except OSError as error:
-            raise DataError(
-                f"cannot write '{path}' ({error.strerror})", hint="name another place: --metrics-file"
-            ) from error
 
     def update(self) -> None:
         """Write what the metrics are now."""

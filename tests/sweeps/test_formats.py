@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Cpu, DiskRate, Gpu, Stack, Status, Task
 from advisor.errors import DataError
+from advisor.models.bundled import FOLDER
 from advisor.runs.stored_rows import spread_document
 from advisor.sweeps.formats import (
     SUMMARY_COLUMNS,
@@ -62,6 +63,12 @@ def test_a_trial_keeps_its_id_through_json(entry):
     back = trial_from_dict(through_json(trial_to_dict(entry)))
     assert back == entry
     assert back.trial_id == entry.trial_id
+
+
+def test_what_ships_keeps_the_ids_of_its_trials():
+    for line in (FOLDER / "measurements.jsonl").read_text().splitlines():
+        document = json.loads(line)
+        assert measurement_from_dict(document).trial.trial_id == document["trial_id"]
 
 
 @given(st.lists(st.floats(1e-6, 1e4), max_size=20))

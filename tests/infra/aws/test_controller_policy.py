@@ -30,6 +30,7 @@ def calls(tmp_path_factory):
         guest_that_measures(bed, 20)
         with recorded_calls(patch) as seen:
             assert run([*SWEEP, "--market", "spot"]) == 0
+            bed.faulty.on_answer = lambda _request: None
             other = ("--market", "on-demand", "--sweep-id", "weekly", "--budget", "0.3USD")
             assert run([*SWEEP, *other]) == 1  # nobody tells of its end: the budget is over
     return seen
