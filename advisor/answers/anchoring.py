@@ -19,16 +19,9 @@ from advisor.messages import FieldName, Message
 from advisor.models.performance import PerformanceModel
 from advisor.models.performance.memory.peak import needed_card_mib
 from advisor.models.performance.memory.table import has_memory
-from advisor.models.performance.network_table import Rows
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
-from advisor.models.performance.own_networks import (
-    STAND_IN,
-    facts_of_own,
-    fastest_seconds,
-    kernels_from,
-    peaks_of,
-)
-from advisor.models.performance.step_times import is_same_card
+from advisor.models.performance.own_networks import STAND_IN, facts_of_own, kernels_from, peaks_of
+from advisor.models.performance.step_times import fastest_seconds, is_same_card
 from advisor.sweeps.anchors import AnchorFile, read_anchor
 
 
@@ -224,18 +217,17 @@ def anchors_of(
         raise _no_anchor(workload, files, rows)
     anchors = [_named(row, workload.network, is_own=facts is not None) for row in fitting]
     for anchor in anchors:
-        known = facts or model.table.of(anchor.workload)
-        refuse_impossible(anchor, known.kernels.get(workload.task))
+        _refuse_impossible(anchor, facts or model.table.of(anchor.workload))
     _refuse_contradictions(anchors)
     return anchors
 
 
-def refuse_impossible(anchor: Observation, operations: Rows | None) -> None:
-    """Raises `UsageError` for a step faster than any hardware; unknown operations refuse nothing."""
-    if operations is None:
-        return
+def _refuse_impossible(anchor: Observation, facts: NetworkFacts) -> None:
+    """Raises `UsageError` for a step faster than its GPU; unknown operations refuse nothing."""
     workload = anchor.workload
-    least = fastest_seconds(operations, workload.precision, anchor.gpu, workload.batch_size)
+    if workload.task not in facts.kernels:
+        return
+    least = fastest_seconds(anchor, facts)
     if anchor.seconds < least:
         raise UsageError(
             "{origin}: {seconds:.3g} s for batch {batch} of {network} is faster than {gpu} can "

@@ -245,7 +245,7 @@ def _plan_lines(sweep: AdaptiveSweep, status: SweepStatus) -> list[str]:
     if status.done:
         lines.append(f"{len(status.done)} done; {_doubt_text(sweep, status)}.")
     elif status.next:
-        lines.append("They tell most of the model's parameters (D-optimal); the rest depends on them.")
+        lines.append("They tell most of the rates beforehand; the rest depends on them.")
     if sweep.refused:
         refused = format_counted(len(sweep.refused), "trial")
         lines.append(f"{refused} left out: they lack memory.")

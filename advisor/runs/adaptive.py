@@ -39,15 +39,7 @@ from advisor.models.performance.memory.steps import host_memory_mib
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.physical_form import Trials, modelled_on_cpu
 from advisor.models.performance.pipeline import PipelineRequest, pipeline_columns
-from advisor.models.performance.surface import (
-    USUAL_NOISE,
-    Belief,
-    Choice,
-    Question,
-    Surface,
-    anchor_trials,
-    next_trials,
-)
+from advisor.models.performance.surface import USUAL_NOISE, Belief, Choice, Question, Surface, next_trials
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.settled import DEFAULT_CLOUD, DEFAULT_REGION
 from advisor.runs.fields import Budget, seconds_of
@@ -124,7 +116,7 @@ class Item(NamedTuple):
 
 class SweepStatus(Struct, frozen=True, kw_only=True):
     """Where a sweep stands: what it has `done`, what comes `next` (empty: it has `stopped`, and
-    says why), how well its question is answered (`doubt`, a share; None before the anchors are
+    says why), how well its question is answered (`doubt`, a share; None before the first batch is
     measured), and the time that the trials took."""
 
     done: tuple[Item, ...]
@@ -151,8 +143,7 @@ class AdaptiveSweep(Struct):
         surface = self._surface(measured)
         done: list[int] = []
         # The same whatever was measured since, and on which node's CPU.
-        anchors = anchor_trials(self._surface({}).starting_slopes(), range(len(self.trials)))
-        choice = Choice(tuple(anchors), float("nan"))
+        choice = self._choose(self._surface({}), (), measured)
         while True:
             seconds = self._seconds(done, measured)
             usual = mean([*seconds, usual_seconds(*self.trials)])
@@ -163,7 +154,7 @@ class AdaptiveSweep(Struct):
                 return SweepStatus(
                     done=tuple(Item(self.trials[row], run) for row, run in zip(done, runs, strict=True)),
                     next=waiting,
-                    doubt=None if np.isnan(choice.doubt) else choice.doubt,
+                    doubt=choice.doubt if done else None,
                     spent_seconds=sum(seconds),
                     stopped="" if waiting else choice.stopped or self.budget.ending,
                 )

@@ -31,7 +31,7 @@ from advisor.models.performance import PerformanceModel, load_model, save_model
 from advisor.models.performance.gpu_observations import ProbedLayer, layers_of
 from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import NetworkTable, bundled_networks
-from advisor.models.performance.own_networks import fastest_seconds
+from advisor.models.performance.step_times import fastest_seconds
 from advisor.models.performance.usable import sort_out
 from advisor.runs.probing import kept_fingerprints
 from advisor.sweeps.anchors import observed
@@ -123,10 +123,9 @@ def _why_not(observation: Observation, table: NetworkTable) -> str:
     """Why an observation tells nothing; empty where it does."""
     workload = observation.workload
     try:
-        operations = table.of(workload).kernels[workload.task]
+        least = fastest_seconds(observation, table.of(workload))
     except (UsageError, KeyError):
         return f"what {workload.network} computes is not known to the model"
-    least = fastest_seconds(operations, workload.precision, observation.gpu, workload.batch_size)
     return "it is faster than its GPU can compute" if observation.seconds < least else ""
 
 

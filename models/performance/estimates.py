@@ -144,7 +144,7 @@ def spread_of(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline,
 
 def estimates(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Estimates:
     """Join the stages' `rates` (n, 4), with the interval around the join."""
-    shifts = _with_disk_moves(spread.shifts, columns, rates, spread, pipeline)
+    shifts = _with_disk_moves(columns, rates, spread, pipeline)
     logs, weights = _joined(columns, rates, shifts, pipeline)
     below, above, calibrated = spread.by_group[trial_groups(weights.T, columns)].T
     many = len(logs) // 2
@@ -163,30 +163,15 @@ def estimates(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline:
     )
 
 
-def log_lower(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Floats:
-    """The logarithm of the lower bound alone (n,), in half the time."""
-    downwards = spread.shifts[:, : 1 + spread.shifts.shape[1] // 2]
-    downwards = _with_disk_moves(downwards, columns, rates, spread, pipeline)
-    logs, weights = _joined(columns, rates, downwards, pipeline)
-    below = spread.by_group[trial_groups(weights.T, columns), 0]
-    knee = _knee(columns, weights, spread, pipeline) ** 2
-    width = np.sqrt(below**2 + knee + ((logs[1:] - logs[0]) ** 2).sum(axis=0))
-    return np.asarray(np.minimum(logs[0], spread.log_most) - width)
-
-
-def _with_disk_moves(
-    shifts: Floats, columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline
-) -> Floats:
-    """Moves of the stages (`Spread.shifts`, or its downward half alone) with those of disks whose
-    rate is known from `disk_low` to `disk_high` only: what of the data set lies in the page cache
-    is read as before."""
+def _with_disk_moves(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Floats:
+    """Moves of the stages with those of disks whose rate is known from `disk_low` to `disk_high` only: what
+    of the data set lies in the page cache is read as before."""
     if not (np.any(columns.disk_low < 1) or np.any(columns.disk_high > 1)):
-        return shifts
+        return spread.shifts
     many = spread.shifts.shape[1] // 2
     reach = spread.quantile / _QUANTILE_OF_90
-    sides = (columns.disk_low, columns.disk_high)[: 1 if shifts.shape[1] == 1 + many else 2]
-    parts = [shifts[:, : 1 + many], shifts[:, 1 + many :]]
-    for number, factor in enumerate(sides):
+    parts = [spread.shifts[:, : 1 + many], spread.shifts[:, 1 + many :]]
+    for number, factor in enumerate((columns.disk_low, columns.disk_high)):
         disks = columns.with_disks_times(factor**reach)
         move = np.zeros((len(STAGES), 1, len(rates)))
         move[_STORAGE, 0] = np.log(storage_rate(disks, pipeline.parameters) / rates[:, _STORAGE])

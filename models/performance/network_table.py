@@ -123,18 +123,6 @@ class NetworkTable:
             places.setdefault((library, name), []).append(line)
         return places
 
-    def _lines(self, source: tuple[str, str]) -> list[str]:
-        """The lines of one network; most questions are about one, named as its library does."""
-        if "_places" in vars(self):
-            return self._places.get(source, [])
-        lines, start = [], f"\n{source[1]},{source[0]},"
-        begin = self._text.find(start)
-        while begin >= 0:
-            end = self._text.find("\n", begin + 1)
-            lines.append(self._text[begin + 1 : end if end >= 0 else None])
-            begin = self._text.find(start, begin + 1)
-        return lines
-
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Every network by the shortest name that means it, sorted."""
@@ -150,7 +138,7 @@ class NetworkTable:
         (`ResNet-50`, `ViT-B/16`). An input is `3x384x384`, `384px`, `800x1333`, `seq:384` or `512px latent
         64x64`; one that was not captured is scaled from the nearest. Raises `UsageError` with near names for
         an unknown name, and for an input that the network does not take."""
-        variants = self._lines(self._known(name))
+        variants = self._places[self._known(name)]
         if input is None:
             return self._network(variants[0])
         captured = [self._network(variant) for variant in variants]
@@ -241,7 +229,7 @@ class NetworkTable:
     def _in(self, name: str, libraries: Iterable[str]) -> tuple[str, str] | None:
         """The network by its own name, then by other names, then without a tag of weights."""
         for library in libraries:
-            if self._lines((library, name)):
+            if (library, name) in self._places:
                 return library, name
         spelt, tagless = self._spellings.get(_loose(name), ""), name.partition(".")[0]
         for names, written in (

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct
 
-from advisor.domain import DataKind, Gpu, Observation, Precision, Task, Workload
+from advisor.domain import DataKind, Observation, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.network_columns import KINDS, WIDTH_STEPS
 from advisor.models.performance.memory.peak import bundled_peak_model, card_mib
@@ -143,17 +143,3 @@ def peaks_of(observations: Sequence[Observation]) -> AnchoredMemory:
     for batch in sorted(by_batch):
         peaks.append((batch, max(by_batch[batch], peaks[-1][1] if peaks else 0.0)))
     return AnchoredMemory(tuple(peaks))
-
-
-# Boost clocks go above a data sheet's, and FLOPs are counted as if no algorithm saved any:
-# Winograd's convolutions do with 2.25 times fewer (Lavin and Gray, 2016).
-_ABOVE_THE_SHEET = 2.25 * 1.2
-
-
-def fastest_seconds(operations: Rows, precision: Precision, gpu: Gpu, batch_size: int) -> float:
-    """Seconds below which a step cannot have been computed, all arithmetic at the peak."""
-    units = [gpu.fp32_tflops, gpu.tf32_tflops or 0.0]
-    if precision is not Precision.FP32:
-        units += [gpu.fp16_tflops or 0.0, gpu.bf16_tflops or 0.0]
-    flops = float((operations["flops"].astype(float) * operations["count"]).sum()) * batch_size
-    return flops / (max(units) * 1e12 * _ABOVE_THE_SHEET)

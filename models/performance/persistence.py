@@ -1,14 +1,4 @@
-"""A fitted model as one JSON file of numbers, and back.
-
-History of the format, so that old files are told apart:
-
-advisor.performance/1   first version
-advisor.performance/2   gpu_rates.known_networks: what networks' rates on other GPUs tell
-advisor.performance/3   pipeline.parameters: join/queue, join/training, join/several_gpus;
-                        no pipeline.remainder
-advisor.performance/4   no gpu_rates: step times of GPUs ship in a file of their own
-advisor.performance/5   gpu_observations: what the user measured of GPUs, which condition those
-"""
+"""A fitted model as one JSON file of numbers, and back."""
 
 from __future__ import annotations
 
@@ -38,9 +28,6 @@ from advisor.models.performance.pipeline import PIPELINE_PRIORS, Pipeline
 from advisor.models.performance.step_times_file import bundled_step_times
 
 SCHEMA = "advisor.performance/5"
-# Without observations of GPUs; all else is the same.
-_READ_TOO = "advisor.performance/4"
-_NOTHING: Mapping[str, Any] = {"gpus": {}, "steps": (), "layers": ()}
 BUNDLED_PATH = FOLDER / MODEL
 
 
@@ -79,7 +66,7 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any], table: NetworkTable) -> PerformanceModel:
     """The model a document describes; KeyError, TypeError or ValueError when it is none."""
-    result = observations_from(document.get("gpu_observations", _NOTHING))
+    result = observations_from(document["gpu_observations"])
     return PerformanceModel(
         id=document["id"],
         trained_on=document["trained_on"],
@@ -103,7 +90,7 @@ def _read(path: Path) -> PerformanceModel:
     try:
         document = json.loads(path.read_text(), parse_constant=_refuse)
         schema = document["schema"]
-        if schema not in (SCHEMA, _READ_TOO):
+        if schema != SCHEMA:
             raise DataError(
                 "{path} has the format {schema}, not {expected}",
                 hint=way_out,
@@ -128,31 +115,23 @@ def _refuse(constant: str) -> float:
     raise ValueError(f"it holds {constant}")
 
 
-# Models fitted before second threads had a factor of their own took the usual yield; before resampling was
-# apart from its output, that had its cost.
-_CAME_LATER_AS = {
-    "host/second_thread": 0.0,
-    "host/seconds_per_resampled_pixel": -60.0,
-    "host/stored_pixels": 0.0,
-}
-_CAME_LATER = ("core_trials", "cpu_steps", "other_cpus")
+_MAY_BE_EMPTY = ("core_trials", "cpu_steps", "other_cpus")
 # Logarithms: e**60 is beyond every rate, time and count there is.
 _LARGEST_LOG = 60.0
 
 
 def _plain(part: Pipeline) -> dict[str, Any]:
-    """Fields as JSON has them. What came later and is empty is left out, so that models keep their ids."""
+    """Fields as JSON has them. What most models have none of is left out where it is empty."""
     plain: dict[str, Any] = to_builtins(part, order="sorted")
     for cpu in (plain["reference"], *plain["other_cpus"]):
         if not cpu["model"]:
             del cpu["model"]
     plain["cpu_steps"] = [step if step[-1] else step[:-1] for step in plain["cpu_steps"]]
-    return {name: value for name, value in plain.items() if value or name not in _CAME_LATER}
+    return {name: value for name, value in plain.items() if value or name not in _MAY_BE_EMPTY}
 
 
 def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
-    # Models fitted before kept a step's rate of another form.
-    pipeline = convert({**raw, "parameters": {**_CAME_LATER_AS, **raw["parameters"]}}, Pipeline)
+    pipeline = convert(raw, Pipeline)
     others, residuals = pipeline.other_cpus, pipeline.residuals
     names = [name for k, cpu in enumerate(others, 1) for name in pipeline.reference.priors_of(cpu, k)]
     if missing := {*PIPELINE_PRIORS, *names} - set(pipeline.parameters):

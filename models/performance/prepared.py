@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -23,7 +22,7 @@ from advisor.domain import (
 )
 from advisor.messages import Message
 from advisor.models.bayes import Floats
-from advisor.models.performance.estimates import Estimates, Spread, estimates, log_lower
+from advisor.models.performance.estimates import Estimates, Spread, estimates
 from advisor.models.performance.machines import (
     SAME_SCORE,
     DiskTable,
@@ -43,7 +42,6 @@ from advisor.models.performance.step_times import GpuRate
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.patience import require_wanted
 
-E = TypeVar("E")
 _STORAGE = STAGES.index(Stage.STORAGE)
 # A stage that the rate depends on less than this is not worth a word.
 MATTERS = 0.05
@@ -121,20 +119,17 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
 
     def columns_with(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Estimates:
         """Predictions of rows with their own disks, without words; `cache` None: as stored."""
-        return Estimates.joined(list(self._in_parts(estimates, rows, disks, cache)))
-
-    def log_lowers(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Floats:
-        """Logarithms of lower bounds of some rows, each with its own disk (shape of `rows`)."""
-        return np.concatenate(list(self._in_parts(log_lower, rows, disks, cache)))
-
-    def _in_parts(
-        self, told: Callable[..., E], rows: Integers, disks: DiskTable, cache: CacheState | None
-    ) -> Iterator[E]:
+        parts = []
         for first in range(0, max(len(rows), 1), _ROWS_AT_ONCE):
             require_wanted()
             part = slice(first, first + _ROWS_AT_ONCE)
             columns, rates = self._with_disks(rows[part], disks.take(part), cache)
-            yield told(columns, rates, self.spread.take(rows[part]), self.pipeline)
+            parts.append(estimates(columns, rates, self.spread.take(rows[part]), self.pipeline))
+        return Estimates.joined(parts)
+
+    def log_lowers(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Floats:
+        """Logarithms of lower bounds of some rows, each with its own disk (shape of `rows`)."""
+        return np.asarray(np.log(self.columns_with(rows, disks, cache).lower))
 
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
         """Predictions of some rows, each with a disk of its own."""

@@ -2,11 +2,8 @@
 
 Log rates are a Gaussian process: the physical form, linear around its likeliest parameters, plus a smooth
 misfit that physics does not explain. A measured cell also tells its neighbours' misfit. Trials are chosen
-that settle most of the doubt, and none that is not worth its cost; see internals/search.md.
-
-The first tell the physical parameters best before anything is known. Bayesian D-optimal design (Chaloner and
-Verdinelli 1995, Statistical Science 10:273-304): the determinant of the parameters' posterior precision, the
-priors' included, is made as large as it goes by exchanging trials one by one (Fedorov 1972)."""
+that settle most of the doubt, the first ones too, and none that is not worth its cost; see
+internals/search.md."""
 
 from __future__ import annotations
 
@@ -63,10 +60,6 @@ class Surface(Struct, frozen=True):
     def slopes(self, units: Floats) -> Floats:
         """Derivatives of log rates by each parameter, shape (n, p)."""
         return self.form.slopes(self.trials, units)
-
-    def starting_slopes(self) -> Floats:
-        """Slopes (n, p) before anything is measured, at the priors' means."""
-        return self.slopes(np.zeros(len(self.form.names)))
 
 
 class Belief(Struct, frozen=True):
@@ -231,55 +224,6 @@ def _regret(reaches: np.typing.NDArray[np.bool_], prices: Floats) -> float:
         return 0.0
     over = np.where(reaches[:, chosen], prices[chosen] / cheapest - 1, _MISSED)
     return float(np.where(possible, over, 0.0).mean())
-
-
-FEWEST, MOST = 6, 8
-# Halving one parameter's doubt adds log 2 to the determinant's logarithm twice; a further anchor
-# that adds less than this tells hardly more than any trial would.
-_WORTH_AN_ANCHOR = 1.0
-_PASSES = 10
-
-
-def anchor_trials(slopes: Floats, candidates: Sequence[int]) -> list[int]:
-    """6 to 8 rows of `slopes` (n, p) among the `candidates`; all of them where there are fewer."""
-    if len(candidates) <= FEWEST:
-        return sorted(candidates)
-    chosen: list[int] = []
-    while len(chosen) < min(MOST, len(candidates)):
-        best, gain = _best_addition(slopes, chosen, candidates)
-        if len(chosen) >= FEWEST and gain < _WORTH_AN_ANCHOR:
-            break
-        chosen.append(best)
-    for _ in range(_PASSES):
-        before = list(chosen)
-        for position in range(len(chosen)):
-            others = chosen[:position] + chosen[position + 1 :]
-            swapped = [*others, _best_addition(slopes, others, candidates)[0]]
-            if log_determinant(slopes, swapped) > log_determinant(slopes, chosen) + 1e-9:
-                chosen = swapped
-        if chosen == before:
-            break
-    return sorted(chosen)
-
-
-def log_determinant(slopes: Floats, chosen: Sequence[int]) -> float:
-    """Log determinant of the parameters' precision (in prior units) after the `chosen` trials."""
-    return float(np.linalg.slogdet(_precision(slopes, chosen))[1])
-
-
-def _precision(slopes: Floats, chosen: Sequence[int]) -> Floats:
-    rows = slopes[list(chosen)] / USUAL_NOISE
-    precision: Floats = np.eye(slopes.shape[1]) + rows.T @ rows
-    return precision
-
-
-def _best_addition(slopes: Floats, chosen: Sequence[int], candidates: Sequence[int]) -> tuple[int, float]:
-    """The candidate that adds most to the log determinant, and how much (the matrix determinant lemma)."""
-    left = [row for row in candidates if row not in chosen]
-    rows = slopes[left] / USUAL_NOISE
-    spread = np.sum(rows * np.linalg.solve(_precision(slopes, chosen), rows.T).T, axis=1)
-    position = int(np.argmax(spread))
-    return left[position], float(np.log1p(spread[position]))
 
 
 # The aims: a surface this well known, a choice that costs this much too much.

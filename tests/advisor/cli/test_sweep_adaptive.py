@@ -25,15 +25,15 @@ def table(tmp_path):
     return path
 
 
-def test_an_adaptive_plan_shows_anchors_time_and_cost(answer, sweep):
+def test_an_adaptive_plan_shows_trials_time_and_cost(answer, sweep):
     words = ("plan", *GRID, "--adaptive", "--budget", "9trials", "--usd-per-hour", "0.6")
     document = answer("sweep", *words)
     assert document["schema"] == "advisor.adaptive-plan/1"
-    assert 6 <= len(document["next"]) <= 8
+    assert len(document["next"]) == 4
     assert document["most_trials"] == 9
     assert document["most_usd"] == pytest.approx(9 * 15 / 3600 * 0.6, abs=1e-4)
     shown = sweep("plan", *GRID, "--adaptive", "--budget", "5USD", "--instance", "g4dn.xlarge")
-    assert "D-optimal" in shown
+    assert "most of the rates" in shown
     assert "$" in shown
 
 
@@ -84,7 +84,7 @@ def test_an_adaptive_sweep_before_it_begins_after_it_and_with_a_target(answer, g
     question = (*grid, "--budget", "7trials")
     begun = answer("sweep", "plan", *question)
     assert begun["doubt"] is None
-    assert len(begun["next"]) >= 6
+    assert len(begun["next"]) == 4
     ended = answer("sweep", "run", *question, "--executor", "process", "--usd-per-hour", "0.5")
     assert ended["done"] == 7
     assert {trial["state"] for trial in ended["trials"]} == {"ok", "out_of_memory"}

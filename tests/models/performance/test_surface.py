@@ -1,4 +1,4 @@
-"""Anchors tell the parameters, later trials the question, and both stop."""
+"""Trials tell the question, batch after batch, and stop."""
 
 import itertools
 import math
@@ -10,15 +10,7 @@ import pytest
 from advisor.domain import Accelerator, Task, Trial, Workload
 from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.surface import (
-    USUAL_NOISE,
-    Belief,
-    Question,
-    Surface,
-    anchor_trials,
-    log_determinant,
-    next_trials,
-)
+from advisor.models.performance.surface import USUAL_NOISE, Belief, Question, Surface, next_trials
 from advisor.models.performance.throughput import trial_frame, trials_of
 from tests.models.performance.synthetic import DATASET, REFERENCE_SCORE, measure, resources, true_parameters
 
@@ -71,21 +63,6 @@ def error(surface, belief):
     return float(np.abs(np.expm1(belief.means(rows) - true_logs())).mean())
 
 
-def test_6_to_8_anchors_tell_more_than_any_of_300_random_designs(surface):
-    """D-optimality, by the determinant itself."""
-    slopes = surface.starting_slopes()
-    anchors = anchor_trials(slopes, range(len(slopes)))
-    assert 6 <= len(anchors) <= 8
-    assert len(set(anchors)) == len(anchors)
-    random = np.random.default_rng(0)
-    others = (random.choice(len(slopes), len(anchors), replace=False) for _ in range(300))
-    assert log_determinant(slopes, anchors) > max(log_determinant(slopes, o) for o in others)
-
-
-def test_few_candidates_are_all_anchors(surface):
-    assert anchor_trials(surface.starting_slopes(), (3, 1)) == [1, 3]
-
-
 def test_the_doubt_covers_the_error_and_shrinks_with_trials(surface):
     question = Question(tuple(range(108)))
     few, more = (believed(surface, list(range(0, 108, step))) for step in (18, 6))
@@ -94,8 +71,9 @@ def test_the_doubt_covers_the_error_and_shrinks_with_trials(surface):
 
 
 def test_what_is_chosen_is_new_and_stops_when_the_surface_is_known(surface):
-    """Batch after batch; it ends before all is measured and names the reason."""
-    index = anchor_trials(surface.starting_slopes(), range(108))
+    """Batch after batch, the first of which nothing was measured before; it ends before all is measured and
+    names the reason."""
+    index = []
     question = Question(tuple(range(108)))
     while True:
         left = [row for row in range(108) if row not in index]
@@ -110,8 +88,7 @@ def test_what_is_chosen_is_new_and_stops_when_the_surface_is_known(surface):
 
 def test_a_target_draws_trials_to_the_specs_near_it(surface):
     """With a price that rises with the rate, doubt matters where the rate is near the target."""
-    index = anchor_trials(surface.starting_slopes(), range(108))
-    belief = believed(surface, index)
+    belief = believed(surface, list(range(0, 108, 18)))
     rates = belief.means(range(108))
     target = float(np.exp(np.median(rates)))
     question = Question(tuple(range(108)), target, np.exp(rates), ("one",) * 108)
