@@ -15,7 +15,7 @@ from advisor.answers.curves import curves_document
 from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
 from advisor.catalog.load import WhatIfCatalog, with_host
-from advisor.domain import Candidate, Gpu, InstanceType, OnGpu, Recommendation
+from advisor.domain import Candidate, Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation
 from advisor.engine import Preparations, decide, script_assumption, stack_assumption
 from advisor.engine.explaining import (
     explain,
@@ -28,7 +28,7 @@ from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxed
 from advisor.engine.single import on_gpu, predict_instance
 from advisor.engine.tasks.network import NetworkTask
-from advisor.errors import UsageError
+from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import FieldName, Message
 from advisor.naming import asked_of, other_names
 from advisor.questions import settled
@@ -294,9 +294,17 @@ def _compared_instances(context: Context, networks: Sequence[_Named], question: 
     tables = []
     for network in networks:
         request, model, today = network.request, network.model, settled.today()
-        each = [predict_instance(request, catalog, model, name, today=today) for name in names]
-        cells = [replace(cell, warnings=(*network.notes, *cell.notes, *cell.warnings)) for cell in each]
-        tables.append((request, cells, cells[names.index(first)]))
+        each, cannot = list[InstancePrediction](), list[Message | str]()
+        for name in names:
+            try:
+                each.append(predict_instance(request, catalog, model, name, today=today))
+            except UsageError as error:
+                if error.code != CANNOT_RUN or name == first or len(names) < 3:
+                    raise
+                cannot.append(error.message)
+        notes = (*network.notes, *cannot)
+        cells = [replace(cell, warnings=(*notes, *cell.notes, *cell.warnings)) for cell in each]
+        tables.append((request, cells, next(cell for cell in cells if cell.instance.name == first)))
 
     def rows() -> list[dict[str, Any]]:
         return [row for _, cells, base in tables for row in instance_rows(cells, base)]

@@ -144,6 +144,12 @@ REPLAYED_FROM = "replayed_from"
 UNMEASURED_GPU = "unmeasured_gpu"
 BARE_STEP = "bare_step"
 
+
+def is_measured(remarks: Iterable[Any]) -> bool:
+    """Whether none of the remarks about a prediction is that its GPU was not measured."""
+    return all(getattr(remark, "code", "") != UNMEASURED_GPU for remark in remarks)
+
+
 # p99 over p50 of a step's time, which nine in ten of 60 raw series of 50 PyTorch inference steps
 # stay below (five GPUs, two precisions, six networks; internals/model.md). MLPerf single streams
 # on NVIDIA GPUs have p99 over p90 below 1.31 in nine of ten.
@@ -377,7 +383,7 @@ class Rejected(Struct, frozen=True):
     """An instance type that is not recommended, and why, with the number that decided.
 
     `detail` is a `Message`. `usd_per_hour` is the total of `count` instances, each with `disk`, an order,
-    where that is known."""
+    where that is known. `factor` is by how much a limit is missed; infinite where nothing tells."""
 
     cloud: str
     instance_type: str
@@ -386,6 +392,7 @@ class Rejected(Struct, frozen=True):
     usd_per_hour: float | None = None
     disk: str | None = None
     count: int = 1
+    factor: float = inf
 
 
 class LazyRejected(Sequence[Rejected]):
@@ -406,6 +413,8 @@ class _Priced(Protocol):
     def reason(self) -> str: ...
     @property
     def usd_per_hour(self) -> float | None: ...
+    @property
+    def factor(self) -> float: ...
 
 
 P = TypeVar("P", bound=_Priced)
@@ -413,16 +422,20 @@ P = TypeVar("P", bound=_Priced)
 
 def nearest_first(rejected: Iterable[P], price: float | None) -> list[P]:
     """Nearest to the answer first, which costs `price` USD per hour: cheaper ones before dearer ones, those
-    that run the workload and miss a limit before those that cannot run it, then by how little their price
-    differs. Without an answer, the cheapest of each reason leads: hundreds that are too slow would hide the
-    few that lack a disk."""
+    that run the workload before those that cannot run it, then those that miss a limit by the least factor,
+    then by how little their price differs. Without an answer, the nearest of each reason leads: hundreds that
+    are too slow would hide the few that lack a disk."""
+
+    def order(each: P) -> tuple[bool, bool, float, float]:
+        usd = _usd(each)
+        dear = price is not None and usd >= price
+        return dear, each.reason not in _RAN, each.factor, usd if price is None else abs(usd - price)
+
+    nearest = sorted(rejected, key=order)
     if price is not None:
-        return sorted(
-            rejected, key=lambda each: (_usd(each) >= price, each.reason not in _RAN, abs(_usd(each) - price))
-        )
-    rising = sorted(rejected, key=lambda each: (each.reason not in _RAN, _usd(each)))
-    first = {each.reason: each for each in reversed(rising)}
-    return sorted(rising, key=lambda each: first[each.reason] is not each)
+        return nearest
+    first = {each.reason: each for each in reversed(nearest)}
+    return sorted(nearest, key=lambda each: first[each.reason] is not each)
 
 
 def _usd(rejected: _Priced) -> float:

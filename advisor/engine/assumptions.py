@@ -92,14 +92,21 @@ def assumptions(
     if chosen is not None and request.batch_size is None:
         messages.append(Message("batch size {size} chosen by the advisor", size=chosen.workload.batch_size))
     if request.disk is None and request.dataset.is_read:
-        messages.append(Message("disk sized for the data set plus 20 %"))
-    messages.append(Message("sustained disk rates, never burst"))
+        messages.append(_of_disk(chosen if ranked else None))
+    messages.append(Message("sustained disk rates, never burst; the disk of the system is not counted"))
     if request.stack is Stack.COMPILE and request.task is not Task.PREPROCESSING:
         messages.append(Message("compiling, minutes at the start, not counted in rates"))
     messages += _of_several(request, chosen)
     if request.max_nodes > 1:
         messages.append(Message("more than one node only of types whose network's rate is known"))
     return (*messages, *other_names(request))
+
+
+def _of_disk(chosen: Candidate | None) -> Message:
+    """The size of the disk, and what it costs beside its instances."""
+    if chosen is None or not (usd := chosen.spec.count * chosen.spec.disk.usd_per_hour):
+        return Message("disk sized for the data set plus 20 %")
+    return Message("disk sized for the data set plus 20 %, {usd:usd}/h of the price", usd=usd)
 
 
 def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Message]:
@@ -191,20 +198,32 @@ def _of_ranking(request: NetworkQuestion) -> list[Message]:
     return miss_assumptions(request)
 
 
+# How a seller names hosts that other people own.
+_OF_STRANGERS = ".community"
+
+
 def market_warnings(spec: Spec) -> list[Message]:
-    """What a commitment comes to in all, and what a spot instance may do."""
+    """What a commitment comes to in all, what a spot instance may do, and whose host it is."""
+    messages, cloud = list[Message](), spec.offer.instance.cloud
+    if spec.offer.instance.name.endswith(_OF_STRANGERS):
+        messages.append(Message("other people own community hosts; {cloud} only lists them", cloud=cloud))
     if spec.offer.market is Market.SPOT:
         taken = Message("the cloud may take a spot instance back; restarts and the work lost are not counted")
-        return [Message(taken.text, code=str(Market.SPOT))]
+        messages.append(Message(taken.text, code=str(Market.SPOT)))
     hours = spec.offer.market.term_hours
     if not hours:
-        return []
-    usd = hours * spec.count * spec.offer.price.usd_per_hour
-    return [
-        Message(
-            "the whole term of the commitment is paid: {usd:usd} for {hours:,.0f} hours", usd=usd, hours=hours
-        )
-    ]
+        return messages
+    usd, text = hours * spec.count * spec.offer.price.usd_per_hour, _TERM
+    if spec.disk.usd_per_hour:
+        text = _TERM_BESIDE_DISK
+    beside = hours * spec.count * spec.disk.usd_per_hour
+    return [*messages, Message(text.text, usd=usd, hours=hours, disk=beside)]
+
+
+_TERM = Message("the whole term of the commitment is paid: {usd:usd} for {hours:,.0f} hours")
+_TERM_BESIDE_DISK = Message(
+    "the whole term of the commitment is paid: {usd:usd} for {hours:,.0f} hours, and {disk:usd} for the disk"
+)
 
 
 def miss_assumptions(request: SpecQuestion) -> list[Message]:
@@ -308,6 +327,8 @@ def warnings(chosen: Candidate, today: date) -> tuple[Message | str, ...]:
         *price_warnings(offer.price, disk, today),
         *burst_warnings(disk, chosen.prediction),
     ]
+    if chosen.spec.count > 1 and chosen.workload.task is Task.INFERENCE:
+        messages.append(Message("a load balancer shares requests among instances; it is not counted"))
     # A local disk does not care what the instance passes on to others.
     messages += [note for note in chosen.notes if note != UNLIMITED_NOTE or disk.price is not None]
     messages += idle_gpus(offer.instance, chosen.workload, chosen.prediction)

@@ -152,7 +152,8 @@ def disks_holding(
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-SMALLEST_OF_MANY = 8
+# On a GPU smaller batches are no faster, unless a sample is so much work that one alone fills the GPU.
+SMALLEST_OF_MANY, _FILLING_GMACS = 8, 30.0
 # Where nobody chose a batch; also the work package of preprocessing, which has no accelerator to fill.
 USUAL_BATCH = 32
 # Numbers of nodes beyond one: all up to eight, then in steps of a quarter at most; and the most
@@ -274,9 +275,15 @@ def runnable(
     distinct = dict.fromkeys(workload for batches in workloads.values() for workload in batches)
     computes = request.task is not Task.PREPROCESSING
     gpu_memory = {workload: model.gpu_memory_mib(workload) if computes else 0.0 for workload in distinct}
+    gmacs = model.table.of(plain_workload(request)).gmacs if request.task is Task.INFERENCE else 0.0
     for attached, gpu in zip(offers, gpus, strict=True):
+        small = (
+            gmacs >= _FILLING_GMACS
+            or request.max_latency_ms is not None
+            or not attached.offer.instance.gpu_count
+        )
         on_it = workloads[gpu.name if gpu else ""]
-        yield _runnable(request, catalog, model, attached, {w: gpu_memory[w] for w in on_it})
+        yield _runnable(request, catalog, model, attached, {w: gpu_memory[w] for w in on_it}, small=small)
 
 
 def on_nodes(request: NetworkQuestion, option: Runnable) -> Iterator[Runnable]:
@@ -311,7 +318,10 @@ def _runnable(
     model: PerformanceModel,
     attached: Attached,
     gpu_memory: dict[Workload, float],
+    *,
+    small: bool,
 ) -> Runnable | Rejected:
+    """What can run on an offer, in `small` batches too where those may be as good."""
     offer, notes, disks = attached.offer, attached.notes, attached.disks
     if isinstance(notes, Rejected):
         return notes
@@ -343,9 +353,8 @@ def _runnable(
                 available=instance.memory_mib,
             ),
         )
-    every = request.max_latency_ms is not None or not instance.gpu_count
-    worth = tuple(hosted) if every else _worth_predicting(hosted)
-    return Runnable(offer, disks, worth, notes, attached.slow_disks, request.max_gpus)
+    large = tuple(workload for workload in hosted if small or workload.batch_size >= SMALLEST_OF_MANY)
+    return Runnable(offer, disks, large or tuple(hosted), notes, attached.slow_disks, request.max_gpus)
 
 
 def _hosted(model: PerformanceModel, rising: Sequence[Workload], resources: Resources) -> Sequence[Workload]:
@@ -353,9 +362,3 @@ def _hosted(model: PerformanceModel, rising: Sequence[Workload], resources: Reso
     if model.host_memory_mib(rising[-1], resources) <= resources.memory_mib:
         return rising
     return [w for w in rising if model.host_memory_mib(w, resources) <= resources.memory_mib]
-
-
-def _worth_predicting(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """Batches of 8 and more if any fits: on a GPU smaller ones are no faster."""
-    large = tuple(w for w in workloads if w.batch_size >= SMALLEST_OF_MANY)
-    return large or tuple(workloads)

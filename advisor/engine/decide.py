@@ -3,12 +3,11 @@
 Pure: no clock, no files. The answer is the spec of the least expected cost: its price, and what it would cost
 to mend a miss of the target or a limit, times the chance of one; never one that keeps them with less than an
 even chance. With a required confidence it is the cheapest whose bounds keep them. Without a target it is the
-one that does its work for the least money, and of those that cannot be told apart the one with the lowest
-price by the hour. Every type that is passed over keeps its reason."""
+one that does its work for the least money, and of those that cost the same within the error one whose GPU was
+measured. Every type that is passed over keeps its reason."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from datetime import date
 from functools import partial
@@ -33,12 +32,10 @@ _BEHIND = 10
 
 
 class RankedAnswer(Struct, Generic[A], frozen=True):
-    """An answer that is ranked, the fields that are found only where it is the one given, and the price
-    by the hour that a spec given in its place may have, found only where its own is not sure."""
+    """An answer that is ranked, and the fields that are found only where it is the one given."""
 
     answer: A
     details: Callable[[], dict[str, Any]] = dict
-    most_usd_per_hour: Callable[[], float] = lambda: math.inf
 
     def complete(self, **fields: Any) -> A:
         """The answer with all its fields."""
@@ -70,14 +67,10 @@ class PriceDoubt(Generic[R, C, A]):
         recent = published
         if published is None or not all_listed(published.answer.ranked[0].spec, today):
             recent = self._among(listed_on=today)
-        most = max(draft.most_usd_per_hour(), first.spec.total_usd_per_hour)
         rivals = [draft, published, recent, self._as_sure_as_behind(answer)]
         if first.spec.offer.price.kind == ESTIMATED:
             rivals.append(self._of_kinds({LIST, OBSERVED}))
-        surest = min(
-            (rival for rival in rivals if rival and rival.answer.ranked[0].spec.total_usd_per_hour <= most),
-            key=lambda rival: self._at_most(rival.answer.ranked[0]),
-        )
+        surest = min(filter(None, rivals), key=lambda rival: self._at_most(rival.answer.ranked[0]))
         chosen = surest.answer.ranked[0]
         # Beside an old list price stands one of a recent list.
         beside = (recent,) if chosen.spec.offer.price.kind == LIST else (published, recent)
@@ -288,18 +281,14 @@ def _among(
         needs_no_other = chosen is None or request.is_sure or answer.is_safe
         safe = None if needs_no_other else _safe(task, request, today)
         calls = close_calls(task, request, options, table, int(rows[0]) if len(rows) else None, known, safe)
-        level, _ = task.level(request, table.take(rows))
         return {
             "close_calls": calls,
             "safe": safe,
-            "level": int(level.sum()) if level[:1].all() else 0,
+            "level": int(task.level(request, table.take(rows)).sum()),
             **task.details(request, options, table, rows, answer.chosen),
         }
 
-    def price_limit() -> float:
-        return np.inf if table is None else task.most_usd_per_hour(request, table.take(rows))
-
-    return RankedAnswer(answer, details if whole else dict, price_limit)
+    return RankedAnswer(answer, details if whole else dict)
 
 
 def _safe(task: Task[R, O, T, C, A], request: R, today: date) -> C | None:

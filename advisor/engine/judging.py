@@ -30,7 +30,7 @@ from advisor.engine.limits import (
 )
 from advisor.engine.prepared import Listing, Predicted, Prepared
 from advisor.engine.rejected import CpuTypes, SlowCpus, ranked_by_bound
-from advisor.engine.table import Table, best_of_each
+from advisor.engine.table import Table
 from advisor.questions.network import NetworkQuestion
 
 # Types that are predicted first where the cheapest may be enough, and more of them for each spec
@@ -276,7 +276,8 @@ def _judged(
 def _front(request: NetworkQuestion, table: Table, good: Booleans) -> Table:
     """The rows that nothing beats; with hard disks, which the ranking seldom needs."""
     slow = completed(request, table.source.on_hard_disks(_kinds_of(table, slice(None))))
-    return _leading(table.take(good).beside(slow.take(answering(request, slow))))
+    every = table.take(good).beside(slow.take(answering(request, slow)))
+    return _leading(every.take(good_batches(request, every)))
 
 
 def _front_of(front: Table | None, other: Table | None) -> Table | None:
@@ -316,13 +317,10 @@ def pareto_rows(table: Table, rows: Integers) -> Integers:
 
 
 def specs_of(request: NetworkQuestion, table: Table) -> list[Candidate]:
-    """Every spec of a table that answers, at its smallest good batch."""
+    """Every spec of a table that answers, at its good batch."""
     table = completed(request, table)
-    good = np.flatnonzero(answering(request, table))
-    if not len(good):
-        return []
-    chosen = good[best_of_each(table.spec[good], table.batch[good])]
-    return table.candidates(good_batches(table, good, chosen).tolist(), request)
+    table = table.take(answering(request, table))
+    return table.candidates(good_batches(request, table).tolist(), request)
 
 
 def pareto_front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:

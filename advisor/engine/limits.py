@@ -6,7 +6,7 @@ of those that keep all before it: so the reason is true of the whole type, whate
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from advisor.catalog.support import most_startable
 from advisor.domain import Candidate, Spec, Task
 from advisor.domain.decision import MISS_COST
 from advisor.engine.columns import Booleans, Columns, Floats, Integers
-from advisor.engine.table import Table, best_of_each, is_among
+from advisor.engine.table import Table, best_of_each, distinct, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.models.bayes import gaussian_multiplier
@@ -33,16 +33,29 @@ MOST_FIRST_EPOCHS = 2.0
 # Beyond this nobody rents a handful of machines, and wants another kind of answer.
 MOST_INSTANCES = 1000
 TOO_SLOW = "too_slow"
-# Ranks that differ by less are those of equal chances.
-_SAME_RANK = 1.01
+# Chances that differ by less are equal.
+_SAME_CHANCE = 0.01
 
 
 class Limit(Struct, frozen=True):
-    """A limit: its reason, which rows keep it, and how near each row comes to it."""
+    """A limit: its reason, which rows keep it, how near each row comes to it, and the factor by which a row
+    misses it where that is known."""
 
     reason: str
     keeps: Booleans
     nearness: Floats
+    factor: Floats | None = None
+
+    @classmethod
+    def most(cls, reason: str, values: Floats, most: float) -> Limit:
+        """Values that may be no greater."""
+        return cls(reason, values <= most, -values, values / most)
+
+    @classmethod
+    def least(cls, reason: str, values: Floats, least: Floats | float) -> Limit:
+        """Values that may be no smaller."""
+        with np.errstate(divide="ignore"):
+            return cls(reason, values >= least, values, least / values)
 
 
 def require_countable(request: NetworkQuestion) -> None:
@@ -204,13 +217,12 @@ def _cost(request: NetworkQuestion, table: Table, hours: Floats | None, rate: Fl
 
 def rank(request: NetworkQuestion, table: Table) -> Floats:
     """What rows rank by: their cost, and what a miss is expected to cost."""
-    return expected_cost(cost(request, table), _chances(request, table))
+    costs = cost(request, table)
+    return costs if request.is_sure else expected_cost(costs, _chances(request, table))
 
 
 def _chances(request: NetworkQuestion, table: Table) -> Floats:
-    """The chance of each row to reach all that is aimed at; 1 where bounds are required: no miss counts."""
-    if request.is_sure:
-        return np.ones(len(table))
+    """The chance of each row to reach all that is aimed at."""
     return lowest_chances(aims(request, table), request.confidence, len(table))
 
 
@@ -260,20 +272,18 @@ def limits(request: NetworkQuestion, table: Table) -> Iterator[Limit]:
     if not request.allow_extrapolation:
         yield Limit("no_interval", table.calibrated, run_rate)
     if request.max_latency_ms is not None:
-        keeps = 1000 * p99_seconds <= request.max_latency_ms
-        yield Limit("latency", keeps, -p99_seconds)
+        yield Limit.most("latency", 1000 * p99_seconds, request.max_latency_ms)
     if request.target_throughput is not None:
-        yield Limit(TOO_SLOW, rate >= request.target_throughput, rate)
+        yield Limit.least(TOO_SLOW, rate, request.target_throughput)
     least = least_first_rate(request, table)
     if least is not None:
-        yield Limit("slow_first_epoch", first_rate >= least, first_rate)
-    if request.max_hours is not None and hours is not None:
-        yield Limit("too_long", hours <= request.max_hours, run_rate)
-    if request.max_run_usd is not None and hours is not None:
-        usd = hours * table.usd
-        yield Limit("over_max_cost", usd <= request.max_run_usd, -usd)
+        yield Limit.least("slow_first_epoch", first_rate, least)
+    if hours is not None and request.max_hours is not None:
+        yield Limit("too_long", hours <= request.max_hours, run_rate, hours / request.max_hours)
+    if hours is not None and request.max_run_usd is not None:
+        yield Limit.most("over_max_cost", hours * table.usd, request.max_run_usd)
     if request.max_usd_per_hour is not None:
-        yield Limit("over_max_price", table.usd <= request.max_usd_per_hour, -table.usd)
+        yield Limit.most("over_max_price", table.usd, request.max_usd_per_hour)
 
 
 def answering(request: NetworkQuestion, table: Table, *, but_for: Sequence[str] = ()) -> Booleans:
@@ -361,31 +371,33 @@ def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integer
     if not len(good):
         return good
     some, lower = table.take(good), table.lower[good]
-    chances = _chances(request, some)
-    ranks = expected_cost(cost(request, some), chances)
-    first = best_of_each(table.kind[good], ranks, -lower)
-    chosen, best = good[first], ranks[first]
-    if not request.ranks_by_price:
-        return chosen  # at the batch that makes its samples, or its run, cheapest
-    if not request.is_sure:  # a smaller batch may not cost more misses, nor what makes a type safe
-        most, least = np.full(len(table.names), np.inf), np.zeros(len(table.names))
-        most[table.kind[chosen]] = _SAME_RANK * best
-        least[table.kind[chosen]] = np.where(chances[first] >= request.confidence, request.confidence, 0.0)
-        kind = table.kind[good]
-        good = good[(ranks <= most[kind]) & (chances >= least[kind])]
-    return good_batches(table, good, chosen)
+    costs, chances = cost(request, some), _chances(request, some)
+    ranks = costs if request.is_sure else expected_cost(costs, chances)
+    best = best_of_each(table.kind[good], ranks, -lower)
+    return good[_good_batches(request, some, best, chances)]
 
 
-def good_batches(table: Table, good: Integers, chosen: Integers) -> Integers:
-    """Each chosen row at the smallest batch within 5 % of the best lower bound of its spec."""
-    spec = table.spec * (MOST_INSTANCES + 1) + table.count
-    same = good[is_among(spec[good], spec[chosen])]
-    keys, index = np.unique(spec[same], return_inverse=True)
-    most = np.zeros(len(keys))
-    lower = table.lower[same]
-    np.maximum.at(most, index, lower)
-    near = same[lower >= GOOD_ENOUGH * most[index]]
-    return near[best_of_each(spec[near], table.batch[near])]
+def good_batches(request: NetworkQuestion, table: Table) -> Integers:
+    """Each spec of a table at the batch that every answer tells of it."""
+    return _good_batches(request, table, np.arange(len(table)), _chances(request, table))
+
+
+def _good_batches(request: NetworkQuestion, table: Table, chosen: Integers, chances: Floats) -> Integers:
+    """The specs of chosen rows: of the batches that are the surest to keep target and limits each has the
+    smallest within 5 % of their best lower bound."""
+    spec, lower = table.spec * (MOST_INSTANCES + 1) + table.count, table.lower
+    known = distinct(spec[chosen])
+    same = np.flatnonzero(is_among(spec, known))
+    spec, index = spec[same], np.searchsorted(known, spec[same])
+    chances, lower = chances[same], lower[same]
+    surest, most = np.zeros(len(known)), np.zeros(len(known))
+    np.maximum.at(surest, index, chances)
+    # A smaller batch may not cost more misses, nor what makes a spec safe.
+    least = np.where(surest >= request.confidence, request.confidence, 0.0)
+    sure = chances >= np.maximum(surest - _SAME_CHANCE, least)[index]
+    np.maximum.at(most, index[sure], lower[sure])
+    near = np.flatnonzero(sure & (lower >= GOOD_ENOUGH * most[index]))
+    return np.asarray(same[near[best_of_each(spec[near], table.batch[same[near]])]])
 
 
 def closest_of_each(
@@ -404,6 +416,12 @@ def closest_of_each(
     if len(rows):
         raise ValueError("one of them misses nothing")
     return [closest[kind] for kind in sorted(closest)]
+
+
+def factors_of(judged: Iterable[Limit]) -> Callable[[int, str], float]:
+    """The factor by which a row misses the limit of a reason; infinite where nothing tells."""
+    known = {limit.reason: limit.factor for limit in judged if limit.factor is not None}
+    return lambda row, reason: float(known[reason][row]) if reason in known else math.inf
 
 
 def closest(judged: Sequence[Limit], usd: Floats, rows: Integers) -> tuple[int, str]:

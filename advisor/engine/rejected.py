@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import CpuOnly
 from advisor.domain import (
@@ -25,7 +26,7 @@ from advisor.domain import (
 )
 from advisor.engine.candidates import batches_of, plain_workload
 from advisor.engine.columns import Booleans, Floats, Integers
-from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW, deciding
+from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW, deciding, factors_of, limits
 from advisor.engine.table import Table
 from advisor.messages import Message
 from advisor.models.performance.model import PerformanceModel
@@ -64,11 +65,12 @@ class SlowCpus(Struct, frozen=True):
     places: Integers
     wanted: float
     instances: int
+    max_usd_per_hour: float | None
 
     def up_to(self, usd_per_hour: float) -> SlowCpus:
         """Those of them that cost no more."""
         within = self.cpus.usd[self.places] <= usd_per_hour
-        return SlowCpus(self.cpus, self.places[within], self.wanted, self.instances)
+        return replace(self, places=self.places[within])
 
     def record(self, index: int) -> Rejected:
         """A type as rejected, by its index."""
@@ -79,16 +81,20 @@ class SlowCpus(Struct, frozen=True):
         detail = _cpu_bound(cpu.cores, float(self.cpus.most[index]), wanted)
         return Rejected(cpu.cloud, cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)
 
+    def factors(self, places: Integers) -> Floats:
+        """How many times more is wanted than as many as may be had compute; infinite where none may."""
+        count, usd = np.full(len(places), float(self.instances)), self.cpus.usd[places]
+        if self.max_usd_per_hour is not None:
+            count = np.minimum(count, np.floor(self.max_usd_per_hour / usd))
+        with np.errstate(divide="ignore"):
+            return self.wanted / (self.cpus.most[places] * count)
+
     def near(self, price: float | None, most: int) -> Integers:
-        """Places among which the `most` nearest to a price are; without one, the cheapest."""
-        if price is None:
-            return self.places[:most]
-        usd = self.cpus.usd[self.places]  # rising
-        below = int(np.searchsorted(usd, price))
-        first = max(0, below - most)
-        if below:  # of types that cost the same none is left out
-            first = int(np.searchsorted(usd, usd[first]))
-        return self.places[first : below + most]
+        """Places among which the `most` nearest are: cheaper ones, and dearer ones."""
+        usd = self.cpus.usd[self.places]
+        order = np.lexsort((np.abs(usd - (price or 0.0)), self.factors(self.places)))
+        cheap = usd[order] < (np.inf if price is None else price)
+        return self.places[np.concatenate([order[cheap][:most], order[~cheap][:most]])]
 
 
 def _cpu_bound(cores: float, rate: float, wanted: Message) -> Message:
@@ -130,7 +136,8 @@ def ranked_by_bound(
     rejected = list(_missing_limits(request, cpus, may, hours, run_usd))
     places = np.flatnonzero(may)
     places = places[np.argsort(ranks[places], kind="stable")]
-    too_slow = [SlowCpus(cpus, np.flatnonzero(slow), target, count)] if slow.any() else []
+    most_usd = request.max_usd_per_hour
+    too_slow = [SlowCpus(cpus, np.flatnonzero(slow), target, count, most_usd)] if slow.any() else []
     names = [cpus.types[index].name for index in places.tolist()]
     return dict(zip(names, ranks[places].tolist(), strict=True)), too_slow, rejected
 
@@ -166,7 +173,8 @@ def _missing_limits(
         for index in np.flatnonzero(missed).tolist():
             cpu = cpus.types[index]
             detail = Message(message.text, code=reason, least=float(values[index]), limit=limit)
-            yield Rejected(cpu.cloud, cpu.name, reason, detail, cpu.usd_per_hour)
+            factor = float(values[index]) / limit
+            yield Rejected(cpu.cloud, cpu.name, reason, detail, cpu.usd_per_hour, factor=factor)
         may &= ~missed
 
 
@@ -188,6 +196,7 @@ class _Entry(NamedTuple):
     usd_per_hour: float | None
     instance_type: str
     reason: str
+    factor: float
     source: Rejected | Missed | SlowCpus
     row: int = 0
 
@@ -225,17 +234,22 @@ class Rejections(LazyRejected):
 
     def _entries(self, places: Callable[[SlowCpus], Integers]) -> list[_Entry]:
         """Rejected types in order, of those that are too slow the ones at some `places`."""
-        entries = [_Entry(each.usd_per_hour, each.instance_type, each.reason, each) for each in self._listed]
+        entries = [
+            _Entry(each.usd_per_hour, each.instance_type, each.reason, each.factor, each)
+            for each in self._listed
+        ]
         if missed := self._missed:
             usd, names, kinds = missed.table.usd, missed.table.names, missed.table.kind
+            factors = factors_of(limits(missed.request, missed.table))
             entries += [
-                _Entry(float(usd[row]), names[kinds[row]], reason, missed, row) for row, reason in missed.rows
+                _Entry(float(usd[row]), names[kinds[row]], reason, factors(row, reason), missed, row)
+                for row, reason in missed.rows
             ]
         for slow in self._slow:
-            types = slow.cpus.types
+            types, wanted = slow.cpus.types, places(slow)
             entries += [
-                _Entry(types[index].usd_per_hour, types[index].name, TOO_SLOW, slow, index)
-                for index in places(slow).tolist()
+                _Entry(types[index].usd_per_hour, types[index].name, TOO_SLOW, factor, slow, index)
+                for index, factor in zip(wanted.tolist(), slow.factors(wanted).tolist(), strict=True)
             ]
         return sorted(entries, key=_by_price)
 
@@ -351,9 +365,10 @@ def run_shortfall(
     request: SpecQuestion, reason: str, limit: float | None, upper: float, median: float
 ) -> Message:
     """That a run takes, or may take, too many hours or too many dollars."""
-    text, most = _OF_RUNS[reason, request.is_sure].text, ceil_significant(upper)
-    median = median if request.is_sure else ceil_significant(median)
-    return Message(text, code=reason, upper=most, limit=limit, median=median)
+    text = _OF_RUNS[reason, request.is_sure].text
+    if reason == "too_long":  # dollars are told to the cent
+        upper, median = ceil_significant(upper), median if request.is_sure else ceil_significant(median)
+    return Message(text, code=reason, upper=upper, limit=limit, median=median)
 
 
 def plain_shortfall(reason: str, limit: float | None, usd_per_hour: float) -> Message:

@@ -24,10 +24,10 @@ def relaxations(
 ) -> tuple[Relaxation, ...]:
     """What would make something answer, cheapest first, old spot prices last; empty where something does.
 
-    Each names one constraint and the least change of it that is enough. Where no single one is, each names
-    two of the constraints that were asked for, and where no two are, there is one that names as many as it
-    takes. None at all where the workload itself runs nowhere. `effort` notes whether it ended before all was
-    found."""
+    Each names one constraint and the least change of it that is enough at the confidence of the bounds, or
+    where none is, at the median. Where no single one is, each names two of the constraints that were asked
+    for, and where no two are, there is one that names as many as it takes. None at all where the workload
+    itself runs nowhere. `effort` notes whether it ended before all was found."""
     if answer.chosen is not None:
         return ()
     effort = effort or Effort()
@@ -39,9 +39,12 @@ def relaxed(task: Task[R, O, T, C, A], answer: A) -> A:
     """The answer with its relaxations, and a warning where the search for them ended early."""
     effort = Effort()
     ways = relaxations(task, answer, effort=effort)
+    answer = task.with_nearest(answer, ways)
     return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
 
 
+# What a run may cost, and how long it may take; a longer one is named that costs less than this share.
+_RUN, _CHEAPER = ("max_run_usd", "max_hours"), 0.9
 # A spot price that is older promises nothing, and nobody knows the present one: others come first.
 _OLD_SPOT_DAYS = 180
 
@@ -51,17 +54,22 @@ class Relaxer(Generic[R, O, T, C, A]):
 
     def __init__(self, task: Task[R, O, T, C, A], answer: A, effort: Effort) -> None:
         self._task, self._answer, self._effort = task, answer, effort
+        self._sure = True
+
+    def _asked(self, request: R) -> R:
+        """The request with bounds to keep, where an amount is to be as sure as asked."""
+        return replace(request, required_confidence=request.confidence) if self._sure else request
 
     def answers(self, request: R) -> T | None:
         """Every row that answers a request; None where none does."""
         self._effort.require()
-        table, looked_at = self._task.every_answer(request)
+        table, looked_at = self._task.every_answer(self._asked(request))
         self._effort.spend(looked_at)
         return table if table is not None and len(table) else None
 
     def needs(self, name: str, request: R, table: T) -> Floats:
         """The value of a constraint with which each row just answers."""
-        return self._task.needs(name, request, table)
+        return self._task.needs(name, self._asked(request), table)
 
     def capability_of(self, gpu_name: str | None) -> float | None:
         """CUDA compute capability of a GPU."""
@@ -75,11 +83,14 @@ class Relaxer(Generic[R, O, T, C, A]):
         """What would make something answer, cheapest first."""
         relaxations: list[Relaxation] = []
         try:
-            for changed, constraints in self._least_relaxed(request):
-                gives = self.chosen(changed)
-                if gives is not None:
-                    changes = tuple(_change(constraint, request, changed) for constraint in constraints)
-                    relaxations.append(Relaxation(changes=changes, gives=gives))
+            for self._sure in (True,) if request.is_sure else (True, False):
+                for changed, constraints in self._least_relaxed(request):
+                    gives = self.chosen(changed)
+                    if gives is not None:
+                        changes = tuple(_change(constraint, request, changed) for constraint in constraints)
+                        relaxations.append(Relaxation(changes=changes, gives=gives))
+                if relaxations:
+                    break
             relaxations += self._task.further_relaxations(self._answer, self.answers, self.chosen)
         except SpentError:  # what was found until then answers, too
             pass
@@ -94,15 +105,20 @@ class Relaxer(Generic[R, O, T, C, A]):
 
     def _least_relaxed(self, request: R) -> Iterator[tuple[R, Sequence[Constraint]]]:
         """The request with as little given up as makes something answer: each single constraint
-        that is enough; else the two that were asked for and are enough for the least money; else as
-        many as it takes."""
-        constraints, is_enough = list(self._task.constraints(request)), False
+        that is enough, and a cheaper run that takes longer; else the two that were asked for and are enough
+        for the least money; else as many as it takes."""
+        constraints, enough = list(self._task.constraints(request)), dict[str, R]()
         for constraint in constraints:
             changed = self._relaxed(request, [constraint])
             if changed is not None:
-                is_enough = True
+                enough[constraint.name] = changed
                 yield changed, [constraint]
-        if not is_enough:
+        run = [each for name in _RUN for each in constraints if each.name == name]
+        if len(run) > 1 and (dear := enough.get(_RUN[0])):
+            longer = self._relaxed(request, run)
+            if longer is not None and run[0].get(longer) < _CHEAPER * run[0].get(dear):
+                yield longer, run
+        if not enough:
             limiting = [constraint for constraint in constraints if constraint.limiting]
             yield from self._pairs(request, limiting) or self._together(request, limiting)
 

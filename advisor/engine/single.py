@@ -71,17 +71,12 @@ def predict_instance(
     table = with_runs(request, Candidates.of(request, [option], predictions).grid)
     wanted = np.flatnonzero([workload in asked for _ in option.disks for workload in option.workloads])
     row, missed = _row_of_question(request, table, wanted, has_price=price is not None)
-    on_disk = np.flatnonzero(table.spec == table.spec[row])
-    (chosen,) = table.candidates([row], request)
+    formats = [(pair[0].precision, pair[0].memory_format) for pair in predictions.pairs]
+    same = np.array([each == formats[table.row[row]] for each in formats])
+    on_disk = np.flatnonzero((table.spec == table.spec[row]) & same[table.row])
+    by_batch = table.candidates(on_disk.tolist(), request)
+    chosen = by_batch[int(np.flatnonzero(on_disk == row)[0])]
     workload, prediction = chosen.workload, chosen.prediction
-    every = zip(on_disk.tolist(), table.candidates(on_disk.tolist(), request), strict=True)
-    formats = workload.precision, workload.memory_format
-    points = {
-        row: point
-        for row, point in every
-        if (point.workload.precision, point.workload.memory_format) == formats
-    }
-    on_disk, by_batch = np.array([*points]), [*points.values()]
     latencies = predictions.latencies(table.row[on_disk].tolist())
     disk = catalog.disks_of(instance.cloud).with_burst(instance, chosen.spec.disk)
     warned = missed + (price_warnings(price, disk, today) if today else [])

@@ -19,7 +19,16 @@ from advisor.domain import Rejected, Relaxation, Spec
 from advisor.domain.decision import Judged
 from advisor.engine.columns import Booleans, Columns, Floats, Integers
 from advisor.engine.constraints import Constraint, Effort
-from advisor.engine.limits import Aim, Limit, closest, closest_of_each, expected_cost, lowest_chances
+from advisor.engine.limits import (
+    GOOD_ENOUGH,
+    Aim,
+    Limit,
+    closest,
+    closest_of_each,
+    expected_cost,
+    factors_of,
+    lowest_chances,
+)
 from advisor.engine.table import best_of_each
 from advisor.messages import Message
 from advisor.models.bayes import gaussian_multiplier
@@ -29,6 +38,8 @@ from advisor.questions.spec import SpecQuestion
 TRIAL_MINUTES = 10.0
 # Standard deviations that three in four of a normal distribution stay below.
 QUARTILE = 0.674
+# Costs that differ by less are equal, where their error is no smaller.
+EQUAL = 1.1
 
 
 class Options(Protocol):
@@ -186,54 +197,52 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return self.in_order(request, table, best)
 
     def in_order(self, request: R, table: T, rows: Integers) -> Integers:
-        """Rows by rank; ties by rate, then by name. Of what is kept running and ranks by what it does, first
-        comes the lowest price by the hour of those that cannot be told apart from the cheapest, none that is
-        twice that of one which costs no more at the median than the cheapest may."""
+        """Rows by rank; ties by rate, then by name. Of those that cost the same within the error first comes
+        one whose GPU was measured, then of a work that ends the fastest, else the lowest price by the
+        hour."""
         some = table.take(rows)
         ranks, rates = self.rank(request, some), self.rate(request, some)
         names, usd = some.names[some.kind].tolist(), some.usd
         order = sorted(range(len(rows)), key=lambda i: (ranks[i], -rates[i], names[i]))
-        level, may = self.level(request, some)
-        if may.any():
-            within = usd <= self.most_usd_per_hour(request, some)
-            first = min(
-                order, key=lambda i: (not (may[i] and within[i]), not level[i], usd[i] if level[i] else 0)
-            )
+        level = np.flatnonzero(self.level(request, some)).tolist()
+        if len(level) > 1:
+            records = self.candidates(request, some, level)
+            measured = dict(zip(level, map(self.is_measured, records), strict=True))
+            decides = -rates if request.ends else usd
+            first = min((i for i in order if i in measured), key=lambda i: (not measured[i], decides[i]))
             order.sort(key=lambda i: i != first)
         return rows[np.array(order, dtype=np.intp)]
 
-    def most_usd_per_hour(self, request: R, table: T) -> float:
-        """The price by the hour that the answer may have: twice that of the least of the rows which cost
-        no more at the median than the cheapest may. Infinite where the price by the hour decides."""
-        _, may = self.level(request, table)
-        return 2 * float(table.usd[may].min()) if may.any() else np.inf
-
-    def level(self, request: R, table: T) -> tuple[Booleans, Booleans]:
-        """Which rows cost no more at the median than the cheapest one does in one case of four, so that they
-        cannot be told apart from it; and which may come first for their price by the hour: those that cost
-        no more than it does at its lower bound. None where the price by the hour decides, which is no guess;
-        none come first for a work that ends, whose cost alone is paid."""
+    def level(self, request: R, table: T) -> Booleans:
+        """Which rows cost the same as the cheapest: little more, and no more than it does at the median in
+        one case of four. None where the price by the hour decides, which is no guess."""
         if self.ranks_by_price(request) or not len(table):
-            return np.zeros(len(table), dtype=bool), np.zeros(len(table), dtype=bool)
+            return np.zeros(len(table), dtype=bool)
         ranks = self.rank(request, table)
         cheapest = int(ranks.argmin())
         least, worst = float(ranks[cheapest]), float(self.worst_cost(request, table)[cheapest])
-        most = max(least, worst)
         share = QUARTILE / max(QUARTILE, gaussian_multiplier(request.confidence))
-        quartile = least * (most / least) ** share if least else least  # one's own machine is free
-        level = np.asarray(ranks <= quartile)
-        if request.ends:
-            return level, np.zeros(len(table), dtype=bool)
-        # Where something is aimed at, a slower spec of a lower price is also less sure.
-        return level, level if self.aims(request, table) else np.asarray(ranks <= most)
+        quartile = least * max(1.0, worst / least) ** share if least else least  # one's own machine is free
+        return np.asarray(ranks <= min(quartile, EQUAL * least))
+
+    def is_measured(self, candidate: C) -> bool:
+        """Whether its GPU was measured; so it is for all that is known."""
+        return True
 
     def nearest_row(self, request: R, table: T) -> int:
-        """The row that comes closest, within the price where one is."""
+        """The cheapest of the rows that come closest, within the price where one is."""
         usd, most = table.usd, request.max_usd_per_hour
         rows = np.arange(len(table)) if most is None else np.flatnonzero(usd <= most)
         if not len(rows):
             return int(usd.argmin())
-        return closest(self.limits(request, table), usd, rows)[0]
+        limits = self.limits(request, table)
+        row, reason = closest(limits, usd, rows)
+        for limit in limits:
+            if limit.reason == reason and limit.factor is not None:
+                rows = rows[limit.factor[rows] * GOOD_ENOUGH <= limit.factor[row]]
+                return int(rows[np.lexsort((limit.factor[rows], usd[rows]))[0]])
+            rows = rows[limit.keeps[rows]]
+        return row
 
     def shown(self, request: R, options: O, table: T, rows: Sequence[int]) -> Sequence[C]:
         """Rows as records with everything that is told of them where they are ranked."""
@@ -242,6 +251,10 @@ class Task(ABC, Generic[R, O, T, C, A]):
     def nearest(self, request: R, options: O, table: T) -> C | None:
         """The option that comes closest where nothing answers."""
         return self.shown(request, options, table, [self.nearest_row(request, table)])[0]
+
+    def with_nearest(self, answer: A, ways: Sequence[Relaxation]) -> A:
+        """The answer with what comes nearest of what the `ways` to relax it give."""
+        return answer
 
     def rejected(self, request: R, options: O, table: T | None) -> Sequence[Rejected]:
         """Types of which nothing answers, with the nearest row's reason; cheapest first, unpriced last."""
@@ -258,10 +271,18 @@ class Task(ABC, Generic[R, O, T, C, A]):
         limits, usd = self.limits(request, table), table.usd
         answered = np.zeros(len(table.names), dtype=bool)
         answered[table.kind[self.answering(request, table)]] = True
+        factors = factors_of(limits)
         for row, reason in closest_of_each(limits, table.kind, usd, np.flatnonzero(~answered[table.kind])):
             detail, instance = self.shortfall(request, table, row, reason), table.offer(row).instance
-            of_all, count = float(usd[row]), int(table.count[row])
-            yield Rejected(instance.cloud, instance.name, reason, detail, of_all, count=count)
+            yield Rejected(
+                instance.cloud,
+                instance.name,
+                reason,
+                detail,
+                float(usd[row]),
+                count=int(table.count[row]),
+                factor=factors(row, reason),
+            )
 
     def require_intervals(self, request: R, options: O, table: T) -> None:
         """`NoIntervalError` where only predictions that nothing held out backs would answer."""

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from advisor.domain.money import HOURS_PER_MONTH
 from advisor.domain.words import PERCENTILES
 from advisor.domain.workload import names_a_file
 from advisor.errors import UsageError, unknown_name
@@ -344,6 +345,8 @@ class Number(Kind):
                 time := re.fullmatch(r"(?:p\d+:)?(\d+\.?\d*) ?(m?)s", text.strip())
             ):
                 error.hint = Message("in ms: {ms:g}", ms=float(time[1]) * (1 if time[2] else 1000))
+            if self.metavar == "USD" and (usd := re.fullmatch(r"\$?(\d+\.?\d*) ?/ ?mo(nth)?", text.strip())):
+                error.hint = Message("in USD an hour: {usd:.3g}", usd=float(usd[1]) / HOURS_PER_MONTH)
             raise
 
     def from_texts(self, texts: Sequence[str], field: str) -> float:
@@ -368,6 +371,16 @@ class Number(Kind):
 
     def _checked(self, value: Any, field: str, most: float) -> float:
         return parse_number(value, FieldName(field), whole=self.whole, counted=self.counted, most=most)
+
+
+class Hours(Number):
+    """A time in hours, which may be written as 3h or 2d."""
+
+    def from_text(self, text: str, field: str) -> float:
+        time = re.fullmatch(r"(\d+\.?\d*) ?(h|d)", text.strip())
+        return super().from_text(
+            f"{float(time[1]) * (24 if time[2] == 'd' else 1):g}" if time else text, field
+        )
 
 
 # Of samples or tokens in a second.

@@ -618,7 +618,7 @@ class MemoryFinetuning(TuningQuestion):
 
     asks = (*_OF_TUNING, "gpu")
 
-    tokens: float = 1.0  # of a run that nobody asks about
+    tokens: float = 1e9  # of a run that nobody asks about
     gpu: GpuFilter | None = GPU
 
 

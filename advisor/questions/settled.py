@@ -284,7 +284,7 @@ def instance_named(text: str, question: SpecQuestion, catalog: Catalog) -> str:
             "instance",
             "{field} is one type here, not {text}",
             text=text,
-            hint="`advisor compare` takes several",
+            hint="`advisor compare` takes several, of fine-tuning `advisor recommend --explain`",
         )
     name = catalog.name_of(text)
     home = catalog.cloud_of(name, question.cloud)

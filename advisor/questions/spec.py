@@ -9,7 +9,7 @@ from typing import Any
 from advisor.domain import ANY, HOURS_PER_MONTH, DiskChoice, Market, Range
 from advisor.domain.money import PriceSpread
 from advisor.domain.words import ANY_MARKET
-from advisor.questions.fields import Choice, Flag, FromZero, Number, Parsed, Probability, Text
+from advisor.questions.fields import Choice, Flag, FromZero, Hours, Number, Parsed, Probability, Text
 from advisor.questions.question import Question, ask
 from advisor.questions.values import (
     GpuFilter,
@@ -85,7 +85,7 @@ EXPLAIN: Any = ask(
 )
 CURSOR: Any = ask("Where the page begins: out of a Link header.", Text(), default=None, where="http")
 MAX_HOURS: Any = ask(
-    "Longest run in hours, its start included.", Number(metavar="HOURS"), section=RUN, default=None
+    "Longest run in hours, its start included.", Hours(metavar="HOURS"), section=RUN, default=None
 )
 MAX_COST: Any = ask(
     "Most that the run may cost in USD, disk and start included.",

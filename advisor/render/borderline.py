@@ -5,8 +5,18 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from advisor.domain import HOURS_PER_MONTH, IMAGENET, Candidate, CloseCall, CloseCallKind, DataKind, Task
+from advisor.domain import (
+    HOURS_PER_MONTH,
+    IMAGENET,
+    Candidate,
+    CloseCall,
+    CloseCallKind,
+    DataKind,
+    Market,
+    Task,
+)
 from advisor.domain.decision import MISS_COST, Judged
+from advisor.domain.results import is_measured
 from advisor.messages import Message
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
@@ -42,24 +52,22 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
 
 def level_message(answer: Judged[Any, Any]) -> Message | None:
     """Which spec costs less at the median and why it is not chosen; None if the chosen one does."""
-    # What may cost less, and is not sure enough to be chosen, has its own sentence.
-    if answer.chosen is None or (answer.price_call and answer.price_call.cheaper):
+    if answer.chosen is None:
         return None
-    cheapest = min(answer.ranked, key=lambda spec: ranked_cost(spec, answer)[0])
+    # What may cost less at a price that is not sure has its own sentence.
+    doubted = answer.price_call.cheaper if answer.price_call else None
+    others = (spec for spec in answer.ranked if spec != doubted)
+    cheapest = min(others, key=lambda spec: ranked_cost(spec, answer)[0])
     usd, per = ranked_cost(cheapest, answer)
-    if answer.price_call is None and usd < _LESS * ranked_cost(answer.chosen, answer)[0]:
+    if usd < _LESS * ranked_cost(answer.chosen, answer)[0] and (answer.level > 1 or not answer.price_call):
         about: dict[str, Any] = {
             "name": spec_name(cheapest.spec, answer.request),
             "usd": usd,
             "per": PER[per],
         }
-        # Where nothing is aimed at, nothing can be missed; a run that ends goes by what it costs.
-        if not answer.request.ends and (answer.chosen.probability is None or answer.level > 1):
-            return Message(
-                "{name} would cost {usd:usd}{per}: the difference is within the error, so the lower price "
-                "per hour decides",
-                **about,
-            )
+        chances = cheapest.probability, answer.chosen.probability
+        if chances[0] is None or chances[1] is None or chances[0] >= chances[1]:
+            return Message(_same_cost(answer, cheapest).text, **about)
         # A trial of a cheaper spec says what this would.
         tried = any(call.kind is CloseCallKind.CHEAPER_MAY_REACH for call in answer.close_calls)
         if cheapest.probability is not None and not tried:
@@ -71,13 +79,24 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
             )
     if answer.level < 2:
         return None
+    if answer.level == 2:
+        return Message("1 other cannot be told apart from it on cost")
+    return Message("{count} others cannot be told apart from it on cost", count=answer.level - 1)
+
+
+def _same_cost(answer: Judged[Any, Any], cheapest: Any) -> Message:
+    """That another spec costs the same within the error, and what decides."""
+    measured = [
+        is_measured(getattr(spec, "prediction", spec).extrapolation) for spec in (answer.chosen, cheapest)
+    ]
+    if measured == [True, False]:
+        return Message(
+            "{name} would cost {usd:usd}{per}, the same within the error, but its GPU was not measured"
+        )
     if answer.request.ends:
-        if answer.level == 2:
-            return Message("1 other cannot be told apart from it on cost")
-        return Message("{count} others cannot be told apart from it on cost", count=answer.level - 1)
+        return Message("{name} would cost {usd:usd}{per}, the same within the error, and takes longer")
     return Message(
-        "{count} specs cost the same within the error; this one has the lowest price per hour",
-        count=answer.level,
+        "{name} would cost {usd:usd}{per}, the same within the error; the lower price per hour decides"
     )
 
 
@@ -96,14 +115,7 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
     chosen, request, safe = answer.chosen, answer.request, answer.safe
     if chosen is None or chosen.probability is None or request.is_sure:
         return None
-    sure = Message(
-        "{likely} ({percent:.0f} % sure) to meet target and limits",
-        likely=next(words for least, words in _WORDS if chosen.probability >= least),
-        percent=100 * modest(chosen.probability),
-    )
-    if _may_cost_too_much(chosen, request):
-        # The chance is of rates, at the price that is known.
-        sure = Message("{sure} at that price; today's may differ", sure=sure)
+    sure = _chance_message(chosen, request)
     if answer.is_safe:
         return sure
     about: dict[str, Any] = {"sure": sure}
@@ -128,6 +140,21 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
         "at {usd:usd}/h",
         **about,
     )
+
+
+def _chance_message(chosen: Any, request: Any) -> Message:
+    """The chance of a spec, and what it takes for granted."""
+    sure = Message(
+        "{likely} ({percent:.0f} % sure) to meet target and limits",
+        likely=next(words for least, words in _WORDS if chosen.probability >= least),
+        percent=100 * modest(chosen.probability),
+    )
+    if request.ends and chosen.spec.offer.market is Market.SPOT:
+        sure = Message("{sure} if it is never interrupted", sure=sure)
+    if _may_cost_too_much(chosen, request):
+        # The chance is of rates, at the price that is known.
+        sure = Message("{sure} at that price; today's may differ", sure=sure)
+    return sure
 
 
 def _may_cost_too_much(chosen: Any, request: Any) -> bool:

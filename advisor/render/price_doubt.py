@@ -72,8 +72,8 @@ def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
     if is_published:
         return Message("{lies}; the cheapest at a surer list price is {named}.", lies=lies, named=named)
     if "as_of" in listed:  # no older document has its day
-        dated = Message("{lies}; the cheapest at a list price, of {day}, is {named}.").text
-        return Message(dated, lies=lies, day=listed["as_of"], named=named)
+        dated = Message("{lies}; the cheapest {market} offer at a list price, of {day}, is {named}.").text
+        return Message(dated, lies=lies, day=listed["as_of"], named=named, market=Message(listed["market"]))
     return Message("{lies}; the cheapest at a list price is {named}.", lies=lies, named=named)
 
 

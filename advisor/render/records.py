@@ -297,6 +297,9 @@ def rejected_block(rejected: Rejected) -> dict[str, Any]:
 
 def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> dict[str, Any]:
     """Changes that are enough together, and what they give; `lower` is the lower bound of that."""
+    gives = relaxation.gives
+    hours: Any = gives.run.hours if getattr(gives, "run", None) else getattr(gives, "hours", None)
+    run = {"run": {"hours": hours.median, "usd": gives.usd_per_run.median}} if hours else {}
     return {
         "changes": [
             {**fields(change, "constraint option"), "from": change.before, "to": change.after}
@@ -308,6 +311,7 @@ def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> d
             "price_as_of": relaxation.gives.spec.offer.price.as_of.isoformat(),
             "probability": relaxation.gives.probability,
             "lower": lower(relaxation.gives),
+            **run,
         },
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -118,7 +119,7 @@ def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
     elif not has_risk and provenance == Provenance.MODELLED:
         proof = t("brief.untested")
     unknown = (text for text in spec["extrapolation"] if getattr(text, "code", "") == UNMEASURED_GPU)
-    if not has_risk and (text := next(unknown, None)):
+    if not (has_risk or spec.get("serving")) and (text := next(unknown, None)):
         proof += t("brief.unmeasured", gpu=text.parameters["gpu"])
     rate = t(
         "answer.rate" if has_risk else "answer.known",
@@ -182,15 +183,18 @@ def calls_of_chosen(document: Record) -> list[Record]:
 def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
     """The changed question and the rate it gives, with its chance where known."""
     changes = [
-        t("relax.change", option=change["option"], to=change["to"], from_=change["from"])
+        t("relax.change", option=change["option"], to=shlex.quote(change["to"]), from_=change["from"])
         if change["to"] is not None
         else t("relax.without", option=change["option"], from_=change["from"])
         for change in relaxation["changes"]
     ]
     gives = relaxation["gives"]
-    chance = gives.get("probability")
+    chance, run = gives.get("probability"), gives.get("run")
+    key = "relax.one" if chance is None else "relax.likely"
     return t(
-        "relax.one" if chance is None else "relax.likely",
+        f"{key}_run" if run else key,
+        hours=format_hours(run["hours"]) if run else "",
+        cost=format_usd(run["usd"]) if run else "",
         percent=percent(modest(chance or 0.0)),
         changes=", ".join(changes),
         name=type_name(gives, clouds=request["cloud"] == "any"),

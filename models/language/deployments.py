@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from advisor.domain import Gpu
 from advisor.domain.machines import gpu_of_row, number_of
+from advisor.domain.results import UNMEASURED_GPU
 from advisor.messages import Message
 from advisor.models.bundled import power_ratio, read_data_sheets
 from advisor.models.language.language_model import LanguageModel
@@ -174,7 +175,7 @@ def unmeasured_parts(
     """A message for the GPU and for the model, where rows are of neither."""
     if not gpu_known:
         follows = Message("its rate follows from its data sheet")
-        yield Message("{gpu} was not measured: {follows}", gpu=gpu, follows=follows)
+        yield Message("{gpu} was not measured: {follows}", code=UNMEASURED_GPU, gpu=gpu, follows=follows)
     if not model_known:
         yield Message(
             "{network} was not measured in {task}: its rate follows from what it computes",

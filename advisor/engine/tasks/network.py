@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from typing import Any
@@ -12,8 +11,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.catalog import is_accelerated
-from advisor.domain import Candidate, Change, DiskChoice, Recommendation, Relaxation
+from advisor.domain import Candidate, Change, Recommendation, Relaxation
 from advisor.domain import Task as Work
+from advisor.domain.results import is_measured
 from advisor.engine import decide
 from advisor.engine.assumptions import assumptions, warnings
 from advisor.engine.candidates import asks_for_gpu
@@ -21,7 +21,6 @@ from advisor.engine.columns import Booleans, Floats, Integers
 from advisor.engine.constraints import ENDLESS, Amount, Choice, Constraint, Effort, of_place
 from advisor.engine.judging import LEAST_SHARE, Judgement, judgement, worth_taking
 from advisor.engine.limits import (
-    GOOD_ENOUGH,
     Limit,
     aims,
     answering,
@@ -29,11 +28,11 @@ from advisor.engine.limits import (
     cost,
     count_that_would_do,
     deciding,
+    good_batches,
     is_plain,
     limits,
     most_count,
     require_countable,
-    run_rates,
     term_factor,
     worst_cost,
 )
@@ -113,6 +112,10 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         """Samples per second at the lower bound."""
         return table.lower
 
+    def is_measured(self, candidate: Candidate) -> bool:
+        """Whether steps on its GPU were measured."""
+        return is_measured(candidate.prediction.extrapolation)
+
     def ranked_rows(self, request: NetworkQuestion, options: Judgement, table: Table) -> Integers:
         """Those that may be shown."""
         judged = options.judged
@@ -141,11 +144,27 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         ]
 
     def nearest(self, request: NetworkQuestion, options: Judgement, table: Table) -> Candidate | None:
-        """The nearest option within the price: the cheapest of those within 5 % of the fastest."""
-        sure = np.ones(len(table), dtype=bool) if request.allow_extrapolation else table.calibrated
-        affordable = _as_many_as_affordable(request, table)
-        row = _nearest_row(request, affordable, np.flatnonzero(sure))
-        return None if row is None else self.shown(request, options, affordable, [row])[0]
+        """The option that comes closest, as many instances of it as the price allows."""
+        if not (request.allow_extrapolation or table.calibrated.any()):
+            return None
+        return super().nearest(request, options, _as_many_as_affordable(request, table))
+
+    def with_nearest(self, answer: Recommendation, ways: Sequence[Relaxation]) -> Recommendation:
+        """With the spec that keeps all but the target, where it is faster: a type without a GPU is not looked
+        at that could not reach it."""
+        request, before, today = answer.request, answer.nearest, answer.today
+        target = ["target_throughput"]
+        slower = [way.gives for way in ways if [each.constraint for each in way.changes] == target]
+        if before is None or not slower or slower[0].prediction.median <= before.prediction.median:
+            return answer
+        nearest = replace(slower[0], probability=None)
+        notes = answer.warnings[: len(answer.warnings) - len(warnings(before, today))]
+        return replace(
+            answer,
+            nearest=nearest,
+            assumptions=assumptions(request, nearest),
+            warnings=(*notes, *warnings(nearest, today)),
+        )
 
     def rejected(self, request: NetworkQuestion, options: Judgement, table: Table | None) -> Rejections:
         # An answer at surer prices is asked for its first spec alone.
@@ -204,24 +223,17 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def contenders(
         self, request: NetworkQuestion, options: Judgement, table: Table, limit: float
     ) -> Iterator[Contender[Table]]:
-        """Specs whose upper bound reaches the target, at the smallest batch about as likely to."""
+        """Specs whose upper bound reaches the target."""
         slower = [table.take(_borderline(request, table, limit))]
         if request.max_count > 1:
             # With one instance less than it takes.
             counted = table.take(table.count > 1)
             fewer = at_count(counted, counted.count - 1)
             slower.append(fewer.take(_borderline(request, fewer, limit)))
-        specs: dict[tuple[str, DiskChoice, int], list[Contender[Table]]] = defaultdict(list)
         for some in slower:
-            costs, names = cost(request, some).tolist(), some.names[some.kind].tolist()
-            likely = self.chance(request, some).tolist()
-            for row, (name, usd, chance) in enumerate(zip(names, costs, likely, strict=True)):
-                key = name, some.disk[row].choice, int(some.count[row])
-                specs[key].append(Contender(some, row, usd, chance))
-        for same_spec in specs.values():
-            enough = 0.95 * max(one.chance for one in same_spec)
-            likely_enough = [one for one in same_spec if one.chance >= enough]
-            yield min(likely_enough, key=lambda one: one.table.batch[one.row])
+            costs, chances = cost(request, some).tolist(), self.chance(request, some).tolist()
+            for row in good_batches(request, some).tolist():
+                yield Contender(some, row, costs[row], chances[row])
 
     def looked_at(
         self, request: NetworkQuestion, options: Judgement, rows: Sequence[tuple[Table, int]]
@@ -342,32 +354,6 @@ def _borderline(request: NetworkQuestion, table: Table, limit: float) -> Boolean
 def _one_gpu(table: Table) -> Booleans:
     """A trial is one process on one GPU, and settles nothing of several."""
     return np.asarray(table.source.gpus[table.option] == 1)
-
-
-def _nearest_row(request: NetworkQuestion, table: Table, sure: Integers) -> int | None:
-    usd = table.usd
-    if not len(sure):
-        return None
-    most = request.max_usd_per_hour
-    within = sure if most is None else sure[usd[sure] <= most]
-    if not len(within):
-        return int(sure[np.argmin(usd[sure])])
-    _, p99_seconds, first_rate, hours = deciding(request, table)
-    run_usd = usd if hours is None else hours * usd
-    but_for_cost = within[answering(request, table, but_for=("over_max_cost",))[within]]
-    if len(but_for_cost):
-        return int(but_for_cost[np.argmin(run_usd[but_for_cost])])
-    soonest, rate = within, run_rates(request, table)
-    but_for_first = within[answering(request, table, but_for=("slow_first_epoch",))[within]]
-    if len(but_for_first):
-        soonest, rate = but_for_first, first_rate
-    limit = request.max_latency_ms
-    if limit is not None:
-        seconds = p99_seconds[within]
-        soon = within[1000 * seconds <= limit]
-        soonest = soon if len(soon) else within[seconds == seconds.min()]
-    fastest = soonest[rate[soonest] >= GOOD_ENOUGH * rate[soonest].max()]
-    return int(fastest[np.lexsort((-rate[fastest], usd[fastest]))[0]])
 
 
 def _as_many_as_affordable(request: NetworkQuestion, table: Table) -> Table:

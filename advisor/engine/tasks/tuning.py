@@ -53,6 +53,7 @@ from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENC
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import weight_gib
 from advisor.naming import spec_name
+from advisor.questions.fields import wrong
 from advisor.questions.language import TuningQuestion
 from advisor.units import floor_rate
 
@@ -123,9 +124,18 @@ class TuningTask(
         self.predictor, self.cards = predictor, Cards(catalog)
 
     def require_possible(self, request: TuningQuestion) -> None:
-        """Refuse layers that no formula of tuning covers, and sequences that the model does not take."""
+        """Refuse layers that no formula of tuning covers, a run of less than a sequence, and sequences that
+        the model does not take."""
         if self.model.mixed:
             raise uncovered(self.model.name, "tuned")
+        if request.tokens < request.sequence:
+            raise wrong(
+                "tokens",
+                "{tokens:,g} tokens are less than one sequence of {sequence:,}",
+                tokens=request.tokens,
+                sequence=request.sequence,
+                hint=Message("did you mean {tokens:g}M?", tokens=request.tokens),
+            )
         require_tokens(
             self.model,
             request.sequence,
@@ -200,14 +210,14 @@ class TuningTask(
             calibrated = np.array([option.calibrated for option in table.options])
             limits.append(Limit("uncalibrated", calibrated, rates))
         if target is not None:
-            limits.append(Limit("too_slow", rates >= target, rates))
+            limits.append(Limit.least("too_slow", rates, target))
         for reason, most, values in (
             ("too_long", request.max_hours, table.hours(request)[level]),
             ("over_max_cost", request.max_run_usd, table.run_usd(request)[level]),
             ("over_max_price", request.max_usd_per_hour, table.usd),
         ):
             if most is not None:
-                limits.append(Limit(reason, values <= most, -values))
+                limits.append(Limit.most(reason, values, most))
         return limits
 
     def cost_at(self, request: TuningQuestion, table: TuningTable, level: Level) -> Floats:
@@ -393,8 +403,8 @@ _TOO_SLOW = (
 )
 # Of one GPU, and of several.
 _MISFIT = (
-    Message("tuning takes up to {needed:.1f} of the {available:.1f} GiB of {gpu}"),
-    Message("tuning takes up to {needed:.1f} GiB of each of {gpus} GPUs, which have {available:.1f} GiB"),
+    Message("tuning needs up to {needed:,.1f} GiB, and {gpu} has {available:.1f} GiB"),
+    Message("tuning needs up to {needed:,.1f} GiB on each of {gpus} GPUs, and {gpu} has {available:.1f} GiB"),
 )
 
 
@@ -431,6 +441,7 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
     )
     if request.micro_batch is None and chosen is not None:
         yield Message("micro-batch and checkpointing as fit and are fastest")
+    yield Message("one instance tunes: several that share a run are not modelled")
     yield Message(
         "a start of {minutes:g} min is counted, evaluation and checkpoints are not",
         minutes=60 * request.start_hours,

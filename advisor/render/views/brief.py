@@ -259,15 +259,16 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
 
 
 def _other_kinds(document: Record) -> Sequence[Record]:
-    """The first alternatives with another GPU, cloud or market each, else the first ones; without those that
-    nobody takes instead (`_is_behind`), and without the safe spec, which stands above, where there are
-    others."""
+    """The first alternatives with another GPU, cloud or market each, or one instance for several, else the
+    first ones; without those that nobody takes instead (`_is_behind`), and without the safe spec, which
+    stands above, where there are others."""
     chosen = document["recommendation"]
     others = [each for each in document["alternatives"] if not _is_behind(each, chosen)]
     safe = decision_of(document).get("safe") or {}
     first: dict[Any, Record] = {}
     for each in (chosen, *others):
-        first.setdefault((each["gpu"] and each["gpu"]["name"], each["cloud"], each["market"]), each)
+        kind = each["gpu"] and each["gpu"]["name"], each["cloud"], each["market"], each["count"] > 1
+        first.setdefault(kind, each)
     new = [each for each in others if any(each[name] != safe.get(name) for name in _OF_A_SPEC)]
     return [each for each in list(first.values())[1:] if each in new] or new or others
 
@@ -317,6 +318,17 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
     return t("brief.comma").join(says)
 
 
+def _counted(request: Record, t: Texts) -> str | None:
+    """The samples of a data set that decide: how long its epochs are, or the disk of what is served."""
+    dataset = request["dataset"]
+    name, samples = str(dataset["name"]), f"{dataset['samples']:,}"
+    if request["task"] == Task.INFERENCE and name == IMAGENET.name:
+        return t("brief.on_disk", samples=samples, name=name)
+    if request.get("epochs") and dataset["kind"] == "tokens":
+        return t("brief.counted", samples=samples, name=t.known(f"assumed.{name}", name))
+    return None
+
+
 def _assumed(request: Record, t: Texts, spell: Spell) -> str:
     """'imagenet as jpeg-files (--dataset), eager (--stack)'."""
     says = []
@@ -331,5 +343,8 @@ def _assumed(request: Record, t: Texts, spell: Spell) -> str:
                 value = stored if value["kind"] == "image" else t.known(f"assumed.{name}", name)
             written = value if isinstance(value, str) else f"{value:,.0f}"
             text = t.known(f"assumed.{field}", "{value}")
-            says.append(f"{text.format(value=written)} ({spell(_CHANGED_BY.get(field, field))})")
+            option = _CHANGED_BY.get(field, field)
+            if isinstance(value, str) and field == "dataset" and (counted := _counted(request, t)):
+                written, option = counted, "dataset_samples"
+            says.append(f"{text.format(value=written)} ({spell(option)})")
     return ", ".join(says)

@@ -12,10 +12,22 @@ from msgspec.structs import replace
 from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
-from advisor.domain import Candidate, Disk, InstancePrediction, Spec, Status, Task, Verdict, Verification
-from advisor.engine import Preparations, recommend
+from advisor.domain import (
+    Candidate,
+    Disk,
+    InstancePrediction,
+    Recommendation,
+    Spec,
+    Status,
+    Task,
+    Verdict,
+    Verification,
+)
+from advisor.engine import Preparations, decide
 from advisor.engine.no_offer import no_offer
+from advisor.engine.relax import relaxed
 from advisor.engine.single import predict_instance
+from advisor.engine.tasks.network import NetworkTask
 from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import VERIFY
@@ -82,11 +94,8 @@ def best_candidates(
     image of the user's own those that AWS's one starts on. `NoOfferError` where nothing is recommended,
     `UsageError` where only several instances are."""
     wide = replace(request, max_results=max(_RANKED, request.max_results))
-    answer = recommend(wide, Preparations(context.catalog, context.model), today=today)
-    if answer.chosen is None:
-        raise NoOfferError(no_offer(answer))
     candidates: dict[str, TriedCandidate] = {}
-    for candidate in answer.ranked:
+    for candidate in _answer(wide, context, today).ranked:
         spec, name = candidate.spec, candidate.spec.offer.instance.name
         if name in candidates or spec.count > 1 or not _is_verifiable(spec, context.catalog, own_image):
             continue
@@ -164,6 +173,15 @@ def verify_top(
 _WITH_IOPS = ("io1", "io2")
 
 
+def _answer(request: NetworkQuestion, context: Context, today: date) -> Recommendation:
+    """What is recommended; `NoOfferError` where nothing is."""
+    task = NetworkTask(Preparations(context.catalog, context.model))
+    answer: Recommendation = decide.recommend(task, request, today=today)
+    if answer.chosen is None:
+        raise NoOfferError(no_offer(relaxed(task, answer)))
+    return answer
+
+
 class CloudVerification(Struct, frozen=True, kw_only=True):
     """A question about one spec, ready to be measured on it: `named` is what is predicted."""
 
@@ -182,9 +200,8 @@ def plan_elsewhere(
         )
     catalog, model = context.catalog, context.model
     if instance == AUTO:
-        answer = recommend(request, Preparations(catalog, model), today=today)
-        if answer.chosen is None:
-            raise NoOfferError(no_offer(answer))
+        answer = _answer(request, context, today)
+        assert answer.chosen is not None
         spec = answer.chosen.spec
         if spec.count > 1:
             raise UsageError(f"one instance is verified, and {spec.name} are recommended", hint="name one")

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.domain import CacheState, Prediction, Provenance, Stage, Task
+from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.pipeline import STAGES
 
 MIB = 2**20
@@ -44,6 +45,8 @@ def missed(workload, resources, cache):
 
 class PlainModel:
     """Rates proportional to fp32 TFLOP/s (or cores), physical cores and disk rate; lower is 0.8 x median."""
+
+    table = bundled_networks()
 
     def __init__(self, *, calibrated=True, cpu_rate=NEXT_TO_NOTHING):
         self.calibrated = calibrated

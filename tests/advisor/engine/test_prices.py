@@ -95,11 +95,6 @@ def test_an_old_list_price_is_no_listed_one():
     assert answer.chosen.spec.low_usd_per_hour < answer.chosen.spec.total_usd_per_hour
 
 
-@pytest.mark.parametrize(("most", "chosen"), [(2.0, "a"), (0.9, "guess")])
-def test_a_sure_price_does_not_win_where_it_is_twice_that_of_what_costs_as_little(most, chosen):
-    assert decide([guess(0.6, high=2.0), A], most_usd_per_hour=lambda: most).chosen.spec.name == chosen
-
-
 def test_the_kinds_that_are_asked_for_are_kept():
     some = [priced("guess", 0.1, ESTIMATED), priced("seen", 0.2, OBSERVED), A]
     chosen = decide(some, replace(REQUEST, price_kinds=(LIST, OBSERVED))).chosen

@@ -12,6 +12,7 @@ from advisor.domain import IMAGENET, DiskChoice, Market, Range, Task
 from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxations
+from advisor.engine.relax import relaxed as with_ways
 from advisor.questions.settled import disk_fields, held_of
 from advisor.questions.values import parse_gpus, parse_ram, parse_vcpus
 from tests.builders import network_question
@@ -220,7 +221,7 @@ OPTIONS = {
     ],
 )
 def test_what_the_error_says_to_relax_really_helps(limits):
-    message = str(no_offer(answered(question(accelerated_only=True, **limits))))
+    message = str(no_offer(with_ways(task(), answered(question(accelerated_only=True, **limits)))))
     named = [name for name in limits if OPTIONS.get(name, "\n") in message]
     needed = {name: float(message.split(OPTIONS[name])[1].split()[0]) for name in named}
     assert answered(question(accelerated_only=True, **limits | needed)).chosen is not None

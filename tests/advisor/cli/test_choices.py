@@ -1,0 +1,99 @@
+"""Which spec and which batch is chosen, from the command line, on what ships."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.vector
+
+
+@pytest.fixture
+def document(shown):
+    """The document of a command, whatever its exit code should be."""
+    return lambda *words, code=0: json.loads(shown(*" ".join(words).split(), "-o", "json", code=code))
+
+
+def test_every_command_tells_one_batch_of_a_spec(document):
+    workload = "--task training --model bert-large --input seq:512"
+    chosen = document("recommend", workload)["recommendation"]
+    spec = f"{workload} --disk {chosen['disk']['order']}", f"--instance {chosen['instance_type']}"
+    predicted = document("predict", *spec)
+    assert predicted["batch_size"] == predicted["good_batch_size"] == chosen["batch_size"]
+    compared = document("compare", *spec, "--instance g5.xlarge")["rows"]
+    same = [row for row in compared if row["instance_type"] == chosen["instance_type"]]
+    assert [row["batch_size"] for row in same] == [chosen["batch_size"]]
+
+
+def test_no_smaller_batch_is_as_fast(document):
+    """It would take less time and memory, too."""
+    workload = "--task inference --model fasterrcnn_resnet50_fpn"
+    chosen = document("recommend", workload, "--target-throughput 10")["recommendation"]
+    predicted = document("predict", workload, f"--instance {chosen['instance_type']}")
+    rates = {point["batch_size"]: point["throughput"]["lower"] for point in predicted["by_batch"]}
+    smaller = [rate for batch, rate in rates.items() if batch < chosen["batch_size"]]
+    assert min(rates) == 1
+    assert all(rate < rates[chosen["batch_size"]] for rate in smaller)
+
+
+def cost(spec):
+    return spec["run"]["usd"]["median"]
+
+
+def test_of_equal_costs_a_measured_card_wins(document):
+    answer = document("recommend --task finetuning --model llama-3.1-8b --tokens 50M")
+    chosen, others = answer["recommendation"], answer["alternatives"]
+    cheaper = [each for each in others if cost(each) < cost(chosen)]
+    assert chosen["extrapolation"] == []
+    assert all(each["extrapolation"] and cost(chosen) <= 1.1 * cost(each) for each in cheaper)
+    assert cheaper
+
+
+def test_of_equal_costs_the_shorter_run_wins(document):
+    answer = document("recommend --task finetuning --model llama-3.1-8b --method full --tokens 100M")
+    chosen, others = answer["recommendation"], answer["alternatives"]
+    hours = chosen["run"]["hours"]["median"]
+    level = [each for each in others if cost(each) <= cost(chosen) and not each["extrapolation"]]
+    assert level
+    assert all(each["run"]["hours"]["median"] > hours for each in level)
+    # So does a network's run, and what has no length costs no more than a tenth more than the cheapest.
+    endless = document("recommend --task training --model bert-large")
+    costs = [
+        each["cost"]["usd_per_million_samples"]
+        for each in (endless["recommendation"], *endless["alternatives"])
+    ]
+    assert costs[0] <= 1.1 * min(costs)
+
+
+def test_a_relaxed_cost_is_as_sure_as_its_bound_and_a_longer_run_is_named(document):
+    question = "recommend --task training --model resnet50 --epochs 90 --max-cost 40"
+    (cost_alone,) = [
+        way for way in document(question, code=3)["relax"] if way["changes"][0]["option"] == "--max-cost"
+    ]
+    assert cost_alone["gives"]["probability"] >= 0.85
+    assert cost_alone["gives"]["run"]["usd"] < float(cost_alone["changes"][0]["to"])
+    ways = document(question, "--max-hours 4", code=3)["relax"]
+    options = [[change["option"] for change in way["changes"]] for way in ways]
+    assert ["--max-cost", "--max-hours"] in options
+
+
+def test_adapters_are_named_where_all_weights_cost_too_much(document):
+    question = "recommend --task finetuning --model qwen2.5-32b --method full --tokens 1B --max-cost 900"
+    changes = [way["changes"] for way in document(question, code=3)["relax"]]
+    assert ["--method"] in [[change["option"] for change in each] for each in changes]
+
+
+def test_what_comes_nearest_is_no_type_ten_times_too_slow(document):
+    question = (
+        "recommend --task inference --model fasterrcnn_resnet50_fpn --target-throughput 10 --max-price 0.3"
+    )
+    answer = document(question, code=3)
+    way = next(way for way in answer["relax"] if way["changes"][0]["option"] == "--target-throughput")
+    assert answer["nearest"]["instance_type"] == way["gives"]["instance_type"]
+    slow = [each for each in answer["rejected"] if each["reason"] == "too_slow"]
+    assert all(each["usd_per_hour"] > 0.02 for each in slow)
+
+
+def test_what_cannot_run_ends_no_comparison(document):
+    answer = document("compare --task training --model resnet50 --instance g5.xlarge,t3.medium,g6.xlarge")
+    assert [row["instance_type"] for row in answer["rows"]] == ["g5.xlarge", "g6.xlarge"]
+    assert all("t3.medium cannot run this" in " ".join(row["warnings"]) for row in answer["rows"])
