@@ -78,8 +78,7 @@ def close_calls(
         close.append(chosen)
     narrow = map(partial(_narrow, task, request, chosen), close)
     worth = [call for call in narrow if call.worth_usd > call.trial_usd]
-    worth.sort(key=_Narrow.order)
-    worth.sort(key=lambda call: call.kind is not CloseCallKind.CHOSEN_MAY_MISS)
+    worth.sort(key=lambda call: (call.kind is not CloseCallKind.CHOSEN_MAY_MISS, call.order()))
     most_worth = sorted(worth[:MOST_CALLS], key=_Narrow.order)
     return tuple(_record(task, request, table, shown, call, safe) for call in most_worth)
 

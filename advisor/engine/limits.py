@@ -295,40 +295,6 @@ def answering(request: NetworkQuestion, table: Table, *, but_for: Sequence[str] 
     return keeps
 
 
-def answers(request: NetworkQuestion, candidate: Candidate) -> bool:
-    """Whether a record may be recommended."""
-    rates = candidate.prediction
-    return (
-        (rates.calibrated or request.allow_extrapolation)
-        and (rates.lower if request.is_sure else rates.median) >= (request.target_throughput or 0.0)
-        and candidate.spec.total_usd_per_hour <= (request.max_usd_per_hour or math.inf)
-        and not missed_limits(request, candidate)
-    )
-
-
-def missed_limits(request: NetworkQuestion, candidate: Candidate) -> dict[str, float]:
-    """Limits other than rate and price that a record misses, by field: the ms, hours or USD needed."""
-    sure, latency, first = request.is_sure, candidate.latency, candidate.first_epoch
-    run, usd = candidate.run, candidate.usd_per_run
-    p99_seconds = (latency.p99_seconds if sure else latency.p99_median_seconds) if latency else None
-    values = {
-        "max_latency_ms": None if p99_seconds is None else 1000 * p99_seconds,
-        "max_hours": (run.hours.upper if sure else run.hours.median) if run else None,
-        "max_run_usd": (usd.upper if sure else usd.median) if usd else None,
-    }
-    missed = {
-        field: value
-        for field, value in values.items()
-        if value is not None and value > (getattr(request, field) or math.inf)
-    }
-    least = least_first_rate_of(request, candidate)
-    if least is not None and first is not None:
-        hours = first.upper if sure else first.median
-        if hours * 3600 * least > request.first_samples * (1 + 1e-9):
-            missed["max_first_epoch_hours"] = hours
-    return missed
-
-
 def least_first_rate(request: NetworkQuestion, table: Table) -> Floats | float | None:
     """The least lower bound of the rate of the first pass over the data; None without a limit.
 
@@ -347,13 +313,6 @@ def _least_first_rate(request: NetworkQuestion, rate: Floats | float) -> Floats 
     if request.target_throughput is not None:
         return request.target_throughput / MOST_FIRST_EPOCHS
     return rate / MOST_FIRST_EPOCHS
-
-
-def least_first_rate_of(request: NetworkQuestion, candidate: Candidate) -> float | None:
-    """The least rate of a record's first pass over the data."""
-    rates = candidate.prediction
-    least = _least_first_rate(request, rates.lower if request.is_sure else rates.median)
-    return None if least is None else float(least)
 
 
 def run_rates(request: NetworkQuestion, table: Table) -> Floats:

@@ -87,14 +87,14 @@ class SlowCpus(Struct, frozen=True):
         if self.max_usd_per_hour is not None:
             count = np.minimum(count, np.floor(self.max_usd_per_hour / usd))
         with np.errstate(divide="ignore"):
-            return self.wanted / (self.cpus.most[places] * count)
+            return np.asarray(self.wanted / (self.cpus.most[places] * count))
 
     def near(self, price: float | None, most: int) -> Integers:
         """Places among which the `most` nearest are: cheaper ones, and dearer ones."""
         usd = self.cpus.usd[self.places]
         order = np.lexsort((np.abs(usd - (price or 0.0)), self.factors(self.places)))
         cheap = usd[order] < (np.inf if price is None else price)
-        return self.places[np.concatenate([order[cheap][:most], order[~cheap][:most]])]
+        return np.asarray(self.places[np.concatenate([order[cheap][:most], order[~cheap][:most]])])
 
 
 def _cpu_bound(cores: float, rate: float, wanted: Message) -> Message:

@@ -86,9 +86,8 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
 
 def _same_cost(answer: Judged[Any, Any], cheapest: Any) -> Message:
     """That another spec costs the same within the error, and what decides."""
-    measured = [
-        is_measured(getattr(spec, "prediction", spec).extrapolation) for spec in (answer.chosen, cheapest)
-    ]
+    both: tuple[Any, Any] = answer.chosen, cheapest
+    measured = [is_measured(getattr(spec, "prediction", spec).extrapolation) for spec in both]
     if measured == [True, False]:
         return Message(
             "{name} would cost {usd:usd}{per}, the same within the error, but its GPU was not measured"

@@ -30,7 +30,6 @@ from advisor.domain import (
     Status,
     Task,
 )
-from advisor.engine import answers
 from advisor.engine.judging import pareto_front, specs_of
 from advisor.engine.table import Table
 from advisor.errors import AdvisorError
@@ -305,10 +304,11 @@ def price_throughput(answer: Recommendation, table: Table | None) -> list[dict[s
     drawn = {_key(candidate): candidate for candidate in (*named, *pareto_front((*named, *others)))}
     for candidate in _best_of_each_gpu(others):
         drawn.setdefault(_key(candidate), candidate)
-    chosen = answer.chosen
+    good = (*answer.ranked, *answer.pareto, *(specs_of(request, table) if table else ()))
+    answering = set(map(_key, good))
     rows = [
-        Drawn(candidate_block(candidate), answers=answers(request, candidate), chosen=candidate is chosen)
-        for candidate in drawn.values()
+        Drawn(candidate_block(candidate), answers=key in answering, chosen=candidate is answer.chosen)
+        for key, candidate in drawn.items()
     ]
     return drawn_rows(rows)
 
