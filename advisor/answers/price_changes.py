@@ -17,7 +17,7 @@ from advisor.catalog.overlay import import_names, overlay_clouds, overlay_in, ow
 from advisor.domain import Market, Price
 from advisor.domain.money import aged
 from advisor.errors import UsageError
-from advisor.render.diff import Key, Workload, change, differ, key_of, percent, side_of, spec_document
+from advisor.render.diff import Key, Workload, change, differ, key_of, percent, spec_document, workloads_of
 from advisor.render.records import price_block
 
 SCHEMA = "advisor.catalog-diff/1"
@@ -90,7 +90,7 @@ def answer_changes(
     return [
         {"file": file, "workload": workload.name} | _workload_change(old, new, workload)
         for file, document in answers
-        for workload in side_of(document).workloads.values()
+        for workload in workloads_of(document).values()
     ]
 
 

@@ -18,6 +18,7 @@ from advisor.answers.reporting.reports import (
     Origin,
     Report,
     ReportedWorkload,
+    as_text,
     command_line,
     inputs_of,
     question_of_report,
@@ -86,6 +87,7 @@ class Destination(NamedTuple):
         """The whole file, or all of it to stdout."""
         if self.path is not None:
             write_whole(self.path, content)
+            tell(as_text(f"wrote {self.path}"))
         elif self.prints:
             sys.stdout.buffer.write(content)
 
@@ -160,7 +162,9 @@ def _shown(old: str, new: str, output: str, out: str | None, send: tuple[str, ..
     to = Destination.of(out, send)
     if old == new == _STDIN:
         raise UsageError("only one of the two can be read from stdin")
-    document = difference(*(read_saved(_content(name)) for name in (old, new)))
+    files = [_content(name) for name in (old, new)]
+    before, after = map(read_saved, files)
+    document = difference(before, after, *(file.name for file in files))
     extension, media_type, written = _FORMATS[output]
     content = written(document).encode(errors="replace")
     to.write(content)
@@ -226,7 +230,10 @@ class ReportGroup(SectionedCommand, click.Group):
 )
 @click.option("--out", type=click.Path(), metavar="FILE", help="File to write.  [default: stdout, as -]")
 @typed_option(
-    Choice("language", LANGUAGES), "--language", default=LANGUAGES[0], help="Language of the report's text."
+    Choice("language", (*LANGUAGES, "zh")),
+    "--language",
+    default=LANGUAGES[0],
+    help="Language of the report's text.",
 )
 @send_option
 @click.pass_context
@@ -265,7 +272,8 @@ def report(
     sources = question_from(Sources, options)
     given = {name: value for name, value in options.items() if _is_given(ctx, name)}
     ask = Ask(given, sources, plan_file, saved, title, as_of)
-    make_report(ask, Destination.of(out, send), format_name, language, send)
+    spoken = next(name for name in LANGUAGES if name.startswith(language))
+    make_report(ask, Destination.of(out, send), format_name, spoken, send)
 
 
 report.params += options_of_kind(RECOMMEND, without=NOT_IN_REPORTS, required=False)
@@ -302,8 +310,7 @@ def make_report(ask: Ask, to: Destination, name: str | None, language: str, send
     """Gather, render, write, send; nothing is written where anything is wrong."""
     kind = _format(to, name, send)
     document = _document(ask)
-    with _passing_line(f"rendering {kind.extension}"):
-        content = kind.content(document, language)
+    content = kind.content(document, language)
     to.write(content)
     if to.targets:
         from advisor.runs.delivery.letter import attachment, report_message
@@ -334,9 +341,11 @@ def plan_report(file: str) -> dict[str, Any]:
 def _document(ask: Ask) -> dict[str, Any]:
     ways = [ask.plan_file is not None, bool(ask.saved), _asks(ask)]
     if ways == [True, False, True]:
+        field = next(field for field in ask.given if field not in _SHARED)
         raise UsageError(
-            "the workloads of a plan say for themselves what is asked",
-            hint="write what all of them share under its `defaults:`",
+            "{option} does not go with --plan",
+            option=FieldName(field),
+            hint=Message("write `{key}: ..` under its `defaults:`", key=field),
         )
     if sum(ways) != 1:
         raise UsageError(
@@ -448,16 +457,6 @@ def _options_of(ask: Ask, day: date) -> list[str]:
 
 def _read(file: str) -> Input:
     return Input("stdin", sys.stdin.buffer.read()) if file == _STDIN else read_input(file)
-
-
-@contextmanager
-def _passing_line(text: str) -> Iterator[None]:
-    draws = is_terminal(sys.stderr)
-    click.echo(f"\r\x1b[K{text}" if draws else "", nl=False, err=True)
-    try:
-        yield
-    finally:
-        click.echo("\r\x1b[K" if draws else "", nl=False, err=True)
 
 
 @contextmanager

@@ -33,8 +33,6 @@ from advisor.units import format_mib, format_rate, format_target, format_usd
 
 Record = Mapping[str, Any]
 _MIB_A_GIB = 1024.0
-# A picture of more bars is no picture any more.
-MOST_BARS = 30
 
 
 _PRICE_HEIGHT = 250.0
@@ -174,29 +172,6 @@ def stages_picture(block: Record, t: Texts, *, on_cpu: bool = False) -> Chart:
         paper.text(_STAGE_LEFT + room + 6, y, text, bold=binds)
         alts.append(t("stages.alt", stage=name, used=used, rate=rate))
     return chart_of(paper, t.listed(alts))
-
-
-_COST_ROW, _COST_LEFT, _COST_RIGHT = 15.0, 190.0, 80.0
-
-
-def totals_picture(sections: Sequence[Record], t: Texts) -> Chart | None:
-    """A bar for each workload that is answered, the first `MOST_BARS` of them."""
-    if len(sections) < 2:
-        return None
-    shown = [
-        (section["name"], section["answer"]["spec"]["usd_per_month"]) for section in sections[:MOST_BARS]
-    ]
-    height = _COST_ROW * len(shown) + 8
-    paper, room = Paper(WIDTH, height), WIDTH - _COST_LEFT - _COST_RIGHT
-    most = max(usd for _, usd in shown) or 1.0
-    for number, (name, usd) in enumerate(shown):
-        y, width = height - _COST_ROW * (number + 0.5) - 4, room * usd / most
-        paper.area(_box(_COST_LEFT, y, width, 5), BLUE)
-        paper.text(_COST_LEFT - 6, y, shortened(name, 32), anchor="right")
-        paper.text(_COST_LEFT + width + 5, y, format_usd(usd))
-    more = len(sections) - len(shown)
-    rest = [t("totals.more", count=more)] if more else []
-    return chart_of(paper, t.listed([*(f"{name[:80]}: {format_usd(usd)}" for name, usd in shown), *rest]))
 
 
 _MEMORY_HEIGHT = 170.0

@@ -48,6 +48,12 @@ class Workload(NamedTuple):
         return spec
 
     @property
+    def about(self) -> tuple[str, str]:
+        """Its task and model: what is compared under two names."""
+        request = self.recommendation["request"]
+        return request["task"], request["model"]
+
+    @property
     def usd_per_hour(self) -> float | None:
         """The price of the pick, all in."""
         return self.pick["price"]["total_usd_per_hour"] if self.pick else None
@@ -100,14 +106,7 @@ class Workload(NamedTuple):
         return max(0, int(answer["catalog"]["offers_rejected"]) - len(answer["rejected"]))
 
 
-class Side(NamedTuple):
-    """The old or the new document."""
-
-    document: Document
-    workloads: Mapping[str, Workload]
-
-
-def side_of(document: Document) -> Side:
+def workloads_of(document: Document) -> dict[str, Workload]:
     """The workloads of a document of `COMPARED`, by name; one of the same name gets a number."""
     if document["schema"] == REPORT:
         sections = document["workloads"]
@@ -121,7 +120,7 @@ def side_of(document: Document) -> Side:
         while name in names:
             name, number = f"{workload.name} ({number})", number + 1
         names[name] = workload
-    return Side(document, names)
+    return names
 
 
 def key_of(spec: Document) -> Key:
@@ -173,17 +172,13 @@ def _came_and_went(old: Mapping[K, Any], new: Mapping[K, Any]) -> dict[str, list
     return {"came": [key for key in new if key not in old], "went": [key for key in old if key not in new]}
 
 
-def difference(old: Document, new: Document) -> dict[str, Any]:
-    """The whole of it as JSON-ready values; the documents are of `COMPARED`.
+def difference(old: Document, new: Document, *files: str) -> dict[str, Any]:
+    """The whole of it as JSON-ready values; the documents are of `COMPARED`, read from these `files`.
 
-    Workloads are the same by name, in the order of the new document; where both documents have one only,
-    those two are. Raises `KeyError` or `TypeError` for documents that lack what their schema demands."""
-    before, after = side_of(old), side_of(new)
-    names = dict.fromkeys([*after.workloads, *before.workloads])
-    pairs = [(name, before.workloads.get(name), after.workloads.get(name)) for name in names]
-    if len(before.workloads) == len(after.workloads) == 1:
-        (was,), (now,) = before.workloads.values(), after.workloads.values()
-        pairs = [(now.name, was, now)]
+    Workloads are the same as `_paired` says, in the order of the new document. Raises `KeyError` or
+    `TypeError` for documents that lack what their schema demands."""
+    before, after = workloads_of(old), workloads_of(new)
+    pairs = _paired(before, after)
     rows = [_workload_change(name, was, now) for name, was, now in pairs]
     stands_on = _stands_on(old, new)
     # Of the workloads that both have a pick for: one that came or went makes nothing dearer.
@@ -192,8 +187,8 @@ def difference(old: Document, new: Document) -> dict[str, Any]:
     monthly = hourly and hourly | {name: per_month(hourly[name]) for name in ("old", "new")}
     return {
         "schema": SCHEMA,
-        "old": _head(before),
-        "new": _head(after),
+        "old": _head(old, len(before), *files[:1]),
+        "new": _head(new, len(after), *files[1:]),
         "changed": any(row["status"] != "same" for row in rows)
         or any(fact["changed"] for fact in stands_on.values()),
         "totals": {
@@ -218,18 +213,27 @@ def _sums(
     return change(sum(old), sum(new)) if old else None
 
 
-def _head(side: Side) -> dict[str, Any]:
-    document = side.document
-    return {
-        "schema": document["schema"],
-        "title": document.get("title"),
-        "as_of": str(document["as_of"]),
-        "workloads": len(side.workloads),
-    }
+Pair = tuple[str, Workload | None, Workload | None]
 
 
-def _whole(side: Side) -> float | None:
-    usd = [workload.kept_usd_per_hour for workload in side.workloads.values()]
+def _paired(old: Mapping[str, Workload], new: Mapping[str, Workload]) -> list[Pair]:
+    """Workloads of the same name; of other names those about the same task and model, and the only ones;
+    then those of one side alone."""
+    left, pairs = dict(old), list[Pair]()
+    alone = len(old) == len(new) == 1
+    for name, now in new.items():
+        twins = (each for each in left if each not in new and (alone or left[each].about == now.about))
+        pairs.append((name, left.pop(name if name in left else next(twins, ""), None), now))
+    return [*pairs, *((name, was, None) for name, was in left.items())]
+
+
+def _head(document: Document, workloads: int, file: str | None = None) -> dict[str, Any]:
+    title, day = document.get("title"), str(document["as_of"])
+    return {"file": file, "schema": document["schema"], "title": title, "as_of": day, "workloads": workloads}
+
+
+def _whole(workloads: Mapping[str, Workload]) -> float | None:
+    usd = [workload.kept_usd_per_hour for workload in workloads.values()]
     known = [amount for amount in usd if amount is not None]
     return sum(known) if known else None
 
@@ -248,21 +252,22 @@ def _stands_on(old: Document, new: Document) -> dict[str, Any]:
 
 
 def _context(document: Document) -> dict[str, dict[str, Any]]:
-    if document["schema"] == RECOMMENDATION:
-        facts: Mapping[str, Any] = {}
-        catalog, model = document["catalog"], document["performance_model"]
-        if is_language(document):
-            facts, model = {"language_predictors": [model]}, {}
-    else:
-        facts = document["reproducibility"]
-        catalog, model = facts["catalog"], facts["performance_model"]
-    rows, predictors = facts.get("measurements", {}), facts.get("language_predictors") or ()
+    """What a report stands on; a recommendation tells fewer of these facts, and the rest is null."""
+    facts = document.get("reproducibility", document)
+    catalog, model, predictors = (
+        facts["catalog"],
+        facts["performance_model"],
+        facts.get("language_predictors"),
+    )
+    if is_language(document):
+        model, predictors = {}, [model]
+    rows = facts.get("measurements", {})
     return {
         "catalog": {"as_of": catalog["as_of"], "sha256": catalog.get("sha256")},
         "performance_model": {
             name: model.get(name) for name in ("id", "trained_on", "error_percent", "sha256")
         },
-        "language_predictors": {"ids": ", ".join(each["id"] for each in predictors) or None},
+        "language_predictors": {"ids": ", ".join(each["id"] for each in predictors or ()) or None},
         "measurements": {name: rows.get(name) for name in ("rows", "bundled_sha256")},
         "advisor": {"version": facts.get("versions", {}).get("advisor")},
     }
@@ -384,6 +389,9 @@ def _pick_block(pick: Document | None) -> dict[str, Any] | None:
     return {
         **spec_document(key_of(pick)),
         "usd_per_hour": pick["price"]["total_usd_per_hour"],
+        "price_kind": pick["price"]["kind"],
+        "price_as_of": pick["price"]["as_of"],
+        "probability": pick.get("probability"),
         "usd_per_million_samples": usd_per_million_samples(pick),
         **pick["predicted"]["throughput"],
         "bottleneck": pick.get("bottleneck"),
@@ -392,41 +400,20 @@ def _pick_block(pick: Document | None) -> dict[str, Any] | None:
 
 
 def _reasons(old: Workload, new: Workload, before: Key | None, after: Key | None) -> Iterator[dict[str, Any]]:
-    """The question, then what became of the old pick, and where the new one was."""
+    """The question, where it is another one: nothing else that changed is a reason then. Else what became of
+    the old pick, and the prices of both."""
     fields = _asked_differently(old, new)
     if fields:
         yield {"kind": "request", "fields": [field["field"] for field in fields]}
-    for which, key, side, when in (("old_pick", before, new, "now"), ("new_pick", after, old, "then")):
-        if key is None:
-            continue
-        disks = [spec.disk for spec in side.ranked() if spec.instance_type == key.instance_type]
-        another_disk = bool(disks) and key.disk not in disks
-        if another_disk and when == "now":
-            standing = {when: "another_disk", "disk_now": disks[0]}
-        else:
-            standing = _standing(key, side, when)
-        # That only its disk is another one is told of the old pick.
-        if not (another_disk and when == "then"):
-            yield {"kind": which, **spec_document(key), **standing}
-        yield from _moved(key, old, new)
-
-
-def _standing(key: Key, workload: Workload, when: str) -> dict[str, Any]:
-    """An alternative, rejected for a reason, considered (drawn, or the nearest), or absent."""
-    rejected, usd = workload.rejections().get(key.instance_type), workload.prices().get(key)
-    if key in workload.ranked():
-        return {when: "alternative", "usd_per_hour": usd}
-    if rejected is not None:
-        return {when: "rejected", "reason": rejected["reason"], "detail": rejected["detail"]}
-    return {when: "absent"} if usd is None else {when: "considered", "usd_per_hour": usd}
-
-
-def _moved(key: Key, old: Workload, new: Workload) -> Iterator[dict[str, Any]]:
-    """The price or the lower bound of that spec, where both days tell it and it is another."""
-    lowers = ({of: rate["lower"] for of, rate in side.rates().items()} for side in (old, new))
-    moved: dict[str, Any] = {}
-    for name, (was, now) in (("usd_per_hour", (old.prices(), new.prices())), ("lower", lowers)):
+        return
+    was, now, rejected = old.prices(), new.prices(), new.rejections()
+    for kind, key in (("old_pick", before), ("new_pick", after)):
+        facts: dict[str, Any] = {}
         if key in was and key in now and differ(was[key], now[key]):
-            moved |= {f"{name}_then": was[key], name: now[key]}
-    if moved:
-        yield {"kind": "moved", **spec_document(key), **moved}
+            facts = {"usd_per_hour_then": was[key], "usd_per_hour": now[key]}
+        if key == before and key and (row := rejected.get(key.instance_type)):
+            facts |= {"now": "rejected", "reason": row["reason"], "detail": row["detail"]}
+        elif key == before and key:
+            facts |= {"now": "alternative" if key in new.ranked() else "absent"}
+        if key and facts:
+            yield {"kind": kind, **spec_document(key), **facts}

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from advisor.domain import ESTIMATED, OBSERVED
 from advisor.errors import one_line
 from advisor.messages import option_name
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
-from advisor.render.blocks import Items, Page, Paragraph
-from advisor.render.facts import spec_name
+from advisor.render.blocks import Items, Page, Paragraph, percent
+from advisor.render.borderline import modest
+from advisor.render.facts import per_month, spec_name
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.markdown import page_markdown
 from advisor.render.sentences import disk_name
 from advisor.render.text import usd_or_dash
-from advisor.units import floor_rate, format_counted, format_rate, format_usd
+from advisor.units import format_counted, format_rate, format_usd
 
 Document = Mapping[str, Any]
 
 # A list of some hundred prices is read by programs; people get the largest changes.
 _MOST = 5
+# Kinds of prices that nobody lists.
+_SEEN = (OBSERVED, ESTIMATED)
 
 
 def difference_text(document: Document) -> str:
@@ -47,7 +51,7 @@ def _page(document: Document) -> Page:
     blocks: list[Items | Paragraph] = [Items(notes)] if notes else []
     for workload in document["workloads"]:
         if workload["status"] in ("added", "removed"):
-            verb = "came new" if workload["status"] == "added" else "is no longer asked for"
+            verb = "is new" if workload["status"] == "added" else "is no longer asked for"
             spec, usd = workload["spec"], usd_or_dash(workload["usd_per_hour"])
             what = f"{with_disk(spec)}, {usd} an hour" if spec else "nothing fits"
             blocks.append(Paragraph(one_line(f"{workload['name']} {verb} ({what})"), "answer"))
@@ -59,8 +63,11 @@ def _page(document: Document) -> Page:
 
 
 def headline(document: Document) -> str:
-    """'What changed from 2026-10-21 to 2026-11-21: 2 of 3 workloads, 1 pick'."""
-    days = f"from {document['old']['as_of']} to {document['new']['as_of']}"
+    """'What changed from 2026-10-21 to 2026-11-21: 2 of 3 workloads, 1 pick'; of one day by their files."""
+    old, new = document["old"], document["new"]
+    one_day = old["as_of"] == new["as_of"] and old.get("file") and new.get("file")
+    ends = [one_line(each["file"]) if one_day else each["as_of"] for each in (old, new)]
+    days = f"from {ends[0]} to {ends[1]}"
     if not document["changed"]:
         return f"Nothing changed {days}"
     rows = document["workloads"]
@@ -85,11 +92,14 @@ def _notes(document: Document) -> Iterator[str]:
     if totals["compared"] > 1:
         what = f"{totals['compared']} workloads that both reports answer"
         per = (
-            ("month_usd", "a month for what is kept running"),
-            ("run_usd", "for one run of each that ends"),
+            ("month_usd", " a month for what is kept running"),
+            ("run_usd", " for one run of each that ends"),
         )
-        costs = [f"{cost_text(totals[name])} {of}" for name, of in per if totals[name]]
-        yield f"{what}: {', '.join(costs)}"
+        costs = [cost_text(totals[name], of) for name, of in per if totals[name]]
+        picks = [row["pick"]["new"] for row in document["workloads"] if row.get("cost")]
+        days = [pick["price_as_of"] for pick in picks if pick["price_kind"] in _SEEN]
+        doubt = f"; with spot prices that were seen, the oldest on {min(days)}" if days else ""
+        yield f"{what}: {', '.join(costs)}{doubt}"
     for name, change in document["stands_on"].items():
         if not change["changed"]:
             continue
@@ -99,73 +109,62 @@ def _notes(document: Document) -> Iterator[str]:
         more = f" (fitted on {trained})" if trained != change["old"].get("trained_on") else ""
         same = f"{title} changed (still {old})"
         yield same if old == new else f"{title} changed: {old} -> {new}{more}"
-    missing = [
-        row["name"]
-        for row in document["workloads"]
-        if "rejected" in row and any(row["rejected"]["not_named"].values())
-    ]
-    if missing:
-        yield (
-            f"rejected types of {_listed(missing)}: only those that both name are compared; "
-            "`recommend --explain-rejected` saves all of them"
-        )
 
 
 def _pick_text(workload: Document) -> str:
-    pick, cost, run = workload["pick"], workload["cost"], workload.get("run_usd")
-    paid = f"{cost_text(run)} for the run" if run else f"{cost_text(cost)} an hour" if cost else ""
+    pick = workload["pick"]
+    old, new = pick["old"], pick["new"]
     if not pick["changed"]:
-        kept = "nothing fits, as before" if pick["new"] is None else with_disk(pick["new"])
-        moved = f", {paid}" if cost and cost["percent"] else ""
+        kept = "nothing fits, as before" if new is None else with_disk(new)
+        moved = f", {_paid(workload)}" if workload["cost"] and workload["cost"]["percent"] else ""
         return f"the pick stays ({kept}){moved}"
-    *others, last = because(workload) or [""]
-    why = f" because {' and '.join(filter(None, [', '.join(others), last]))}" if last else ""
-    if pick["new"] is None:
-        return f"nothing meets the target any more (it was {with_disk(pick['old'])}){why}"
-    if pick["old"] is None:
-        return f"{with_disk(pick['new'])} meets the target now, and nothing did before{why}"
-    to = f"the pick changed from {with_disk(pick['old'])} to {with_disk(pick['new'])}"
-    return f"{to} ({paid}){why}"
+    why = f" because {' and '.join(clauses)}" if (clauses := because(workload)) else ""
+    if new is None:
+        return f"nothing meets the target any more (it was {with_disk(old)}){why}"
+    if old is None:
+        return f"{with_disk(new)} meets the target now, and nothing did before{why}"
+    names = [with_disk(spec) for spec in (old, new)]
+    if names[0] == names[1]:
+        texts = report_texts("en")
+        markets = (texts.known(f"market.{spec['market']}", spec["market"]) for spec in (old, new))
+        names = [
+            f"{names[0]} in {spec['region']} ({market})"
+            for spec, market in zip((old, new), markets, strict=True)
+        ]
+    return f"the pick changed from {names[0]} to {names[1]} ({_paid(workload)}){why}"
+
+
+def _paid(workload: Document) -> str:
+    """'$0.543 -> $0.521 an hour (-4.1 %), $396.39 -> $380.33 a month'; the day of an unlisted price."""
+    cost, run, new = workload["cost"], workload.get("run_usd"), workload["pick"]["new"]
+    paid = cost_text(run, " for the run") if run else cost_text(cost, " an hour")
+    if not run:
+        month = (format_usd(per_month(cost[day])) for day in ("old", "new"))
+        paid += f", {' -> '.join(dict.fromkeys(month))} a month"
+    kind = report_texts("en").known(f"price.{new['price_kind']}", new["price_kind"])
+    return f"{paid}, at the {kind} of {new['price_as_of']}" if new["price_kind"] in _SEEN else paid
 
 
 def _changes(workload: Document) -> Iterator[str]:
-    for row in workload["request"]:
-        yield f"the question: {_option(row['field'])} is {_value(row['new'])}, was {_value(row['old'])}"
+    """What else changed. Another question changes all of its lists: only the JSON has them then."""
+    if not workload["pick"]["changed"] and workload["request"]:
+        yield f"the question: {_asked(workload)}"
     yield from _first([_price_text(row) for row in workload["prices"]], "price")
-    unit = _unit(workload)
+    if workload["request"]:
+        return
+    unit = workload.get("unit") or "samples/s"
     # Rates of two batch sizes say nothing about each other.
-    sizes = [(row["new_batch_size"], row["old_batch_size"]) for row in workload["predictions"]]
-    pairs = list(zip(workload["predictions"], sizes, strict=True))
-    alike = [_rate_text(row, unit) for row, (new, old) in pairs if new == old]
-    yield from _first(alike, "prediction")
-    others = [f"{with_disk(row)} {new} (was {old})" for row, (new, old) in pairs if new != old]
-    if others:
-        yield f"the best batch size is another one: {_listed(others)}"
-    ranked, rejected = workload["alternatives"], workload["rejected"]
-    lists = {
-        "new on the list": [with_disk(row) for row in ranked["came"]],
-        "gone from the list": [with_disk(row) for row in ranked["went"]],
-        "another place on the list": [
-            f"{spec_name(row)} from {row['old_place']} to {row['new_place']}" for row in ranked["moved"]
-        ],
-        "rejected now": [_why(row, row["reason"]) for row in rejected["came"]],
-        "no longer rejected": [_why(row, row["reason"]) for row in rejected["went"]],
-        "rejected for another reason": [
-            _why(row, row["new"], row["old"]) for row in rejected["reason_changed"]
-        ],
-    }
-    yield from (f"{title}: {_listed(names)}" for title, names in lists.items() if names)
-    measured = workload["measured"]
-    counts = {"new": "came", "gone": "went", "measured again": "changed"}
-    some = [f"{len(measured[key])} {name}" for name, key in counts.items() if measured[key]]
-    if some:
-        yield f"measurements: {', '.join(some)}"
+    alike = [row for row in workload["predictions"] if row["new_batch_size"] == row["old_batch_size"]]
+    yield from _first([_rate_text(row, unit) for row in alike], "prediction")
+    ranked = workload["alternatives"]
+    for title, key in (("new on the list", "came"), ("gone from the list", "went")):
+        if ranked[key]:
+            yield f"{title}: {_listed([with_disk(row) for row in ranked[key]])}"
 
 
 def _first(texts: Sequence[str], noun: str) -> list[str]:
     more = len(texts) - _MOST
-    rest = [f"and {format_counted(more, f'other {noun}')} changed"] if more > 0 else []
-    return [*texts[:_MOST], *rest]
+    return [*texts[:_MOST], *([f"and {format_counted(more, f'other {noun}')} changed"] if more > 0 else [])]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -184,10 +183,6 @@ def _price_text(row: Document) -> str:
     )
 
 
-def _unit(workload: Document) -> str:
-    return workload.get("unit") or "samples/s"
-
-
 def _rate_text(row: Document, unit: str) -> str:
     now = _interval(row["median"]["new"], row["new_interval"])
     was = _interval(row["median"]["old"], row["old_interval"])
@@ -201,69 +196,40 @@ def _interval(median: float, bounds: Document) -> str:
 
 
 def because(workload: Document) -> list[str]:
-    """The clauses behind "because", the question first; empty where the documents do not tell."""
-    clauses = [_clause(reason, _unit(workload)) for reason in workload["pick"]["reasons"]]
-    return [clause for clause in dict.fromkeys(clauses) if clause]
+    """The clauses behind "because": the question where it changed, else what became of the picks; empty where
+    the documents do not tell."""
+    clauses = [clause for reason in workload["pick"]["reasons"] for clause in _clauses(reason, workload)]
+    return list(dict.fromkeys(clauses))
 
 
-# What became of the old pick, and what the new one was. Nothing is said of one that was an alternative:
-# what moved it stands beside.
-_STANDING = {
-    ("old_pick", "rejected"): "{name} is rejected now ({reason}: {detail})",
-    ("old_pick", "absent"): "{name} is neither ranked nor named as rejected now",
-    ("old_pick", "another_disk"): "the disk of {name} is {disk_now} now, not {disk}",
-    ("old_pick", "alternative"): "{name} + {disk} is an alternative now ({usd} an hour)",
-    ("old_pick", "considered"): "{name} + {disk} ({usd} an hour) does not meet the question any more",
-    ("new_pick", "rejected"): "{name} was rejected before ({reason}: {detail})",
-    ("new_pick", "absent"): "{name} was neither ranked nor named as rejected before",
-    ("new_pick", "considered"): "{name} + {disk} did not meet the question before",
-}
-
-
-def _clause(reason: Document, unit: str) -> str:
-    kind = reason["kind"]
-    if kind == "request":
-        return f"the question changed ({', '.join(map(_option, reason['fields']))})"
-    if kind == "moved":
-        return _moved(reason, unit)
-    text = _STANDING.get((kind, reason["now" if kind == "old_pick" else "then"]), "")
-    words = {**reason, "reason": _reason(reason.get("reason", "")), "disk": local_or(reason["disk"])}
-    if "disk_now" in reason:
-        words["disk_now"] = local_or(reason["disk_now"])
-    return text.format(name=spec_name(reason), usd=usd_or_dash(reason.get("usd_per_hour")), **words)
-
-
-def _moved(reason: Document, unit: str) -> str:
-    clauses = []
-    if "usd_per_hour" in reason:
+def _clauses(reason: Document, workload: Document) -> Iterator[str]:
+    if reason["kind"] == "request":
+        yield f"you ask for {_asked(workload)}"
+        old, sure = workload["pick"]["old"], {row["field"]: row["new"] for row in workload["request"]}
+        least = sure.get("required_confidence") or 0.0
+        if old and old["probability"] is not None and old["probability"] < least:
+            yield f"{spec_name(old)} is only {percent(modest(old['probability']))} sure"
+        return
+    name = spec_name(reason)
+    if "usd_per_hour_then" in reason:
         before, now = reason["usd_per_hour_then"], reason["usd_per_hour"]
-        how = "cheaper" if now < before else "dearer"
-        clauses.append(f"became {abs(100 * (now / before - 1)):.2g} % {how}")
-    if "lower" in reason:
-        before, now = floor_rate(reason["lower_then"]), floor_rate(reason["lower"])
-        clauses.append(f"has a lower bound of {now:,g} {unit} now, {before:,g} before")
-    return f"{spec_name(reason)} {' and '.join(clauses)}"
+        yield f"{name} became {abs(100 * (now / before - 1)):.2g} % {'cheaper' if now < before else 'dearer'}"
+    if reason.get("now") == "rejected":
+        why = report_texts("en").known(f"reason.{reason['reason']}", reason["reason"])
+        yield f"{name} is rejected now ({why}: {reason['detail']})"
+
+
+def _asked(workload: Document) -> str:
+    """'--market spot (was on-demand)': what is asked for otherwise."""
+    rows = workload["request"]
+    return ", ".join(
+        f"{_option(row['field'])} {_value(row['new'])} (was {_value(row['old'])})" for row in rows
+    )
 
 
 def with_disk(spec: Document) -> str:
     """'g4dn.xlarge + gp3:158GiB'."""
-    return f"{spec_name(spec)} + {local_or(spec['disk'])}"
-
-
-def local_or(order: str) -> str:
-    """'gp3:158GiB', 'local disk'."""
-    return disk_name(order, report_texts("en"))
-
-
-def _why(row: Document, code: str, before: str = "") -> str:
-    """'g4dn.xlarge (too slow)', 'g4dn.xlarge (too dear, before too slow)'."""
-    was = f", before {_reason(before)}" if before else ""
-    return f"{row['instance_type']} ({_reason(code)}{was})"
-
-
-def _reason(code: str) -> str:
-    """'too slow': why a type was passed over."""
-    return report_texts("en").known(f"reason.{code}", code)
+    return f"{spec_name(spec)} + {disk_name(spec['disk'], report_texts('en'))}"
 
 
 def _option(field: str) -> str:
@@ -280,9 +246,9 @@ def _value(value: Any) -> str:
     return "not set" if value is None else f"{value:,.12g}" if isinstance(value, float) else str(value)
 
 
-def cost_text(change: Document) -> str:
-    """'$0.543 -> $0.521 (-4.1 %)', or the one price where nothing changed."""
+def cost_text(change: Document, of: str) -> str:
+    """'$0.543 -> $0.521 an hour (-4.1 %)', or the one price where nothing changed."""
     old, new, percent = change["old"], change["new"], change["percent"]
     if not percent:
-        return format_usd(new)
-    return f"{format_usd(old)} -> {format_usd(new)} ({percent:+.1f} %)"
+        return f"{format_usd(new)}{of}"
+    return f"{format_usd(old)} -> {format_usd(new)}{of} ({percent:+.1f} %)"

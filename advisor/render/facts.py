@@ -45,6 +45,9 @@ ANSWERED, NOTHING_FITS = "answered", "nothing_fits"
 # The field of a request that has the rate it aims at, by what is asked about.
 _TARGETS = ("target_throughput", "target_output_tokens_per_second", "target_tokens_per_second")
 
+# What tells a spec from another of its answer.
+OF_A_SPEC = ("cloud", "instance_type", "count", "market")
+
 Document = dict[str, Any]
 
 
@@ -165,8 +168,52 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
         "month_usd": month,
         "run_usd": sum(once) if once else None,
         **{f"usd_per_hour_by_{name}": dict(sorted(usd_by.items())) for name, usd_by in sums.items()},
+        "price_range": _price_range(specs, runs),
+        "safe": _safe(answered),
         "quotas": _quotas(answered),
     }
+
+
+def _price_range(specs: Sequence[Record], runs: Sequence[float | None]) -> Document | None:
+    """Between what the sums lie in 9 of 10 cases, since some prices are old or were seen on the spot market;
+    with the day of the oldest of these. Null where no price is in doubt."""
+    days = [spec["price_as_of"] for spec in specs if doubt_of(spec, 1.0)]
+    costs: dict[str, list[Document]] = {"month_usd": [], "run_usd": []}
+    for spec, run in zip(specs, runs, strict=True):
+        usd = per_month(spec["usd_per_hour"]) if run is None else run
+        costs["month_usd" if run is None else "run_usd"].append(
+            doubt_of(spec, usd) or {"low": usd, "high": usd}
+        )
+    sums = {
+        name: {end: sum(each[end] for each in some) for end in ("low", "high")} if some else None
+        for name, some in costs.items()
+    }
+    return {"as_of": min(days), **sums} if days else None
+
+
+def doubt_of(spec: Record, usd: float) -> Document | None:
+    """Between what a cost of a spec lies as its price does; None where the price is sure."""
+    total = spec["usd_per_hour"]
+    low, high = (spec.get(f"{end}_usd_per_hour", total) for end in ("low", "high"))
+    return {"low": usd * low / total, "high": usd * high / total} if low < high else None
+
+
+def _safe(answered: Sequence[Mapping[str, Any]]) -> Document:
+    """The sums if nothing is tried first: a month of the safe specs of what is kept, the upper bound of one
+    run of each that ends. `without` names the workloads that have no safe spec, or do not tell it."""
+    usd_per_hour, runs, without = list[float](), list[float](), list[str]()
+    for section in answered:
+        document, safe = section["recommendation"], decision_of(section["recommendation"]).get("safe")
+        ranked = (document["recommendation"], *document["alternatives"])
+        same = [spec for spec in ranked if safe and all(spec[name] == safe[name] for name in OF_A_SPEC)]
+        if safe and run_usd(document["recommendation"]) is None:
+            usd_per_hour.append(safe["total_usd_per_hour"])
+        elif same and same[0]["run"]["usd"]["upper"] is not None:
+            runs.append(same[0]["run"]["usd"]["upper"])
+        else:
+            without.append(section["name"])
+    month = per_month(sum(usd_per_hour)) if usd_per_hour else None
+    return {"month_usd": month, "run_usd": sum(runs) if runs else None, "without": without}
 
 
 def _quotas(answered: Sequence[Mapping[str, Any]]) -> list[Document]:

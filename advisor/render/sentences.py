@@ -73,13 +73,11 @@ def asked_sentence(section: Record, t: Texts) -> str:
     question = document.get("asked") or Message(
         "{model} {task}", model=answer["model"], task=Message(answer["task"])
     )
-    goal = t("limit.cheapest")
-    if answer["target_throughput"] is not None:
-        rate = format_target(answer["target_throughput"])
-        goal = t("limit.target", rate=rate, unit=unit_name(section, t))
+    target = answer["target_throughput"]
+    goal = target and [t("limit.target", rate=format_target(target), unit=unit_name(section, t))]
     required = document["request"].get("required_confidence", answer["confidence"])
     sure = [t("limit.confidence", percent=plain(100 * required))] if required is not None else []
-    limits = t.listed([goal, *sure, *_limits(document["request"], t)])
+    limits = t.listed([*(goal or []), *sure, *_limits(document["request"], t), t("limit.cheapest")])
     return t("answer.asked", asked=translated(question, t), limits=limits)
 
 
@@ -135,18 +133,38 @@ def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
     )
 
 
-def totals_sentence(document: Record, t: Texts) -> str:
-    """The cost of all workloads of a report together: of a month, and of one of each run that ends."""
+def totals_sentences(document: Record, t: Texts) -> list[str]:
+    """The cost of all workloads of a report together: of a month, and of one of each run that ends; then what
+    the sums lack and rest on, and what they are where nothing is tried first."""
     totals = document["totals"]
-    if not totals["answered"]:
-        return t("totals.none", workloads=totals["workloads"])
+    count, of = totals["answered"], totals["workloads"]
+    if not count:
+        return [t("totals.none", workloads=of)]
     about = {name: totals[name] for name in ("answered", "workloads", "instances")}
     month, hours = format_usd(totals["month_usd"] or 0.0), plain(totals["hours_per_month"])
-    if totals["run_usd"] is not None:
-        runs, usd = totals["runs"], format_usd(totals["run_usd"])
-        kept = totals["answered"] - runs
-        return t("totals.kept", **about, kept=kept, month=month, hours=hours, runs=runs, usd=usd)
-    return t("totals.sum", **about, usd=format_usd(totals["usd_per_hour"]), month=month, hours=hours)
+    runs, usd = totals["runs"], format_usd(totals["run_usd"] or totals["usd_per_hour"])
+    key = "totals.sum" if totals["run_usd"] is None else "totals.kept"
+    says = [t(key, **about, kept=count - runs, month=month, hours=hours, runs=runs, usd=usd)]
+    says += [t("totals.lacks", missing=of - count, workloads=of)] if count < of else []
+    span = totals.get("price_range") or {"as_of": ""}
+    for name in ("month", "run"):
+        says += doubt_sentences(name, span["as_of"], span.get(f"{name}_usd"), t)
+    for market, usd_per_hour in totals["usd_per_hour_by_market"].items():
+        if market.startswith("commitment"):
+            usd = format_usd(usd_per_hour * totals["hours_per_month"])
+            says.append(t("totals.committed", market=t.known(f"market.{market}", market), usd=usd))
+    safe = totals.get("safe") or {"month_usd": None, "run_usd": None, "without": ()}
+    costs = [t(f"safe.{end}", usd=format_usd(usd)) for end in ("month", "run") if (usd := safe[f"{end}_usd"])]
+    says += [t("totals.safe", costs=t.listed(costs))] if costs else []
+    return says + ([t("totals.unsafe", names=", ".join(safe["without"]))] if safe["without"] else [])
+
+
+def doubt_sentences(cost: str, day: str, doubt: Record | None, t: Texts) -> list[str]:
+    """That a cost of a "month" or a "run" rests on an old price, and between what it lies; where it does."""
+    if doubt is None:
+        return []
+    low, high = (format_usd(doubt[end]) for end in ("low", "high"))
+    return [t("answer.doubt", costs=t(f"doubt.{cost}"), day=day, low=low, high=high)]
 
 
 def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds: bool = False) -> str:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.files import harmless
-from advisor.render.document import is_language
-from advisor.render.facts import ANSWERED, run_usd, usd_per_million_samples
-from advisor.render.i18n.catalogue import Texts, workbook_texts
+from advisor.render.facts import ANSWERED, decision_of, run_usd, usd_per_million_samples
+from advisor.render.i18n.catalogue import Texts, report_texts, workbook_texts
+from advisor.render.sentences import relax_sentence, stage_name, totals_sentences
 from advisor.render.tables import FRONT, SERVING, TUNING, columns_of_task, flat_rows, ranked_rows, value_at
 
 if TYPE_CHECKING:
@@ -37,15 +37,19 @@ _FORMATS = (
     ("USD/month", "#,##0.00"),
     ("USD", "#,##0.0000"),
     ("samples/s", "#,##0.0"),
+    ("Sure", "0%"),
     ("(%)", "0.0"),
     ("", "#,##0.00"),
 )
 _DAY = "yyyy-mm-dd"
+_STAGES = ("Bottleneck", "Stage", "Bottleneck then")
 _DAYS = ("Price of", "Of", "Measured on")
 # What XML has no place for; XlsxWriter escapes the control characters that it has.
 _UNFIT = re.compile("[\ud800-\udfff\ufffe\uffff]")
 # Excel's own limit of a cell.
 _MOST_CHARACTERS = 32767
+# Columns of sheets that language models alone have, by what their rows are.
+_OF_TASK = {"serving": SERVING, "front": FRONT, "tuning": TUNING}
 _NARROWEST, _WIDEST = 12, 60
 _HEAD_ROW = 4
 
@@ -60,41 +64,48 @@ class Sheet(NamedTuple):
 
 
 def report_workbook(document: Record, language: str = "en") -> bytes:
-    """The workbook: totals first, then money, the data of every chart, and facts. Headings and
-    notes are in the language; what stands in cells is the document's own: codes that other programs
-    filter by, and names."""
+    """The workbook: totals first, then money, the data of every chart, and facts. Headings, notes and what
+    binds are in the language; other cells are codes that programs filter by, and names."""
     import pandas as pd  # half a second, with XlsxWriter of the extra `report`
 
-    buffer, texts = io.BytesIO(), workbook_texts(language)
+    buffer, texts, words = io.BytesIO(), workbook_texts(language), report_texts(language)
     created = datetime.combine(date.fromisoformat(document["as_of"]), datetime.min.time())
+    sheets = sheets_of(document)
     with pd.ExcelWriter(
         buffer, engine="xlsxwriter", date_format=_DAY, engine_kwargs={"options": _OPTIONS}
     ) as writer:
         writer.book.set_properties({"title": _fit(document["title"])[:200], "created": created})
-        first, *others = sheets_of(document)
-        _write(writer, first, document["title"], document["as_of"], texts)
-        _write_totals(writer, first, document["totals"], texts)
-        for sheet in others:
-            _write(writer, sheet, texts.known(sheet.name, sheet.name), document["as_of"], texts)
+        for sheet in sheets:
+            title = document["title"] if sheet is sheets[0] else texts.known(sheet.name, sheet.name)
+            _write(
+                writer,
+                sheet,
+                [title, f"{document['as_of']}  {texts.known(sheet.note, sheet.note)}"],
+                texts,
+                words,
+            )
+        _write_totals(writer, sheets[0], document, texts, words)
     return buffer.getvalue()
 
 
-def _write(writer: pd.ExcelWriter, sheet: Sheet, title: str, day: str, texts: Texts) -> None:
-    """A table with its title above, headings that stay when it is scrolled, and a filter."""
+def _write(writer: pd.ExcelWriter, sheet: Sheet, head: Sequence[str], texts: Texts, words: Texts) -> None:
+    """A table under two lines of a head, headings that stay when it is scrolled, and a filter."""
     import pandas as pd
 
     name, quoted = texts.known(sheet.name, sheet.name), writer.book.add_format({"quote_prefix": True})
-    headings = [texts.known(heading, heading) for heading in sheet.headings]
-    columns = [
-        [_cell(value, heading) for value in values]
-        for heading, values in zip(sheet.headings, zip(*sheet.rows, strict=True), strict=bool(sheet.rows))
+    rows = [
+        [_cell(value, heading, words) for value, heading in zip(row, sheet.headings, strict=True)]
+        for row in sheet.rows
     ]
-    frame = pd.DataFrame(list(zip(*columns, strict=True)), columns=headings, dtype=object)
-    frame.to_excel(writer, sheet_name=name, startrow=_HEAD_ROW, index=False)
+    headings = [texts.known(heading, heading) for heading in sheet.headings]
+    pd.DataFrame(rows, columns=headings, dtype=object).to_excel(
+        writer, sheet_name=name, startrow=_HEAD_ROW, index=False
+    )
     page = writer.sheets[name]
-    page.write_string(0, 0, _fit(title), writer.book.add_format({"bold": True, "font_size": 14}))
-    page.write_string(1, 0, f"{day}  {texts.known(sheet.note, sheet.note)}")
-    for column, (heading, values) in enumerate(zip(sheet.headings, columns, strict=False)):
+    page.write_string(0, 0, _fit(head[0]), writer.book.add_format({"bold": True, "font_size": 14}))
+    page.write_string(1, 0, head[1])
+    for column, heading in enumerate(sheet.headings):
+        values = [row[column] for row in rows]
         look = writer.book.add_format({"num_format": _form(heading, values)})
         # Enough for numbers and days, and for most texts.
         longest = max((len(value) for value in values if isinstance(value, str)), default=0)
@@ -104,15 +115,14 @@ def _write(writer: pd.ExcelWriter, sheet: Sheet, title: str, day: str, texts: Te
             if isinstance(value, str) and harmless(value) != value:
                 page.write_string(line, column, value, quoted)
     page.freeze_panes(_HEAD_ROW + 1, 1)
-    page.autofilter(_HEAD_ROW, 0, _HEAD_ROW + len(sheet.rows), len(headings) - 1)
+    page.autofilter(_HEAD_ROW, 0, _HEAD_ROW + len(rows), len(headings) - 1)
     page.set_landscape()
     page.fit_to_pages(1, 0)
-    page.repeat_rows(_HEAD_ROW)
 
 
-def _write_totals(writer: pd.ExcelWriter, sheet: Sheet, totals: Record, texts: Texts) -> None:
-    """The hours of a month above the picks; their sums below, then by market and by region."""
-    page, hours = writer.sheets[texts.known(sheet.name, sheet.name)], totals["hours_per_month"]
+def _write_totals(writer: pd.ExcelWriter, sheet: Sheet, document: Record, texts: Texts, words: Texts) -> None:
+    """Their sums below the picks, and in words what these rest on."""
+    page, totals = writer.sheets[texts.known(sheet.name, sheet.name)], document["totals"]
     sums = {
         "Instances": totals["instances"],
         # An hour of what is kept and an hour of a run are no sum.
@@ -120,36 +130,33 @@ def _write_totals(writer: pd.ExcelWriter, sheet: Sheet, totals: Record, texts: T
         "USD/month": totals["month_usd"],
         "USD/run": totals["run_usd"],
     }
-    page.write_row(2, 0, [texts("hours_per_month"), hours])
     line = _HEAD_ROW + len(sheet.rows) + 1
     page.write_string(line, 0, texts("Total"))
     for heading, value in sums.items():
         page.write(line, sheet.headings.index(heading), value)
-    for group in ("Market", "Region"):
-        page.write_row(line + 2, 0, [texts(heading) for heading in (group, "USD/hour", "USD/month")])
-        line += 2
-        for name, usd in totals[f"usd_per_hour_by_{group.lower()}"].items():
-            line += 1
-            page.write_row(line, 0, [_fit(name), usd, hours * usd])
+    for more, sentence in enumerate(totals_sentences(document, words), start=2):
+        page.write_string(line + more, 0, _fit(sentence))
 
 
 def sheets_of(document: Record) -> list[Sheet]:
-    """Every sheet, in the order of a reader's questions; the first one has the totals."""
-    sections = document["workloads"]
+    """Every sheet, in the order of a reader's questions; the first one has the totals. Sheets that language
+    models alone have are left out where they are empty."""
     totals, *layouts = _layouts()
-    sheets = [_sheet(totals["name"], totals["note"], totals["columns"], _picks(document))]
+    sheets = [_sheet(totals, totals["columns"], _picks(document))]
     for layout in layouts:
         rows = [
             {"workload": section["name"], **record}
-            for section in sections
+            for section in document["workloads"]
             for record in _records(section, layout["rows"])
         ]
-        columns = {"Workload": "workload", **layout["columns"]}
-        sheets.append(_sheet(layout["name"], layout["note"], columns, rows))
+        if layout["rows"] in _OF_TASK:
+            names = ("workload", *_OF_TASK[layout["rows"]])
+            sheets += [_sheet(layout, dict(zip(names, names, strict=True)), rows)] if rows else []
+        else:
+            sheets.append(_sheet(layout, {"Workload": "workload", **layout["columns"]}, rows))
     facts = [{"what": name, "value": value} for name, value in _flat(document["reproducibility"])]
-    columns = {"What": "what", "Value": "value"}
-    last = _sheet("Reproducibility", "Versions, digests, and the command.", columns, facts)
-    return [*sheets, *_language_sheets(sections), last]
+    last = {"name": "Reproducibility", "note": "Versions, digests, and the command."}
+    return [*sheets, _sheet(last, {"What": "what", "Value": "value"}, facts)]
 
 
 def pick_rows(document: Record) -> list[dict[str, Any]]:
@@ -171,17 +178,18 @@ def _picks(document: Record) -> list[Record]:
 
 
 def _pick(section: Record, hours: float) -> Record | None:
-    """The recommended spec with the cost of a month of `hours`, or that of its run."""
-    spec, run = section["answer"]["spec"], run_usd(section["recommendation"]["recommendation"])
+    """The recommended spec with its chance and the cost of a month of `hours`, or that of its run."""
+    answer = section["recommendation"]
+    run = run_usd(answer["recommendation"])
     if section["answer"]["status"] != ANSWERED:
         return None
-    ends = {"usd_per_month": None, "run_usd": run}
-    return {**spec, **({"hours": hours} if run is None else ends)}
+    ends = {"usd_per_month": None, "run_usd": run} if run is not None else {"hours": hours}
+    return {**section["answer"]["spec"], "probability": decision_of(answer).get("probability"), **ends}
 
 
-def _sheet(name: str, note: str, columns: Mapping[str, str], records: Sequence[Record]) -> Sheet:
+def _sheet(layout: Record, columns: Mapping[str, str], records: Sequence[Record]) -> Sheet:
     rows = [[value_at(record, path) for path in columns.values()] for record in records]
-    return Sheet(name, note, list(columns), rows)
+    return Sheet(layout["name"], layout["note"], list(columns), rows)
 
 
 def _records(section: Record, rows: str) -> Iterable[Record]:
@@ -202,6 +210,10 @@ def _records(section: Record, rows: str) -> Iterable[Record]:
             {**spec, "place": rank, "usd_per_million_samples": usd_per_million_samples(spec)}
             for rank, spec in enumerate(ranked, start=1)
         ]
+    if rows == "front":
+        return flat_rows(value_at(answer, "serving.front") or (), FRONT)
+    if rows in _OF_TASK:
+        return ranked_rows(answer) if columns_of_task(answer) is _OF_TASK[rows] else ()
     made = {"measurements": _measurements, "notes": _notes}.get(rows)
     return made(section) if made else value_at(section, rows) or ()
 
@@ -219,41 +231,14 @@ def _measurements(section: Record) -> list[Record]:
 
 def _notes(section: Record) -> list[Record]:
     """Warnings, assumptions, what to ask instead with what that gives, and the command."""
-    answer, relaxed = section["recommendation"], []
-    for relaxation in answer["relax"]:
-        changes = [
-            f"{change['option']} {change['to']}" if change["to"] else f"no {change['option']}"
-            for change in relaxation["changes"]
-        ]
-        gives = relaxation["gives"]
-        relaxed.append(f"{' '.join(changes)}: {gives['instance_type']} in {gives['region']}")
+    answer, t = section["recommendation"], report_texts("en")
     kinds = {
         "warning": answer["warnings"],
         "assumption": answer["assumptions"],
-        "relax": relaxed,
+        "relax": [relax_sentence(relaxation, answer["request"], t) for relaxation in answer["relax"]],
         "command": [section["command"]] if section["command"] else [],
     }
     return [{"kind": kind, "text": text} for kind, texts in kinds.items() for text in texts]
-
-
-def _language_sheets(sections: Sequence[Record]) -> Iterator[Sheet]:
-    """Sheets that only language models have: specs by task, latency against throughput."""
-    rows: dict[str, list[Record]] = {"Serving": [], "Latency": [], "Tuning": []}
-    for section in sections:
-        answer, workload = section["recommendation"], {"workload": section["name"]}
-        if is_language(answer):
-            name = "Serving" if columns_of_task(answer) is SERVING else "Tuning"
-            rows[name] += [workload | row for row in ranked_rows(answer)]
-            front = value_at(answer, "serving.front") or ()
-            rows["Latency"] += [workload | row for row in flat_rows(front, FRONT)]
-    for name, note, columns in (
-        ("Serving", "Each spec that serves, best first.", SERVING),
-        ("Latency", "Latency against throughput.", FRONT),
-        ("Tuning", "Each spec that tunes, best first.", TUNING),
-    ):
-        if rows[name]:
-            headings = ("workload", *columns)
-            yield Sheet(name, note, headings, [[row[key] for key in headings] for row in rows[name]])
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -267,10 +252,12 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _cell(value: Any, heading: str) -> Any:
-    """A value that a cell can hold: a day where the heading says so, and texts that fit."""
+def _cell(value: Any, heading: str, words: Texts) -> Any:
+    """A value that a cell can hold: a day where the heading says so, words for a stage, texts that fit."""
     if value is None or isinstance(value, bool | int | float):
         return value
+    if heading in _STAGES:
+        return stage_name(value, words)
     return date.fromisoformat(value) if heading in _DAYS else _fit(str(value))
 
 

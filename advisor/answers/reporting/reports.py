@@ -40,6 +40,7 @@ from advisor.questions.settled import language_model_of, settled_serving, settle
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.render.document import is_language
 from advisor.render.facts import SCHEMA, totals
+from advisor.render.phrases import trial_command
 
 _PACKAGE = "instance-sizing-advisor"
 
@@ -201,7 +202,9 @@ def _section(
     if not isinstance(question, Recommend):
         answer = ask.recommend(context, question, today=as_of)
         bare = bare_section(answer.message_document(), workload.name, workload.command)
-        return language_section(bare, answer.result, context.catalog, as_of)
+        chosen, serves = answer.result.chosen, isinstance(question, RecommendGeneration)
+        trial = trial_command(chosen, answer.result.request) if serves and chosen else None
+        return language_section(bare, answer.result, context.catalog, as_of, trial)
     explained = question.replace(explain=True)
     network = recommended(context, explained, preparations=preparations, today=as_of)
     bare = bare_section(network.message_document(), workload.name, workload.command)

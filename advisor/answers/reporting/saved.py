@@ -74,7 +74,8 @@ def read_saved(file: Input) -> dict[str, Any]:
             "{file} is not valid JSON ({error})",
             file=file.name,
             error=str(error),
-            hint="save an answer with `advisor recommend ... -o json > answer.json`",
+            hint="only JSON can be read back: `advisor recommend ... -o json > answer.json`, or "
+            "`advisor report ... --out report.json`",
         ) from None
     kind = document.get("schema") if isinstance(document, dict) else None
     if kind not in (RECOMMENDATION, REPORT):

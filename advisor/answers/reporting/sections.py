@@ -30,6 +30,7 @@ from advisor.domain import (
     Status,
     Task,
 )
+from advisor.domain.money import aged
 from advisor.engine.judging import pareto_front, specs_of
 from advisor.engine.table import Table
 from advisor.errors import AdvisorError
@@ -38,6 +39,7 @@ from advisor.messages import Message
 from advisor.models.bundled import FOLDER
 from advisor.models.performance.usable import why_not
 from advisor.questions.network import NetworkQuestion
+from advisor.render.borderline import verify_command
 from advisor.render.facts import (
     Drawn,
     answer_facts,
@@ -47,7 +49,7 @@ from advisor.render.facts import (
     per_million,
     per_month,
 )
-from advisor.render.records import candidate_block, explanation_document, price_block
+from advisor.render.records import candidate_block, explanation_document, price_block, spec_fields
 from advisor.render.text import AnyAnswer
 from advisor.sweeps.formats import measurement_from_dict
 from advisor.sweeps.quality.issues import refusal
@@ -206,7 +208,7 @@ def _age(what: str, as_of: date, today: date, kind: str, source: str) -> dict[st
     }
 
 
-def costs(spec: Spec, median: float, catalog: Catalog) -> dict[str, Any]:
+def costs(spec: Spec, median: float, catalog: Catalog, today: date) -> dict[str, Any]:
     """The spec where it stands, by market: USD an hour, a month, and for a million samples at the
     `median` rate of all its instances. A market without a known price is left out."""
     instance, region = spec.offer.instance, spec.offer.region
@@ -216,7 +218,11 @@ def costs(spec: Spec, median: float, catalog: Catalog) -> dict[str, Any]:
         else catalog.price(instance.name, region, market, instance.cloud)
         for market in Market
     }
-    rows = [_choice(spec, median, market, price) for market, price in known.items() if price]
+    rows = [
+        _choice(spec, median, market, price if market is spec.offer.market else aged(price, today))
+        for market, price in known.items()
+        if price
+    ]
     whole = next((row["usd_per_hour"] for row in rows if row["market"] == Market.ON_DEMAND), None)
     for row in rows:
         row["saving_percent"] = 100 * (1 - row["usd_per_hour"] / whole) if whole else None
@@ -232,6 +238,8 @@ def _choice(spec: Spec, median: float, market: Market, price: Price) -> dict[str
         "usd_per_hour": total,
         "instance_usd_per_hour": count * price.usd_per_hour,
         "disk_usd_per_hour": count * disk_usd,
+        "low_usd_per_hour": count * (price.low_usd_per_hour + disk_usd),
+        "high_usd_per_hour": count * (price.high_usd_per_hour + disk_usd),
         "usd_per_month": per_month(total),
         "usd_per_million_samples": per_million(total, median),
         **{key: price_block(price)[key] for key in ("kind", "as_of", "source", "terms")},
@@ -288,7 +296,7 @@ def _disk_in(spec: Spec, catalog: Catalog, region: str) -> Disk | None:
         return None
 
 
-_Key = tuple[str, str, str, str, str, int]
+_Key = tuple[object, ...]
 
 
 def price_throughput(answer: Recommendation, table: Table | None) -> list[dict[str, Any]]:
@@ -331,10 +339,8 @@ def _named(answer: Recommendation) -> list[Candidate]:
 
 def _best_of_each_gpu(specs: Iterable[Candidate]) -> Sequence[Candidate]:
     best: dict[str | None, Candidate] = {}
-    for spec in specs:
-        gpu = spec.spec.offer.instance.gpu_name
-        if gpu not in best or _sample_usd(spec) < _sample_usd(best[gpu]):
-            best[gpu] = spec
+    for spec in sorted(specs, key=_sample_usd):
+        best.setdefault(spec.spec.offer.instance.gpu_name, spec)
     return list(best.values())
 
 
@@ -343,16 +349,7 @@ def _sample_usd(candidate: Candidate) -> float:
 
 
 def _key(candidate: Candidate) -> _Key:
-    offer = candidate.spec.offer
-    order = str(candidate.spec.disk.choice)
-    return (
-        offer.instance.cloud,
-        offer.instance.name,
-        offer.region,
-        str(offer.market),
-        order,
-        candidate.spec.count,
-    )
+    return tuple(spec_fields(candidate.spec, "cloud instance_type region market disk count").values())
 
 
 _VARIED = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_second"}
@@ -380,20 +377,22 @@ def network_section(
         "sensitivity": sensitivity(subject, explained, block),
         "gpu_memory": gpu_memory_block(subject, lines),
         "evidence": evidence(subject, explained),
+        "trial_command": verify_command(answer.request, candidate) if answer.chosen else None,
     }
 
 
 def language_section(
-    bare: dict[str, Any], answer: AnyAnswer, catalog: Catalog, as_of: date
+    bare: dict[str, Any], answer: AnyAnswer, catalog: Catalog, as_of: date, trial: str | None = None
 ) -> dict[str, Any]:
-    """The section of a language model that was asked here. It has no stages, and so no curves."""
+    """The section of a language model that was asked here, with the command of a trial. It has no stages, and
+    so no curves."""
     candidate = answer.chosen or answer.nearest
     if candidate is None:
         return bare
     document = bare["recommendation"]
     spec = document["recommendation"] or document["nearest"]
     median = spec["predicted"]["throughput"]["median"]
-    return _with_places(bare, candidate.spec, median, catalog, (), as_of)
+    return _with_places(bare, candidate.spec, median, catalog, (), as_of) | {"trial_command": trial}
 
 
 def _with_places(
@@ -408,7 +407,7 @@ def _with_places(
     places = regions(spec, catalog)
     return bare | {
         "complete": True,
-        "costs": costs(spec, median, catalog),
+        "costs": costs(spec, median, catalog, as_of),
         "regions": places,
         "data_ages": ages(spec, measured, places, as_of),
     }
@@ -429,6 +428,7 @@ def bare_section(document: Mapping[str, Any], name: str = "", command: str = "")
     return {
         "name": name,
         "command": command,
+        "trial_command": None,
         "answer": answer_facts(document),
         "recommendation": document,
         "complete": False,

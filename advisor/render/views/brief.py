@@ -119,7 +119,7 @@ def brief_blocks(
     if api := (spec.get("cost") or {}).get("api"):
         usd = spec["price"]["total_usd_per_hour"]
         yield _NEEDED, Facts([(t("brief.api"), translated(api_message(api, usd), t))])
-    for number, other in enumerate(_other_kinds(document)[:2]):
+    for number, other in enumerate(other_kinds(document)[:2]):
         title = "" if number else t("brief.take")
         yield (1 if number else _TAKE), Facts([(title, _other(other, document, t))])
     if smaller := [step for step in document.get("serving", {}).get("steps", ()) if step.get("instead")]:
@@ -258,7 +258,7 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
             yield Command(call["trial"]["command"])
 
 
-def _other_kinds(document: Record) -> Sequence[Record]:
+def other_kinds(document: Record) -> Sequence[Record]:
     """The first alternatives with another GPU, cloud or market each, or one instance for several, else the
     first ones; without those that nobody takes instead (`_is_behind`), and without the safe spec, which
     stands above, where there are others."""

@@ -8,26 +8,8 @@ from typing import Any, NamedTuple
 
 from advisor.domain import LIST
 from advisor.domain.words import StepKind
-from advisor.render.blocks import (
-    Column,
-    English,
-    Items,
-    Leaf,
-    Look,
-    Paragraph,
-    Part,
-    Table,
-    plain,
-    translated,
-)
-from advisor.render.charts import (
-    curves_picture,
-    front_picture,
-    how_known,
-    memory_picture,
-    price_picture,
-    stages_picture,
-)
+from advisor.render.blocks import Column, English, Items, Look, Paragraph, Part, Table, plain, translated
+from advisor.render.charts import curves_picture, front_picture, memory_picture, price_picture, stages_picture
 from advisor.render.facts import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import count_text, way_text
@@ -83,7 +65,11 @@ def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     if settings:
         table = Table(settings_columns(settings, t, on_cpu=on_cpu), settings)
         yield Part(t("settings.title"), [table, Paragraph(t("settings.note"), "note")], detail=True)
-    yield Part(t("curves.title"), list(_curves(section, t, room)), detail=True)
+    if section["curves"]:
+        # What was measured beside was so under other conditions, which the data formats tell.
+        measured = any(curve["measured"] for curve in section["curves"].values())
+        note = t("curves.note" if measured else "curves.note_none")
+        yield Part(t("curves.title"), [curves_picture(section, t)._replace(note=note)], detail=True)
     yield sensitivity_part(section["sensitivity"], t, on_cpu=on_cpu)
     yield Part(t("break.title"), list(_turns(section, t, room)), detail=True)
     memory = section["gpu_memory"]
@@ -295,34 +281,6 @@ def stages_table(stages: Sequence[Record], t: Texts, *, on_cpu: bool) -> Table:
     return Table(columns, stages)
 
 
-def _curves(section: Record, t: Texts, room: Room) -> Iterator[Any]:
-    if not section["curves"]:
-        return
-    ids = {trial for curve in section["curves"].values() for trial in curve["measured"]}
-    measured = [row for row in section["measured"] if row["trial_id"] in ids]
-    yield curves_picture({**section, "measured": measured}, t)._replace(
-        note=t("curves.note" if measured else "curves.note_none")
-    )
-    columns = columns_of(
-        t,
-        (
-            "measured_at",
-            lambda row: t(
-                "measured.at",
-                vcpus=plain(row["vcpus"]),
-                ram=format_mib(row["memory_mib"]),
-                disk=row["disk_type"],
-                batch=row["batch_size"],
-                data=row["dataset"],
-            ),
-        ),
-        ("rate", "samples_per_second", Look.RATE),
-        ("what", lambda row: f"{t('curves.' + how_known(row))} ({row['accelerator']}, {row['cpu_model']})"),
-        ("date", lambda row: row["measured_on"] or t("unknown"), Look.DAY),
-    )
-    yield from _shortened(columns, measured, room.turns, t)
-
-
 def sensitivity_part(gains: Sequence[Record], t: Texts, *, on_cpu: bool) -> Part:
     """The gain of one more of each resource, and from how much on there is none, where that is known."""
 
@@ -403,29 +361,3 @@ def _others(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
         return
     columns = alternative_columns(specs, t, specs[0]["region"], clouds=covers_clouds(answer))
     yield from _shortened(columns, specs, room.alternatives, t)
-
-
-def compared_leaves(answer: Record, t: Texts, room: Room) -> Iterator[Leaf]:
-    """How many offers were looked at and why most of them were left out, and the best of the others."""
-    catalog = answer["catalog"]
-    counts = [
-        f"{t.known('reason.' + reason, reason)}: {count:,}"
-        for reason, count in catalog["rejected_by_reason"].items()
-    ]
-    said = t(
-        "rejected.of",
-        rejected=f"{catalog['offers_rejected']:,}",
-        considered=f"{catalog['offers_considered']:,}",
-    )
-    reasons = t("rejected.by", said=said, reasons=t.listed(counts))
-    yield Paragraph(reasons if counts else f"{said}{t('brief.stop')}")
-    # Beside a GPU machine others with GPUs, beside one without those without: the appendix has all.
-    on_cpu = answer["recommendation"]["gpu"] is None
-    alike = [spec for spec in answer["alternatives"] if (spec["gpu"] is None) is on_cpu]
-    compared = room._replace(alternatives=min(room.alternatives, _COMPARED))
-    shown = {**answer, "alternatives": alike or answer["alternatives"]}
-    for block in _others(shown, t, compared):
-        if isinstance(block, Table):
-            # What binds each has room in the appendix.
-            heads = [column for column in block.columns if column.heading != t("table.bound")]
-            yield block._replace(columns=heads)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import Any
 
-from advisor.domain import LIST
+from advisor.domain import HOURS_PER_MONTH
 from advisor.render.blocks import (
     Block,
     Column,
@@ -25,9 +26,9 @@ from advisor.render.blocks import (
     translated,
 )
 from advisor.render.borderline import modest
-from advisor.render.charts import totals_picture
+from advisor.render.diff import Key, key_of, spec_document
 from advisor.render.document import is_language
-from advisor.render.facts import covers_clouds, decision_of, run_usd, spec_name
+from advisor.render.facts import covers_clouds, decision_of, doubt_of, run_usd, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.sentences import (
     aimed_at,
@@ -35,21 +36,21 @@ from advisor.render.sentences import (
     basis_sentence,
     borderline_calls,
     borderline_sentence,
+    calls_of_chosen,
     columns_of,
-    disk_name,
+    doubt_sentences,
+    gpu_name,
     headline,
     lower_sentence,
     price_call_leaves,
-    rate_columns,
     relax_sentence,
     sample_name,
-    totals_sentence,
+    totals_sentences,
     unit_name,
 )
-from advisor.render.views.brief import brief_leaves
+from advisor.render.views.brief import brief_leaves, other_kinds
 from advisor.render.views.details import (
     Room,
-    compared_leaves,
     network_parts,
     notes_parts,
     other_parts,
@@ -61,6 +62,12 @@ from advisor.render.views.specs import spec_facts
 from advisor.units import format_target, format_usd
 
 Record = Mapping[str, Any]
+
+
+# The least risk (0 to 4) that is weak evidence.
+_WEAK = 3
+# So many more specs than three stand on a first page.
+_MORE = 4
 
 
 # A file keeps within 1.5 MB, however many workloads it has.
@@ -101,24 +108,22 @@ def short_parts(section: Record, language: str = "en") -> Iterator[Leaf | Part]:
 
 
 def _totals(document: Record, t: Texts, room: Room) -> Section:
-    """All workloads on a page: what they cost together, a line for each, and a bar for what is kept."""
+    """All workloads on a page: what they cost together, and a line for each."""
     sections, totals = document["workloads"], document["totals"]
-    confidences = sorted({section["answer"]["confidence"] for section in sections})
-    columns = _totals_columns(sections, confidences, t)
+    columns = _totals_columns(sections, t)
     total: list[str] = []
     if totals["answered"]:
-        # An hour of what is kept and an hour of a run are no sum: their column has none where both are.
-        ends = totals["run_usd"] is not None
-        sums = [None if ends else totals["usd_per_hour"], totals["month_usd"]] + [totals["run_usd"]] * ends
-        texts = ["" if usd is None else format_usd(usd) for usd in sums]
-        total = [t("totals.all"), *[""] * (len(columns) - 1 - len(texts)), *texts]
-    bounds = [lower_sentence(confidence, t) for confidence in confidences]
-    blocks: list[Any] = [Paragraph(t.joined([totals_sentence(document, t), *bounds]), "answer")]
+        sums = [totals["month_usd"], *([totals["run_usd"]] if totals["run_usd"] else [])]
+        texts = [format_usd(usd) if usd else "" for usd in sums]
+        all_of_them = totals["answered"] == totals["workloads"]
+        title = t("totals.all") if all_of_them else t("totals.part", answered=totals["answered"])
+        total = [title, *[""] * (len(columns) - 1 - len(texts)), *texts]
+    first, *others = totals_sentences(document, t)
+    blocks: list[Any] = [Paragraph(first, "answer"), Items(others)]
     blocks += [Paragraph(t(room.brief), "note")] if room.brief else []
     blocks.append(Table(columns, sections, total=total))
-    kept = [section for section in sections if _answered(section) and _run_usd(section) is None]
-    chart = totals_picture(kept, t)
-    blocks += [Part(t("totals.chart"), [chart])] if chart else []
+    percents = sorted({plain(100 * section["answer"]["confidence"]) for section in sections})
+    blocks.append(Paragraph(t("totals.legend", percent=" / ".join(percents)), "note"))
     blocks += [_quotas(totals["quotas"], t)] if totals.get("quotas") else []
     return Section(t("totals.title"), "", blocks)
 
@@ -130,7 +135,12 @@ def _quotas(quotas: Sequence[Record], t: Texts) -> Part:
         Column(t("table.region"), "region", Look.NAME),
         Column(t("quota.kept"), "kept_vcpus", Look.WHOLE),
         Column(t("quota.all"), "vcpus", Look.WHOLE),
-        Column(t("quota.allowed"), lambda quota: quota["allowed"] and plain(quota["allowed"])),
+        Column(
+            t("quota.allowed"),
+            lambda quota: quota["allowed"] and plain(quota["allowed"]),
+            Look.TEXT,
+            t("quota.unsaid"),
+        ),
     ]
     short = [quota for quota in quotas if quota["allowed"] is not None and quota["vcpus"] > quota["allowed"]]
     lacks = [t("quota.short", **{**quota, "allowed": plain(quota["allowed"])}) for quota in short]
@@ -143,28 +153,16 @@ def _run_usd(section: Record) -> float | None:
     return run_usd(section["recommendation"]["recommendation"])
 
 
-def _totals_columns(sections: Sequence[Record], confidences: Sequence[float], t: Texts) -> list[Column]:
+def _totals_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
     """The columns of the table of all workloads: what was asked, the pick, how sure it is, its cost."""
     anchors = {id(section): f"#w{number}" for number, section in enumerate(sections, 1)}
 
     def of_spec(name: str) -> Callable[[Record], Any]:
         return lambda section: (_answered(section) or {}).get(name)
 
-    def total_name(section: Record) -> str:
-        spec = _answered(section)
-        if spec is None:
-            return t("totals.none_fits")
-        cloud = f" ({spec['cloud']})" if covers_clouds(section["recommendation"]) else ""
-        return f"{spec_name(spec)}{cloud} + {disk_name(spec['disk'], t)}"
-
     def target(section: Record) -> str | None:
         rate = section["answer"]["target_throughput"]
         return aimed_at(section["recommendation"]["request"], t) if rate is None else format_target(rate)
-
-    def risk(section: Record) -> str:
-        """'medium (2 of 4)'; nothing where nothing is recommended."""
-        level = of_spec("risk")(section)
-        return "" if level is None else t("totals.risk", risk=t(f"risk.{level}"), number=level)
 
     def sure(section: Record) -> float | None:
         chance = decision_of(section["recommendation"]).get("probability")
@@ -176,23 +174,45 @@ def _totals_columns(sections: Sequence[Record], confidences: Sequence[float], t:
 
     units = {of_spec("unit")(section) for section in sections} - {None}
     of_unit = ("unit", lambda section: unit_name(section, t) if _answered(section) else None)
-    lower = rate_columns(t, confidences[0] if len(confidences) == 1 else None)[0]
     return [
         Column(
             t("totals.workload"),
             lambda section: section["name"][:80],
             link=lambda section: anchors[id(section)],
         ),
-        *columns_of(t, ("instance", total_name, Look.LONG), ("target", target)),
-        lower._replace(of=of_spec("lower")),
         *columns_of(
-            t, *([of_unit] if len(units) > 1 else []), ("sure", sure, Look.SHARE), ("risk", risk, Look.NAME)
+            t,
+            ("instance", partial(_pick_name, t=t), Look.LONG),
+            ("paying", partial(_paying, t=t)),
+            ("target", target),
+            ("expected", of_spec("median"), Look.RATE),
+            ("at_least", of_spec("lower"), Look.LOWER),
+            *([of_unit] if len(units) > 1 else []),
+            ("sure", sure, Look.SHARE),
+            ("evidence", lambda section: evidence_word(of_spec("risk")(section), t)),
         ),
         # Empty where there is no cost, not unknown.
-        Column(t("table.per_hour"), of_spec("usd_per_hour"), Look.USD),
         Column(t("table.per_month"), per_month, Look.USD),
         *([Column(t("table.per_run"), _run_usd, Look.USD)] if any(map(_run_usd, sections)) else []),
     ]
+
+
+def _pick_name(section: Record, t: Texts) -> str:
+    spec = _answered(section)
+    return type_name(spec, clouds=covers_clouds(section["recommendation"])) if spec else t("totals.none_fits")
+
+
+def _paying(section: Record, t: Texts) -> str:
+    """'on-demand', 'spot (price of 2024-09-28)' where what is paid today may be another price."""
+    spec = _answered(section)
+    market = t.known("market." + spec["market"], spec["market"]) if spec else ""
+    dated = spec and doubt_of(spec, 1.0)
+    return t("totals.paying", market=market, day=spec["price_as_of"]) if spec and dated else market
+
+
+def evidence_word(risk: int | None, t: Texts) -> str:
+    """'strong', 'fair' or 'weak', of a risk from 0 to 4; nothing where nothing is recommended."""
+    return "" if risk is None else t(f"evidence.{min(max(risk, 1), _WEAK)}")
 
 
 def _answered(section: Record) -> Record | None:
@@ -217,15 +237,19 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     if answer["recommendation"] is None:
         yield from _nearest(section, t)
         return
+    spec, run, usd = facts["spec"], answer["recommendation"].get("run"), _run_usd(section)
+    costs = []
     # A run that ends costs no month.
-    run, usd = answer["recommendation"].get("run"), _run_usd(section)
-    month = [t("answer.month", usd=format_usd(facts["spec"]["usd_per_month"]))] if run is None else []
-    month += [t("answer.run", usd=format_usd(usd))] if usd is not None else []
-    yield Paragraph(t.joined([headline(answer, t), *month]), "answer")
-    leaves = brief_leaves(answer, t)
-    yield leaves[0]
-    basis = [] if room.brief else [basis_sentence(answer["recommendation"], t)]
-    yield Paragraph(t.joined([*basis, lower_sentence(facts["confidence"], t)]), "note")
+    for name, cost in (("month", spec["usd_per_month"] if run is None else None), ("run", usd)):
+        if cost is not None:
+            costs.append(t(f"answer.{name}", usd=format_usd(cost)))
+            costs += doubt_sentences(name, spec["price_as_of"], doubt_of(spec, cost), t)
+    yield Paragraph(t.joined([headline(answer, t), *costs]), "answer")
+    shown, *others = brief_leaves(answer, t)
+    yield shown
+    evidence = t("answer.evidence", evidence=evidence_word(spec["risk"], t))
+    basis = [] if room.brief else [basis_sentence(answer["recommendation"], t, has_risk=False)]
+    yield Paragraph(t.joined([evidence, *basis, lower_sentence(facts["confidence"], t)]), "note")
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
     price = list(price_call_leaves(answer, t))
@@ -234,10 +258,80 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     if section["costs"] and section["costs"]["choices"] and room.costs:
         yield _costs(section, t)
     if not room.brief:
-        yield Part(t("compared.title"), list(compared_leaves(answer, t, room)))
+        yield Part(t("compared.title"), list(_compared(section, t, room)))
         # The trials that settle it, and the question for the day on which it is rented.
         again = (Paragraph(t("next.again")), Command(section["command"]))
-        yield Part(t("next.title"), [*leaves[2:], *again])
+        yield Part(t("next.title"), [*_unproven(section, t), *others[1:], *again])
+
+
+def _unproven(section: Record, t: Texts) -> Iterator[Leaf]:
+    """The trial of a pick with weak evidence that the answer itself has no trial of."""
+    spec, command = section["answer"]["spec"], section.get("trial_command")
+    if command and spec["risk"] >= _WEAK and not calls_of_chosen(section["recommendation"]):
+        yield from (Paragraph(t("next.weak", name=spec["instance_type"])), Command(command))
+
+
+def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
+    """How many types were compared and why most of them were left out; then the pick beside what to try, to
+    take or to be safe with instead, and the best of the others."""
+    answer, run = section["recommendation"], _run_usd(section)
+    catalog = answer["catalog"]
+    left, of = catalog["offers_rejected"], catalog["offers_considered"]
+    counts = [
+        f"{t.known('reason.' + reason, reason)}: {count:,}"
+        for reason, count in catalog["rejected_by_reason"].items()
+    ]
+    about = {"considered": f"{of:,}", "fit": f"{of - left:,}", "rejected": f"{left:,}"}
+    yield Paragraph(t("rejected.by", **about, reasons=t.listed(counts)))
+    rows = _compared_rows(section)[: 3 + min(_MORE, room.alternatives)]
+    several = len({row["market"] for row in rows}) > 1
+
+    def name(row: Record) -> str:
+        paying = [t.known("market." + row["market"], row["market"])] if several else []
+        return ", ".join([type_name(row, clouds=covers_clouds(answer)), *paying])
+
+    columns = columns_of(
+        t,
+        ("role", lambda row: row["role"] and t(f"role.{row['role']}")),
+        ("instance", name, Look.LONG),
+        ("gpu", lambda row: gpu_name(row, t) if "gpu" in row else "", Look.LONG),
+        ("per_hour", "total_usd_per_hour", Look.USD),
+        ("per_month" if run is None else "per_run", "usd", Look.USD),
+        ("expected", lambda row: row.get("median"), Look.RATE),
+        ("at_least", lambda row: row.get("lower"), Look.LOWER),
+        *([("sure", "probability", Look.SHARE)] if any(row["probability"] for row in rows) else []),
+    )
+    yield Table(columns, rows, lambda row: bool(row["role"] == "pick"))
+
+
+def _compared_rows(section: Record) -> list[dict[str, Any]]:
+    """The pick and others with their role, as rows of `price_throughput` with a cost and a chance."""
+    answer, run = section["recommendation"], _run_usd(section)
+    pick, safe = answer["recommendation"], decision_of(answer).get("safe")
+    # Beside a GPU machine others with GPUs, beside one without those without: the appendix has all.
+    alike = [spec for spec in answer["alternatives"] if (spec["gpu"] is None) is (pick["gpu"] is None)]
+    records = [
+        ("pick", pick),
+        *(("try", call) for call in borderline_calls(answer)),
+        *([("safe", safe)] if safe else []),
+        *(("take", each) for each in other_kinds(answer)[:2]),
+        *(("", each) for each in alike or answer["alternatives"]),
+    ]
+    drawn = {key_of(row): row for row in section["price_throughput"]}
+    ranked = {key_of(spec): spec for spec in (pick, *answer["alternatives"])}
+    rows: dict[Key, dict[str, Any]] = {}
+    for role, record in records:
+        # A trial is where the pick is.
+        key = key_of({"region": pick["region"], "market": pick["market"], **record})
+        row = {"total_usd_per_hour": record.get("usd_per_hour"), **spec_document(key), **drawn.get(key, {})}
+        usd = row["total_usd_per_hour"] * HOURS_PER_MONTH
+        if run is not None:
+            saved = record.get("saves_usd_per_run")
+            usd = run_usd(ranked.get(key)) if saved is None else run - saved
+        chance = record["probability"]
+        row |= {"role": role, "usd": usd, "probability": None if chance is None else modest(chance)}
+        rows.setdefault(key, row)
+    return list(rows.values())
 
 
 def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
@@ -265,11 +359,12 @@ def _costs(section: Record, t: Texts) -> Part:
         market = t.known("market." + choice["market"], choice["market"])
         return f"{market} ({translated(choice['terms'], t)})" if choice["terms"] else market
 
-    def saving(choice: Record) -> str | None:
-        """'59 %', of what is no list price with its day: such prices may be far older."""
-        share = (choice["saving_percent"] or 0) / 100
-        day = "" if choice["kind"] == LIST else f" ({choice['as_of']})"
-        return f"{percent(share)}{day}" if share else None
+    def kind(choice: Record) -> str:
+        """'list price', 'observed price, $0.118 to $1.377/h'."""
+        said = t.known("kind." + choice["kind"], choice["kind"])
+        doubt = doubt_of(choice, choice["usd_per_hour"]) or {}
+        ends = {end: format_usd(usd) for end, usd in doubt.items()}
+        return t("costs.doubt", kind=said, **ends) if ends else said
 
     run, chosen = _run_usd(section), section["answer"]["spec"]["usd_per_hour"]
     per = (
@@ -287,14 +382,17 @@ def _costs(section: Record, t: Texts) -> Part:
         ("per_hour", "usd_per_hour", Look.USD),
         per,
         (f"per_million_{counted}", "usd_per_million_samples", Look.USD),
-        ("saving", saving),
-        ("kind", lambda choice: t.known("kind." + choice["kind"], choice["kind"])),
+        ("saving", lambda choice: (choice["saving_percent"] or 0) / 100 or None, Look.SHARE),
+        ("kind", kind),
         ("as_of", "as_of", Look.DAY),
     )
     million, hours = t(f"million.{counted}"), plain(costs["hours_per_month"])
     note = t("costs.note" if run is None else "costs.run_note", hours=hours, million=million)
     table = Table(columns, choices, lambda choice: bool(choice["asked"]))
-    return Part(t("costs.title"), [table, Paragraph(note, "note")])
+    usd_by = {choice["market"]: choice["usd_per_hour"] for choice in choices}
+    one_year, whole = usd_by.get("commitment-1y"), usd_by.get("on-demand")
+    pays = [t("costs.pays", percent=percent(one_year / whole))] if one_year and whole else []
+    return Part(t("costs.title"), [table, Paragraph(t.joined([note, *pays]), "note")])
 
 
 def _again(document: Record, t: Texts) -> Section:

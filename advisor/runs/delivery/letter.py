@@ -15,7 +15,7 @@ from advisor.render.document import plain
 from advisor.render.facts import covers_clouds, place_name
 from advisor.render.formats import ReportFormat
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.sentences import totals_sentence
+from advisor.render.sentences import totals_sentences
 from advisor.units import format_usd
 
 SCHEMA = "advisor.delivery/1"
@@ -96,7 +96,7 @@ def report_message(document: Mapping[str, Any], file: Attachment) -> Letter:
     lines = [title, "", *answers]
     totals = document["totals"]
     if totals["answered"] and totals["workloads"] >= 2:
-        lines += ["", totals_sentence(document, report_texts("en"))]
+        lines += ["", " ".join(totals_sentences(document, report_texts("en")))]
     return Letter(
         kind=REPORT,
         title=title,

@@ -64,7 +64,7 @@ def test_a_question_gives_a_report_on_stdout(shown):
 def test_the_end_of_the_file_names_the_format(ask, tmp_path):
     for name in ("csv", "json", "md"):
         out = tmp_path / f"report.{name}"
-        assert ask("report", *QUESTION, *DAY, "--out", str(out)) == (0, "", "")
+        assert ask("report", *QUESTION, *DAY, "--out", str(out)) == (0, "", f"wrote {out}\n")
         assert out.stat().st_size > 5000
 
 

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 import html5lib
 import pytest
 
+from advisor.domain import HOURS_PER_MONTH
 from advisor.render.blocks import lower_rate, plain
 from advisor.render.borderline import modest
 from advisor.render.formats import report_html
@@ -79,6 +80,7 @@ def _as_printed(number):
     chance = f"{100 * modest(number):.0f}\u00a0%"
     # Milliseconds of what is told in seconds, and a bound in them.
     texts |= {format_rate(1000 * number), plain(ceil_ms(number / 1000))}
+    texts.add(format_usd(HOURS_PER_MONTH * number))
     return texts | {whole, f"{whole} days", f"{number:.0f}\u00a0%", chance}
 
 
