@@ -62,17 +62,8 @@ _language = partial(ask, section=LANGUAGE)
 _OF_MODEL = ("task", "model", "config")
 _OF_SERVING = (*_OF_MODEL, "precision", "kv_precision", "engine", "tensor_parallel")
 _OF_LOAD = (
-    *(
-        *_OF_SERVING,
-        "input_tokens",
-        "output_tokens",
-        "traffic",
-        "images_per_request",
-        "image_size",
-        "prefix_share",
-        "anchor",
-        "required_confidence",
-    ),
+    *(*_OF_SERVING, "input_tokens", "output_tokens", "traffic", "images_per_request", "image_size"),
+    *("prefix_share", "anchor", "required_confidence"),
     *("target_requests_per_second", "users", "burstiness", "think_seconds"),
     *("api_usd_per_million", "draft_acceptance", "draft_model"),
 )
@@ -133,51 +124,21 @@ def _is_auto(texts: Any) -> bool:
     return [text.strip().lower() for text in texts] == [AUTO]
 
 
-MOST_DRAFTED = 16
+def _values(field: str, form: str, sign: str, refused: Message, *kinds: Number) -> Parsed:
+    """As many values in one text, with a sign between them."""
+
+    def parsed(text: str) -> str:
+        parts = text.lower().split(sign)
+        if len(parts) != len(kinds):
+            raise wrong(field, refused.text, text=text[:60])
+        values = [kind.from_text(part.strip(), field) for kind, part in zip(kinds, parts, strict=True)]
+        return sign.join(f"{value:.12g}" for value in values)
+
+    return Parsed(parsed, str, form, joins=sign == ",")
 
 
-def _acceptance(text: str) -> str:
-    """The chance of a drafted token, and how many are drafted in a step."""
-    chance, comma, tokens = text.partition(",")
-    if not comma:
-        raise wrong(
-            "draft_acceptance",
-            "{field} takes a share and a number of tokens, A,K (as 0.7,4), not '{text}'",
-            text=text[:60],
-        )
-    share = Share().from_text(chance.strip(), "draft_acceptance")
-    count = Number(whole=True, most=MOST_DRAFTED).from_text(tokens.strip(), "draft_acceptance")
-    return f"{share:.12g},{count}"
-
-
-def _api_price(text: str) -> str:
-    """Two prices in USD, of a million tokens in and out."""
-    prices = text.split(",")
-    if len(prices) != 2:
-        raise wrong(
-            "api_usd_per_million",
-            "{field} takes two prices, IN,OUT (as 0.15,0.6), not '{text}'",
-            text=text[:60],
-        )
-    least, price = FromZero(), Number()
-    return ",".join(
-        f"{kind.from_text(each.strip(), 'api_usd_per_million'):.12g}"
-        for kind, each in zip((least, price), prices, strict=True)
-    )
-
-
-MOST_PIXELS = 100_000
-
-
-def _size(text: str) -> str:
-    """Width and height of a picture, in pixels."""
-    sides = text.lower().split("x")
-    if len(sides) != 2:
-        raise wrong("image_size", "{field} takes two sides, WxH (as 1024x768), not '{text}'", text=text[:60])
-    side = Number(whole=True, most=MOST_PIXELS)
-    return "x".join(str(side.from_text(each.strip(), "image_size")) for each in sides)
-
-
+MOST_DRAFTED, MOST_PIXELS = 16, 100_000
+_PIXELS = Number(whole=True, most=MOST_PIXELS)
 _TOKENS = Number(whole=True, most=MOST_TOKENS, metavar="TOKENS")
 _SECONDS = Number(metavar="SECONDS")
 _LATENCY = Latency("MS")
@@ -274,7 +235,11 @@ class ServingQuestion(LanguageQuestion):
     )
     image_size: str | None = _language(
         "Pixels of a picture, WxH.",
-        Parsed(_size, str, "WxH"),
+        _values(
+            *("image_size", "WxH", "x"),
+            Message("{field} takes two sides, WxH (as 1024x768), not '{text}'"),
+            *(_PIXELS, _PIXELS),
+        ),
         default=None,
         usual=f"{USUAL_PICTURE} where there are pictures",
     )
@@ -360,13 +325,21 @@ class ServingQuestion(LanguageQuestion):
     api_usd_per_million: str | None = _language(
         "What an API asks for a million tokens, IN,OUT as 0.15,0.6: from how many tokens a day the instance "
         "costs less.",
-        Parsed(_api_price, str, "IN,OUT", joins=True),
+        _values(
+            *("api_usd_per_million", "IN,OUT", ","),
+            Message("{field} takes two prices, IN,OUT (as 0.15,0.6), not '{text}'"),
+            *(FromZero(), Number()),
+        ),
         default=None,
     )
     draft_acceptance: str | None = _language(
         "Speculative decoding: the share of drafted tokens that are accepted, and how many a step drafts, "
         "A,K as 0.7,4.",
-        Parsed(_acceptance, str, "A,K", joins=True),
+        _values(
+            *("draft_acceptance", "A,K", ","),
+            Message("{field} takes a share and a number of tokens, A,K (as 0.7,4), not '{text}'", form="A,K"),
+            *(Share(), Number(whole=True, most=MOST_DRAFTED)),
+        ),
         default=None,
         usual="none is assumed",
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,41 +59,10 @@ def export_serving(
     """The file of a format, ending in a newline, which starts the candidate's checkpoint in the format that
     it serves, or the one in the folder of a `config` of this machine. `UsageError` for a format that starts
     no server, and for another engine than vLLM."""
-    if config and format != COMPOSE:
-        raise UsageError(
-            "the model is a folder of this machine, which a rented one does not have: {folder}",
-            folder=str(config.parent),
-            field="export",
-            hint=Message(
-                "take {compose}, on the machine that has the folder, or name a checkpoint by {model}",
-                compose=COMPOSE,
-                model=FieldName("model"),
-            ),
-        )
+    for refused, hint in _refusals(candidate, format, config):
+        raise UsageError(refused, field="export", hint=hint)
     candidate = replace(candidate, model=_OWN_MODEL) if config else _published(candidate)
-    if format not in FORMATS:
-        raise UsageError(
-            "{format} starts no server of a language model",
-            format=format,
-            field="export",
-            hint=Message("take one of {formats}", formats=FORMATS),
-        )
-    if candidate.engine is not LlmEngine.VLLM:
-        raise UsageError(
-            "{export} starts vLLM, and the answer is about {engine}",
-            export=FieldName("export"),
-            engine=engine_text(candidate),
-            field="export",
-            hint=Message("ask for {engine} vllm", engine=FieldName("engine")),
-        )
     nodes = candidate.placement.nodes
-    if nodes > 1 and format not in _RANKS:
-        raise UsageError(
-            "{format} starts no model over several instances",
-            format=format,
-            field="export",
-            hint=Message("take one of {formats}", formats=tuple(_RANKS)),
-        )
     if format == COMPOSE:
         return _compose(candidate, request, config)
     if format in ON_CLUSTERS:
@@ -105,6 +75,38 @@ def export_serving(
     else:
         lines = (_docker_lines if format == "terraform" else _shell_lines)(candidate, request)
     return export_start(Start(spec, about, tuple(lines), network), format)
+
+
+def _refusals(
+    candidate: GenerationCandidate, format: str, config: Path | None
+) -> Iterator[tuple[Message, Message]]:
+    """Why a format starts nothing, each with the way out."""
+    if config and format != COMPOSE:
+        yield (
+            Message(
+                "the model is a folder of this machine, which a rented one does not have: {folder}",
+                folder=str(config.parent),
+            ),
+            Message(
+                "take {compose}, on the machine that has the folder, or name a checkpoint by {model}",
+                compose=COMPOSE,
+                model=FieldName("model"),
+            ),
+        )
+    one_of = Message("take one of {formats}").text
+    if format not in FORMATS:
+        refused = Message("{format} starts no server of a language model", format=format)
+        yield refused, Message(one_of, formats=FORMATS)
+    if candidate.engine is not LlmEngine.VLLM:
+        refused = Message(
+            "{export} starts vLLM, and the answer is about {engine}",
+            export=FieldName("export"),
+            engine=engine_text(candidate),
+        )
+        yield refused, Message("ask for {engine} vllm", engine=FieldName("engine"))
+    if candidate.placement.nodes > 1 and format not in _RANKS:
+        refused = Message("{format} starts no model over several instances", format=format)
+        yield refused, Message(one_of, formats=tuple(_RANKS))
 
 
 def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:

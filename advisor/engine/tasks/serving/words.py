@@ -190,43 +190,36 @@ def _of_pictures(request: ServingQuestion, model: LanguageModel) -> Iterator[Mes
         yield Message("no pictures in the prompts (--images-per-request)", code=NO_PICTURES)
 
 
-_PUBLISHED = Message("weights in {precision}, as they are published")
-_NOT_PUBLISHED = Message(
-    "weights in {precision}: they are published in {own}, which the GPU does not compute"
-)
-
-
-_SHARED = Message("{count} instances share the requests evenly, each with the weights on its own disk")
-_TOGETHER = Message(
-    "each {nodes} of {count} instances hold one copy together, some layers each (pipeline parallel over "
-    "Ray), because none holds it alone"
-)
-
-
-_EXPERTS = Message(
-    "{ranks} GPUs share the experts, and each attends to its own requests (attention data parallel)"
-)
-
-
 def _of_split(chosen: GenerationCandidate) -> Iterator[Message]:
     placement, count = chosen.placement, chosen.spec.count
     if placement.ranks > 1:
-        yield Message(_EXPERTS.text, ranks=placement.ranks)
-    if count > 1:
-        text = _SHARED if placement.nodes == 1 else _TOGETHER
-        yield Message(text.text, count=count, nodes=placement.nodes)
+        yield Message(
+            "{ranks} GPUs share the experts, and each attends to its own requests (attention data parallel)",
+            ranks=placement.ranks,
+        )
+    if placement.nodes > 1:
+        yield Message(
+            "each {nodes} of {count} instances hold one copy together, some layers each (pipeline parallel "
+            "over Ray), because none holds it alone",
+            count=count,
+            nodes=placement.nodes,
+        )
+    elif count > 1:
+        yield Message(
+            "{count} instances share the requests evenly, each with the weights on its own disk", count=count
+        )
 
 
 def _of_weights(
     request: ServingQuestion, model: LanguageModel, chosen: GenerationCandidate | None
 ) -> Iterator[Message]:
     if request.precision is None and chosen is not None:
-        own = model.own_precision
-        yield Message(
-            (_PUBLISHED if chosen.precision == own else _NOT_PUBLISHED).text,
-            precision=chosen.precision,
-            own=own,
-        )
+        text = Message("weights in {precision}, as they are published")
+        if chosen.precision != model.own_precision:
+            text = Message(
+                "weights in {precision}: they are published in {own}, which the GPU does not compute"
+            )
+        yield Message(text.text, precision=chosen.precision, own=model.own_precision)
     if request.precision not in (None, model.own_precision, *SIXTEEN_BIT):
         weights = bundled_language_models().weights_in(model.name, request.precision)
         text = Message("a checkpoint whose weights are in {format} already")
