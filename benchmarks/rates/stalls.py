@@ -92,7 +92,7 @@ def stalled_trial() -> Trial:
     disk = DiskRate(type="unlimited")
     return Trial(
         workload=Workload(network="alexnet", task=Task.INFERENCE, batch_size=8, dataset=profile),
-        resources=Resources(vcpus=1, physical_cores=1, memory_mib=4096, disk=disk),
+        resources=Resources(vcpus=1.0, physical_cores=1.0, memory_mib=4096.0, disk=disk),
         accelerator=Accelerator.parse("emulated:T4"),
         emulated_step_seconds=_STEP_SECONDS,
         plan={

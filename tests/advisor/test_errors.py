@@ -1,14 +1,19 @@
 """A message about a name names the way out, however many names there are."""
 
 import ast
+import json
 from pathlib import Path
 from string import Formatter
 
+import advisor.cli.serve
+import advisor.questions.ranks
 import advisor.runs.endpoint.questions
 import advisor.runs.questions
 from advisor import errors
 from advisor.errors import unknown_name
+from advisor.naming import counted_reasons
 from advisor.questions.question import Question
+from advisor.render.i18n.catalogue import FOLDER, report_texts
 
 ROOT = Path(advisor.__file__).parents[1]
 ROOMS = ("advisor", "models", "sweeps", "infra")
@@ -59,3 +64,23 @@ def test_every_error_is_given_what_its_text_names():
             if named - given:
                 lacking.append((file.relative_to(ROOT).as_posix(), line, named - given))
     assert lacking == []
+
+
+# How many types each reason took out, in words that every language has.
+def test_each_reason_has_words_in_both_languages():
+    """No code of a reason is shown, with `_` or in English on a Chinese page."""
+    texts = json.loads((FOLDER / "texts" / "engine.json").read_text())
+    reasons = [key.removeprefix("reason.") for key in texts if key.startswith("reason.")]
+    chinese = report_texts("zh-CN")
+    for reason in reasons:
+        said = counted_reasons({reason: 1234})
+        assert str(said).startswith("1,234 ")
+        assert "_" not in str(said)
+        words = chinese.render(said).removeprefix("1,234 ")
+        assert not words.isascii(), reason
+
+
+def test_reasons_are_listed_in_their_order():
+    said = counted_reasons({"too_slow": 2, "no_price": 1})
+    assert str(said) == "2 too slow, 1 without a price"
+    assert report_texts("zh-CN").render(said) == "2 个太慢、1 个没有价格"

@@ -2,12 +2,14 @@
 
 import os
 import stat
+import sys
 import threading
 
+import platformdirs
 import pytest
 
 from advisor.errors import DataError, UsageError
-from advisor.files import require_writable, write_whole
+from advisor.files import APPLICATION, require_writable, user_folder, write_whole
 
 
 def test_a_file_is_written_whole_or_nothing_is_changed(tmp_path):
@@ -16,6 +18,17 @@ def test_a_file_is_written_whole_or_nothing_is_changed(tmp_path):
     with pytest.raises(DataError, match="nothing was changed"):
         write_whole(tmp_path / "missing" / "out.csv", "text")
     assert not (tmp_path / "missing").exists()
+
+
+def test_a_write_that_is_ended_in_its_middle_leaves_the_old_file_alone(tmp_path, monkeypatch):
+    def ended(_descriptor):
+        raise KeyboardInterrupt
+
+    (tmp_path / "a.md").write_text("old")
+    monkeypatch.setattr("advisor.files.os.fsync", ended)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "a.md", "new")
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("a.md", "old")]
 
 
 def test_a_link_keeps_pointing(tmp_path):
@@ -68,3 +81,16 @@ def test_looking_whether_a_place_can_be_written_changes_nothing(tmp_path):
 def test_a_place_that_cannot_be_written_is_told_beforehand(tmp_path, name, words):
     with pytest.raises(UsageError, match=f"--out .*{words}"):
         require_writable(tmp_path / name)
+
+
+# A user's files lie where the platform wants them.
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere platformdirs itself is asked")
+@pytest.mark.parametrize("home", ["/home/somebody", "/home/a b/"])
+@pytest.mark.parametrize("data_home", [None, "", "/srv/data", "/srv/data/"])
+def test_the_data_folder_is_the_one_of_platformdirs(monkeypatch, home, data_home):
+    monkeypatch.setenv("HOME", home)
+    if data_home is None:
+        monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_DATA_HOME", data_home)
+    assert user_folder() == platformdirs.user_data_path(APPLICATION)

@@ -1,9 +1,13 @@
 """Benchmarks that make trials by hand make ones that a sweep could run and store."""
 
 import json
+import sys
+
+import pytest
 
 from advisor.domain import Task, Trial
 from advisor.sweeps.formats import trial_from_dict, trial_to_dict
+from benchmarks.kills import __main__ as kills
 from benchmarks.rates import coverage, pairs, stalls
 from benchmarks.rates.trials import emulated_trials
 
@@ -31,3 +35,14 @@ def test_coverage_has_cells_of_different_kinds():
     assert len(set(cells)) == len(cells) >= 12
     assert {cell.task for cell in cells} == {Task.INFERENCE, Task.TRAINING}
     assert min(cell.vcpus for cell in cells) < 1 < max(cell.vcpus for cell in cells)
+
+
+# A few kills of each kind, as `python -m benchmarks.kills` does by the hundred.
+@pytest.mark.night
+def test_what_is_killed_leaves_the_same_rows_and_nothing_else(monkeypatch, capsys, postgresql):
+    monkeypatch.setattr(kills.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["kills", "--kills", "4", "--seed", "5", "--trials", "20"])
+    assert kills.main() == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["held"]
+    assert told["kills"] == 4

@@ -1,12 +1,8 @@
 """The GPU-hour: which cells it has, and that nothing measured is ever lost."""
 
-import json
-import os
-import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 
 import pytest
 import torch
@@ -213,31 +209,3 @@ def test_without_a_gpu_it_says_which_part_is_missing(tmp_path, capsys):
     assert command.main(["gpu-hour", "--out", str(tmp_path / "c.jsonl")]) == 1
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "CUDA" in line
-
-
-@pytest.mark.machine
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_real_run_that_is_killed_goes_on_where_it_was_and_measures_nothing_twice(tmp_path):
-    """On this CPU: kill -9 after some rows, then the same command until all is done."""
-    out = tmp_path / "hour.jsonl"
-    arguments = ["gpu-hour", "--device", "cpu", "--short", "--networks", SMALL, "--out", str(out)]
-    words = [sys.executable, "-m", "advisor.infra.build.campaign", *arguments]
-    with subprocess.Popen(words, start_new_session=True, stderr=subprocess.DEVNULL) as process:
-        while not (out.exists() and out.read_bytes().count(b"\n") >= 1):
-            assert process.poll() is None
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGKILL)
-    kept = [
-        json.loads(line)["trial"]["plan"]["cell"] for line in out.read_text().splitlines() if line[-1:] == "}"
-    ]
-    assert command.main([*arguments, "--minutes", "9"]) == 0
-    read = read_file(out)
-    assert not read.refused
-    rows = Counter(row.trial.plan["cell"] for row in read.measurements)
-    assert set(kept) <= set(rows)
-    assert rows == Counter(cell.key for cell in cells((SMALL,), SHORT))
-    every = [json.loads(line)["mark"] for line in (tmp_path / "hour.marks.jsonl").read_text().splitlines()]
-    assert len(every) == len(set(every)) == 2 + len(marks(on_gpu=False, is_short=True))
-    assert all(row.status is Status.OK for row in read.measurements)
-    assert any("fingerprint" in row.environment for row in read.measurements)

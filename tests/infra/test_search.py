@@ -80,15 +80,6 @@ def test_no_trial_is_proposed_twice_and_none_that_is_not_on_offer(data):
     assert proposal.index in set(range(8)) - set(trials)
 
 
-@given(st.integers(0, 1000))
-@settings(max_examples=10)
-def test_the_same_seed_gives_the_same_trials(seed):
-    table = Table.of(runs("own", 9.0, 30))
-    problem, outcome = table.problem("own", ()), table.outcome("own")
-    first, again = (replay(problem, outcome, trials=4, seed=seed) for _ in range(2))
-    assert first == again
-
-
 def test_numbers_words_and_gaps_become_columns_and_repeats_count_by_their_median():
     """A column that never changes says nothing, and a word that is missing is no word."""
     result = encoded([(1.0, "a", None, 5.0), (100.0, "b", "x", 5.0), (10.0, "a", "x", 5.0)])

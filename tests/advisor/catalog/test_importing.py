@@ -113,12 +113,6 @@ def test_whatever_a_file_says_prices_are_right_or_the_file_is_refused(changes):
         assert set(row.facts) <= set(FACTS)
 
 
-@given(st.text())
-def test_any_text_is_read_or_refused_in_one_line(text):
-    output = rows_or_refusal(text)
-    assert not isinstance(output, str) or len(output.splitlines()) == 1
-
-
 INFO = "\"{'Gpus': [{'Name': 'T4', 'MemoryInfo': {'SizeInMiB': 16384}}]}\""
 COLUMNS = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice"
 SKYPILOT = f"""{COLUMNS},Region,AvailabilityZone,Arch

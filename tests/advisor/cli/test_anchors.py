@@ -147,13 +147,6 @@ def test_without_operations_the_answer_is_wider_and_says_so(accelerator, recomme
     assert any("computes is not known" in warning for warning in recommended(unknown)["warnings"])
 
 
-def test_what_nobody_told_the_operations_of_is_as_its_anchor_on_its_card(accelerator, put):
-    rate, _, document = accelerator("g4dn.8xlarge", put(anchor(captured={}, factor=6)))
-    measured = next(r for r in anchor(factor=6)["runs"] if r["batch_size"] == 32)
-    assert rate == pytest.approx(measured["samples_per_second"], rel=0.07)
-    assert document["predicted"]["provenance"] == "measured"
-
-
 def test_anchors_that_differ_a_little_meet_and_those_that_differ_much_are_named(accelerator, stderr, put):
     first, second = put(anchor()), put(anchor(factor=1.45), "second.json")
     fast, _, _ = accelerator("g4dn.8xlarge", first)

@@ -81,17 +81,7 @@ def test_an_instance_is_held_against_the_limits_of_the_question(answer, shown):
 
 
 def test_the_users_own_data_may_have_another_number_of_samples(answer):
-    ask = (
-        "predict",
-        "--task",
-        "training",
-        "--model",
-        "resnet50",
-        "--instance",
-        "g5.xlarge",
-        "--epochs",
-        "10",
-    )
+    ask = ("predict", *RESNET, "--instance", "g5.xlarge", "--epochs", "10")
     few = answer(*ask, "--dataset-samples", "50k")
     assert few["run"]["samples"] == 500_000
     assert few["request"]["dataset"]["samples"] == 50_000

@@ -156,6 +156,14 @@ def test_steps_that_contradict_are_told_and_what_is_no_step_is_left_out(fit, tmp
     assert "Left out of the GPU steps 1: what the network alone takes is not in it" in said
 
 
+def test_of_many_batch_sizes_of_a_cell_four_that_are_spread_are_kept(answer, tmp_path):
+    rows = [gpu_trial("resnet50", batch=size, factor=1.0) for size in (1, 2, 4, 8, 16, 32, 64)]
+    document = answer("fit", "--from", written(tmp_path / "r", rows), "--out", tmp_path / "model.json")
+    assert (document["gpu_steps"]["taken"], document["gpu_steps"]["trials"]) == (4, 7)
+    kept = [step.workload.batch_size for step in load_model(tmp_path / "model.json").gpu_observations.steps]
+    assert kept == [1, 4, 16, 64]
+
+
 def test_a_probe_of_the_gpu_is_taken_once_with_its_trials(fit, tmp_path):
     """It is stored with every trial that was measured after it."""
     probe = {**FINGERPRINT, "probed_at": "2026-11-21T03:00:00+00:00", "gpus": ["Tesla T4"]}

@@ -109,14 +109,6 @@ def test_a_script_that_ends_badly_after_its_loop_is_measured(ending, how):
     assert any(how in warning for warning in result["warnings"]) if how else len(result["warnings"]) == 1
 
 
-def test_a_script_that_is_killed_in_its_loop_keeps_what_was_measured_until_then():
-    killer = "    if os.times().elapsed - begun > 2.5: os.kill(os.getpid(), 9)\n"
-    script = "import os\nbegun = os.times().elapsed\n" + LOOP.format(count=10_000) + killer
-    result, _ = anchor_of(script)
-    assert result["runs"][0]["steps"] >= 10
-    assert any("signal 9" in warning for warning in result["warnings"])
-
-
 def test_a_script_that_is_interrupted_in_its_loop_keeps_every_step_it_made():
     """Ctrl-C in Python is an exception in the loop: unlike a kill it loses not even a second."""
     script = (

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import boto3
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -20,7 +21,7 @@ from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.store.measurements import open_store
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.wire import Request
-from tests.sweeps.builders import measurement, trial
+from tests.sweeps.builders import PROFILE, measurement, trial
 
 GRID = (
     *shlex.split("sweep run --networks resnet50 --tasks training --vcpus 1,2 --memory 4GiB"),
@@ -120,17 +121,9 @@ def test_a_sweep_that_fails_there_says_why(stderr, account) -> None:
 
 
 def test_data_in_s3_are_read_by_the_instance_which_needs_the_right(account, answer) -> None:
-    profile = {
-        "name": "p",
-        "samples": 500,
-        "bytes_per_sample": 9e4,
-        "storage_format": "tar",
-        "width": 500,
-        "height": 375,
-    }
     s3 = boto3.client("s3", region_name="us-east-1")
     s3.create_bucket(Bucket="photos")
-    body = json.dumps({"profile": profile})
+    body = msgspec.json.encode({"profile": PROFILE})
     s3.put_object(Bucket="photos", Key="train/profile.json", Body=body)
     document = answer(*ON_AWS, "--data", "s3://photos/train", "--dry-run", code=1)
     assert "--data s3://photos/train" in " ".join(document["command"])

@@ -72,13 +72,6 @@ def test_a_higher_target_is_never_easier(seconds, target, factor):
     assert low <= high
 
 
-def test_a_target_inside_of_the_interval_is_undecided():
-    jumpy = measurement(step_seconds=tuple(0.1 + 0.05 * (i % 7) for i in range(30)))
-    rate = rate_interval(jumpy)
-    assert rate.lower < rate.rate < rate.upper
-    assert verdict(rate.rate, jumpy) is Verdict.UNDECIDED
-
-
 def test_few_steps_decide_little():
     few = measurement(step_seconds=(0.1, 0.2, 0.1, 0.2, 0.1, 0.2))
     assert verdict(30, few) is Verdict.PASS

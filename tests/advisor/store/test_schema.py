@@ -73,17 +73,6 @@ def test_a_database_of_the_versions_before_the_first_release_opens(tmp_path):
         assert store.all() == [*kept, NEW]
 
 
-@pytest.mark.parametrize("table", ["visits (url TEXT)", "measurements (celsius REAL)"])
-@pytest.mark.parametrize("reading", [True, False])
-def test_another_programs_file_is_refused_and_left_as_it_is(tmp_path, reading, table):
-    """Measurements of its own are not taken for ours."""
-    path = tmp_path / "history.sqlite"
-    run(path, f"CREATE TABLE {table}")
-    with pytest.raises(DataError, match=f"another program's .*{table.partition(' ')[0]}"):
-        open_store(f"sqlite:///{path}", reading=reading)
-    assert run(path, "SELECT sql FROM sqlite_master") == [(f"CREATE TABLE {table}",)]
-
-
 def test_reading_makes_no_file_and_sees_one_that_comes_later(tmp_path):
     url = f"sqlite:///{tmp_path}/new/m.sqlite"
     reading = open_store(url, reading=True)

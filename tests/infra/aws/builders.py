@@ -7,6 +7,7 @@ from typing import Any
 from advisor.catalog import load_catalog
 from advisor.domain import Market
 from advisor.infra.aws import tags
+from advisor.infra.aws.guest.job import Job
 from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot, Sweep, Volume
 from advisor.infra.aws.preflight import Preflight, look
 from advisor.infra.aws.reap import Outcome, Why
@@ -52,6 +53,12 @@ def a_slot(result: Preflight, **sweep: Any) -> Slot:
 def guest_script(expires_at: datetime, _rung: LaunchOption) -> str:
     """What the guests of the bed read: when they power off."""
     return tags.time_text(expires_at)
+
+
+def a_job(**changes: Any) -> Job:
+    """What an instance is asked to do, by its place in a bucket."""
+    usual: dict[str, Any] = {"sweep_id": "s1", "region": "us-east-1", "bucket": "advisor-test"}
+    return Job(**{**usual, "prefix": "sweeps/s1", "arguments": (), **changes})
 
 
 class Minutes:

@@ -12,14 +12,14 @@ import pytest
 import advisor.infra.aws
 from advisor.errors import UsageError
 from advisor.infra.aws.errors import NAMES, allowed_actions_of, policy, policy_text
-from advisor.infra.aws.guest.job import Job, job_to_json
+from advisor.infra.aws.guest.job import job_to_json
 from advisor.infra.aws.guest.metadata import Metadata, ResultBucket
 from advisor.infra.aws.guest.volumes import volume_ids
 from advisor.infra.aws.machines import KINDS
 from advisor.infra.aws.reap import reap
 from advisor.runs.cloud.agent import Guest, run_job
 from advisor.runs.cloud.exchange import Sender
-from tests.infra.aws.builders import is_clean
+from tests.infra.aws.builders import a_job, is_clean
 from tests.infra.aws.guest.sandbox import serving
 from tests.infra.aws.iam import action_of, actions, allowed_actions, recorded_calls
 from tests.infra.aws.reaping import MAKERS, NOW, REGIONS, aws, moto_account
@@ -79,14 +79,7 @@ def test_a_guest_may_do_exactly_what_it_does(account, monkeypatch, tmp_path):
     )
     seen = []
     for parameter in ("", "/advisor/database"):
-        job = Job(
-            sweep_id="s1",
-            region="us-east-1",
-            bucket=BUCKET,
-            prefix="sweeps/s1",
-            arguments=(),
-            database_parameter=parameter,
-        )
+        job = a_job(database_parameter=parameter)
         box = ResultBucket(aws(), "us-east-1", BUCKET, job.prefix)
         box.put("job.json", job_to_json(job).encode())
         with serving() as service, recorded_calls(monkeypatch) as now:

@@ -128,10 +128,6 @@ def test_what_changed_in_the_middle_of_a_fill_is_brought_anew(cache, store_url):
         assert cached.fetched_bytes <= 2001  # the last of the first fill may be missing
 
 
-def _interrupt_now(_here: int, _files: int) -> None:
-    raise KeyboardInterrupt
-
-
 def _interrupt(here: int, files: int) -> None:
     if here == files - 1:
         raise KeyboardInterrupt
@@ -163,14 +159,6 @@ def test_fills_at_one_time_leave_room_for_each_other(cache, folder, monkeypatch)
         pass
     with cached_data(second):
         assert not is_cached(first)
-
-
-def test_what_an_ended_fill_left_goes_when_its_room_is_needed(cache, folder, monkeypatch):
-    monkeypatch.setenv("ADVISOR_DATA_CACHE_GIB", str(1.5 * 2**20 / 2**30))
-    with pytest.raises(KeyboardInterrupt), cached_data(folder("ended", 2**20), _interrupt_now):
-        pass
-    with cached_data(folder("next", 2**20)):
-        assert [path.name for path in cache.rglob("a.jpg")] == ["a.jpg"]
 
 
 def test_one_bucket_name_of_two_stores_is_two_data_sets(cache, monkeypatch):

@@ -87,18 +87,6 @@ def test_the_loaders_start_is_part_of_an_epochs_first_step_and_what_lies_between
     ]
 
 
-def test_steps_and_gaps_are_all_of_the_time_that_passed(steps_file):
-    loop = Loop(steps_file)
-    for epoch in range(4):
-        loop.epoch(epoch + 1, start=1.0, wait=0.5, step=2.0)
-        if epoch < 3:
-            loop.now += 7.0
-    loop.recorder.finish()
-    result = read_steps(steps_file)
-    seconds = sum(row[1] for row in result.rows) + sum(entry["gap_seconds"] for entry in result.epochs)
-    assert seconds == loop.now
-
-
 def test_the_time_box_ends_the_recording_and_batches_still_come(steps_file):
     loop = Loop(steps_file, seconds=10.0)
     loop.epoch(25)

@@ -1,6 +1,5 @@
 """Where a sweep stands: by its own tally on a clock of the test, and by the store for those who only look."""
 
-import shutil
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -163,20 +162,6 @@ def test_a_retried_trial_is_counted_once(url):
         store.leases.take({IDS[0]: ""}, this_process())
         result = look_at(store)
     assert (result.total, result.left, result.submitted) == (1, 0, 1)
-
-
-def test_looking_makes_no_database_and_changes_none(tmp_path):
-    with closing(SqlStore(f"sqlite:///{tmp_path}/m.sqlite", reading=True)) as store:
-        result = look_at(store, IDS)
-    assert (result.total, result.left, result.counts) == (5, 5, {})
-    assert list(tmp_path.iterdir()) == []
-    path = Path(shutil.copy(MIGRATED, tmp_path / "m.sqlite"))
-    before = path.read_bytes()
-    with closing(SqlStore(f"sqlite:///{path}", reading=True)) as store:
-        result = look_at(store)
-    assert result.total == 2
-    assert result.running == ()
-    assert path.read_bytes() == before
 
 
 def test_the_pace_is_that_of_the_latest_trials_of_all_drivers():

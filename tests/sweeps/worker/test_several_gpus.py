@@ -91,19 +91,6 @@ def test_two_processes_train_one_network_and_the_first_is_measured_alone_too(ima
 
 @pytest.mark.machine
 @pytest.mark.slow
-def test_where_the_plan_has_time_for_one_step_each_there_is_one_of_all(images):
-    """A step of the slower process may not end while the faster one still runs."""
-    changed = replace(
-        two(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.5, batch_size=4),
-        plan={**TIME_BOX, "min_steps": 1, "measure_seconds": 0.1, "max_seconds": 0.1},
-    )
-    row = run_attempt(changed)
-    assert row.status in GOOD, row.reason
-    assert row.step_seconds
-
-
-@pytest.mark.machine
-@pytest.mark.slow
 def test_what_several_processes_train_is_compiled_where_the_trial_asks_for_that(
     images, tmp_path, monkeypatch
 ):

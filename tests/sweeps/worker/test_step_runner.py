@@ -13,18 +13,6 @@ def emulated(step, clock, **depth):
     return StepRunner(EmulatedGpu(step, clock=clock, sleep=clock.sleep), **depth)
 
 
-@given(step=st.floats(0.001, 1.0), late=st.floats(0.0, 0.0005))
-def test_batches_that_wait_are_taken_at_the_known_pace_within_one_percent(step, late):
-    clock = SleepingClock(late)
-    runner = emulated(step, clock)
-    start, batches = clock.now, 200
-    for _ in range(batches):
-        runner.submit(None, None)
-    runner.drain()
-    assert (clock.now - start) / batches == pytest.approx(step, rel=0.01)
-    assert runner.take_seconds() == pytest.approx([step] * batches)
-
-
 def test_two_steps_are_in_flight_and_what_passes_between_two_runs_or_after_preprocessing_is_no_step():
     clock = SleepingClock()
     runner = emulated(1.0, clock)

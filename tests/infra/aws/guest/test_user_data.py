@@ -14,19 +14,12 @@ from moto.core import set_initial_no_auth_action_count
 
 from advisor.errors import DataError
 from advisor.infra.aws.errors import policy
-from advisor.infra.aws.guest.job import Job
 from advisor.infra.aws.guest.software import MOST_BYTES, Software
+from tests.infra.aws.builders import a_job
 from tests.infra.aws.guest.sandbox import sandbox, serving
 from tests.infra.aws.reaping import moto_server, role_credentials
 
-JOB = Job(
-    sweep_id="s1",
-    region="us-east-1",
-    bucket="advisor-test",
-    prefix="sweeps/s1",
-    arguments=("--preset", "small"),
-    disks={"/dev/sdf": "gp3"},
-)
+JOB = a_job(arguments=("--preset", "small"), disks={"/dev/sdf": "gp3"})
 SOFTWARE = Software(b"", "0" * 64)
 PER_BOOT = "per-boot/advisor-end"
 
@@ -169,14 +162,7 @@ def test_a_killed_script_ends_the_machine_too(box):
 
 
 def test_it_holds_no_secret_and_its_parameters_are_quoted(box):
-    nasty = Job(
-        sweep_id="s1",
-        region="us-east-1",
-        bucket="b'; reboot; '",
-        prefix="sweeps/s1",
-        arguments=(),
-        database_parameter="/advisor/database",
-    )
+    nasty = a_job(bucket="b'; reboot; '", database_parameter="/advisor/database")
     text = script(box, job=nasty)
     assert "/advisor/database" not in text
     box.run(text)
@@ -195,9 +181,7 @@ def test_the_same_launch_gives_the_same_script_and_fits(box):
 # A start that fails leaves its log in the bucket, by the guest's role and Python alone.
 
 BUCKET, INSTANCE = "advisor-test", "i-0123456789abcdef0"
-LOGGED_JOB = Job(
-    sweep_id="s1", region="us-east-1", bucket=BUCKET, prefix="sweeps/s1/g4dn.xlarge", arguments=()
-)
+LOGGED_JOB = a_job(prefix="sweeps/s1/g4dn.xlarge")
 KEY = f"{LOGGED_JOB.prefix}/guests/{INSTANCE}.boot.log"
 
 

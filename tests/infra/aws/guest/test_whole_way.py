@@ -15,12 +15,13 @@ import boto3
 import pytest
 
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.guest.job import Job, job_to_json
+from advisor.infra.aws.guest.job import job_to_json
 from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.guest.software import packed_software
 from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states
 from advisor.store.measurements import open_store
 from advisor.sweeps.datasets.making import write_samples
+from tests.infra.aws.builders import a_job
 from tests.infra.aws.guest.sandbox import Sandbox, Service, sandbox, serving
 from tests.infra.aws.reaping import moto_server
 
@@ -63,7 +64,7 @@ class Account:
             AWS_EC2_METADATA_SERVICE_ENDPOINT=self.service.address,
         )
         arguments = (*SWEEP, "--data", self.data)
-        job = Job(sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1", arguments=arguments)
+        job = a_job(arguments=arguments)
         software = packed_software(ROOT)
         ResultBucket(Aws(), REGION, BUCKET, "").put_once(software.key, software.content)
         self.result_bucket.put("job.json", job_to_json(job).encode())

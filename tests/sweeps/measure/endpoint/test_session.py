@@ -1,7 +1,5 @@
 """A session against real sockets: good servers are measured, bad ones are named."""
 
-import json
-
 import pytest
 
 from advisor.errors import MeasuringError
@@ -46,19 +44,6 @@ def test_a_poisson_load_begins_requests_whether_or_not_others_are_answered():
     assert endpoint.most_in_flight > 6
     assert figures["kind"] == "poisson"
     assert figures["in_flight"] > 6
-
-
-def test_each_load_has_its_part_of_the_time_and_every_request_a_line(tmp_path):
-    """The file is written while it goes; figures and lines are of the same requests."""
-    file = tmp_path / "requests.jsonl"
-    with fake_endpoint() as endpoint:
-        session, lines = session_of(
-            endpoint, Load(1), Load(4), Load(None, 20.0), seconds=2.4, requests_file=file
-        )
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert len(rows) == sum(len(driven.requests) for driven in session.loads)
-    assert {row["load"] for row in rows} == {0, 1, 2}
-    assert len(lines) == 4  # what the endpoint is, then each load
 
 
 def test_prompts_and_answers_have_the_lengths_asked_for():
@@ -184,22 +169,6 @@ def test_a_completion_that_is_refused_is_told_and_not_the_chat_tried_after_it():
         pytest.raises(MeasuringError, match="said 400"),
     ):
         session_of(endpoint)[0].require_measured("tiny")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("behaviour", ["429", "half", "closes", "garbage", "hang"])
-def test_what_was_measured_before_a_fault_is_kept(behaviour):
-    """The figures stay and say why the load ended; nothing is raised."""
-    fault, _ = FAULTS[behaviour]
-    well = 24
-    with fake_endpoint(behaviours=[*[WELL] * well, behaviour]) as endpoint:
-        session, _ = session_of(endpoint, Load(2), seconds=8.0, patience_seconds=0.3)
-    (figures,) = session.figures
-    assert session.ended.code == fault
-    session.require_measured("m")
-    assert figures["requests"]["ok"] == well - 2  # two calibrate
-    assert figures["status"] == fault
-    assert figures["requests"]["faults"][fault] >= 5
 
 
 @pytest.mark.slow
