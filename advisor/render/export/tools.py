@@ -157,7 +157,8 @@ def _volume(start: Start) -> str:
     fields |= {_TERRAFORM_NAMES[name]: value for name, value in volume.items()}
     width = max(map(len, fields))
     lines = [f"    {name.ljust(width)} = {json.dumps(value)}\n" for name, value in fields.items()]
-    return "\n  ebs_block_device {\n" + "".join(lines) + "  }\n"
+    beside = "  # Beside the boot disk, whose size is the image's and whose price is not counted.\n"
+    return f"\n{beside}  ebs_block_device {{\n{''.join(lines)}  }}\n"
 
 
 # Ray looks up the Deep Learning AMI of the region where none is named.
