@@ -13,6 +13,8 @@ from advisor.domain.results import Span, Withheld
 from advisor.domain.words import KvPrecision, Link, LlmEngine, LlmMethod, LlmPrecision, ServingBind, StepKind
 
 MILLION = 1e6
+# The code of what is assumed of a model that reads pictures where none are asked for.
+NO_PICTURES = "no_pictures"
 # Sequences that one replica takes in at once at most: vLLM's `--max-num-seqs` of large GPUs.
 MOST_SEQUENCES = 512
 # Slots of llama.cpp's server where nobody asks for others (`--parallel`); no row with more was measured.

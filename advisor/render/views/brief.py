@@ -10,8 +10,9 @@ from typing import Any
 
 from advisor.domain import IMAGENET, Market, Task
 from advisor.domain.decision import Judged
+from advisor.domain.language import NO_PICTURES
 from advisor.domain.results import P99_OVER_P50
-from advisor.domain.words import LanguageTask
+from advisor.domain.words import LanguageTask, LlmEngine
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.borderline import modest
@@ -126,9 +127,7 @@ def brief_blocks(
         least = min(smaller, key=lambda step: step["instead"]["total_usd_per_hour"])
         text = t("brief.smaller", option=least["option"], spec=instead_text(least))
         yield _TAKE, Facts([(t("brief.shrink"), text)])
-    yield 3, Facts([(t("brief.assumed"), _assumed(request, t, spell))])
-    if request.get("users") and not request.get("think_seconds"):
-        yield 2, Facts([("", f"{t('assumed.always')} ({spell('think_seconds')})")])
+    yield _PRICE if spec.get("serving") else 3, Facts([(t("brief.assumed"), _assumed(document, t, spell))])
     # The risk counts what lies outside of what was measured.
     beside = [text for text in document["warnings"] if text not in spec["extrapolation"]]
     if beside:
@@ -329,11 +328,18 @@ def _counted(request: Record, t: Texts) -> str | None:
     return None
 
 
-def _assumed(request: Record, t: Texts, spell: Spell) -> str:
+def _is_given(field: str, request: Record) -> bool:
+    """Whether the question itself says what is served: lengths that are no trace's, another engine."""
+    if field == "engine":
+        return request.get("engine") != LlmEngine.VLLM
+    return field.endswith("put_tokens") and not request.get("input_spread")
+
+
+def _assumed(document: Record, t: Texts, spell: Spell) -> str:
     """'imagenet as jpeg-files (--dataset), eager (--stack)'."""
-    says = []
+    says, request = [], document["request"]
     for field in _ASSUMED:
-        value = request.get(field)
+        value = None if _is_given(field, request) else request.get(field)
         if value and (field != "protocol" or request["task"] == Task.TRAINING):
             if isinstance(value, Mapping):
                 stored = t("brief.stored", name=value["name"], format=value.get("storage_format", ""))
@@ -347,4 +353,8 @@ def _assumed(request: Record, t: Texts, spell: Spell) -> str:
             if isinstance(value, str) and field == "dataset" and (counted := _counted(request, t)):
                 written, option = counted, "dataset_samples"
             says.append(f"{text.format(value=written)} ({spell(option)})")
+    if request.get("users") and not request.get("think_seconds"):
+        says.append(f"{t('assumed.always')} ({spell('think_seconds')})")
+    if any(getattr(text, "code", "") == NO_PICTURES for text in document["assumptions"]):
+        says.append(f"{t('assumed.no_pictures')} ({spell('images_per_request')})")
     return ", ".join(says)

@@ -103,12 +103,14 @@ def serving_parts(document: Record, t: Texts) -> Iterator[Part]:
     front = served(document).get("front", ())
     if len(front) > 1 and document["recommendation"]:
         chart = front_picture(front, document["recommendation"], t)
-        yield Part(t("lm.front"), [chart, front_table(front, document["request"], t)])
+        yield Part(t("lm.front"), [chart, front_table(front, document, t)])
     yield from steps_parts(document, t)
 
 
-def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
-    """The points of the chart."""
+def front_table(front: Sequence[Record], document: Record, t: Texts) -> Table:
+    """The points of the chart; rates and requests in flight are of all instances together."""
+    request, count = document["request"], (document.get("recommendation") or document).get("count", 1)
+    in_flight = t("lm.in_flight_of", count=count) if count > 1 else t("lm.in_flight")
     lower, median, _ = rate_columns(t, request["confidence"], "output_tokens_per_second.")
     limited = ((name, title, str(request.get(option)).partition(":")) for name, title, option in TIMES)
     # Points of earlier documents have no percentiles.
@@ -119,7 +121,7 @@ def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
     ]
     columns = [
         Column(t("lm.runs"), way_text),
-        Column(t("lm.in_flight"), lambda point: count_text(point["concurrency"])),
+        Column(in_flight, lambda point: count_text(point["concurrency"])),
         *(Column(t(f"table.{name}"), partial(_mean_ms, name=name), Look.RATE) for name in ("ttft", "tpot")),
         *percentiles,
         *(lower, median),

@@ -164,7 +164,7 @@ def _curves(document: Record, t: Texts) -> Iterator[Part]:
         yield Part(t("batches.title"), [Table(columns, batches)])
     front = served(document).get("front", ())
     if len(front) > 1:
-        yield Part(t("lm.front"), [front_table(front, document["request"], t)])
+        yield Part(t("lm.front"), [front_table(front, document, t)])
     priced = thinned(document.get("pareto", ()), SHOWN_FRONT)
     if len(priced) > 1:
         columns = [

@@ -292,7 +292,7 @@ def _front(document: Record, frame: Frame) -> Iterator[dict[str, Any]]:
         return frame.same("/", users=users, target_requests_per_s=None)
 
     picture = picture_of(lambda width: front_picture(front, document["recommendation"], t, width, href))
-    table = front_table(front, document["request"], t)
+    table = front_table(front, document, t)
     note = f"{picture['wide'].note} {t('language.follow_users')}"
     yield {"title": t("lm.front"), "picture": picture, "note": note, "table": table}
 

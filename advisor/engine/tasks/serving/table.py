@@ -86,15 +86,8 @@ class Rates(NamedTuple):
     def take(self, index: tuple[Integers, ...]) -> Rates:
         """Some of the loads."""
         places: Any = (slice(None), *index)
-        return Rates(
-            self.concurrency[index],
-            self.output[places],
-            self.ttft[places],
-            self.tpot[places],
-            self.binds[index],
-            self.calibrated[index],
-            self.tails[places],
-        )
+        loads = self.concurrency.ndim
+        return Rates(*(column[index if column.ndim == loads else places] for column in self))
 
 
 def rate_span(values: Floats) -> Span:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
-from advisor.domain.language import GenerationCandidate, most_sequences
+from advisor.domain.language import NO_PICTURES, GenerationCandidate, most_sequences
 from advisor.domain.words import SIXTEEN_BIT, LlmEngine
 from advisor.engine.assumptions import assumed_facts
 from advisor.engine.rejected import plain_shortfall
@@ -19,8 +19,6 @@ from advisor.naming import spec_name
 from advisor.questions.language import ServingQuestion
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
-# The code of what is assumed of a model that reads pictures.
-NO_PICTURES = "no_pictures"
 # Words a minute that people read (200 to 300) times 1.3 tokens a word: below it a reader waits.
 _READING_TOKENS_PER_SECOND = 5.0
 
