@@ -38,8 +38,6 @@ _Kind = tuple[float, float, float, str]
 # One answer asks for the same steps several times: first whether a type is worth a look. Means and
 # variances of log seconds at the measured CPU's speed.
 _ESTIMATED: IdentityCache[dict[_Kind, tuple[float, float]]] = IdentityCache(64)
-# So many cells at once keep what is computed of them within a few MiB.
-_MOST_AT_ONCE = 256
 
 
 class CpuRates(Struct, frozen=True):
@@ -110,15 +108,14 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
         """Log seconds of a step of each kind, at the measured CPU's speed."""
         by_kind = _ESTIMATED.get((self.posterior, facts), task, dict)
         fresh = [kind for kind in kinds if kind not in by_kind]
-        for first in range(0, len(fresh), _MOST_AT_ONCE):
-            some = fresh[first : first + _MOST_AT_ONCE]
+        if fresh:
             cells = [
                 cpu_cell(facts, CpuConditions(str(task), cpu, cores, 1.0, width or None), batch_size)
-                for batch_size, cores, width, cpu in some
+                for batch_size, cores, width, cpu in fresh
             ]
             result = self.posterior.predict(cells)
             each = zip(result.mean.tolist(), result.variance.tolist(), strict=True)
-            by_kind.update(zip(some, each, strict=True))
+            by_kind.update(zip(fresh, each, strict=True))
         mean, variance = np.array([by_kind[kind] for kind in kinds]).T
         return Estimates(mean, variance, np.zeros(len(mean)))
 

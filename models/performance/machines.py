@@ -116,23 +116,15 @@ class ResourceTable(Struct, frozen=True):
     @classmethod
     def of(cls, resources: Sequence[Resources]) -> ResourceTable:
         """Machines in columns, in their order."""
-        # Each machine stands there once for every batch size: the same record.
-        each = {id(resource): resource for resource in resources}
-        positions = {key: position for position, key in enumerate(each)}
-        which = np.array([positions[id(resource)] for resource in resources], dtype=np.intp)
-        distinct = list(each.values())
-        numbers = np.array([_numbers(machine) for machine in distinct], dtype=float)
-        columns: list[Any] = [*numbers.reshape(len(distinct), -1)[which].T]
+        columns: list[Any] = [*np.array([_numbers(machine) for machine in resources], dtype=float).T]
         gpus: dict[Gpu, int] = {}
-        # Hashing a data sheet takes a while, and many machines share the same record.
-        places: dict[int, int] = {id(None): _NO_GPU}
-        for machine in distinct:
-            if id(machine.gpu) not in places and machine.gpu is not None:
-                places[id(machine.gpu)] = gpus.setdefault(machine.gpu, len(gpus))
-        gpu = np.array([places[id(machine.gpu)] for machine in distinct], dtype=np.intp)
-        architectures = np.array([machine.cpu.architecture if machine.cpu else "" for machine in distinct])
-        cpus = np.array([machine.cpu.model if machine.cpu else "" for machine in distinct])
-        columns += [gpu[which], tuple(gpus), architectures[which], cpus[which]]
+        gpu = [
+            _NO_GPU if machine.gpu is None else gpus.setdefault(machine.gpu, len(gpus))
+            for machine in resources
+        ]
+        architectures = [machine.cpu.architecture if machine.cpu else "" for machine in resources]
+        cpus = [machine.cpu.model if machine.cpu else "" for machine in resources]
+        columns += [np.array(gpu, dtype=np.intp), tuple(gpus), np.array(architectures), np.array(cpus)]
         return cls(*columns)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import (
@@ -53,30 +53,19 @@ _WORSE = list(Provenance)
 
 
 class Words(Struct, frozen=True):
-    """The subjects of a prediction's words, each of length n: loads, machines, rates of a GPU.
-
-    Each is written once for a load, a GPU's rate, its scaling, a CPU and the stages that matter."""
+    """The subjects of a prediction's words, each of length n: loads, machines, rates of a GPU."""
 
     loads: Sequence[PipelineRequest]
     machines: Sequence[Resources]
     gpu_rates: Sequence[GpuRate | None]
     scalings: Sequence[Scaling]
     pipeline: Pipeline
-    written: dict[tuple[object, ...], tuple[Provenance, tuple[Message, ...]]] = field(default_factory=dict)
 
     def of(self, row: int, matters: int) -> tuple[Provenance, tuple[Message, ...]]:
         """The provenance of a row's rate and its notes; bit k of `matters` is stage k."""
-        load, resources = self.loads[row], self.machines[row]
-        rate, scaling = self.gpu_rates[row], self.scalings[row]
-        stated_bus = resources.host_to_gpu_gb_per_second is not None
-        # By identity: this holds on to all of them, and hashing them takes a while.
-        subjects = (id(load), id(rate), id(scaling), id(resources.cpu))
-        key = (*subjects, resources.vcpus, stated_bus, matters)
-        if key not in self.written:
-            rate = rate if matters & _ACCELERATOR else None
-            wanted = (load, resources, rate, scaling, matters, self.pipeline)
-            self.written[key] = _provenance(*wanted), tuple(_notes(*wanted))
-        return self.written[key]
+        rate = self.gpu_rates[row] if matters & _ACCELERATOR else None
+        wanted = (self.loads[row], self.machines[row], rate, self.scalings[row], matters, self.pipeline)
+        return _provenance(*wanted), tuple(_notes(*wanted))
 
 
 # What joining stages takes of memory, in steps: a kilobyte a row.
