@@ -40,6 +40,11 @@ ERRORS = {
 }
 
 
+# The terms of spot prices.
+_TERMS = tuple(
+    f"{share} interrupted within a month"
+    for share in ("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")
+)
 _UNITS = ("images/s", "sequences/s", "samples/s", "tokens/s", "output tokens/s")
 # A date that stays, so that the same texts are the same bytes.
 _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
@@ -55,7 +60,7 @@ def extracted() -> Catalog:
     sources = (PRODUCT / "advisor/data/catalog/sources.csv").read_text(encoding="utf-8")
     notes = {row["note"].rstrip(".") for row in csv.DictReader(io.StringIO(sources))} - {""}
     # Messages are made of these by their value.
-    for name in (*map(str, (*Task, *Provenance, *LanguageTask, *Market)), *_UNITS, *sorted(notes)):
+    for name in (*map(str, (*Task, *Provenance, *LanguageTask, *Market)), *_UNITS, *_TERMS, *sorted(notes)):
         catalogue.add(name)
     for room in ROOMS:
         for file in sorted((PRODUCT / room).rglob("*.py")):

@@ -204,7 +204,9 @@ def price_part(section: Record, t: Texts, room: Room) -> Part:
     rows.sort(key=lambda row: (not row["chosen"], not row["answers"], not row["on_front"]))
     home = (section["answer"]["spec"] or rows[0])["region"]
     # The kind of each price, where not all are listed; older documents lack it.
-    kinds = columns_of(t, ("kind", lambda row: t.known(f"kind.{row['price_kind']}", row["price_kind"])))
+    kinds = columns_of(
+        t, ("kind", lambda row: f"{t('market.' + row['market'])}, {t('kind.' + row['price_kind'])}")
+    )
     columns = [
         *spec_columns(t, home, clouds=covers_clouds(section["recommendation"])),
         *columns_of(t, ("per_hour", "total_usd_per_hour", Look.USD)),

@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from advisor.domain import HOURS_PER_MONTH
+from advisor.domain import HOURS_PER_MONTH, LIST
 from advisor.render.blocks import (
     Block,
     Column,
@@ -21,6 +21,7 @@ from advisor.render.blocks import (
     Part,
     Section,
     Table,
+    lower_rate,
     percent,
     plain,
     translated,
@@ -237,19 +238,14 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     if answer["recommendation"] is None:
         yield from _nearest(section, t)
         return
-    spec, run, usd = facts["spec"], answer["recommendation"].get("run"), _run_usd(section)
-    costs = []
-    # A run that ends costs no month.
-    for name, cost in (("month", spec["usd_per_month"] if run is None else None), ("run", usd)):
-        if cost is not None:
-            costs.append(t(f"answer.{name}", usd=format_usd(cost)))
-            costs += doubt_sentences(name, spec["price_as_of"], doubt_of(spec, cost), t)
-    yield Paragraph(t.joined([headline(answer, t), *costs]), "answer")
+    yield Paragraph(t.joined([headline(answer, t), *_cost_sentences(section, t)]), "answer")
     shown, *others = brief_leaves(answer, t)
     yield shown
-    evidence = t("answer.evidence", evidence=evidence_word(spec["risk"], t))
-    basis = [] if room.brief else [basis_sentence(answer["recommendation"], t, has_risk=False)]
-    yield Paragraph(t.joined([evidence, *basis, lower_sentence(facts["confidence"], t)]), "note")
+    says = [t("answer.evidence", evidence=evidence_word(facts["spec"]["risk"], t))]
+    if not room.brief:
+        basis = basis_sentence(answer["recommendation"], t, has_risk=False)
+        says += [basis, lower_sentence(facts["confidence"], t)]
+    yield Paragraph(t.joined(says), "note")
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
     price = list(price_call_leaves(answer, t))
@@ -262,6 +258,15 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
         # The trials that settle it, and the question for the day on which it is rented.
         again = (Paragraph(t("next.again")), Command(section["command"]))
         yield Part(t("next.title"), [*_unproven(section, t), *others[1:], *again])
+
+
+def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
+    """A month of what is kept, or the run, which costs no month; and what an old price may make of it."""
+    spec, run = section["answer"]["spec"], section["recommendation"]["recommendation"].get("run")
+    for name, usd in (("run", _run_usd(section)), ("month", spec["usd_per_month"] if run is None else None)):
+        if usd is not None:
+            yield t(f"answer.{name}", usd=format_usd(usd))
+            yield from doubt_sentences(name, spec["price_as_of"], doubt_of(spec, usd), t)
 
 
 def _unproven(section: Record, t: Texts) -> Iterator[Leaf]:
@@ -288,7 +293,8 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
 
     def name(row: Record) -> str:
         paying = [t.known("market." + row["market"], row["market"])] if several else []
-        return ", ".join([type_name(row, clouds=covers_clouds(answer)), *paying])
+        seen = [t(f"kind.{row['price_kind']}")] if row.get("price_kind", LIST) != LIST else []
+        return ", ".join([type_name(row, clouds=covers_clouds(answer)), *paying, *seen])
 
     columns = columns_of(
         t,
@@ -323,7 +329,8 @@ def _compared_rows(section: Record) -> list[dict[str, Any]]:
     for role, record in records:
         # A trial is where the pick is.
         key = key_of({"region": pick["region"], "market": pick["market"], **record})
-        row = {"total_usd_per_hour": record.get("usd_per_hour"), **spec_document(key), **drawn.get(key, {})}
+        row = {"total_usd_per_hour": record.get("usd_per_hour"), **record, **spec_document(key)}
+        row |= drawn.get(key, {})
         usd = row["total_usd_per_hour"] * HOURS_PER_MONTH
         if run is not None:
             saved = record.get("saves_usd_per_run")
@@ -342,6 +349,7 @@ def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
     yield from price_call_leaves(answer, t)
     spec = answer["nearest"]
     if spec:
+        yield from _missed(section, t)
         yield spec_facts(spec, answer["request"], t)
         yield Paragraph(basis_sentence(spec, t), "note")
     if answer["relax"]:
@@ -350,6 +358,19 @@ def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
     for call in borderline_calls(answer):
         sentence = borderline_sentence(call, section["answer"]["target_throughput"], t, clouds=clouds)
         yield Part(t("close.title"), [Paragraph(sentence), Command(call["trial"]["command"])])
+
+
+def _missed(section: Record, t: Texts) -> Iterator[Paragraph]:
+    """What the nearest spec misses of the target and of the price limit."""
+    spec, target = section["answer"]["spec"], section["answer"]["target_throughput"]
+    most, misses = section["recommendation"]["request"].get("max_usd_per_hour"), []
+    if target and spec["lower"] < target:
+        rates = {"lower": lower_rate(spec["lower"]), "target": format_target(target)}
+        misses.append(t("nearest.rate", **rates, unit=unit_name(section, t)))
+    if most and spec["usd_per_hour"] > most:
+        misses.append(t("nearest.price", usd=format_usd(spec["usd_per_hour"]), most=format_usd(most)))
+    if misses:
+        yield Paragraph(t("nearest.misses", misses=t.listed(misses)))
 
 
 def _costs(section: Record, t: Texts) -> Part:
