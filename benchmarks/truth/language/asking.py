@@ -126,6 +126,7 @@ def _deployment(row: ServingRow) -> Deployment:
         row.tensor_parallel,
         row.link,
         version_of(row),
+        max_sequences=int(row.places) if row.places < row.concurrency else None,
     )
 
 

@@ -95,22 +95,22 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
             yield row("saturated", min(held, most), 1 / record.output_tokens_per_second)
     elif record.kind == "open":
         yield from _at_a_rate(record, held, row)
-    elif record.concurrency <= held:
+    elif record.places <= held:
         yield from _timed(record, row)
 
 
 def _timed(record: Any, value: Callable[[str, float, float], MeasuredValue]) -> Iterator[MeasuredValue]:
     """The values of a closed loop or of a static batch."""
-    batch, output = record.concurrency, record.output_tokens
+    batch, output = record.places, record.output_tokens
     each, first, rate = (record.tpot_seconds, record.ttft_seconds, record.output_tokens_per_second)
     if record.kind == "closed":
         streamed = not math.isnan(first) and "not-streamed" not in record.flags
         if not math.isnan(each):
             yield value("each_token", batch, each)
-        if streamed:
+        if streamed and batch == record.concurrency:
             yield value("first_token", batch, first)
         if streamed and not math.isnan(each):
-            yield value("rate", batch, (first + (output - 1) * each) / (batch * output))
+            yield value("rate", batch, (first + (output - 1) * each) / (record.concurrency * output))
     elif record.kind == "static" and output >= _SHORTEST_OUTPUT and not math.isnan(rate):
         yield value("batch", batch, batch * output / rate)
 

@@ -44,7 +44,9 @@ def inferencex(record: Mapping[str, str]) -> ServingRow:
     doubts = ["layout-doubtful"] * doubtful + ["queued"] * _is_queued(ttft, tpot, output)
     doubts += [flag for flag, stands in _UNSAID.items() if stands(record, model)]
     is_held_up = not doubts and _is_held_up(record, model, ttft)
-    flags = [*doubts, *["first-token-disturbed"] * is_held_up, "kv-assumed", *["equal-lengths"] * in_waves]
+    waits = own_runs and "3.1-8B" in model and record["backend_version"] == "1.0.0rc3"
+    kept = {"first-token-disturbed": is_held_up, "kv-assumed": True, "equal-lengths": in_waves and not waits}
+    flags = [*doubts, *(flag for flag, stands in kept.items() if stands), *["one-waits"] * waits]
     return ServingRow(
         source="nvidia-gap" if own_runs else "inferencex",
         licence=_APACHE,

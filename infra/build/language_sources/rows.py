@@ -54,6 +54,11 @@ class ServingRow(NamedTuple):
     fit: int = 1
     flags: str = ""
 
+    @property
+    def places(self) -> float:
+        """Sequences that the server takes in: one fewer than in flight where one always waits."""
+        return self.concurrency - ("one-waits" in self.flags.split())
+
 
 def read_serving(path: Path = SERVING_PATH) -> list[ServingRow]:
     """The rows of a CSV (or .csv.gz) with these columns; see `read_table`."""

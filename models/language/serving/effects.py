@@ -86,86 +86,30 @@ _BASE: Mapping[str, Prior] = {
 # Standard deviations of what a kind of group adds to a log.
 _EFFECTS: Mapping[str, Mapping[str, float]] = {
     "weights": {"gpu": 0.07, "chip": 0.09, "engine": 0.1, "format": 0.15, "mixture": 0.2, "experts": 0.2},
-    "kv": {
-        "gpu": 0.05,
-        "chip": 0.13,
-        "engine": 0.15,
-        "era": 0.2,
-        "version": 0.07,
-        "kv": 0.3,
-        "mla": 0.35,
-        "mixed": 0.4,
-    },
-    "decode": {
-        "gpu": 0.05,
-        "chip": 0.12,
-        "engine": 0.15,
-        "arithmetic": 0.12,
-        "format": 0.12,
-        "mixture": 0.5,
-        "experts": 0.3,
-    },
+    "kv": {"chip": 0.13, "engine": 0.15, "kv": 0.3, "mla": 0.35, "mixed": 0.4},
+    "decode": {"chip": 0.12, "arithmetic": 0.12, "format": 0.12, "mixture": 0.5, "experts": 0.3},
     "prefill": {
-        "gpu": 0.06,
         "chip": 0.1,
-        "engine": 0.08,
         "arithmetic": 0.12,
         "format": 0.12,
         "mixture": 0.3,
         "experts": 0.4,
         "kernels": 0.15,
     },
-    "attention": {"chip": 0.15, "engine": 0.15, "mla": 0.4},
-    "link": {"way": 0.2, "peer": 0.8, "host": 0.9, "gpu": 0.14, "chip": 0.25, "engine": 0.13},
-    "latency": {
-        "way": 0.4,
-        "peer": 0.4,
-        "host": 0.9,
-        "chip": 0.25,
-        "engine": 0.2,
-        "fused": 0.52,
-        "version": 0.2,
-    },
+    "attention": {"chip": 0.15, "mla": 0.4},
+    "link": {"way": 0.2, "peer": 0.8, "host": 0.9, "gpu": 0.14, "chip": 0.25},
+    "latency": {"way": 0.4, "peer": 0.4, "host": 0.9, "chip": 0.25, "fused": 0.52},
     "overhead": {"gpu": 0.06, "chip": 0.13, "eager": 0.8},
-    "constant": {"engine": 0.25, "era": 0.26, "version": 0.1, "static": 0.4},
-    "layer": {"engine": 0.2, "era": 0.33, "version": 0.12, "kernels": 0.18, "mixed": 0.4},
-    "mixture": {"engine": 0.35, "era": 0.36, "version": 0.14, "kernels": 0.35, "model": 0.5},
+    "constant": {"engine": 0.25, "static": 0.4},
+    "layer": {"engine": 0.2, "kernels": 0.18, "mixed": 0.4},
+    "mixture": {"engine": 0.35, "kernels": 0.35, "model": 0.5},
     "mla": {"engine": 0.4, "kernels": 0.6},
-    "sequence": {"engine": 0.5, "era": 0.39, "version": 0.15, "load": 0.7},
-    "launch": {
-        "chip": 0.25,
-        "kernels": 0.25,
-        "engine": 0.35,
-        "era": 0.2,
-        "version": 0.13,
-        "mixture": 0.6,
-        "mla": 0.4,
-        "model": 0.2,
-    },
-    "mixed": {"engine": 0.5, "era": 0.39, "version": 0.15, "load": 0.4},
-    "first": {
-        "chip": 0.3,
-        "engine": 0.5,
-        "wave": 0.5,
-        "waves": 0.6,
-        "turns": 0.3,
-        "client": 0.6,
-        "era": 0.3,
-        "version": 0.1,
-        "open": 1.0,
-        "own": 0.3,
-    },
-    "queue": {
-        "engine": 0.7,
-        "wave": 0.5,
-        "waves": 0.8,
-        "turns": 0.6,
-        "client": 0.5,
-        "era": 0.52,
-        "version": 0.1,
-        "own": 0.3,
-    },
-    "together": {"engine": 0.5, "wave": 0.7, "waves": 1.0, "turns": 0.3, "version": 0.2},
+    "sequence": {"engine": 0.5, "load": 0.7},
+    "launch": {"chip": 0.25, "kernels": 0.25, "mixture": 0.6, "mla": 0.4, "model": 0.2},
+    "mixed": {"engine": 0.5, "load": 0.4},
+    "first": {"chip": 0.3, "engine": 0.5, "wave": 0.5, "waves": 0.6, "client": 0.6, "open": 2.0, "own": 0.3},
+    "queue": {"engine": 0.7, "wave": 0.5, "waves": 0.8, "client": 0.5, "own": 0.3},
+    "together": {"engine": 0.5, "wave": 0.7, "waves": 1.0},
     "step": {
         "model": 0.08,
         "gpu": 0.05,
@@ -175,18 +119,7 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
         "load": 0.13,
         "own": 0.12,
     },
-    "prompt": {
-        "model": 0.18,
-        "gpu": 0.06,
-        "mixture": 0.3,
-        "mixed": 0.3,
-        "era": 0.04,
-        "version": 0.08,
-        "source": 0.1,
-        "cell": 0.1,
-        "load": 0.13,
-        "own": 0.15,
-    },
+    "prompt": {"model": 0.18, "mixture": 0.3, "mixed": 0.3, "cell": 0.1, "own": 0.15},
 }
 # FP8 and FP4 products reach less of their peaks: 0.31 to 0.65 where 16 bits reach 0.73 to 0.91.
 _SHORT_OF_PEAK = {"fp8": -0.35, "fp4": -0.6}
@@ -194,9 +127,11 @@ _SHORT_OF_PEAK = {"fp8": -0.35, "fp4": -0.6}
 _WAYS = {"latency": {"pcie": 0.3}, "link": {"pcie": 0.6}}
 # Without peer access what is sent goes through the host's memory, there and back.
 _PEERS = {"link": {"none4": -0.8, "none5": -0.8}}
-# Prompts that go together with one's own where all requests are alike: e^2.5 times as many. SGLang's
-# scheduler reads all that wait before it goes on with steps: a first token waits for half of them.
-_WAVE, _WAVES = {"together": {"waves": 2.5}}, {"queue": {"sglang": 1.2}}
+# Prompts that go together with one's own where all requests are alike: e^2.5 times as many.
+_WAVE = {"together": {"waves": 2.5}}
+# Schedulers that read all prompts that wait before they go on with steps. Of requests that start together
+# each is as likely to be read first as another: a first token waits for half of the others' prompts.
+_PROMPTS_FIRST, _HALF = ("sglang",), Prior(math.log(0.5), 0.3)
 # What falls with the watts that a multiprocessor has at its clock (`power_ratio`).
 _POWER = Prior(1.0, 0.2)
 _OF_POWER = ("decode", "prefill", "attention")
@@ -208,11 +143,11 @@ _USUAL_WIDTH = 8192.0
 # Experts that a token is sent to: each is gathered, computed and scattered.
 _CHOICES = Prior(0.7, 0.3)
 _USUAL_CHOICES = 8.0
-# Queries that share keys and values: kernels of 2024 read those again for some of them.
-_SHARING = Prior(0.0, 0.1)
 # Small kernels end sooner on faster memory: how their seconds fall with its bandwidth.
 _PACE = Prior(-0.15, 0.1)
 _USUAL_BANDWIDTH_GB_S = 3352.0
+# Engines lose less time beside the GPU's each year: what tells of versions that nobody measured.
+_YEAR, _USUAL_YEAR = Prior(-0.15, 0.15), 2025.0
 # The best kept public benchmark of engines: predictions mean what it would measure.
 REFERENCE_SOURCE = "inferencex"
 # Effects of who measured, and of what stands for one line of rows: no question names them. `own`
@@ -301,7 +236,6 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "open": "open" if setting.load == "open" else "",
         "wave": waves,
         "waves": waves and engine,
-        "turns": waves and version,
         "static": "static" if setting.load == "static" else "",
         "eager": "eager" if setting.eager else "",
         "cell": cell if setting.source else "",
@@ -319,17 +253,15 @@ def _peer(gpu: GpuFacts) -> str:
 
 
 class _Facts(NamedTuple):
-    """Logs of a model's width and of a token's experts, over usual ones, and of queries for each key."""
+    """Logs of a model's width and of a token's experts, over usual ones."""
 
     size: float
     choices: float
-    sharing: float
 
 
 def _facts(model: LanguageModel) -> _Facts:
     choices = math.log(model.experts_per_token / _USUAL_CHOICES) if model.experts else 0.0
-    sharing = 0.0 if model.latent else math.log(model.heads / model.kv_heads)
-    return _Facts(math.log(model.hidden / _USUAL_WIDTH), choices, sharing)
+    return _Facts(math.log(model.hidden / _USUAL_WIDTH), choices)
 
 
 def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
@@ -360,6 +292,9 @@ def _terms(
     """For each log the places of its parameters, with their factors."""
     result = []
     for log in Logs._fields:
+        if log == "queue" and groups.get("waves") in _PROMPTS_FIRST:
+            result.append([(parameters.of(f"queue/waves/{groups['waves']}", _HALF), 1.0)])
+            continue
         term = [(parameters.of(log, _BASE[log]), 1.0)]
         for kind, sigma in _EFFECTS.get(log, {}).items():
             if kind in groups:
@@ -380,17 +315,17 @@ def _covariates(
         yield "power", _POWER, gpu.power
     if log in _OF_SIZE:
         yield "size", _SIZE, facts.size
-    if log == "kv" and "version" in groups:
-        yield f"sharing/version/{groups['version']}", _SHARING, facts.sharing
     if log == "mixture":
         yield "choices", _CHOICES, facts.choices
     if log == "overhead":
         yield "pace", _PACE, math.log(gpu.bandwidth_gb_s / _USUAL_BANDWIDTH_GB_S)
+        if era := groups.get("era"):
+            yield "year", _YEAR, float(era) - _USUAL_YEAR
 
 
 def _centre(log: str, kind: str, group: str) -> float:
     """The prior mean of an effect."""
     if kind == "arithmetic":
         return _SHORT_OF_PEAK.get(group.partition("/")[0], 0.0)
-    by_group = {"way": _WAYS, "peer": _PEERS, "wave": _WAVE, "waves": _WAVES}.get(kind, {})
+    by_group = {"way": _WAYS, "peer": _PEERS, "wave": _WAVE}.get(kind, {})
     return by_group.get(log, {}).get(group, 0.0)

