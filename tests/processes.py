@@ -1,5 +1,6 @@
 """Looking after processes that a test has started."""
 
+import os
 import signal
 import time
 from pathlib import Path
@@ -22,3 +23,15 @@ def as_in_a_terminal():
     """For `preexec_fn`: a shell's background job, and what it starts, ignores Ctrl-C and hangups."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def all_of(terminal):
+    """What is drawn on a pseudo terminal until its other end is closed."""
+    seen = b""
+    try:
+        while chunk := os.read(terminal, 1 << 16):
+            seen += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.close(terminal)
+    return seen.decode()

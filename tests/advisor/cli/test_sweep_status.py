@@ -7,8 +7,8 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.trial.ownership import this_process
 from tests.advisor.cli.test_sweep import GRID
 from tests.builders import keep
-from tests.processes import as_in_a_terminal
+from tests.processes import all_of, as_in_a_terminal
 from tests.sweeps.builders import measurement, resources, trial
 
 ROOT = Path(__file__).parents[3]
@@ -63,6 +63,7 @@ def _fresh(_row, fresh):
 
 _DRIVER = """
 import sys, time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from advisor.store.measurements import open_store
 from advisor.sweeps.trial.ownership import this_process
@@ -74,15 +75,35 @@ with closing(open_store()) as store:
 """
 
 
-def test_stop_ends_the_driver_of_this_machine_and_names_that_of_another(stderr):
+def _refusing(kill):
+    def killing(pid, number):
+        if pid == os.getpid():
+            raise PermissionError(1, "Operation not permitted")
+        kill(pid, number)
+
+    return killing
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (
+            {"name": "other", "host": "node-7", "place": "another boot"},
+            r"measured elsewhere: node-7 \(process",
+        ),
+        ({}, rf"process {os.getpid()} \(Operation not"),
+    ],
+    ids=["on another machine", "of another user"],
+)
+def test_stop_ends_a_driver_of_this_machine_and_names_one_that_it_cannot(stderr, monkeypatch, other, words):
     assert re.search("nobody measures into this store", stderr("sweep", "stop", code=1))
     with closing(open_store()) as store:
-        there = replace(this_process(), name="other", host="node-7", place="another boot")
-        store.leases.take({TRIALS[0].trial_id: ""}, there)
+        store.leases.take({TRIALS[0].trial_id: ""}, replace(this_process(), **other))
         command = [sys.executable, "-c", _DRIVER, TRIALS[1].trial_id]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as here:
             assert here.stdout.readline() == "holds\n"
-            assert re.search(r"measured elsewhere: node-7 \(process", stderr("sweep", "stop", code=1))
+            monkeypatch.setattr(os, "kill", _refusing(os.kill))
+            assert re.search(words, stderr("sweep", "stop", code=1))
             assert here.wait(timeout=30) == -signal.SIGTERM
 
 
@@ -107,24 +128,6 @@ def test_stop_ends_a_sweep_that_still_makes_its_data_however_its_database_is_wri
         assert f"(process {sweep.pid})" in shown("sweep", "stop")
         assert sweep.wait(timeout=60) == 128 + signal.SIGTERM
     assert drivers_here(identity) == set()
-
-
-def test_a_driver_that_may_not_be_stopped_is_named_and_the_others_are_stopped(stderr, monkeypatch):
-    kill = os.kill
-
-    def refusing(pid, number):
-        if pid == os.getpid():
-            raise PermissionError(1, "Operation not permitted")
-        kill(pid, number)
-
-    with closing(open_store()) as store:
-        store.leases.take({TRIALS[0].trial_id: ""}, this_process())
-        command = [sys.executable, "-c", _DRIVER, TRIALS[1].trial_id]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as here:
-            assert here.stdout.readline() == "holds\n"
-            monkeypatch.setattr(os, "kill", refusing)
-            assert re.search(rf"process {os.getpid()} \(Operation not", stderr("sweep", "stop", code=1))
-            assert here.wait(timeout=30) == -signal.SIGTERM
 
 
 def test_a_database_that_goes_away_meanwhile_is_told_and_waited_for(sweep, monkeypatch):
@@ -188,17 +191,14 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(sweep, tmp_p
         command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment, preexec_fn=as_in_a_terminal
     )
     os.close(theirs)
-    screen = []
-    reading = threading.Thread(target=_read_all, args=(ours, screen))
-    reading.start()
+    reading = ThreadPoolExecutor(1).submit(all_of, ours)
     watching = [*ADVISOR, "sweep", "status", *described, "--watch", "--every", "0.2", "-o", "json"]
     watch = subprocess.Popen(watching, stdout=subprocess.PIPE, text=True)
     while not (first := open_store().all()) and process.poll() is None:
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     assert process.wait() == 130
-    reading.join()
-    shown = "".join(screen)
+    shown = reading.result()
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
     assert "of 2 done" in shown
     assert "cost" in shown
@@ -230,12 +230,3 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(sweep, tmp_p
     assert {"sweep_began", "sweep_ended"} <= {
         state["event"] for state in statuses(sweep("log", "-o", "json"))
     }
-
-
-def _read_all(terminal, seen):
-    try:
-        while chunk := os.read(terminal, 1 << 16):
-            seen.append(chunk.decode(errors="replace"))
-    except OSError:  # the other end is closed
-        pass
-    os.close(terminal)

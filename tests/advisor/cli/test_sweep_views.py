@@ -26,6 +26,7 @@ from advisor.runs.sweeps.status import snapshot_document
 from advisor.sweeps.run.runner import Progress
 from advisor.sweeps.watching.shared import Snapshot, pace_of
 from tests.advisor.render.schemas import assert_keeps
+from tests.processes import all_of
 from tests.sweeps.builders import held, measurement, running, standing
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -108,21 +109,10 @@ def test_the_cursor_is_back_after_ctrl_c_and_no_colour_is_no_colour(no_color):
         [sys.executable, "-c", DRAWING], stdout=theirs, stderr=subprocess.DEVNULL, env=environment
     )
     os.close(theirs)
-    seen = _read(ours)
+    seen = all_of(ours)
     process.wait()
     assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l")
     assert ("\x1b[33m" in seen) == (not no_color)
-
-
-def _read(terminal):
-    seen = b""
-    try:
-        while chunk := os.read(terminal, 1 << 16):
-            seen += chunk
-    except OSError:  # the other end is closed
-        pass
-    os.close(terminal)
-    return seen.decode()
 
 
 def test_the_rate_of_a_cold_first_minute_stands_beside_the_trials():

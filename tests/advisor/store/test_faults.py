@@ -163,10 +163,11 @@ def test_an_answer_that_was_lost_stores_nothing_twice(url, monkeypatch):
         assert store.leases.held() == {}
 
 
-def test_a_server_that_restarts_is_waited_for(postgresql, caplog):
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_server_that_comes_back_is_waited_for_and_keeps_what_was_stored(postgresql, caplog, end):
     with closing(SqlStore(postgresql.new_database())) as store:
         store.append_all([row(1.0)])
-        postgresql.stop()
+        getattr(postgresql, end)()
         starting = threading.Timer(2.0, postgresql.start)
         starting.start()
         try:
@@ -175,15 +176,6 @@ def test_a_server_that_restarts_is_waited_for(postgresql, caplog):
             starting.join()
         assert store.all() == [row(1.0), row(2.0)]
         assert "waiting up to" in caplog.text
-
-
-def test_a_server_that_is_killed_keeps_what_was_stored(postgresql):
-    with closing(SqlStore(postgresql.new_database())) as store:
-        store.append_all([row(1.0)])
-        postgresql.kill()
-        postgresql.start()
-        assert store.append_all([row(2.0)]).added == 1
-        assert store.all() == [row(1.0), row(2.0)]
 
 
 def test_a_server_that_stays_away_is_told_in_one_line(postgresql):
