@@ -21,6 +21,7 @@ from advisor.engine.columns import Booleans, Columns, Floats, Integers
 from advisor.engine.constraints import Constraint, Effort
 from advisor.engine.limits import (
     GOOD_ENOUGH,
+    TOO_SLOW,
     Aim,
     Limit,
     closest,
@@ -230,19 +231,22 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return True
 
     def nearest_row(self, request: R, table: T) -> int:
-        """The cheapest of the rows that come closest, within the price where one is."""
+        """The row that comes closest, within the price where one is; of rates the cheapest of about the
+        fastest."""
         usd, most = table.usd, request.max_usd_per_hour
         rows = np.arange(len(table)) if most is None else np.flatnonzero(usd <= most)
         if not len(rows):
             return int(usd.argmin())
         limits = self.limits(request, table)
         row, reason = closest(limits, usd, rows)
+        if reason != TOO_SLOW:
+            return row
         for limit in limits:
-            if limit.reason == reason and limit.factor is not None:
-                rows = rows[limit.factor[rows] * GOOD_ENOUGH <= limit.factor[row]]
-                return int(rows[np.lexsort((limit.factor[rows], usd[rows]))[0]])
+            if limit.reason == reason:
+                break
             rows = rows[limit.keeps[rows]]
-        return row
+        near = rows[limit.nearness[rows] >= GOOD_ENOUGH * limit.nearness[row]]
+        return int(near[np.lexsort((-limit.nearness[near], usd[near]))[0]])
 
     def shown(self, request: R, options: O, table: T, rows: Sequence[int]) -> Sequence[C]:
         """Rows as records with everything that is told of them where they are ranked."""

@@ -149,6 +149,14 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
             return None
         return super().nearest(request, options, _as_many_as_affordable(request, table))
 
+    def nearest_row(self, request: NetworkQuestion, table: Table) -> int:
+        """The row that comes closest, at the batch that every answer tells of its spec."""
+        row = super().nearest_row(request, table)
+        if request.max_latency_ms is not None:
+            return row
+        same = np.flatnonzero((table.spec == table.spec[row]) & (table.count == table.count[row]))
+        return int(same[good_batches(request, table.take(same))[0]])
+
     def with_nearest(self, answer: Recommendation, ways: Sequence[Relaxation]) -> Recommendation:
         """With the spec that keeps all but the target, where it is faster: a type without a GPU is not looked
         at that could not reach it."""

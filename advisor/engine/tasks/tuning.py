@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpus import gpu_link
-from advisor.domain import Disk, Gpu, Offer, Rejected, Relaxation, Spec
+from advisor.domain import Change, Disk, Gpu, Offer, Rejected, Relaxation, Spec
 from advisor.domain.language import (
     FineTuningCandidate,
     FineTuningRecommendation,
@@ -302,10 +302,20 @@ class TuningTask(
         answers: Callable[[TuningQuestion], TuningTable | None],
         chosen: Callable[[TuningQuestion], FineTuningCandidate | None],
     ) -> Iterator[Relaxation]:
-        """Methods that take less."""
+        """Methods that take less, for what their run costs where none keeps the limit."""
         asked: TuningQuestion = answer.request
         lighter = _METHODS[_METHODS.index(asked.method) + 1 :]
-        return other_choices(chosen, asked, "method", asked.method, lighter)
+        within = list(other_choices(chosen, asked, "method", asked.method, lighter))
+        yield from within
+        if within or not asked.max_run_usd:
+            return
+        cost = Amount("max_run_usd", "--max-cost")
+        for way in other_choices(chosen, cost.loosened(asked), "method", asked.method, lighter):
+            enough = cost.put(asked, cost.rounded(way.gives.usd_per_run.upper))
+            before, after = map(cost.text, (asked, enough))
+            dearer = Change(constraint=cost.name, option=cost.option, before=before, after=after)
+            if gives := chosen(enough.replace(method=LlmMethod(str(way.changes[0].after)))):
+                yield Relaxation(changes=(*way.changes, dearer), gives=gives)
 
     def constraints(self, request: TuningQuestion) -> Iterator[Constraint]:
         amounts = (
