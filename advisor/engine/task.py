@@ -278,15 +278,8 @@ class Task(ABC, Generic[R, O, T, C, A]):
         factors = factors_of(limits)
         for row, reason in closest_of_each(limits, table.kind, usd, np.flatnonzero(~answered[table.kind])):
             detail, instance = self.shortfall(request, table, row, reason), table.offer(row).instance
-            yield Rejected(
-                instance.cloud,
-                instance.name,
-                reason,
-                detail,
-                float(usd[row]),
-                count=int(table.count[row]),
-                factor=factors(row, reason),
-            )
+            known = float(usd[row]), None, int(table.count[row]), factors(row, reason)
+            yield Rejected(instance.cloud, instance.name, reason, detail, *known)
 
     def require_intervals(self, request: R, options: O, table: T) -> None:
         """`NoIntervalError` where only predictions that nothing held out backs would answer."""
