@@ -238,7 +238,7 @@ def other_choices(
 ) -> Iterator[Relaxation]:
     """What answers with each other choice of an option."""
     for choice in choices:
-        if gives := chosen(request.replace(**{name: choice})):
+        if gives := chosen(replace(request, **{name: choice})):
             change = Change(constraint=name, option=f"--{name}", before=before, after=choice)
             yield Relaxation(changes=(change,), gives=gives)
 
@@ -248,8 +248,8 @@ def require_tokens(model: LanguageModel, needed: int, field: str, refused: Messa
     most = model.max_context
     if most is not None and needed > most:
         about: dict[str, Any] = {"model": model.name, "most": most, **refused.parameters}
-        hint = Message(hint.text, field=FieldName(field), most=most, **hint.parameters)
-        raise UsageError(Message(refused.text, **about), field=field, hint=hint)
+        ways: dict[str, Any] = {"field": FieldName(field), "most": most, **hint.parameters}
+        raise UsageError(Message(refused.text, **about), field=field, hint=Message(hint.text, **ways))
 
 
 def ram_shortage(offer: Offer, needed_gib: float) -> Rejected | None:

@@ -14,6 +14,7 @@ from advisor.domain.language import NO_PICTURES
 from advisor.domain.results import P99_OVER_P50
 from advisor.domain.words import LanguageTask, LlmEngine
 from advisor.messages import Spell, option_name
+from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.borderline import modest
 from advisor.render.facts import answer_facts, covers_clouds, decision_of, place_name, spec_name, type_name
@@ -133,7 +134,8 @@ def brief_blocks(
     if beside:
         # Spot may be taken back in the midst of the work: that comes first.
         beside.sort(key=lambda text: getattr(text, "code", None) != Market.SPOT)
-        rank = _NEEDED if spec["market"] == Market.SPOT else _WARNS
+        usual = _BINDS if spec.get("serving") else _WARNS
+        rank = _NEEDED if spec["market"] == Market.SPOT else usual
         yield rank, Paragraph(" ".join(wrapped("Warning", [translated(text, t) for text in beside], 2)))
     # How sure it is stands above.
     yield _NEEDED, Paragraph(basis_sentence(spec, t, has_risk=False), "note")
@@ -329,10 +331,12 @@ def _counted(request: Record, t: Texts) -> str | None:
 
 
 def _is_given(field: str, request: Record) -> bool:
-    """Whether the question itself says what is served: lengths that are no trace's, another engine."""
+    """Whether the question itself says what is served: other lengths than the usual ones, another engine."""
     if field == "engine":
         return request.get("engine") != LlmEngine.VLLM
-    return field.endswith("put_tokens") and not request.get("input_spread")
+    if not field.endswith("put_tokens") or request.get(field) is None:
+        return False
+    return bool(request[field] != getattr(traffic_named(USUAL_TRAFFIC), field).mean)
 
 
 def _assumed(document: Record, t: Texts, spell: Spell) -> str:

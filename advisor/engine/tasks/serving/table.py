@@ -81,13 +81,14 @@ class Rates(NamedTuple):
 
     def shaped(self, shape: tuple[int, ...]) -> Rates:
         """The same loads in another shape."""
-        return Rates(*(column.reshape(*column.shape[:-1], *shape) for column in self))
+        columns: tuple[Any, ...] = self
+        return Rates(*(column.reshape(*column.shape[:-1], *shape) for column in columns))
 
     def take(self, index: tuple[Integers, ...]) -> Rates:
         """Some of the loads."""
-        places: Any = (slice(None), *index)
-        loads = self.concurrency.ndim
-        return Rates(*(column[index if column.ndim == loads else places] for column in self))
+        columns: tuple[Any, ...] = self
+        loads, places = self.concurrency.ndim, (slice(None), *index)
+        return Rates(*(column[index if column.ndim == loads else places] for column in columns))
 
 
 def rate_span(values: Floats) -> Span:
