@@ -82,9 +82,9 @@ def test_where_nothing_answers_a_smaller_format_may() -> None:
 
 def test_a_limit_that_is_hardly_reachable_is_told_with_what_a_looser_one_costs() -> None:
     catalog = context().catalog
-    answer = language.recommended(catalog, recommend(users=10, max_ttft_ms=20.0)).result
+    answer = language.recommended(catalog, recommend(users=10, max_ttft_ms=30.0)).result
     (warning,) = [text for text in map(str, answer.warnings) if "hardly reachable" in text]
-    assert warning.startswith("--max-ttft-ms 20 is hardly reachable: with 30 it costs $")
+    assert warning.startswith("--max-ttft-ms 30 is hardly reachable: with 45 it costs $")
     usual = language.recommended(catalog, recommend(users=10, max_ttft_ms=200.0)).result
     assert not any("hardly reachable" in str(text) for text in usual.warnings)
 
