@@ -145,8 +145,9 @@ UNMEASURED_GPU = "unmeasured_gpu"
 BARE_STEP = "bare_step"
 
 
-def is_measured(remarks: Iterable[Any]) -> bool:
-    """Whether none of the remarks about a prediction is that its GPU was not measured."""
+def is_measured(candidate: object) -> bool:
+    """Whether no remark about a candidate's prediction is that its GPU was not measured."""
+    remarks: Iterable[Any] = getattr(getattr(candidate, "prediction", candidate), "extrapolation", ())
     return all(getattr(remark, "code", "") != UNMEASURED_GPU for remark in remarks)
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog
 from advisor.domain import Rejected, Relaxation, Spec
 from advisor.domain.decision import Judged
+from advisor.domain.results import is_measured
 from advisor.engine.columns import Booleans, Columns, Floats, Integers
 from advisor.engine.constraints import Constraint, Effort
 from advisor.engine.limits import (
@@ -208,7 +209,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         level = np.flatnonzero(self.level(request, some)).tolist()
         if len(level) > 1:
             records = self.candidates(request, some, level)
-            measured = dict(zip(level, map(self.is_measured, records), strict=True))
+            measured = dict(zip(level, map(is_measured, records), strict=True))
             decides = -rates if request.ends else usd
             first = min((i for i in order if i in measured), key=lambda i: (not measured[i], decides[i]))
             order.sort(key=lambda i: i != first)
@@ -225,10 +226,6 @@ class Task(ABC, Generic[R, O, T, C, A]):
         share = QUARTILE / max(QUARTILE, gaussian_multiplier(request.confidence))
         quartile = least * max(1.0, worst / least) ** share if least else least  # one's own machine is free
         return np.asarray(ranks <= min(quartile, EQUAL * least))
-
-    def is_measured(self, candidate: C) -> bool:
-        """Whether its GPU was measured; so it is for all that is known."""
-        return True
 
     def nearest_row(self, request: R, table: T) -> int:
         """The row that comes closest, within the price where one is; of rates the cheapest of about the

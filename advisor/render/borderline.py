@@ -86,9 +86,7 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
 
 def _same_cost(answer: Judged[Any, Any], cheapest: Any) -> Message:
     """That another spec costs the same within the error, and what decides."""
-    both: tuple[Any, Any] = answer.chosen, cheapest
-    measured = [is_measured(getattr(spec, "prediction", spec).extrapolation) for spec in both]
-    if measured == [True, False]:
+    if is_measured(answer.chosen) and not is_measured(cheapest):
         return Message(
             "{name} would cost {usd:usd}{per}, the same within the error, but its GPU was not measured"
         )

@@ -26,7 +26,6 @@ from advisor.domain.language import (
     TuningPrediction,
 )
 from advisor.domain.money import aged, aged_spec
-from advisor.domain.results import is_measured
 from advisor.engine.assumptions import market_warnings, price_warnings
 from advisor.engine.candidates import judged_offer, offer_named, offers_in, place_query, rejected_offer
 from advisor.engine.columns import Columns, Floats, Integers, P
@@ -139,10 +138,6 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
     def candidates(self, request: R, table: T, rows: Sequence[int]) -> list[C]:
         """Rows as records, with their chances."""
         return self.with_chances(request, table, rows, [self.candidate(request, table, row) for row in rows])
-
-    def is_measured(self, candidate: C) -> bool:
-        """Whether rows of its GPU were measured."""
-        return is_measured(candidate.extrapolation)
 
     def ranks_by_price(self, request: R) -> bool:
         """Whether there is a target."""

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from advisor.catalog import is_accelerated
 from advisor.domain import Candidate, Change, Recommendation, Relaxation
 from advisor.domain import Task as Work
-from advisor.domain.results import is_measured
 from advisor.engine import decide
 from advisor.engine.assumptions import assumptions, warnings
 from advisor.engine.candidates import asks_for_gpu
@@ -111,10 +110,6 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def rate(self, request: NetworkQuestion, table: Table) -> Floats:
         """Samples per second at the lower bound."""
         return table.lower
-
-    def is_measured(self, candidate: Candidate) -> bool:
-        """Whether steps on its GPU were measured."""
-        return is_measured(candidate.prediction.extrapolation)
 
     def ranked_rows(self, request: NetworkQuestion, options: Judgement, table: Table) -> Integers:
         """Those that may be shown."""
