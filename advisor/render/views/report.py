@@ -60,7 +60,7 @@ from advisor.render.views.details import (
     serving_parts,
 )
 from advisor.render.views.specs import spec_facts
-from advisor.units import format_target, format_usd
+from advisor.units import format_rate, format_target, format_usd
 
 Record = Mapping[str, Any]
 
@@ -173,8 +173,11 @@ def _totals_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
         usd: float | None = of_spec("usd_per_month")(section) if _run_usd(section) is None else None
         return usd
 
-    units = {of_spec("unit")(section) for section in sections} - {None}
-    of_unit = ("unit", lambda section: unit_name(section, t) if _answered(section) else None)
+    def expected(section: Record) -> str | None:
+        """'2,310 images': the headings say that rates are a second's."""
+        median = of_spec("median")(section)
+        return median and f"{format_rate(median)} {unit_name(section, t).partition('/')[0]}"
+
     return [
         Column(
             t("totals.workload"),
@@ -186,11 +189,10 @@ def _totals_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
             ("instance", partial(_pick_name, t=t), Look.LONG),
             ("paying", partial(_paying, t=t)),
             ("target", target),
-            ("expected", of_spec("median"), Look.RATE),
+            ("expected", expected),
             ("at_least", of_spec("lower"), Look.LOWER),
-            *([of_unit] if len(units) > 1 else []),
             ("sure", sure, Look.SHARE),
-            ("evidence", lambda section: evidence_word(of_spec("risk")(section), t)),
+            ("evidence", lambda section: evidence_word(of_spec("risk")(section), t), Look.NAME),
         ),
         # Empty where there is no cost, not unknown.
         Column(t("table.per_month"), per_month, Look.USD),
