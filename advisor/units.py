@@ -49,7 +49,7 @@ def format_mib(mib: float) -> str:
 
 
 def format_usd(usd: float) -> str:
-    """Dollars with as many digits as prices have: '$0.526', '$12.24', '$0.0042', '-$0.500', '$0'.
+    """Dollars with as many digits as prices have: '$0.526', '$12.24', '$1,035', '$0.0042', '-$0.500', '$0'.
 
     The digits are those of what is printed: 9.9996 is '$10.00'.
     """
@@ -57,8 +57,13 @@ def format_usd(usd: float) -> str:
     if amount == 0:
         return "$0"
     if round(amount, 3) >= 10:
-        return f"{sign}${amount:,.2f}"
+        return f"{sign}${amount:,.2f}" if round(amount, 2) < 100 else f"{sign}${amount:,.0f}"
     return f"{sign}${amount:.3f}" if round(amount, 4) >= 0.1 else f"{sign}${amount:.4f}"
+
+
+def short_usd(usd: float) -> str:
+    """A cost of a run or a trial: '$8.05', '$0.16', '$0.024', '$128'."""
+    return f"${usd:,.2f}" if 0.1 <= usd < 99.995 else f"${usd:,.0f}" if usd >= 1 else f"${usd:.2g}"
 
 
 def format_rate(samples_per_second: float) -> str:
@@ -75,7 +80,9 @@ def format_target(samples_per_second: float) -> str:
 
 
 def format_count(count: float) -> str:
-    """'900', '12,800', '1.28 million', '1,150 million': three digits from a million on."""
+    """'900', '12,800', '1.28 million', '1.15 billion': three digits from a million on."""
+    if count >= 1e9:
+        return f"{format_rate(count / 1e9)} billion"
     return f"{format_rate(count / 1e6)} million" if count >= 1e6 else f"{count:,.0f}"
 
 
@@ -93,6 +100,14 @@ def format_hours(hours: float, *, up: bool = False) -> str:
     elif hours < 1:
         amount, unit = hours * 60, "min"
     return f"{ceil_significant(amount) if up else float(f'{amount:.3g}'):,g} {unit}"
+
+
+def format_span(hours: float, *, up: bool = False) -> str:
+    """How long a run takes, as people say it: '48 min', '5 h 21 min', '76 h'; rounded `up` where it is a
+    bound."""
+    if hours >= 10:
+        return f"{math.ceil(hours) if up else round(hours):,} h"
+    return format_duration(60 * math.ceil(60 * hours) if up and hours > 1 / 40 else 3600 * hours)
 
 
 def format_duration(seconds: float) -> str:

@@ -14,9 +14,8 @@ from advisor.messages import Message
 from advisor.questions.spec import SpecQuestion
 from advisor.render.document import document_yaml, plain
 from advisor.render.tables import flat_rows, recommendation_csv
-from advisor.render.text import spec_lines
 from advisor.render.views.brief import brief_text
-from advisor.render.views.whole import EVERY, FEW, NEAREST, recommendation_markdown, whole_text
+from advisor.render.views.whole import EVERY, NEAREST, recommendation_markdown, whole_text
 
 # Formats of a whole recommendation; those of `render.export` are files that start its spec.
 FORMATS = ("json", "yaml", "csv", "md")
@@ -56,18 +55,17 @@ def recommendation_text(
     *,
     everything: bool = False,
 ) -> Callable[[int | None], str]:
-    """The text of a recommendation: twelve lines, or all of it where nothing answers, a number of specs or an
-    explanation is wanted, or `everything`. `asked` writes the question about the chosen spec."""
+    """The text of a recommendation: twelve lines, or all of it where a number of specs or an explanation is
+    wanted, or `everything`. `asked` writes the question about the chosen spec."""
     everything = everything or question.explain or question.explain_rejected
     room = EVERY if question.explain_rejected else NEAREST
 
     def text(specs: int | None = None) -> str:
         chosen = result.chosen
-        if chosen is None:
-            return whole_text((), "", document(), room if everything else FEW)
-        if everything or specs is not None:
-            return whole_text(spec_lines(chosen.spec, result.request), asked(chosen), document(), room)
-        return brief_text(result, asked(chosen), document())
+        question_text = asked(chosen or result.nearest) if chosen or result.nearest else question.model
+        if not everything and specs is None:
+            return brief_text(question_text, document())
+        return whole_text(None, question_text, document(), room)
 
     return text
 

@@ -133,11 +133,10 @@ def _answer(
     def asked(chosen: Candidate) -> str:
         return str(asked_of(result.request, chosen.workload, rate_unit(result.request.dataset)))
 
-    everything = question.pareto or question.live
     return NetworkRecommended(
         result=result,
         message_document=document,
-        text=recommendation_text(result, question, asked, document, everything=everything),
+        text=recommendation_text(result, question, asked, document, everything=question.pareto),
         no_offer=partial(no_offer, result),
         relaxed=partial(_relaxed, result, question, context, preparations),
         start_file=lambda name: export(result.ranked[0], name),

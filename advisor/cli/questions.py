@@ -8,6 +8,7 @@ import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,7 +39,7 @@ _USUAL = frozenset(
     {
         *("task", "model", "instance", "target_throughput", "batch_size", "precision", "epochs", "max_hours"),
         *("users", "target_requests_per_s", "max_ttft_ms", "max_tpot_ms"),
-        *("input_tokens", "output_tokens", "tokens", "method"),
+        *("input_tokens", "output_tokens", "tokens", "sequence", "method", "max_cost"),
         *("gpu", "cloud", "market", "max_price", "anchor", "output", "explain", "out"),
         *("title", "plan_file", "saved", "format_name", "language"),
     }
@@ -245,6 +246,16 @@ class SectionedCommand(click.Command):
         """As click's, with `--help-all` where there are many."""
         params = super().get_params(ctx)
         return [*params, _HELP_ALL] if len(params) > _MANY else params
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As click's; of the examples those of the task on the command line."""
+        task, shown = _task_in(ctx), copy(self)
+        if task and self.help:
+            lines = self.help.splitlines()
+            shown.help = "\n".join(
+                line for line in lines if "--task" not in line or f"--task {task} " in line
+            )
+        super(SectionedCommand, shown).format_help_text(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by their headings, or those that people use; then the commands of a group."""

@@ -40,7 +40,9 @@ def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: 
     advisor recommend --task training --model resnet50 --epochs 90 --max-hours 72
     advisor recommend --task training --model my_net --anchor anchor-net.json
     advisor recommend --task training --model resnet50 --export terraform > main.tf
+    advisor recommend --task preprocessing --model resnet50 --target-throughput 1000
     advisor recommend --task generation --model meta-llama/Llama-3.1-8B --users 40 --max-tpot-ms 50
+    advisor recommend --task finetuning --model Qwen/Qwen3-8B --tokens 50M --method qlora
     """
     _refuse_meaningless(question, output, export_to)
     answer = ask.recommend(sources, question)

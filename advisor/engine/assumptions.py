@@ -217,7 +217,7 @@ def market_warnings(spec: Spec) -> list[Message]:
     if spec.disk.usd_per_hour:
         text = _TERM_BESIDE_DISK
     beside = hours * spec.count * spec.disk.usd_per_hour
-    return [*messages, Message(text.text, usd=usd, hours=hours, disk=beside)]
+    return [*messages, Message(text.text, code=str(spec.offer.market), usd=usd, hours=hours, disk=beside)]
 
 
 _TERM = Message("the whole term of the commitment is paid: {usd:usd} for {hours:,.0f} hours")
@@ -288,7 +288,7 @@ def script_assumption(request: NetworkQuestion, prediction: Prediction | None) -
         return []
     return [
         Message(
-            "a typical training script: a bare step alone would do {rate:rate}/s on one GPU",
+            "a typical training script; its training step alone would reach {rate:rate}/s on one GPU",
             code=BARE_STEP,
             rate=rate,
         )
@@ -343,12 +343,12 @@ def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message
         (disk.price, Message("the disk price is {age} days old ({as_of})")),
     )
     old = [
-        Message(message.text, age=(today - paid.as_of).days, as_of=paid.as_of.isoformat())
+        Message(message.text, code="price", age=(today - paid.as_of).days, as_of=paid.as_of.isoformat())
         for paid, message in messages
         if paid is not None and is_old(paid, today)
     ]
     notes = [paid.note for paid, _ in messages if paid is not None and paid.note]
-    return [*old, *map(Message, dict.fromkeys(notes))]
+    return [*old, *(Message(note, code="price") for note in dict.fromkeys(notes))]
 
 
 def idle_gpus(instance: InstanceType, workload: Workload, prediction: Prediction) -> list[Message]:

@@ -76,7 +76,8 @@ class SlowCpus(Struct, frozen=True):
         """A type as rejected, by its index."""
         wanted = Message("{rate}/s", rate=format_target(self.wanted))
         if self.instances > 1:
-            wanted = Message("its share of {rate}/s", rate=format_rate(self.wanted / self.instances))
+            rate = format_rate(self.wanted / self.instances)
+            wanted = Message("{rate}/s, its share as one of {count}", rate=rate, count=self.instances)
         cpu = self.cpus.types[index]
         detail = _cpu_bound(cpu.cores, float(self.cpus.most[index]), wanted)
         return Rejected(cpu.cloud, cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)

@@ -23,6 +23,7 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
 from advisor.render.price_doubt import PER, ranked_cost
 from advisor.render.records import brief_block, by_price, spec_fields
+from advisor.units import short_usd
 
 _NEVER, _ALWAYS = 0.01, 0.99
 # What costs less than this share of another costs less.
@@ -99,59 +100,64 @@ def _same_cost(answer: Judged[Any, Any], cheapest: Any) -> Message:
 
 # A chance in words, by the least one.
 _WORDS = (
-    (0.95, Message("almost certain")),
-    (0.8, Message("very likely")),
-    (0.6, Message("likely")),
-    (0.4, Message("as likely as not")),
-    (0.0, Message("unlikely")),
+    (0.95, Message("almost certain: {percent:.0f} % sure {aim}")),
+    (0.75, Message("likely: {percent:.0f} % sure {aim}")),
+    (0.0, Message("a gamble: only {percent:.0f} % sure {aim}")),
 )
+# What a question aims at, and what it limits: by the rate.
+_AIMS = (
+    *("target_throughput", "target_output_tokens_per_second", "target_tokens_per_second"),
+    *("target_requests_per_second", "users"),
+)
+_LIMITS = (
+    *("max_latency_ms", "max_ttft_ms", "max_tpot_ms", "max_e2e_seconds", "max_ready_seconds"),
+    *("max_hours", "max_run_usd", "max_first_epoch_hours"),
+)
+_TO = {
+    (True, False): Message("to reach the target"),
+    (False, True): Message("to keep the limits"),
+    (True, True): Message("to reach the target and keep the limits"),
+    (False, False): Message("to do this"),
+}
 
 
 def sure_message(answer: Judged[Any, Any]) -> Message | None:
-    """How sure the chosen spec is, what a trial settles, what is safe; None where bounds decide."""
+    """How sure the chosen spec is, what a trial settles, what is safe; None where nothing is aimed at."""
     chosen, request, safe = answer.chosen, answer.request, answer.safe
-    if chosen is None or chosen.probability is None or request.is_sure:
+    if chosen is None or chosen.probability is None:
         return None
-    sure = _chance_message(chosen, request)
-    if answer.is_safe:
-        return sure
-    about: dict[str, Any] = {"sure": sure}
-    may_miss = (call for call in answer.close_calls if call.kind is CloseCallKind.CHOSEN_MAY_MISS)
-    trial = next(may_miss, None)
-    if trial is not None:
-        each = Message(" on one of them") if chosen.spec.count > 1 else ""
-        about |= {"minutes": trial.trial_minutes, "each": each, "trial": trial.trial_usd}
-    if safe is None and trial is None:
-        return Message("{sure}; no spec is safe", **about)
-    if safe is None:
-        return Message(
-            "{sure}; a trial of {minutes:g} minutes{each} ({trial:usd}) settles it; no spec is safe without "
-            "one",
-            **about,
-        )
-    about |= {"safe": spec_name(safe.spec, request), "usd": safe.spec.total_usd_per_hour}
-    if trial is None:
-        return Message("{sure}; safe instead: {safe} at {usd:usd}/h", **about)
-    return Message(
-        "{sure}; a trial of {minutes:g} minutes{each} ({trial:usd}) settles it; safe without a trial: {safe} "
-        "at {usd:usd}/h",
-        **about,
-    )
-
-
-def _chance_message(chosen: Any, request: Any) -> Message:
-    """The chance of a spec, and what it takes for granted."""
-    sure = Message(
-        "{likely} ({percent:.0f} % sure) to meet target and limits",
-        likely=next(words for least, words in _WORDS if chosen.probability >= least),
-        percent=100 * modest(chosen.probability),
-    )
+    aims, limits = (any(getattr(request, name, None) for name in names) for names in (_AIMS, _LIMITS))
+    words = next(words for least, words in _WORDS if round(chosen.probability, 2) >= least)
+    sure = Message(words.text, percent=100 * modest(chosen.probability), aim=_TO[aims, limits])
     if request.ends and chosen.spec.offer.market is Market.SPOT:
         sure = Message("{sure} if it is never interrupted", sure=sure)
     if _may_cost_too_much(chosen, request):
         # The chance is of rates, at the price that is known.
-        sure = Message("{sure} at that price; today's may differ", sure=sure)
-    return sure
+        sure = Message("{sure}, at that price", sure=sure)
+    if answer.is_safe or request.is_sure:
+        return sure
+    may_miss = (call for call in answer.close_calls if call.kind is CloseCallKind.CHOSEN_MAY_MISS)
+    if trial := next(may_miss, None):
+        usd, minutes = short_usd(trial.trial_usd), trial.trial_minutes
+        sure = Message(
+            "{sure}. A trial of {minutes:g} min ({usd}) settles it", sure=sure, minutes=minutes, usd=usd
+        )
+    if safe is None:
+        least = 100 * request.confidence
+        return Message("{sure}; nothing on offer is {least:g} % sure", sure=sure, least=least)
+    more = (safe.spec.total_usd_per_hour - chosen.spec.total_usd_per_hour) * HOURS_PER_MONTH
+    dearer = Message("{more} more a month", more=short_usd(max(0.0, more)))
+    if request.ends and getattr(safe, "usd_per_run", None):
+        more = safe.usd_per_run.median - chosen.usd_per_run.median
+        dearer = Message("{more} more for the run", more=short_usd(max(0.0, more)))
+    without = Message("{sure}; safe without one") if trial else Message("{sure}; safe")
+    return Message(
+        "{sure}: {safe}, {usd:usd}/h ({dearer})",
+        sure=Message(without.text, sure=sure),
+        safe=spec_name(safe.spec, request),
+        usd=safe.spec.total_usd_per_hour,
+        dearer=dearer,
+    )
 
 
 def _may_cost_too_much(chosen: Any, request: Any) -> bool:

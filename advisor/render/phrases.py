@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from math import isfinite
@@ -25,7 +26,7 @@ BINDS = {
     ServingBind.OVERHEAD: "launching kernels",
     ServingBind.PREFILL: "prefill (reading prompts)",
     ServingBind.MEMORY: "GPU memory: the KV cache holds no more requests",
-    ServingBind.LOAD: "requests that come as fast as they are answered",
+    ServingBind.LOAD: "requests, which arrive almost as fast as it can answer",
 }
 _SECONDS_FROM = 1.0
 _MOST_LETTERS = 16
@@ -43,10 +44,14 @@ def way_text(placed: Mapping[str, Any]) -> str:
     return f"{placed['replicas']} x " + (f"DP{ranks}" if ranks > 1 else f"TP{placed['tensor_parallel']}")
 
 
+def gpu_text(name: str) -> str:
+    """'H100', 'RTX PRO 6000': the name of a GPU without its memory and its form."""
+    return re.split("-| Blackwell", name)[0]
+
+
 def gpus_text(instance: InstanceType) -> str:
     """'8 x H100': how many GPUs, and which, as short as tables need it."""
-    name = (instance.gpu_name or "no GPU").partition("-")[0]
-    return f"{instance.gpu_count} x {shortened(name, _MOST_LETTERS)}"
+    return f"{instance.gpu_count} x {shortened(gpu_text(instance.gpu_name or 'no GPU'), _MOST_LETTERS)}"
 
 
 def seconds_text(seconds: float, *, up: bool = False) -> str:

@@ -7,30 +7,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.catalog.live import PRICE_PAGES, is_live, refresh_command
-from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Offer, Spec
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.money import is_listed
 from advisor.messages import Message
-from advisor.naming import covers_clouds
-from advisor.render.facts import place_name, spec_name
+from advisor.naming import covers_clouds as asks_clouds
+from advisor.render.blocks import translated
+from advisor.render.facts import covers_clouds, place_name, spec_name
+from advisor.render.i18n.catalogue import Texts
 from advisor.render.records import by_price, fields, spec_fields
 from advisor.render.text import AnyAnswer
+from advisor.units import short_usd
 
-# How the price of an instance that is not listed, or old, is known; and that of a disk, alone and
-# after the instance's.
+# How a price of an instance is known that is not listed, or old; and that of a disk.
 _KINDS = {
-    ESTIMATED: (Message("Estimated price"), Message("Estimated disk price"), Message("estimated disk")),
-    OBSERVED: (Message("Observed price"), Message("Observed disk price"), Message("observed disk")),
-    LIST: (
-        Message("List price of {day}, which may have moved"),
-        Message("List price of a disk, which may have moved"),
-        Message("list price of the disk, which may have moved"),
-    ),
-}
-# That no listed price answers, of a spot instance (True) and of others.
-_NO_LIST = {
-    True: Message("{lies}; spot has no list price."),
-    False: Message("{lies}; no offer with a list price meets this."),
+    ESTIMATED: (Message("estimated"), Message("disk estimated")),
+    OBSERVED: (Message("seen {day}"), Message("disk price seen once")),
+    LIST: (Message("listed {day}"), Message("disk listed long ago")),
 }
 PER = {
     "hour": Message("/h"),
@@ -41,75 +34,76 @@ PER = {
 Record = Mapping[str, Any]
 
 
+def doubt_sentence(document: Record, t: Texts) -> str:
+    """The doubt about the price of a document's spec, in one line; empty where there is none."""
+    call = document.get("price_call")
+    if not call or "per" not in call or not (doubt := _doubt(call, clouds=covers_clouds(document))):
+        return ""
+    asks = t("brief.asks") if call["todays_price"]["command"] else ""
+    return translated(doubt, t) + asks
+
+
 def price_sentences(call: Record, *, clouds: bool) -> list[Message]:
     """The sentences of a `price_call` block, from its numbers and codes: of an answer given now, and of a
     saved one in another language. `clouds`: the question covers more than one cloud."""
-    sentences = _resting_sentence(call, clouds=clouds), _cheaper_sentence(call, clouds=clouds)
+    sentences = _doubt(call, clouds=clouds), _cheaper(call, clouds=clouds)
     return [sentence for sentence in sentences if sentence]
 
 
-def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
-    """The source of an unlisted chosen price beside the cheapest listed one; None if listed."""
-    chosen, listed, per = call["chosen"], call["listed"], PER[call["per"]]
+def _doubt(call: Record, *, clouds: bool) -> Message | None:
+    """How an unlisted chosen price is known, what it may be, and the cheapest at a firmer one; None if
+    listed."""
+    chosen, listed = call["chosen"], call["listed"]
     kinds = _kinds(chosen)
     if not kinds:
         return None
-    cost = chosen["cost"]
-    lies = Message(
-        "{kind} ({low:usd} to {high:usd}{per})", kind=kinds, low=cost["low"], high=cost["high"], per=per
-    )
-    if chosen["low_usd_per_hour"] == chosen["high_usd_per_hour"]:
-        lies = Message("{kind}", kind=kinds)
-    is_published = chosen["kind"] == LIST
+    doubt = Message("{kinds}", kinds=kinds)
+    if chosen["low_usd_per_hour"] != chosen["high_usd_per_hour"]:
+        doubt = Message("{kinds}; today's could be {range}", kinds=kinds, range=_range(chosen, call))
     if listed is None or listed == chosen:
-        none = Message("{lies}.", lies=lies)
-        return none if is_published else Message(_NO_LIST[chosen["market"] == Market.SPOT].text, lies=lies)
-    named = Message(
-        "{name} at {usd:usd}{per}", name=_named(listed, clouds), usd=listed["cost"]["median"], per=per
-    )
+        return doubt
+    named = Message("{name} ({cloud})", name=spec_name(listed), cloud=listed["cloud"])
     if listed["market"] != chosen["market"]:
-        named = Message("{spec} ({market})", spec=named, market=Message(listed["market"]))
-    if is_published:
-        return Message("{lies}; the cheapest at a surer list price is {named}.", lies=lies, named=named)
-    if "as_of" in listed:  # no older document has its day
-        dated = Message("{lies}; the cheapest {market} offer at a list price, of {day}, is {named}.").text
-        return Message(dated, lies=lies, day=listed["as_of"], named=named, market=Message(listed["market"]))
-    return Message("{lies}; the cheapest at a list price is {named}.", lies=lies, named=named)
+        named = Message("{name}, {market}", name=spec_name(listed), market=Message(listed["market"]))
+    elif not clouds:
+        named = Message("{name}", name=spec_name(listed))
+    usd = Message("{usd:usd}/h", usd=listed["total_usd_per_hour"])
+    if call["per"] == "run":
+        usd = Message("{usd} for the run", usd=short_usd(listed["cost"]["median"]))
+    return Message("{doubt}; firmer: {named}, {usd}", doubt=doubt, named=named, usd=usd)
 
 
-def _cheaper_sentence(call: Record, *, clouds: bool) -> Message | None:
-    """The spec that may be cheaper than the chosen one, and is borderline on price; None where none is."""
-    cheaper, chosen = call["cheaper"], call["chosen"]
+def _cheaper(call: Record, *, clouds: bool) -> Message | None:
+    """The spec that may be cheaper than the chosen one, whose price is too unsure; None where none is."""
+    cheaper = call["cheaper"]
     if cheaper is None:
         return None
-    cost = cheaper["cost"]
+    is_here = cheaper["region"] == call["chosen"]["region"] and not clouds
+    place = [] if is_here else [place_name(cheaper, clouds=clouds)]
     return Message(
-        "{name} ({market}, {region}) may be cheaper than {listed} at {usd:usd}{per}. {kind}: {low:usd} to "
-        "{high:usd}{per}, median {median:usd}.",
+        "{name} ({place}), {range}: too unsure to choose ({kinds})",
         name=spec_name(cheaper),
-        market=Message(cheaper["market"]),
-        region=place_name(cheaper, clouds=clouds),
-        listed=_named(chosen, clouds),
-        usd=chosen["cost"]["median"],
-        per=PER[call["per"]],
-        kind=_kinds(cheaper),
-        median=cost["median"],
-        low=cost["low"],
-        high=cost["high"],
+        place=[Message(cheaper["market"]), *place],
+        kinds=_kinds(cheaper),
+        range=_range(cheaper, call),
     )
+
+
+def _range(spec: Record, call: Record) -> Message:
+    """'$0.0491 to $0.573/h', of a run what it costs."""
+    if call["per"] == "run":
+        ends = spec["cost"]
+        low, high = short_usd(ends["low"]), short_usd(ends["high"])
+        return Message("{low} to {high} for the run", low=low, high=high)
+    low, high = spec["low_usd_per_hour"], spec["high_usd_per_hour"]
+    return Message("{low:usd} to {high:usd}/h", low=low, high=high)
 
 
 def _kinds(spec: Record) -> list[Message]:
     """The kinds of the prices in a total that are not listed, or old; the instance's first."""
     price, disk = spec["unlisted"]["instance"], spec["unlisted"]["disk"]
     kinds = [Message(_KINDS[price][0].text, day=spec.get("as_of", ""))] if price else []
-    return [*kinds, _KINDS[disk][2 if kinds else 1]] if disk else kinds
-
-
-def _named(spec: Record, clouds: bool) -> Message | str:
-    """'g2-standard-4', or 'g2-standard-4 of gcp'."""
-    name = spec_name(spec)
-    return Message("{name} of {cloud}", name=name, cloud=spec["cloud"]) if clouds else name
+    return [*kinds, _KINDS[disk][1]] if disk else kinds
 
 
 def price_doubt_block(answer: AnyAnswer) -> dict[str, Any] | None:
@@ -132,7 +126,7 @@ def price_doubt_block(answer: AnyAnswer) -> dict[str, Any] | None:
         command = f"{refresh_command(offer.instance.cloud, offer.region)} {words}"
     return {
         "borderline": facts["cheaper"] is not None,
-        "sentences": price_sentences(facts, clouds=covers_clouds(answer.request)),
+        "sentences": price_sentences(facts, clouds=asks_clouds(answer.request)),
         **facts,
         "todays_price": {"command": command, "page": PRICE_PAGES.get(offer.instance.cloud)},
     }

@@ -17,9 +17,10 @@ from advisor.render.borderline import modest
 from advisor.render.facts import covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
+from advisor.render.phrases import gpu_text
 from advisor.render.price_doubt import price_sentences
 from advisor.render.text import SURE, lower_name, upper_name
-from advisor.units import ceil_ms, format_hours, format_mib, format_target, format_usd
+from advisor.units import ceil_ms, format_hours, format_mib, format_target, format_usd, short_usd
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
@@ -43,17 +44,20 @@ def gpu_name(spec: Record, t: Texts) -> str:
     return t("gpu.of", count=facts["count"], name=facts["name"])
 
 
-def stage_name(stage: str | None, t: Texts, *, on_cpu: bool = False) -> str:
-    """'GPU', or 'network on the CPU' of a machine without one; 'decoding on vCPUs'; of a language model
+def stage_name(stage: str | None, t: Texts, *, on_cpu: bool = False, unit: str = "images/s") -> str:
+    """'GPU', or 'the model, on the CPU' of a machine without one; 'decoding on vCPUs'; of a language model
     'reading the weights from GPU memory', or nothing where it is tuned."""
     if on_cpu and stage == Stage.ACCELERATOR:
         return t("stage.cpu")
+    if stage == Stage.HOST and unit != "images/s":
+        return t("stage.batches")
     return t.known(f"stage.{stage}", t.known(f"bind.{stage}", stage or ""))
 
 
 def bound_name(spec: Record, t: Texts) -> str:
     """The stage that holds a spec back, or a row that is drawn of one."""
-    return stage_name(spec.get("bottleneck"), t, on_cpu=spec["gpu"] is None)
+    unit = spec.get("predicted", spec).get("unit", "images/s")
+    return stage_name(spec.get("bottleneck"), t, on_cpu=spec["gpu"] is None, unit=unit)
 
 
 def sample_name(unit: str) -> str:
@@ -104,13 +108,14 @@ def lower_sentence(confidence: float, t: Texts) -> str:
 
 
 def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
-    """The sources of a spec's rate, its risk, and the source of its price where one is known."""
+    """The sources of a spec's rate, its risk, and the source of its price where one is known; without the
+    risk as a row, which its title begins."""
     provenance, price = spec["predicted"]["provenance"], spec.get("price")
     # How predictions did whose truth was withheld; no older document has it.
     test = spec["predicted"].get("withheld")
     proof = ""
     if test:
-        half, held = f"{test['median_percent']:g}", f"{test['held_percent']:.0f}"
+        half, held = f"{test['median_percent']:.2g}", f"{test['held_percent']:.0f}"
         proof = t("answer.withheld" if has_risk else "brief.withheld", half=half, held=held)
     elif spec.get("serving") and spec["extrapolation"]:
         proof = t("answer.outside", fact=translated(spec["extrapolation"][0], t))
@@ -118,19 +123,21 @@ def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
         proof = t("brief.untested")
     unknown = (text for text in spec["extrapolation"] if getattr(text, "code", "") == UNMEASURED_GPU)
     if not (has_risk or spec.get("serving")) and (text := next(unknown, None)):
-        proof += t("brief.unmeasured", gpu=text.parameters["gpu"])
-    rate = t(
-        "answer.rate" if has_risk else "answer.known",
-        provenance=t.known("provenance." + provenance, provenance),
-        risk=t(f"risk.{spec['risk']}"),
-        number=spec["risk"],
-        proof=proof,
-    )
-    if not price:
-        return t("answer.unpriced", rate=rate)
-    return t(
-        "answer.stands", rate=rate, kind=t.known("price." + price["kind"], price["kind"]), date=price["as_of"]
-    )
+        proof += t("brief.unmeasured", gpu=gpu_text(text.parameters["gpu"]))
+    rate = t.known(f"basis.{provenance}", provenance) + proof
+    if has_risk:
+        risk = t(f"risk.{spec['risk']}")
+        rate = t(
+            "answer.rate",
+            provenance=t.known("provenance." + provenance, ""),
+            risk=risk,
+            number=spec["risk"],
+            proof=proof,
+        )
+    if price:
+        kind = t.known("price." + price["kind"], price["kind"])
+        rate = t("answer.stands", rate=rate, kind=kind, date=price["as_of"])
+    return t("answer.unpriced", rate=rate) if has_risk else rate
 
 
 def totals_sentences(document: Record, t: Texts) -> list[str]:
@@ -167,22 +174,19 @@ def doubt_sentences(cost: str, day: str, doubt: Record | None, t: Texts) -> list
     return [t("answer.doubt", costs=t(f"doubt.{cost}"), day=day, low=low, high=high)]
 
 
-def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds: bool = False) -> str:
-    """The question that a trial settles and its saving, of a run where one was asked about."""
-    chance, run, month = call["probability"], call["saves_usd_per_run"], call["saves_usd_per_month"]
-    of, usd = ("month", month or 0.0) if run is None else ("run", run)
+def borderline_sentence(call: Record, t: Texts, *, clouds: bool = False) -> str:
+    """'g5.4xlarge $1.624/h would save $242 a month: 23 % sure, a trial of 10 min costs $0.27'."""
+    run, month, trial = call["saves_usd_per_run"], call["saves_usd_per_month"], call["trial"]
+    saved = t("close.saves_run", usd=short_usd(run)) if run is not None else ""
+    if run is None and month is not None:
+        saved = t("close.saves_month", usd=f"${month:,.0f}")
     return t(
-        "close." + call["kind"],
-        name=type_name(call, clouds=clouds),
-        usd=format_usd(call["usd_per_hour"]),
-        chance=percent(chance),
-        miss=percent(1 - chance),
-        saved=t(f"close.saves_{of}", usd=format_usd(usd)),
-        instead=call["instead_of"] or "",
-        aim=t("close.rate", rate=format_target(target)) if target else t("close.all"),
-        where=t("close.each") if call.get("count", 1) > 1 else "",
-        minutes=plain(call["trial"]["minutes"]),
-        trial=format_usd(call["trial"]["usd"]),
+        "brief.try_it" if saved else "brief.try_nearest",
+        name=f"{type_name(call, clouds=clouds)} {format_usd(call['usd_per_hour'])}/h",
+        saved=saved,
+        chance=percent(call["probability"]),
+        minutes=plain(trial["minutes"]),
+        trial=short_usd(trial["usd"]),
     )
 
 
@@ -208,9 +212,9 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
     ]
     gives = relaxation["gives"]
     chance, run = gives.get("probability"), gives.get("run")
-    key = "relax.one" if chance is None else "relax.likely"
+    without, sure = ("relax.one_run", "relax.likely_run") if run else ("relax.one", "relax.likely")
     return t(
-        f"{key}_run" if run else key,
+        without if chance is None else sure,
         hours=format_hours(run["hours"]) if run else "",
         cost=format_usd(run["usd"]) if run else "",
         percent=percent(modest(chance or 0.0)),
@@ -220,6 +224,22 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
         lower=lower_rate(gives["lower"]),
         usd=dated_usd(gives, t),
     )
+
+
+def live_text(row: Record, t: Texts) -> str:
+    """'g4dn.xlarge $0.526/h (as known), offered, quota 8 vCPUs'."""
+    now, before = row["told"], row["before"]
+    price = t("live.not_verified")
+    if now:
+        was = (
+            t("live.was", usd=format_usd(before["usd_per_hour"]))
+            if before and row["changed"]
+            else t("live.as_known")
+        )
+        price = t("live.price", usd=format_usd(now["usd_per_hour"]), was=was if before else t("live.new"))
+    offered = t({True: "live.offered", False: "live.gone", None: "live.not_confirmed"}[row["offered"]])
+    quota = [] if row["vcpu_quota"] is None else [t("live.quota", vcpus=f"{row['vcpu_quota']:g}")]
+    return ", ".join([f"{row['instance_type']} {price}", offered, *quota])
 
 
 def dated_usd(record: Record, t: Texts) -> str:
@@ -272,8 +292,16 @@ _USUAL: Mapping[str, tuple[object, ...]] = {
 _AIMS = "epochs samples tokens max_hours max_run_usd max_latency_ms users target_requests_per_second"
 
 
+def goal_text(request: Record, t: Texts) -> str | None:
+    """'2,000 images/s or more': the rate that a question about a network aims at."""
+    if (target := request.get("target_throughput")) is None:
+        return None
+    unit = f"{request['dataset']['sample']}s/s"
+    return t("limit.target", rate=format_target(target), unit=t.known(f"unit.{unit}", unit))
+
+
 def aimed_at(request: Record, t: Texts) -> str | None:
-    """'90 epochs in all; done within 72 h', '40 users': the aims of a question beside a rate."""
+    """'90 epochs of 1,281,167 images; done within 72 h', '40 users': the aims of a question beside a rate."""
     text = {field: write for write, fields in _WRITERS for field in fields.split()}
     aims = [name for name in _AIMS.split() if request.get(name)]
     says = {name: t(f"limit.{name}", value=text[name](request[name])) for name in aims}

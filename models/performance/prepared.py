@@ -275,7 +275,7 @@ def _host_notes(resources: Resources, pipeline: Pipeline) -> Iterator[Message]:
     largest = own.largest_vcpus if own else pipeline.largest_vcpus
     if resources.vcpus > largest:
         yield Message(
-            "host rates were measured on up to {largest:g} vCPUs, not {vcpus:g}",
+            "preparing samples was measured on up to {largest:g} vCPUs, not {vcpus:g}",
             vcpus=resources.vcpus,
             largest=largest,
         )

@@ -120,7 +120,8 @@ def test_a_printed_price_is_the_price_and_prints_itself(usd):
     printed = float(text.replace("$", "").replace(",", ""))
     digits = len(text.partition(".")[2])
     assert abs(printed - usd) <= 0.5000001 * 10**-digits
-    assert digits == {0: 0}.get(usd, 2 if abs(printed) >= 10 else 3 if abs(printed) >= 0.1 else 4)
+    least = ((100, 0), (10, 2), (0.1, 3), (0, 4))
+    assert digits == {0: 0}.get(usd, next(many for most, many in least if abs(printed) >= most))
     assert text.startswith("-") == (usd < 0)
 
 

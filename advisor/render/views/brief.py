@@ -1,26 +1,24 @@
 """The answer in a dozen lines: what to rent, what it does, how sure that is, what to try first.
 
-It is made of an answer's document, whatever the task, in the reader's language."""
+It is made of an answer's document, whatever the task, in the reader's language. Every row has its place: one
+that is too long for a terminal is cut, none is left out."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from advisor.domain import IMAGENET, Market, Task
-from advisor.domain.decision import Judged
 from advisor.domain.language import NO_PICTURES
-from advisor.domain.results import P99_OVER_P50
-from advisor.domain.words import LanguageTask, LlmEngine
+from advisor.domain.results import P99_OVER_P50, UNMEASURED_GPU
 from advisor.messages import Spell, option_name
-from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
-from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, percent, plain, translated
+from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
 from advisor.render.borderline import modest
 from advisor.render.facts import answer_facts, covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
-from advisor.render.phrases import ENGINES, seconds_text, speculation_message
-from advisor.render.price_doubt import price_sentences
+from advisor.render.phrases import ENGINES, gpu_text, seconds_text, speculation_message
+from advisor.render.price_doubt import doubt_sentence, price_sentences
 from advisor.render.sentences import (
     aimed_at,
     asked_sentence,
@@ -29,157 +27,248 @@ from advisor.render.sentences import (
     borderline_sentence,
     bound_name,
     calls_of_chosen,
+    goal_text,
     instead_text,
+    live_text,
+    relax_sentence,
     stage_name,
 )
-from advisor.render.terminal import block_lines
-from advisor.render.text import folded, lower_name, spec_lines, upper_name, wrapped
-from advisor.render.views.specs import (
-    TIMES,
-    api_message,
-    machine_message,
-    most_by_price,
-    placement_message,
-    run_usd_text,
-)
-from advisor.units import ceil_ms, format_hours, format_rate, format_usd
+from advisor.render.text import INDENT, WIDTH, fact, folded, folded_command
+from advisor.render.views.specs import TIMES, api_message, machine_message, placement_message
+from advisor.units import ceil_ms, format_rate, format_span, format_usd, short_usd
 
 Record = Mapping[str, Any]
 LINES = 12
-# How much blocks are needed: one that is never spared, those on price, on what binds and on another spec
-# to take, and one that warns.
-_NEEDED, _PRICE, _BINDS, _TAKE, _WARNS = 8, 7, 6, 5, 4
-# What is assumed and a reader may want to change: the fields of the request, some of them with a text.
-_ASSUMED = (
-    *("dataset", "stack", "protocol", "input_tokens", "output_tokens", "picture_tokens"),
-    *("engine", "method", "sequence"),
-)
-# The option by which a field is changed that has none of its own.
-_CHANGED_BY = {"picture_tokens": "images_per_request"}
-# A dearer spec with less of the chosen one's rate is no alternative.
-_LEAST_SHARE = 0.5
+# What is assumed where the question says nothing, and a reader may want to change.
+_ASSUMED: Mapping[str, object] = {
+    **{"dataset": None, "stack": "eager", "protocol": "script", "engine": "vllm", "method": "lora"},
+    **{"input_tokens": 1154.7, "output_tokens": 211.13, "sequence": 2048, "think_seconds": 0.0},
+}
+# Another kind of spec is worth a line up to so many times the price of what keeps a target; else up to so
+# many times the cost of a sample, and the price.
+_MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
 _OF_A_SPEC = ("cloud", "instance_type", "count", "market")
+# What is used less will not hold anything back next.
+_NEXT = 0.1
+# Where there is no room: rows that are left out, that are cut, and that are left out then.
+_SPARED, _CUT = (
+    ("trial", "second", "way_3", "note"),
+    ("live", "for", "price", "on", "looked", "cheaper", "try", "mind"),
+)
+_LATER, _LAST = (("cheaper", "try", "shrink", "more"), ("basis", "does", "assumed", "sure", "take", "api"))
 
 
-def brief_text(answer: Judged[Any, Any], asked: str, document: Record) -> str:
-    """The answer in `LINES` lines for a terminal; what is spared stays in `--explain`."""
-    assert answer.chosen is not None
-    call = document["price_call"] or {"sentences": [], "borderline": False}
-    resting = call["sentences"][:-1] if call["borderline"] else call["sentences"]
-    head = [line for sentence in resting for line in folded(str(sentence))]
-    head += spec_lines(answer.chosen.spec, answer.request)
+def brief_text(asked: str, document: Record) -> str:
+    """The answer in `LINES` lines for a terminal: the spec, or that none answers; the rest is in
+    `--explain`."""
     t = report_texts("en")
-    *leaves, (_, trust) = brief_blocks(with_aims(asked, document, t), document, t)
-    assert isinstance(trust, Paragraph)
-    blocks = [(rank, block_lines([leaf])) for rank, leaf in leaves]
-    last = folded(f"{trust.text} --explain has the rest.")
-    for least in range(_NEEDED + 1):
-        lines = [*head, *(line for rank, some in blocks if rank >= least for line in some), *last]
-        if len(lines) <= LINES:
-            break
-    return "\n".join(lines)
+    spec = document["recommendation"] or document["nearest"]
+    if "asked" in document:
+        aims = (about(document["request"], t) for about in (goal_text, aimed_at))
+        asked = t.listed([translated(document["asked"], t), *filter(None, aims)])
+    if document["recommendation"] is None:
+        place = document["request"]
+        where = " ".join(filter(None, (place["cloud"], place["region"])))
+        head = t("brief.none", where=where, market=place["market"])
+        return "\n".join(fitted(head, list(_none_rows(asked, document, t)), t))
+    rows = [("price", doubt_sentence(document, t)), *brief_rows(asked, document, t)]
+    if live := document.get("live"):
+        rows.insert(0, ("live", " ".join(live["warnings"]) or live_text(live["checked"][0], t)))
+    rows += [("more", t("brief.explain"))]
+    return "\n".join(fitted(head_line(spec, document, t), rows, t))
 
 
-def with_aims(asked: str, document: Record, t: Texts) -> str:
-    """The question with what it aims at beside a rate, which that about a language model says itself."""
-    says_all = document["request"]["task"] in set(LanguageTask)
-    aims = None if says_all else aimed_at(document["request"], t)
-    return t.listed([asked, aims]) if aims else asked
+def head_line(spec: Record, document: Record, t: Texts) -> str:
+    """'g6.xlarge + local (233 GiB)   $0.805/h, $588 a month   us-east-1, on-demand'; of a run its cost."""
+    usd, run, disk = spec["price"]["total_usd_per_hour"], spec.get("run"), spec["disk"]
+    order = disk["order"] if disk["price_kind"] else f"local ({disk['size_gib']:.0f} GiB)"
+    whole = t("brief.month", usd=per_month(usd))
+    if run and run["usd"]:
+        whole = t("brief.whole", usd=short_usd(run["usd"]["median"]))
+    where = f"{place_name(spec, clouds=covers_clouds(document))}, {spec['market']}"
+    parts = (f"{spec_name(spec)} + {order}", f"{format_usd(usd)}/h, {whole}", where)
+    line = "   ".join(parts)
+    if len(line) > WIDTH:  # rates of the disk are in the whole answer
+        line = "  ".join((f"{spec_name(spec)} + {':'.join(order.split(':')[:2])}", *parts[1:]))
+    return line
+
+
+def fitted(head: str, rows: Sequence[tuple[str, str]], t: Texts) -> list[str]:
+    """The lines of a head and its rows; where there are too many, rows are left out and cut in the order of
+    `_SPARED`, `_CUT`, `_LATER` and `_LAST`, as far as it takes."""
+    room = WIDTH - INDENT
+    lines = {
+        name: folded_command(text, room) if name == "trial" else folded(text, room)
+        for name, text in rows
+        if text
+    }
+    top = folded(head, indent=2)
+    for names, is_spared in ((_SPARED, True), (_CUT, False), (_LATER, True), (_LAST, False)):
+        for name in names:
+            over = len(top) + sum(map(len, lines.values())) - LINES
+            if over > 0 and is_spared:
+                lines.pop(name, None)
+            elif over > 0 and name in lines:
+                lines[name] = _cut(" ".join(lines[name]), max(1, len(lines[name]) - over))
+    return top + [
+        fact("" if number else t(f"brief.{name}"), line)
+        for name, some in lines.items()
+        for number, line in enumerate(some)
+    ]
+
+
+def _cut(text: str, most: int) -> list[str]:
+    """The first lines of a text, the last one cut after a clause or a word."""
+    lines = wrap(text, WIDTH - INDENT, break_on_hyphens=False)
+    if len(lines) <= most:
+        return lines
+    last = f"{lines[most - 1]} "[: WIDTH - INDENT - len(" ..")]
+    clause = max(last.rfind(end) for end in (", ", "; ", ". "))
+    return [*lines[: most - 1], f"{last[: clause if clause > 0 else last.rfind(' ')].rstrip(',;.: ')} .."]
 
 
 def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list[Leaf]:
-    """The same blocks for a report or a page, which have room for all of them: the facts in one block, how
-    far to trust it, and trials below them. They tell warnings elsewhere."""
-    facts, others = dict[str, str](), list[Leaf]()
+    """The same rows for a report or a page, which have room for all of them: the facts in one block, how far
+    to trust it, and trials below them. They tell warnings and trials elsewhere."""
     section = {"answer": answer_facts(document), "recommendation": document}
-    for _, block in brief_blocks(asked_sentence(section, t), document, t, spell):
-        for name, text in block.pairs if isinstance(block, Facts) else ():
-            title = name[:1].upper() + name[1:] or next(reversed(facts))
-            facts[title] = t.listed([facts[title], text]) if title in facts else text
-        others += [block] if isinstance(block, Paragraph) and block.kind == "note" else []
-    return [Facts(list(facts.items())), *others, *trial_leaves(document, t)]
+    rows = dict(brief_rows(asked_sentence(section, t), document, t, spell))
+    basis = rows.pop("basis")
+    for name in ("mind", "note", "trial"):
+        rows.pop(name, None)
+    if second := rows.pop("second", ""):
+        rows["take"] = t.listed([rows["take"], second])
+    titles = {name: t(f"brief.{name}") for name in rows}
+    facts = [(titles[name][:1].upper() + titles[name][1:], text) for name, text in rows.items() if text]
+    return [Facts(facts), Paragraph(t("brief.based", basis=basis), "note"), *trial_leaves(document, t)]
 
 
-def brief_blocks(
+def brief_rows(
     asked: str, document: Record, t: Texts, spell: Spell = option_name
-) -> Iterator[tuple[int, Leaf]]:
-    """The blocks below the name and price of an answer's spec, each with how much it is needed: from 0,
-    which is spared first, to `_NEEDED`; fields of the question as `spell` names them."""
+) -> Iterator[tuple[str, str]]:
+    """The rows below the name and price of an answer's spec, each by the key of its title; fields of the
+    question as `spell` names them."""
     spec, request = document["recommendation"], document["request"]
-    facts = [
-        (t("brief.for"), asked),
-        (t("brief.on"), _machine(spec, request, t)),
-        (t("brief.does"), _rate(spec, request, t)),
-    ]
-    yield _NEEDED, Facts(facts)
-    yield _BINDS, Facts(list(binding_facts(spec, t)))
-    yield from sure_leaves(document, t)
-    call = document.get("price_call") or {}
-    if call.get("cheaper") and "per" in call:
-        cheaper = translated(price_sentences(call, clouds=covers_clouds(document))[-1], t)
-        yield _PRICE, Facts([(t("brief.price"), cheaper)])
+    yield "for", asked
+    yield "on", _machine(spec, request, t)
+    yield "does", _rate(spec, request, t)
+    yield "bound", binding_text(spec, t)
+    yield "sure", sure_text(document, t)
+    for call in calls_of_chosen(document):
+        yield "trial", call["trial"]["command"]
+    yield from _borderline_rows(document, t)
+    call, clouds = document.get("price_call") or {}, covers_clouds(document)
+    # One line on prices will do.
+    doubt = doubt_sentence(document, t)
+    if call.get("cheaper") and "per" in call and not doubt:
+        yield "cheaper", translated(price_sentences(call, clouds=clouds)[-1], t)
     if api := (spec.get("cost") or {}).get("api"):
-        usd = spec["price"]["total_usd_per_hour"]
-        yield _NEEDED, Facts([(t("brief.api"), translated(api_message(api, usd), t))])
-    for number, other in enumerate(other_kinds(document)[:2]):
-        title = "" if number else t("brief.take")
-        yield (1 if number else _TAKE), Facts([(title, _other(other, document, t))])
+        yield "api", translated(api_message(api, spec["price"]["total_usd_per_hour"]), t)
+    others = [_other(other, document, t) for other in other_kinds(document)[:2]]
+    safe = decision_of(document).get("safe") or spec
+    is_kin = any(_kind(each) == _kind(spec) for each in document["alternatives"] if _is_same(each, safe))
+    none = t("brief.no_other" if _is_same(spec, safe) or is_kin else "brief.only_safe")
+    yield from zip(("take", "second"), others or [none], strict=False)
     if smaller := [step for step in document.get("serving", {}).get("steps", ()) if step.get("instead")]:
         least = min(smaller, key=lambda step: step["instead"]["total_usd_per_hour"])
-        text = t("brief.smaller", option=least["option"], spec=instead_text(least))
-        yield _TAKE, Facts([(t("brief.shrink"), text)])
-    yield _PRICE if spec.get("serving") else 3, Facts([(t("brief.assumed"), _assumed(document, t, spell))])
-    # The risk counts what lies outside of what was measured.
-    beside = [text for text in document["warnings"] if text not in spec["extrapolation"]]
-    if beside:
-        # Spot may be taken back in the midst of the work: that comes first.
-        beside.sort(key=lambda text: getattr(text, "code", None) != Market.SPOT)
-        usual = _BINDS if spec.get("serving") else _WARNS
-        rank = _NEEDED if spec["market"] == Market.SPOT else usual
-        yield rank, Paragraph(" ".join(wrapped("Warning", [translated(text, t) for text in beside], 2)))
-    # How sure it is stands above.
-    yield _NEEDED, Paragraph(basis_sentence(spec, t, has_risk=False), "note")
+        yield "shrink", t("brief.smaller", option=least["option"], spec=instead_text(least))
+    yield "assumed", _assumed(document, t, spell)
+    # What was never measured stands in the basis, the day of an old price in its own row.
+    codes = {translated(text, t): getattr(text, "code", "") for text in document["warnings"]}
+    told = ("price", UNMEASURED_GPU, spec["market"])
+    live = (document.get("live") or {"warnings": ()})["warnings"]
+    beside = [text for text, code in codes.items() if code not in told and text not in live]
+    market = [_market_text(spec, [text for text, code in codes.items() if code == spec["market"]], t)]
+    # What an engine or a format lacks weighs more than where decoding was measured.
+    yield "mind", t.listed(filter(None, [*market, *(beside if spec.get("serving") else ())]))
+    yield "note", "" if spec.get("serving") else t.listed(beside)
+    yield "basis", basis_sentence({**spec, "price": None} if doubt else spec, t, has_risk=False)
+
+
+def _market_text(spec: Record, warnings: Sequence[str], t: Texts) -> str:
+    """What a commitment comes to, or how often a spot instance is taken back."""
+    terms = spec["price"].get("terms")
+    if spec["market"] == Market.SPOT and terms:
+        return t("brief.spot", terms=translated(terms, t))
+    return t.listed(warnings)
+
+
+def _borderline_rows(document: Record, t: Texts) -> Iterator[tuple[str, str]]:
+    for call in borderline_calls(document):
+        yield "try", borderline_sentence(call, t, clouds=covers_clouds(document))
+
+
+def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[tuple[str, str]]:
+    """The rows where nothing answers: the question, what comes nearest, and what would make something fit."""
+    request, nearest, counts = document["request"], document["nearest"], document["catalog"]
+    yield "for", asked
+    if nearest:
+        yield "nearest", head_line(nearest, document, t)
+        yield "does", _rate(nearest, request, t)
+        yield "bound", binding_text(nearest, t)
+    ways = (relax_sentence(change, request, t) for change in document["relax"][:3])
+    yield from zip(("ways", "way_2", "way_3"), ways, strict=False)
+    yield from _borderline_rows(document, t)
+    reasons = counts["rejected_by_reason"].items()
+    said = t.listed(f"{t.known('reason.' + reason, reason)} {count:,}" for reason, count in reasons)
+    yield "looked", t("brief.types", count=f"{counts['offers_considered']:,}", reasons=said)
+    yield "more", t("brief.explain_none")
 
 
 def _machine(spec: Record, request: Record, t: Texts) -> str:
-    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM; vLLM 0.18, bf16, 1 replica on 1 GPU'; with what
-    drafts tokens."""
+    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM; batch 32, bf16'; of a served model '; vLLM 0.18,
+    bf16, 1 replica on 1 GPU'; with what drafts tokens."""
     machine, serving = translated(machine_message(spec, decodes=False), t), spec.get("serving")
     parts = [machine if spec["count"] == 1 else t("brief.each", machine=machine)]
+    runs = []
+    if spec.get("batch_size") and request["task"] != Task.PREPROCESSING:
+        batch = t("limit.batch_size", value=spec["batch_size"])
+        runs = [batch, spec["precision"], spec["memory_format"]]
     if serving:
-        engine = f"{ENGINES.get(serving['engine'], serving['engine'])} {serving['engine_version']}"
-        placed = translated(placement_message(serving["placement"]), t)
-        formats = [serving["precision"]]
-        if serving["kv_precision"] != serving["precision"]:
-            formats.append(t("brief.kv", format=serving["kv_precision"]))
         drafts = speculation_message(request)
-        parts.append(", ".join([engine, *formats, placed, *([translated(drafts, t)] if drafts else [])]))
-    return t.listed(parts)
+        runs = [
+            f"{ENGINES.get(serving['engine'], serving['engine'])} {serving['engine_version']}",
+            serving["precision"],
+            serving["kv_precision"] != serving["precision"] and t("brief.kv", format=serving["kv_precision"]),
+            translated(placement_message(serving["placement"]), t),
+            drafts and translated(drafts, t),
+        ]
+    says = [run for run in runs if run and run != "contiguous"]
+    return t.listed([*parts, *([t("brief.comma").join(says)] if says else [])])
 
 
 def _rate(spec: Record, request: Record, t: Texts) -> str:
-    """The rate with its bound and what a request waits, then the time and cost of the run, or the cost of a
-    million."""
+    """The rate, what a request waits, then the time of the run or the cost of a million. Where nothing is
+    aimed at, `sure_text` tells the lower bound."""
     predicted = spec["predicted"]
+    serving, run, cost = (spec.get(name) for name in ("serving", "run", "cost"))
     rates, unit, confidence = predicted["throughput"], predicted["unit"], predicted["confidence"]
-    median, lower = format_rate(rates["median"]), lower_rate(rates["lower"])
-    rate = f"{median} {t.known(f'unit.{unit}', unit)}"
-    if lower != median:  # what arrives by itself is the rate at any bound
-        percent = plain(100 * confidence)
-        rate = t("brief.rate", median=rate, percent=percent, lower=lower, p10=lower_name(confidence))
-    run, serving, cost = spec.get("run"), spec.get("serving"), spec.get("cost")
+    rate, lower = format_rate(rates["median"]), lower_rate(rates["lower"])
+    says = [f"{rate} {t.known(f'unit.{unit}', unit)}"]
     if run:
-        p90 = upper_name(confidence)
-        hours = _span(run["hours"], format_hours, p90, t)
-        return t("brief.run", rate=rate, hours=hours, usd=_run_cost(run, p90, t))
-    latency = [", ".join(times)] if (times := list(_times(spec, request, t))) else []
-    of = "output_tokens" if serving else "samples"
-    per = "brief.tokens" if serving else "brief.samples"
+        says[-1] = t("brief.run", rate=says[-1], hours=format_span(run["hours"]["median"]))
+        if spec["probability"] is not None:
+            says[-1] += t("brief.likely_run", percent=percent(confidence), most=_most_of_run(run, t))
+        return says[-1]
+    if spec["probability"] is not None and rate != lower:  # what arrives by itself is the rate at any bound
+        says = [t("brief.rate", median=says[0], percent=percent(confidence), lower=lower)]
+    elif serving and serving["offered_requests_per_second"]:
+        most = serving["most"]["requests_per_second"]["lower"]
+        says = [t("brief.offered", rate=says[0], most=lower_rate(most))]
+    if times := list(_times(spec, request, t)):
+        says.append(", ".join(times))
+    key, of = ("brief.tokens", "output_tokens") if serving else ("brief.samples", "samples")
     if cost and "api" in cost:  # an API's price is of tokens in and out
-        of, per = "tokens", "brief.both"
+        key, of = "brief.both", "tokens"
     usd = cost and cost[f"usd_per_million_{of}"]
     usd = usd["median"] if serving and usd else usd
-    return t.listed([rate, *latency, *([t(per, usd=format_usd(usd))] if usd is not None else [])])
+    return t.listed([*says, *([t(key, usd=short_usd(usd))] if usd is not None else [])])
+
+
+def _most_of_run(run: Record, t: Texts) -> str:
+    """'8 h 42 min, $16.20': the upper bounds of a run's time and cost."""
+    hours, usd = run["hours"]["upper"], run["usd"] and run["usd"]["upper"]
+    time = format_span(hours, up=True) if hours is not None else t("unknown")
+    return time if usd is None else t("brief.and", hours=time, usd=short_usd(usd))
 
 
 def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -> Iterator[str]:
@@ -209,45 +298,28 @@ def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -
         yield f"{title} {mean}".replace(" ", "\u00a0")
 
 
-def _span(span: Record, write: Callable[..., str], p90: str, t: Texts) -> str:
-    upper = "?" if span["upper"] is None else write(span["upper"], up=True)
-    return t("brief.span", median=write(span["median"]), p90=p90, upper=upper)
-
-
-def _run_cost(run: Record, p90: str, t: Texts) -> str:
-    """'$48.19 (p90 $87.40)'; of a price that is not sure also what the run may cost at its upper end."""
-    usd, most = run["usd"], most_by_price(run)
-    if most is None:
-        return _span(usd, run_usd_text, p90, t)
-    median, upper = run_usd_text(usd["median"]), run_usd_text(usd["upper"], up=True)
-    return t("brief.span_price", median=median, p90=p90, upper=upper, most=run_usd_text(most, up=True))
-
-
-def binding_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
-    """The stage that holds the rate back, and the one that would do so next."""
-    if not spec.get("bottleneck"):
-        return
+def binding_text(spec: Record, t: Texts) -> str:
+    """The stage that holds the rate back, and the one that would do so next; of tuning the GPUs."""
+    if "tuning" in spec:
+        return t("stage.accelerator" if spec["predicted"]["gpus_used"] == 1 else "stage.linked")
     text, used = bound_name(spec, t), spec.get("utilization", {})
-    others = sorted((share, stage) for stage, share in used.items() if stage != spec["bottleneck"])
-    if others and others[-1][0] >= 0.01:  # what is used less says nothing
-        share, stage = others[-1]
-        second = stage_name(stage, t, on_cpu=spec["gpu"] is None)
-        text = t("brief.next", first=text, second=second, share=f"{100 * share:.0f}")
-    yield t("brief.bound"), text
+    share, stage = max(((used[name], name) for name in used if name != spec["bottleneck"]), default=(0.0, ""))
+    if share < _NEXT:
+        return text
+    second = stage_name(stage, t, on_cpu=spec["gpu"] is None, unit=spec["predicted"]["unit"])
+    return t("brief.next", first=text, second=second, share=percent(share))
 
 
-def sure_leaves(document: Record, t: Texts) -> Iterator[tuple[int, Leaf]]:
-    """How sure the answer is, its trial, and what is safe; else a cheaper spec that may do."""
-    sentences = [translated(sentence, t) for sentence in decision_of(document).get("sentences", ())]
-    if sentences:
-        yield _NEEDED, Facts([(t("brief.sure"), t.listed(sentences))])
-    others = borderline_calls(document)
-    yield from ((0, Command(call["trial"]["command"])) for call in calls_of_chosen(document))
-    if others:
-        target = document["request"].get("target_throughput")
-        sentence = borderline_sentence(others[0], target, t, clouds=covers_clouds(document))
-        yield 2, Facts([(t("brief.try"), f"{sentence[:-1]}{t('brief.stop')}")])
-        yield 0, Command(others[0]["trial"]["command"])
+def sure_text(document: Record, t: Texts) -> str:
+    """How sure the answer is, its trial, and what is safe; where nothing is aimed at the bounds."""
+    spec = document["recommendation"]
+    if spec["probability"] is not None:
+        return translated(next(iter(decision_of(document).get("sentences", ())), ""), t)
+    predicted, run = spec["predicted"], spec.get("run")
+    rate = f"{lower_rate(predicted['throughput']['lower'])} {t.known('unit.' + predicted['unit'], '')}"
+    bounds = t("brief.within", rate=rate, most=_most_of_run(run, t)) if run else rate
+    key = "brief.unlimited" if run or spec.get("serving") else "brief.unaimed"
+    return t(key, percent=percent(predicted["confidence"]), bounds=bounds)
 
 
 def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
@@ -260,30 +332,35 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
 
 
 def other_kinds(document: Record) -> Sequence[Record]:
-    """The first alternatives with another GPU, cloud or market each, or one instance for several, else the
-    first ones; without those that nobody takes instead (`_is_behind`), and without the safe spec, which
-    stands above, where there are others."""
-    chosen = document["recommendation"]
-    others = [each for each in document["alternatives"] if not _is_behind(each, chosen)]
-    safe = decision_of(document).get("safe") or {}
+    """The first alternative of each other GPU, cloud and market that somebody may take instead: no less sure,
+    not many times the cost, and not the safe spec, which stands above."""
+    chosen, safe = document["recommendation"], decision_of(document).get("safe") or {}
     first: dict[Any, Record] = {}
-    for each in (chosen, *others):
-        kind = each["gpu"] and each["gpu"]["name"], each["cloud"], each["market"], each["count"] > 1
-        first.setdefault(kind, each)
-    new = [each for each in others if any(each[name] != safe.get(name) for name in _OF_A_SPEC)]
-    return [each for each in list(first.values())[1:] if each in new] or new or others
+    for each in (chosen, *filter(lambda other: _is_worth(other, chosen), document["alternatives"])):
+        first.setdefault(_kind(each), each)
+    others = list(first.values())[1:]
+    shown = (safe, (document.get("price_call") or {}).get("cheaper") or {})
+    return [each for each in others if not any(_is_same(each, spec) for spec in shown)]
 
 
-def _is_behind(spec: Record, chosen: Record) -> bool:
-    """Whether nobody takes it instead: it is less sure, which a lower price does not mend and a higher rate
-    has to; or it is no cheaper at less than half of the rate."""
-    usd, enough_usd = map(_usd, (spec, chosen))
-    rate, enough = (each["predicted"]["throughput"] for each in (spec, chosen))
+def _kind(spec: Record) -> tuple[Any, ...]:
+    return spec["gpu"] and spec["gpu"]["name"], spec["cloud"], spec["market"], spec["count"] > 1
+
+
+def _is_same(spec: Record, other: Record) -> bool:
+    return all(spec[name] == other.get(name) for name in _OF_A_SPEC)
+
+
+def _is_worth(spec: Record, chosen: Record) -> bool:
+    """Whether it is as sure, and not many times as dear by what is paid for."""
+    (usd, rate), (enough_usd, enough) = (
+        (_usd(each), each["predicted"]["throughput"]["median"]) for each in (spec, chosen)
+    )
     if None not in (spec["probability"], chosen["probability"]):
-        is_less_sure = modest(spec["probability"]) < modest(chosen["probability"])
-        if is_less_sure and (usd < enough_usd or rate["median"] <= enough["median"]):
-            return True
-    return bool(usd >= enough_usd and rate["lower"] < _LEAST_SHARE * enough["lower"])
+        is_as_sure = modest(spec["probability"]) >= modest(chosen["probability"])
+        return bool(is_as_sure and usd <= _MOST_TIMES * enough_usd)
+    by_sample = usd * (1 if spec.get("run") else enough / rate)
+    return bool(by_sample <= _MOST_BY_SAMPLE * enough_usd and usd <= _MOST_WITHOUT * enough_usd)
 
 
 def _usd(spec: Record) -> float:
@@ -295,70 +372,60 @@ def _usd(spec: Record) -> float:
 def _other(spec: Record, document: Record, t: Texts) -> str:
     """'g6.2xlarge (L4) $0.978/h, 1,110 images/s, batch 16, p99 of a batch 48 ms, 71 % sure'; of a run its
     hours and its cost. The batch size is told where it is not the chosen one's."""
-    clouds = covers_clouds(document)
+    clouds, request = covers_clouds(document), document["request"]
     place = f" {place_name(spec, clouds=clouds)}" if clouds else ""
     market = t.known(f"market.{spec['market']}", spec["market"])
-    place += f", {market}" if document["request"]["market"] == "any" else ""
-    gpu = " ({})".format(re.split("-| Blackwell", spec["gpu"]["name"])[0]) if spec["gpu"] else ""
-    usd = format_usd(spec["price"]["total_usd_per_hour"])
-    run, predicted, chance = spec.get("run"), spec["predicted"], spec["probability"]
-    batch = spec.get("batch_size")
-    says = [f"{spec_name(spec)}{place}{gpu} {usd}/h"]
+    place += f", {market}" if request["market"] == "any" else ""
+    gpu = f" ({gpu_text(spec['gpu']['name'])})" if spec["gpu"] else ""
+    run, predicted, cost = spec.get("run"), spec["predicted"], spec.get("cost") or {}
+    says = [f"{spec_name(spec)}{gpu}{place} {format_usd(spec['price']['total_usd_per_hour'])}/h"]
     if run and run["usd"]:
-        says += [format_hours(run["hours"]["median"]), format_usd(run["usd"]["median"])]
+        says += [t("brief.done", hours=format_span(run["hours"]["median"])), short_usd(run["usd"]["median"])]
     else:
-        unit, rates = t.known(f"unit.{predicted['unit']}", predicted["unit"]), predicted["throughput"]
-        rate = f"{format_rate(rates['median'])} {unit}"
-        p10 = {"p10": lower_name(predicted["confidence"]), "lower": lower_rate(rates["lower"])}
-        says.append(rate if chance is not None else t("brief.unaimed", rate=rate, **p10))
-    if batch != document["recommendation"].get("batch_size"):
+        unit = predicted["unit"]
+        says.append(f"{format_rate(predicted['throughput']['median'])} {t.known(f'unit.{unit}', unit)}")
+    if (batch := spec.get("batch_size")) != document["recommendation"].get("batch_size"):
         says.append(t("limit.batch_size", value=batch))
-    says += _times(spec, document["request"], t, is_other=True)
-    if chance is not None:
-        says.append(t("brief.likely", percent=percent(modest(chance))))
+    says += _times(spec, request, t, is_other=True)
+    if spec["probability"] is not None:
+        says.append(t("brief.likely", percent=percent(modest(spec["probability"]))))
+    elif "usd_per_million_samples" in cost and not run:
+        says.append(t("brief.samples", usd=short_usd(cost["usd_per_million_samples"])))
     return t("brief.comma").join(says)
 
 
-def _counted(request: Record, t: Texts) -> str | None:
-    """The samples of a data set that decide: how long its epochs are, or the disk of what is served."""
+def _assumed(document: Record, t: Texts, spell: Spell) -> str:
+    """'imagenet as jpeg-files (--dataset), eager (--stack)': what nobody asked for."""
+    says, request = [], document["request"]
+    for field, usual in _ASSUMED.items():
+        value, option = request.get(field), field
+        unasked = value is not None and (usual is None or value == usual)
+        if not unasked or (field == "protocol" and request["task"] != Task.TRAINING):
+            continue
+        if field == "think_seconds" and not request.get("users"):
+            continue
+        if isinstance(value, Mapping):
+            value, option = _dataset(request, t)
+        written = value if isinstance(value, str) else f"{value:,.0f}"
+        text = t.known(f"assumed.{field}", "{value}")
+        says.append(f"{text.format(value=written)} ({spell(option)})")
+    if any(getattr(text, "code", "") == NO_PICTURES for text in document["assumptions"]):
+        says.append(f"{t('assumed.no_pictures')} ({spell('images_per_request')})")
+    return t("brief.comma").join(says)
+
+
+def _dataset(request: Record, t: Texts) -> tuple[str, str]:
+    """The data set that is taken for granted, and the option that changes it: its samples, where they decide
+    how long its epochs are, or the disk of what is served."""
     dataset = request["dataset"]
     name, samples = str(dataset["name"]), f"{dataset['samples']:,}"
     if request["task"] == Task.INFERENCE and name == IMAGENET.name:
-        return t("brief.on_disk", samples=samples, name=name)
+        return t("brief.on_disk", samples=samples, name=name), "dataset_samples"
+    known = t.known(f"assumed.{name}", name)
     if request.get("epochs") and dataset["kind"] == "tokens":
-        return t("brief.counted", samples=samples, name=t.known(f"assumed.{name}", name))
-    return None
-
-
-def _is_given(field: str, request: Record) -> bool:
-    """Whether the question itself says what is served: other lengths than the usual ones, another engine."""
-    if field == "engine":
-        return request.get("engine") != LlmEngine.VLLM
-    if not field.endswith("put_tokens") or request.get(field) is None:
-        return False
-    return bool(request[field] != getattr(traffic_named(USUAL_TRAFFIC), field).mean)
-
-
-def _assumed(document: Record, t: Texts, spell: Spell) -> str:
-    """'imagenet as jpeg-files (--dataset), eager (--stack)'."""
-    says, request = [], document["request"]
-    for field in _ASSUMED:
-        value = None if _is_given(field, request) else request.get(field)
-        if value and (field != "protocol" or request["task"] == Task.TRAINING):
-            if isinstance(value, Mapping):
-                stored = t("brief.stored", name=value["name"], format=value.get("storage_format", ""))
-                name = str(value["name"])
-                of_own = name == IMAGENET.name and value["samples"] != IMAGENET.samples
-                stored = t("brief.like", name=name) if of_own else stored
-                value = stored if value["kind"] == "image" else t.known(f"assumed.{name}", name)
-            written = value if isinstance(value, str) else f"{value:,.0f}"
-            text = t.known(f"assumed.{field}", "{value}")
-            option = _CHANGED_BY.get(field, field)
-            if isinstance(value, str) and field == "dataset" and (counted := _counted(request, t)):
-                written, option = counted, "dataset_samples"
-            says.append(f"{text.format(value=written)} ({spell(option)})")
-    if request.get("users") and not request.get("think_seconds"):
-        says.append(f"{t('assumed.always')} ({spell('think_seconds')})")
-    if any(getattr(text, "code", "") == NO_PICTURES for text in document["assumptions"]):
-        says.append(f"{t('assumed.no_pictures')} ({spell('images_per_request')})")
-    return ", ".join(says)
+        return t("brief.counted", samples=samples, name=known), "dataset_samples"
+    if dataset["kind"] != "image":
+        return known, "dataset"
+    if name == IMAGENET.name and dataset["samples"] != IMAGENET.samples:
+        return t("brief.like", name=name), "dataset"
+    return t("brief.stored", name=name, format=dataset.get("storage_format", "")), "dataset"

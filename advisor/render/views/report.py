@@ -358,7 +358,7 @@ def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
         relaxed = [relax_sentence(relaxation, answer["request"], t) for relaxation in answer["relax"]]
         yield Part(t("relax.title"), [Items(relaxed)])
     for call in borderline_calls(answer):
-        sentence = borderline_sentence(call, section["answer"]["target_throughput"], t, clouds=clouds)
+        sentence = borderline_sentence(call, t, clouds=clouds)
         yield Part(t("close.title"), [Paragraph(sentence), Command(call["trial"]["command"])])
 
 

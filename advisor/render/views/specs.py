@@ -9,7 +9,7 @@ from typing import Any
 from advisor.messages import Message
 from advisor.render.blocks import Facts, lower_rate, translated
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.phrases import ENGINES, count_text, gib_text, seconds_text, speculation_message
+from advisor.render.phrases import ENGINES, count_text, gib_text, gpu_text, seconds_text, speculation_message
 from advisor.render.sentences import bound_name
 from advisor.render.text import (
     SURE,
@@ -20,7 +20,7 @@ from advisor.render.text import (
     throughput_message,
     upper_name,
 )
-from advisor.units import ceil_ms, ceil_significant, format_count, format_hours, format_mib, format_usd
+from advisor.units import ceil_ms, ceil_significant, format_count, format_hours, format_usd
 
 Record = Mapping[str, Any]
 Fact = tuple[Message, Message | str]
@@ -133,8 +133,8 @@ def machine_message(spec: Record, *, decodes: bool) -> Message:
         Message("{ram:mib} RAM", ram=spec["memory_mib"]),
     ]
     if gpu:
-        memory = format_mib(gpu["memory_mib"]) if gpu["memory_mib"] else "? memory"
-        parts = [f"{gpu['count']} x {gpu['name']} {memory}", *parts]
+        memory = f"{gib_text(gpu['memory_mib'] / 1024)} GiB" if gpu["memory_mib"] else "? memory"
+        parts = [f"{gpu['count']} x {gpu_text(gpu['name'])} {memory}", *parts]
     return Message("{parts}", parts=parts)
 
 
@@ -350,10 +350,10 @@ def api_message(api: Record, usd_per_hour: float) -> Message:
 
 
 def time_message(span: Record) -> Message:
-    """'26 ms on average (upper bound of that average 33 ms)': no percentile of requests."""
+    """'mean 26 ms, at most 33 ms': bounds of a mean, no percentile of requests."""
     upper = inf if span["upper"] is None else span["upper"]
     return Message(
-        "{median} on average (upper bound of that average {upper})",
+        "mean {median}, at most {upper}",
         median=seconds_text(span["median"]),
         upper=seconds_text(upper, up=True),
     )

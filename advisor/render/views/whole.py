@@ -18,14 +18,16 @@ from advisor.render.blocks import (
     Table,
     translated,
 )
-from advisor.render.facts import covers_clouds
+from advisor.render.facts import covers_clouds, decision_of
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.markdown import rendered
 from advisor.render.sentences import (
+    aimed_at,
     basis_sentence,
     columns_of,
     cost_columns,
     headline,
+    live_text,
     price_call_leaves,
     rate_columns,
     relax_sentence,
@@ -35,7 +37,7 @@ from advisor.render.sentences import (
 )
 from advisor.render.terminal import block_lines
 from advisor.render.text import is_miss
-from advisor.render.views.brief import binding_facts, brief_leaves, sure_leaves, with_aims
+from advisor.render.views.brief import binding_text, brief_leaves, head_line, sure_text, trial_leaves
 from advisor.render.views.details import (
     Room,
     evidence_part,
@@ -48,17 +50,20 @@ from advisor.render.views.details import (
     steps_parts,
 )
 from advisor.render.views.specs import facts_of
-from advisor.units import format_usd
 
 Record = Mapping[str, Any]
 FEW, NEAREST, EVERY = (Room(1, rejected=rows) for rows in (5, 10, 10**6))
 SHOWN_FRONT = 20
 
 
-def whole_text(head: Sequence[str], asked: str, document: Record, room: Room = NEAREST) -> str:
-    """The lines of `head`, which name the machine and its price, and all that the document of a
-    recommendation or of a prediction tells; `asked` is the question."""
-    return "\n".join([*head, *block_lines(_blocks(asked, document, report_texts("en"), room))])
+def whole_text(head: Sequence[str] | None, asked: str, document: Record, room: Room = NEAREST) -> str:
+    """The lines of `head`, which name the machine and its price (None: those of a recommendation), and all
+    that the document of a recommendation or of a prediction tells; `asked` is the question."""
+    t = report_texts("en")
+    if head is None:
+        chosen = document["recommendation"]
+        head = [head_line(chosen, document, t)] if chosen else ()
+    return "\n".join([*head, *block_lines(_blocks(asked, document, t, room))])
 
 
 def recommendation_markdown(document: Record) -> str:
@@ -90,16 +95,25 @@ def _answer(asked: str, document: Record, t: Texts) -> Iterator[Block]:
     if spec is None:
         yield Paragraph(headline(document, t))
         if nearest := document["nearest"]:
-            yield Facts([*facts_of(nearest, document["request"], t), *binding_facts(nearest, t)])
+            bound = (t("brief.bound"), binding_text(nearest, t))
+            yield Facts([*facts_of(nearest, document["request"], t), bound])
     elif spec["predicted"]:
-        note = [("note", spec["note"])] if spec.get("note") else []
-        facts = [*_missed(document, t), *facts_of(spec, document["request"], t)]
-        yield Facts([("for", with_aims(asked, document, t)), *facts, *binding_facts(spec, t), *note])
-        yield from (leaf for _, leaf in sure_leaves(document, t)) if ranks else ()
         price = list(price_call_leaves(document, t))
-        texts = [leaf.text for leaf in price if isinstance(leaf, Paragraph)]
-        yield from [Facts([("on price", " ".join(texts))])] if texts else []
+        sentences = decision_of(document).get("sentences", ())
+        own = [sure_text(document, t), *(translated(text, t) for text in sentences[1:])] if ranks else []
+        beside = {
+            t("brief.bound"): binding_text(spec, t),
+            t("brief.note"): spec.get("note"),
+            t("brief.sure"): t.listed(own),
+            t("brief.price"): t.listed(leaf.text for leaf in price if isinstance(leaf, Paragraph)),
+        }
+        facts = [*_missed(document, t), *facts_of(spec, document["request"], t)]
+        # A question about a language model says all that it aims at.
+        aims = aimed_at(document["request"], t) if "asked" in document else None
+        facts.insert(0, ("for", t.listed(filter(None, (asked, aims)))))
+        yield Facts([*facts, *((name, text) for name, text in beside.items() if text)])
         yield from (leaf for leaf in price if isinstance(leaf, Command))
+        yield from trial_leaves(document, t) if ranks else ()
         yield Paragraph(basis_sentence(spec, t))
     else:
         yield Facts([("for", asked), ("does", "nothing: no batch fits its memory")])
@@ -123,26 +137,10 @@ def _changes(document: Record, t: Texts) -> Iterator[Part]:
     yield Part(t("relax.title"), [Items(relaxed)] if relaxed else [])
     live = document.get("live") or {"checked": ()}
     known = [row for row in live["checked"] if row["told"] or row["offered"] is not None]
-    yield Part(t("live.title"), [Items([_live(row, t) for row in known])])
+    yield Part(t("live.title"), [Items([live_text(row, t) for row in known])])
     settings = document.get("other_settings", ())
     yield Part(t("settings.title"), [Table(settings_columns(settings, t), settings)] if settings else [])
     yield from steps_parts(document, t)
-
-
-def _live(row: Record, t: Texts) -> str:
-    """'g4dn.xlarge $0.526/h (as known), offered, quota 8 vCPUs'."""
-    now, before = row["told"], row["before"]
-    price = t("live.not_verified")
-    if now:
-        was = (
-            t("live.was", usd=format_usd(before["usd_per_hour"]))
-            if before and row["changed"]
-            else t("live.as_known")
-        )
-        price = t("live.price", usd=format_usd(now["usd_per_hour"]), was=was if before else t("live.new"))
-    offered = t({True: "live.offered", False: "live.gone", None: "live.not_confirmed"}[row["offered"]])
-    quota = [] if row["vcpu_quota"] is None else [t("live.quota", vcpus=f"{row['vcpu_quota']:g}")]
-    return ", ".join([f"{row['instance_type']} {price}", offered, *quota])
 
 
 def _curves(document: Record, t: Texts) -> Iterator[Part]:

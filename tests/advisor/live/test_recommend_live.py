@@ -176,7 +176,7 @@ def test_the_table_says_what_was_verified(aws, capsys) -> None:
     assert run([*FAST, "--live"]) == 0
     out, _ = capsys.readouterr()
     assert "list price of 2026-11-21" in out
-    assert "- g4dn.2xlarge $0.700/h (was $0.752), offered, quota 1000 vCPUs" in out
+    assert "live        g4dn.2xlarge $0.700/h (was $0.752), offered, quota 1000 vCPUs" in out
 
 
 def test_a_hang_everywhere_is_over_in_time(aws, impatient, ask, monkeypatch) -> None:

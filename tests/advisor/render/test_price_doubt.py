@@ -18,7 +18,7 @@ from advisor.render.sentences import (
     rejected_columns,
 )
 from advisor.render.views.whole import recommendation_markdown
-from advisor.units import format_usd
+from advisor.units import format_usd, short_usd
 from tests.advisor.render import language_answers
 from tests.advisor.render.language_answers import SOURCES, generation_recommendation
 from tests.builders import PRICED, close_call, network_question, recommendation
@@ -66,19 +66,23 @@ RANKED_BY = pytest.mark.parametrize(
 
 
 @RANKED_BY
-def test_what_ranks_is_what_both_sentences_compare(whole, cost_of, per):
+def test_a_doubted_price_is_told_by_the_hour_or_of_the_run(whole, cost_of, per):
     listed = whole.ranked[0]
     market = at_market_price(listed)
+    spec, whole = market.spec, replace(whole, today=PRICED)
+    low, high = format_usd(spec.low_usd_per_hour), f"{format_usd(spec.high_usd_per_hour)}/h"
+    firmer = f"{format_usd(listed.spec.total_usd_per_hour)}/h"
+    if per == "for the run":
+        shares = (spec.low_usd_per_hour, spec.high_usd_per_hour)
+        low, high = (short_usd(cost_of(market) * each / spec.total_usd_per_hour) for each in shares)
+        high, firmer = f"{high} {per}", f"{short_usd(cost_of(listed))} {per}"
     call = PriceCall(listed=listed, cheaper=market)
-    whole = replace(whole, today=PRICED)
     (doubt,) = sentences(replace(whole, ranked=(listed,), price_call=call))
-    assert f"at {format_usd(cost_of(listed))} {per}. Observed price: " in doubt
-    told_first, _ = sentences(replace(whole, ranked=(market,), price_call=call))
-    assert told_first.endswith(f"at {format_usd(cost_of(listed))} {per}.")
-    high = cost_of(market) * market.spec.high_usd_per_hour / market.spec.total_usd_per_hour
-    for sentence in (doubt, told_first):
-        assert "/h" not in sentence
-        assert f" to {format_usd(high)} {per}" in sentence
+    assert f"{low} to {high}: too unsure to choose (seen " in doubt
+    first, _ = sentences(replace(whole, ranked=(market,), price_call=call))
+    assert first.startswith("seen ")
+    assert f"today's could be {low} to {high}; firmer: " in first
+    assert first.endswith(firmer)
 
 
 @RANKED_BY
@@ -122,7 +126,7 @@ def test_reports_and_the_page_name_the_cloud_where_there_are_several(cloud, is_n
     texts = [
         others[0].text(network["alternatives"][0]),
         rejected_columns(TEXTS, clouds=clouds)[0].text(network["rejected"][0]),
-        borderline_sentence(network["close_calls"][0], 500.0, TEXTS, clouds=clouds),
+        borderline_sentence(network["close_calls"][0], TEXTS, clouds=clouds),
         headline(language, TEXTS),
         *(recommendation_markdown(each).splitlines()[0] for each in (network, language)),
     ]

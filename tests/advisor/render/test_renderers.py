@@ -25,7 +25,6 @@ from advisor.render.borderline import verify_command
 from advisor.render.document import Sources, plain, recommendation_document
 from advisor.render.records import risk
 from advisor.render.tables import recommendation_csv, short_number
-from advisor.render.text import spec_lines
 from advisor.render.views.brief import LINES, brief_text
 from advisor.render.views.whole import recommendation_markdown, whole_text
 from tests.advisor.render.schemas import assert_keeps
@@ -61,9 +60,7 @@ def document(**changes):
 
 
 def text(**changes):
-    answer = recommendation(**changes)
-    head = spec_lines(answer.chosen.spec, answer.request)
-    return whole_text(head, "googlenet inference", document(**changes))
+    return whole_text(None, "googlenet inference", document(**changes))
 
 
 CALLED = {"close_calls": (close_call(),)}
@@ -113,23 +110,21 @@ def test_text_has_a_dozen_lines_of_a_hundred_columns_whatever_the_answer_holds(r
         "warnings": ("mind it",) * 60,
         "close_calls": (narrow,) if kind else (),
     }
-    lines = brief_text(recommendation(**holds), "googlenet inference", document(**holds)).splitlines()
+    lines = brief_text("googlenet inference", document(**holds)).splitlines()
     assert len(lines) <= LINES
     assert max(map(len, lines)) <= 100
     assert max(map(len, text(**holds).splitlines())) <= 100
 
 
-def test_an_answer_takes_no_dearer_spec_of_a_fraction_of_its_rate():
-    """Neither with another GPU nor as the only other one."""
+def test_an_answer_takes_another_kind_of_spec_that_is_worth_its_cost():
+    """None of its own kind, and none of a fraction of its rate; a row says that there is none."""
     slow = candidate("g6.xlarge", 0.805, prediction=prediction(20.0, 22.0, 25.0))
-    shown = recommendation().ranked[0], FASTER, slow
-    lines = brief_text(recommendation(ranked=shown), "googlenet inference", document(ranked=shown))
-    assert "g5.xlarge" in lines
-    assert "g6.xlarge" not in lines
-    alone = shown[0], slow
-    assert "g6.xlarge" not in brief_text(
-        recommendation(ranked=alone), "googlenet inference", document(ranked=alone)
-    )
+    other = FASTER.spec.offer.instance
+    text = brief_text("googlenet inference", document(ranked=(recommendation().ranked[0], FASTER, slow)))
+    assert (other.name in text) == (other.gpu_name != "T4")
+    assert "g6.xlarge" not in text
+    alone = brief_text("googlenet inference", document(ranked=(recommendation().ranked[0], slow)))
+    assert "or take     no other GPU, cloud or market" in alone
 
 
 def test_markdown_says_how_sure_its_price_is_and_numbers_have_no_exponent():
