@@ -212,15 +212,9 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
     ]
     gives = relaxation["gives"]
     chance, run = gives.get("probability"), gives.get("run")
-<<<<<<< HEAD
     without, sure = ("relax.one_run", "relax.likely_run") if run else ("relax.one", "relax.likely")
     return t(
         without if chance is None else sure,
-=======
-    key = "one" if chance is None else "likely"
-    return t(
-        f"relax.{key}_run" if run else f"relax.{key}",
->>>>>>> e1b430ef (Name keys of relaxations by their prefix)
         hours=format_hours(run["hours"]) if run else "",
         cost=format_usd(run["usd"]) if run else "",
         percent=percent(modest(chance or 0.0)),
