@@ -76,7 +76,7 @@ def test_a_price_that_fell_is_told_with_its_share(old, new):
     text = difference_text(changes)
     assert "g4dn.2xlarge (us-east-1, on-demand) became 4 % cheaper: $0.752 -> $0.722" in text
     stays = "the pick stays (g4dn.2xlarge + local disk), $0.752 -> $0.722 an hour (-4.0 %)"
-    assert f"{stays}, $548.96 -> $527.00 a month" in text
+    assert f"{stays}, $549 -> $527 a month" in text
     assert changes["totals"]["usd_per_hour"]["new"] < changes["totals"]["usd_per_hour"]["old"]
 
 
