@@ -243,16 +243,15 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     yield Paragraph(t.joined([headline(answer, t), *_cost_sentences(section, t)]), "answer")
     shown, *others = brief_leaves(answer, t)
     yield shown
-    says = [t("answer.evidence", evidence=evidence_word(facts["spec"]["risk"], t))]
-    if not room.brief:
-        basis = basis_sentence(answer["recommendation"], t, has_risk=False)
-        says += [basis, lower_sentence(facts["confidence"], t)]
+    evidence = evidence_word(facts["spec"]["risk"], t)
+    basis = basis_sentence(answer["recommendation"], t, has_risk=False)
+    says = [t("answer.evidence", evidence=evidence, basis=basis.rstrip(".\u3002"))]
+    says += [] if room.brief else [lower_sentence(facts["confidence"], t)]
     yield Paragraph(t.joined(says), "note")
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
-    price = list(price_call_leaves(answer, t))
-    if price:
-        yield Part(t("price_call.title"), price)
+    if price := list(price_call_leaves(answer, t)):
+        yield Part(t("price_call.title"), [_begun(leaf) for leaf in price])
     if section["costs"] and section["costs"]["choices"] and room.costs:
         yield _costs(section, t)
     if not room.brief:
@@ -260,6 +259,11 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
         # The trials that settle it, and the question for the day on which it is rented.
         again = (Paragraph(t("next.again")), Command(section["command"]))
         yield Part(t("next.title"), [*_unproven(section, t), *others[1:], *again])
+
+
+def _begun(leaf: Leaf) -> Leaf:
+    """A paragraph with the capital letter that a fragment of an answer lacks."""
+    return leaf._replace(text=leaf.text[:1].upper() + leaf.text[1:]) if isinstance(leaf, Paragraph) else leaf
 
 
 def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
