@@ -78,7 +78,7 @@ def asked_of(request: NetworkQuestion, workload: Workload | None = None, unit: s
             parts.append(setting_text(workload.precision, workload.memory_format))
         elif request.precision is not None:
             parts.append(str(request.precision))
-    parts += [size] if size else []
+    parts += [size] if size and (request.input or workload) else []
     if target is not None and unit:
         parts.append(Message("at least {target:target} {unit}", target=target, unit=unit))
     if names:

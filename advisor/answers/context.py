@@ -13,6 +13,7 @@ from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.gpus import sheet_names
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import DataKind, DatasetProfile, Gpu, Market
+from advisor.domain.results import CURRENCY
 from advisor.domain.workload import is_own, names_a_file
 from advisor.engine.candidates import offers_in, place_query
 from advisor.errors import UsageError
@@ -141,6 +142,7 @@ def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
             currency=currency,
             clouds=clouds,
             variable=RATE_VARIABLE.format(currency),
+            code=CURRENCY,
         )
         for currency, clouds in catalog.unconverted(query).items()
     ]

@@ -140,8 +140,9 @@ SHUFFLED, STORED_ORDER = "shuffled", "stored"
 REPLAYED_FROM = "replayed_from"
 
 
-# The codes of remarks: that a GPU was not measured, and what a bare step would do.
+# The codes of remarks: that a GPU was not measured, prices in a currency without a rate, a bare step's rate.
 UNMEASURED_GPU = "unmeasured_gpu"
+CURRENCY = "currency"
 BARE_STEP = "bare_step"
 
 

@@ -206,7 +206,8 @@ def market_warnings(spec: Spec) -> list[Message]:
     """What a commitment comes to in all, what a spot instance may do, and whose host it is."""
     messages, cloud = list[Message](), spec.offer.instance.cloud
     if spec.offer.instance.name.endswith(_OF_STRANGERS):
-        messages.append(Message("other people own community hosts; {cloud} only lists them", cloud=cloud))
+        whose = Message("other people own community hosts; {cloud} only lists them")
+        messages.append(Message(whose.text, code=str(spec.offer.market), cloud=cloud))
     if spec.offer.market is Market.SPOT:
         taken = Message("the cloud may take a spot instance back; restarts and the work lost are not counted")
         messages.append(Message(taken.text, code=str(Market.SPOT)))

@@ -12,8 +12,9 @@ from typing import Generic
 from msgspec.structs import replace
 
 from advisor.domain import Change, Market, Relaxation
+from advisor.domain.decision import AnyCandidate
 from advisor.engine.columns import Floats, cheapest
-from advisor.engine.constraints import Constraint, Effort
+from advisor.engine.constraints import Amount, Constraint, Effort
 from advisor.engine.decide import recommend
 from advisor.engine.task import A, C, O, R, T, Task
 from advisor.patience import SpentError
@@ -87,6 +88,7 @@ class Relaxer(Generic[R, O, T, C, A]):
                 for changed, constraints in self._least_relaxed(request):
                     gives = self.chosen(changed)
                     if gives is not None:
+                        changed = _priced(changed, constraints, gives)
                         changes = tuple(_change(constraint, request, changed) for constraint in constraints)
                         relaxations.append(Relaxation(changes=changes, gives=gives))
                 if relaxations:
@@ -170,6 +172,15 @@ class Relaxer(Generic[R, O, T, C, A]):
 def _loosened(request: R, constraints: Iterable[Constraint]) -> R:
     for constraint in constraints:
         request = constraint.loosened(request)
+    return request
+
+
+def _priced(request: R, constraints: Iterable[Constraint], gives: AnyCandidate) -> R:
+    """The request with a price limit that what it gives just keeps: a surer spec may have needed more."""
+    for constraint in constraints:
+        if isinstance(constraint, Amount) and constraint.name == "max_usd_per_hour":
+            usd = constraint.rounded(gives.spec.total_usd_per_hour)
+            request = constraint.put(request, min(usd, constraint.get(request)))
     return request
 
 

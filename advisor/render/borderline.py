@@ -146,11 +146,11 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
         least = 100 * request.confidence
         return Message("{sure}; nothing on offer is {least:g} % sure", sure=sure, least=least)
     more = (safe.spec.total_usd_per_hour - chosen.spec.total_usd_per_hour) * HOURS_PER_MONTH
-    dearer = Message("{more} more a month", more=short_usd(max(0.0, more)))
+    dearer = Message("{more} more a month", more=f"${max(0.0, more):,.0f}")
     if request.ends and getattr(safe, "usd_per_run", None):
         more = safe.usd_per_run.median - chosen.usd_per_run.median
         dearer = Message("{more} more for the run", more=short_usd(max(0.0, more)))
-    without = Message("{sure}; safe without one") if trial else Message("{sure}; safe")
+    without = Message("{sure}; safe without a trial") if trial else Message("{sure}; safe")
     return Message(
         "{sure}: {safe}, {usd:usd}/h ({dearer})",
         sure=Message(without.text, sure=sure),

@@ -326,8 +326,11 @@ def serving_question_text(
 ) -> str:
     """'Qwen/Qwen3-8B generation, 1,155 tokens in, 211 out, 40 users'; the longest request only where it was
     `asked` for."""
-    lengths = f"{request.prompt_tokens:,.0f} tokens in, {request.output_tokens:,.0f} out"
-    parts = [f"{candidate.model} generation, {lengths}"]
+    pictures = f" and {request.picture_tokens:,.0f} of pictures" if request.picture_tokens else ""
+    lengths = f"{request.input_tokens:,.0f} tokens{pictures} in, {request.output_tokens:,.0f} out"
+    parts = [f"{candidate.model} generation"]
+    if asked is None or pictures or asked.input_tokens or asked.traffic:
+        parts.append(lengths)
     if request.target_output_tokens_per_second is not None:
         target = format_target(request.target_output_tokens_per_second)
         parts.append(f"at least {target} output tokens/s")

@@ -39,7 +39,7 @@ def doubt_sentence(document: Record, t: Texts) -> str:
     call = document.get("price_call")
     if not call or "per" not in call or not (doubt := _doubt(call, clouds=covers_clouds(document))):
         return ""
-    asks = t("brief.asks") if call["todays_price"]["command"] else ""
+    asks = t("brief.asks") if call["todays_price"]["command"] and not document.get("live") else ""
     return translated(doubt, t) + asks
 
 

@@ -122,7 +122,7 @@ def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
     elif not has_risk and provenance == Provenance.MODELLED:
         proof = t("brief.untested")
     unknown = (text for text in spec["extrapolation"] if getattr(text, "code", "") == UNMEASURED_GPU)
-    if not (has_risk or spec.get("serving")) and (text := next(unknown, None)):
+    if not has_risk and (text := next(unknown, None)):
         proof += t("brief.unmeasured", gpu=gpu_text(text.parameters["gpu"]))
     rate = t.known(f"basis.{provenance}", provenance) + proof
     if has_risk:
@@ -308,7 +308,9 @@ def aimed_at(request: Record, t: Texts) -> str | None:
     if "epochs" in says and "dataset" in request:
         sample, size = request["dataset"]["sample"], f"{request['dataset']['samples']:,}"
         of_it = t.known(f"limit.epochs_of_{sample}", t("limit.epochs_of_sample"))
-        says["epochs"] = of_it.format(value=text["epochs"](request["epochs"]), samples=size)
+        count = text["epochs"](request["epochs"])
+        says["epochs"] = t.known(f"limit.epoch_of_{sample}", of_it) if count == "1" else of_it
+        says["epochs"] = says["epochs"].format(value=count, samples=size)
     return t.listed(list(says.values())) or None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from advisor.domain import IMAGENET, Market, Task
 from advisor.domain.language import NO_PICTURES
-from advisor.domain.results import P99_OVER_P50, UNMEASURED_GPU
+from advisor.domain.results import CURRENCY, P99_OVER_P50, UNMEASURED_GPU
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
 from advisor.render.borderline import modest
@@ -48,14 +48,16 @@ _ASSUMED: Mapping[str, object] = {
 # many times the cost of a sample, and the price.
 _MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
 _OF_A_SPEC = ("cloud", "instance_type", "count", "market")
+# Prices that differ by less are equal; bounds that are so near say nothing beside the median.
+_NEAR, _AS_GOOD = 1.02, 0.98
 # What is used less will not hold anything back next.
 _NEXT = 0.1
 # Where there is no room: rows that are left out, that are cut, and that are left out then.
 _SPARED, _CUT = (
     ("trial", "second", "way_3", "note"),
-    ("live", "for", "price", "on", "looked", "cheaper", "try", "mind"),
+    ("live", "price", "on", "looked", "cheaper", "try", "assumed", "take", "does"),
 )
-_LATER, _LAST = (("cheaper", "try", "shrink", "more"), ("basis", "does", "assumed", "sure", "take", "api"))
+_LATER, _LAST = ("cheaper", "try", "shrink", "more"), ("mind", "basis", "for", "sure", "api")
 
 
 def brief_text(asked: str, document: Record) -> str:
@@ -110,6 +112,9 @@ def fitted(head: str, rows: Sequence[tuple[str, str]], t: Texts) -> list[str]:
                 lines.pop(name, None)
             elif over > 0 and name in lines:
                 lines[name] = _cut(" ".join(lines[name]), max(1, len(lines[name]) - over))
+    if "more" not in lines and "basis" in lines:
+        lines["basis"] = _cut(lines["basis"][0], 1)
+        lines["basis"][0] += t("brief.rest") if len(lines["basis"][0]) + 12 < room else ""
     return top + [
         fact("" if number else t(f"brief.{name}"), line)
         for name, some in lines.items()
@@ -166,15 +171,19 @@ def brief_rows(
     others = [_other(other, document, t) for other in other_kinds(document)[:2]]
     safe = decision_of(document).get("safe") or spec
     is_kin = any(_kind(each) == _kind(spec) for each in document["alternatives"] if _is_same(each, safe))
-    none = t("brief.no_other" if _is_same(spec, safe) or is_kin else "brief.only_safe")
+    none = t(
+        "brief.no_other" if _is_same(spec, safe) or is_kin else "brief.only_safe", where=_searched(request)
+    )
     yield from zip(("take", "second"), others or [none], strict=False)
     if smaller := [step for step in document.get("serving", {}).get("steps", ()) if step.get("instead")]:
-        least = min(smaller, key=lambda step: step["instead"]["total_usd_per_hour"])
+        most = _NEAR * min(step["instead"]["total_usd_per_hour"] for step in smaller)
+        # Of equal prices the first, which changes answers least.
+        least = next(step for step in smaller if step["instead"]["total_usd_per_hour"] <= most)
         yield "shrink", t("brief.smaller", option=least["option"], spec=instead_text(least))
     yield "assumed", _assumed(document, t, spell)
     # What was never measured stands in the basis, the day of an old price in its own row.
     codes = {translated(text, t): getattr(text, "code", "") for text in document["warnings"]}
-    told = ("price", UNMEASURED_GPU, spec["market"])
+    told = ("price", UNMEASURED_GPU, CURRENCY, spec["market"])
     live = (document.get("live") or {"warnings": ()})["warnings"]
     beside = [text for text, code in codes.items() if code not in told and text not in live]
     market = [_market_text(spec, [text for text, code in codes.items() if code == spec["market"]], t)]
@@ -249,7 +258,8 @@ def _rate(spec: Record, request: Record, t: Texts) -> str:
         if spec["probability"] is not None:
             says[-1] += t("brief.likely_run", percent=percent(confidence), most=_most_of_run(run, t))
         return says[-1]
-    if spec["probability"] is not None and rate != lower:  # what arrives by itself is the rate at any bound
+    # What arrives by itself is the rate at any bound.
+    if spec["probability"] is not None and rates["lower"] < _AS_GOOD * rates["median"]:
         says = [t("brief.rate", median=says[0], percent=percent(confidence), lower=lower)]
     elif serving and serving["offered_requests_per_second"]:
         most = serving["most"]["requests_per_second"]["lower"]
@@ -347,6 +357,11 @@ def _kind(spec: Record) -> tuple[Any, ...]:
     return spec["gpu"] and spec["gpu"]["name"], spec["cloud"], spec["market"], spec["count"] > 1
 
 
+def _searched(request: Record) -> str:
+    """'aws us-east-1, on-demand': where an answer was looked for."""
+    return ", ".join((" ".join(filter(None, (request["cloud"], request["region"]))), request["market"]))
+
+
 def _is_same(spec: Record, other: Record) -> bool:
     return all(spec[name] == other.get(name) for name in _OF_A_SPEC)
 
@@ -370,15 +385,20 @@ def _usd(spec: Record) -> float:
 
 
 def _other(spec: Record, document: Record, t: Texts) -> str:
-    """'g6.2xlarge (L4) $0.978/h, 1,110 images/s, batch 16, p99 of a batch 48 ms, 71 % sure'; of a run its
+    """'g6.2xlarge (L4) $0.978/h, 71 % sure, 1,110 images/s, batch 16, p99 of a batch 48 ms'; of a run its
     hours and its cost. The batch size is told where it is not the chosen one's."""
     clouds, request = covers_clouds(document), document["request"]
     place = f" {place_name(spec, clouds=clouds)}" if clouds else ""
     market = t.known(f"market.{spec['market']}", spec["market"])
     place += f", {market}" if request["market"] == "any" else ""
-    gpu = f" ({gpu_text(spec['gpu']['name'])})" if spec["gpu"] else ""
+    gpu = ""
+    if spec["gpu"]:
+        is_new = any(getattr(text, "code", "") == UNMEASURED_GPU for text in spec["extrapolation"])
+        gpu = f" ({gpu_text(spec['gpu']['name'])}{t('brief.never') if is_new else ''})"
     run, predicted, cost = spec.get("run"), spec["predicted"], spec.get("cost") or {}
     says = [f"{spec_name(spec)}{gpu}{place} {format_usd(spec['price']['total_usd_per_hour'])}/h"]
+    if spec["probability"] is not None:
+        says.append(t("brief.likely", percent=percent(modest(spec["probability"]))))
     if run and run["usd"]:
         says += [t("brief.done", hours=format_span(run["hours"]["median"])), short_usd(run["usd"]["median"])]
     else:
@@ -387,9 +407,7 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
     if (batch := spec.get("batch_size")) != document["recommendation"].get("batch_size"):
         says.append(t("limit.batch_size", value=batch))
     says += _times(spec, request, t, is_other=True)
-    if spec["probability"] is not None:
-        says.append(t("brief.likely", percent=percent(modest(spec["probability"]))))
-    elif "usd_per_million_samples" in cost and not run:
+    if spec["probability"] is None and "usd_per_million_samples" in cost and not run:
         says.append(t("brief.samples", usd=short_usd(cost["usd_per_million_samples"])))
     return t("brief.comma").join(says)
 

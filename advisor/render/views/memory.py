@@ -183,7 +183,7 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
         f"at most {answer.kv_bytes_per_token:,.0f} bytes a token (sequences of "
         f"{answer.context_tokens:,} tokens), {ENGINES.get(str(answer.engine), str(answer.engine))}"
     )
-    header = ("GPU", "memory", "fewest", "weights", "KV cache", "engine", "kept", "sequences", "longest")
+    header = ("GPU", "memory", "fewest", "weights", "KV cache", "engine", "unused", "sequences", "longest")
     rows = [
         [
             split.gpu if split.precision == answer.precision else f"{split.gpu} ({split.precision})",
@@ -197,8 +197,8 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
         if (use := split.use) is not None
     ]
     remarks = [
-        "GiB of each of the fewest GPUs that hold it, which repeat what no split divides; kept: what the",
-        "engine leaves alone; sequences and the longest context are of one copy of the model.",
+        "GiB per GPU, on the fewest GPUs that hold the model (each repeats what no split divides). unused:",
+        "what the engine leaves free; sequences and the longest context are of one copy of the model.",
     ]
     return _model_memory(folded(title), header, rows, remarks, answer.gpus)
 
