@@ -46,15 +46,9 @@ class PriceCell(NamedTuple):
 
     @property
     def price(self) -> Price:
-        """The price with its source; nobody pays more for a spot instance than for one on demand."""
+        """The price with its source."""
         price = self.table.price(self.row, self.column)
-        if self.table.market is not Market.SPOT:
-            return price
-        whole = self.cloud.price(self.instance_type, self.region, Market.ON_DEMAND)
-        if whole is None or not price.usd_per_hour:
-            return price
-        most = max(1.0, whole.usd_per_hour / price.usd_per_hour)
-        return replace(price, high=min(price.high, most), ceiling=most)
+        return self.cloud.capped(price, self.instance_type, self.region, self.table.market)
 
     def offer(self) -> Offer:
         """The offer, built."""
@@ -204,8 +198,16 @@ class Cloud:
         """One price; None where it is not known."""
         for table in self._prices_in(region, market):
             for row, column, _ in table.cells((name,), region):
-                return table.price(row, column)
+                return self.capped(table.price(row, column), name, region, market)
         return None
+
+    def capped(self, price: Price, name: str, region: str, market: Market) -> Price:
+        """A price with its ceiling: nobody pays more for a spot instance than for one on demand."""
+        whole = self.price(name, region, Market.ON_DEMAND) if market is Market.SPOT else None
+        if whole is None or not price.usd_per_hour:
+            return price
+        most = max(1.0, whole.usd_per_hour / price.usd_per_hour)
+        return replace(price, high=min(price.high, most), ceiling=most)
 
     def candidates(self, query: OfferQuery) -> Collection[str] | None:
         """Names worth a look: a cheap, wider choice than the predicate's own; None: all."""

@@ -209,10 +209,12 @@ def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
     spec, dataset = candidate.spec, request.dataset.name
     instance, computes = spec.offer.instance, request.task is not Task.PREPROCESSING
     images, stored = request.dataset.kind is DataKind.IMAGE, request.dataset.storage_format
+    # What nobody aims at is held against what is predicted.
+    target = (request.target_throughput or float(f"{candidate.prediction.lower:.3g}")) / spec.count
     options = {
         "--task": request.task,
         "--model": request.network,
-        "--target-throughput": f"{(request.target_throughput or 0.0) / spec.count:g}",
+        "--target-throughput": f"{target:g}",
         "--max-latency-ms": request.max_latency_ms and f"{request.max_latency_ms:g}",
         "--max-price": request.max_usd_per_hour and f"{request.max_usd_per_hour / spec.count:g}",
         "--instance": instance.name,

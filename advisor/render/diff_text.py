@@ -52,8 +52,9 @@ def _page(document: Document) -> Page:
     for workload in document["workloads"]:
         if workload["status"] in ("added", "removed"):
             verb = "is new" if workload["status"] == "added" else "is no longer asked for"
-            spec, usd = workload["spec"], usd_or_dash(workload["usd_per_hour"])
-            what = f"{with_disk(spec)}, {usd} an hour" if spec else "nothing fits"
+            spec, usd = workload["spec"], workload["usd_per_hour"]
+            paid = f"{usd_or_dash(usd)} an hour, {usd_or_dash(usd and per_month(usd))} if kept on for a month"
+            what = f"{with_disk(spec)}, {paid}" if spec else "nothing fits"
             blocks.append(Paragraph(one_line(f"{workload['name']} {verb} ({what})"), "answer"))
         elif workload["status"] == "changed":
             title = one_line(f"{workload['name']}: {_pick_text(workload)}")
@@ -100,8 +101,16 @@ def _notes(document: Document) -> Iterator[str]:
         days = [pick["price_as_of"] for pick in picks if pick["price_kind"] in _SEEN]
         doubt = f"; with spot prices that were seen, the oldest on {min(days)}" if days else ""
         yield f"{what}: {', '.join(costs)}{doubt}"
+    everything = totals["all_usd_per_hour"]
+    if document["old"]["workloads"] != document["new"]["workloads"] and None not in everything.values():
+        month = everything | {day: per_month(everything[day]) for day in ("old", "new")}
+        yield f"all workloads: {cost_text(month, ' a month for what is kept running')}"
+    asked = any(row.get("request", True) for row in document["workloads"])
     for name, change in document["stands_on"].items():
-        if not change["changed"]:
+        # Other questions draw other rows of the same measurements.
+        drawn = asked and name == "measurements"
+        digests = {change[day].get("bundled_sha256") for day in ("old", "new")}
+        if not change["changed"] or (drawn and len(digests) == 1):
             continue
         title, field = _STANDS_ON[name]
         old, new = change["old"][field], change["new"][field]
@@ -149,6 +158,8 @@ def _changes(workload: Document) -> Iterator[str]:
     """What else changed. Another question changes all of its lists: only the JSON has them then."""
     if not workload["pick"]["changed"] and workload["request"]:
         yield f"the question: {_asked(workload)}"
+    if (sure := _sure_text(workload["pick"])) is not None:
+        yield sure
     yield from _first([_price_text(row) for row in workload["prices"]], "price")
     if workload["request"]:
         return
@@ -160,6 +171,13 @@ def _changes(workload: Document) -> Iterator[str]:
     for title, key in (("new on the list", "came"), ("gone from the list", "went")):
         if ranked[key]:
             yield f"{title}: {_listed([with_disk(row) for row in ranked[key]])}"
+
+
+def _sure_text(pick: Document) -> str | None:
+    """'76 % -> 56 % sure to reach the target': where the chance is told otherwise now."""
+    sides = [pick[day] for day in ("old", "new") if pick[day] and pick[day]["probability"] is not None]
+    chances = dict.fromkeys(percent(modest(side["probability"])) for side in sides)
+    return f"{' -> '.join(chances)} sure to meet target and limits" if len(chances) > 1 else None
 
 
 def _first(texts: Sequence[str], noun: str) -> list[str]:

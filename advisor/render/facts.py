@@ -141,12 +141,17 @@ def run_usd(spec: Record | None) -> float | None:
     return run and run["usd"] and run["usd"]["median"]
 
 
+def section_run_usd(section: Record) -> float | None:
+    """`run_usd` of a workload's pick."""
+    return run_usd(section["recommendation"]["recommendation"])
+
+
 def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
     """All workloads together. Hours and months are of what is kept running; `run_usd` is the cost of one of
     each that ends, and no sum has both. Null where there is nothing to add up, never 0."""
     answered = [section for section in sections if section["answer"]["status"] == ANSWERED]
     specs = [section["answer"]["spec"] for section in answered]
-    runs = [run_usd(section["recommendation"]["recommendation"]) for section in answered]
+    runs = [section_run_usd(section) for section in answered]
     kept = [spec for spec, run in zip(specs, runs, strict=True) if run is None]
     once = [run for run in runs if run is not None]
     usd = sum(spec["usd_per_hour"] for spec in kept) if kept else None

@@ -7,24 +7,36 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from advisor.domain import ESTIMATED, LIST, OBSERVED, Provenance, Stage
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Provenance, Stage
 from advisor.domain.results import UNMEASURED_GPU
 from advisor.messages import Message
 from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.borderline import modest
-from advisor.render.facts import covers_clouds, decision_of, place_name, spec_name, type_name
+from advisor.render.facts import (
+    ANSWERED,
+    OF_A_SPEC,
+    covers_clouds,
+    decision_of,
+    doubt_of,
+    place_name,
+    section_run_usd,
+    spec_name,
+    type_name,
+)
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.phrases import gpu_text
 from advisor.render.price_doubt import price_sentences
 from advisor.render.text import SURE, lower_name, upper_name
-from advisor.units import ceil_ms, format_hours, format_mib, format_target, format_usd, short_usd
+from advisor.units import ceil_ms, format_hours, format_mib, format_span, format_target, format_usd, short_usd
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
 _OF_CHOSEN = "chosen_may_miss"
+# So many workloads are named in a sentence.
+_MOST_NAMES = 3
 _SAMPLES = {OUTPUT_UNIT: "output_tokens", TUNING_UNIT: "tokens"}
 
 
@@ -97,9 +109,16 @@ def headline(document: Record, t: Texts) -> str:
         disk=disk_name(spec["disk"]["order"], t),
         usd=format_usd(spec["price"]["total_usd_per_hour"]),
         region=place_name(spec, clouds=covers_clouds(document)),
-        market=t.known("market." + spec["market"], spec["market"]),
+        market=_market_of(spec, t),
     )
     return t("answer.rent", pick=pick) if chosen else t("answer.none", nearest=pick)
+
+
+def _market_of(spec: Record, t: Texts) -> str:
+    """'on-demand, other people's hosts': the market, and whose machines they are where not a cloud's own."""
+    market, terms = t.known("market." + spec["market"], spec["market"]), spec["price"].get("terms")
+    said = [translated(terms, t)] if terms and spec["market"] == Market.ON_DEMAND else []
+    return t("brief.comma").join([market, *said])
 
 
 def lower_sentence(confidence: float, t: Texts) -> str:
@@ -142,36 +161,91 @@ def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
 
 def totals_sentences(document: Record, t: Texts) -> list[str]:
     """The cost of all workloads of a report together: of a month, and of one of each run that ends; then what
-    the sums lack and rest on, and what they are where nothing is tried first."""
+    is a gamble, what the sums lack and rest on, and what they are where nothing is tried first."""
     totals = document["totals"]
     count, of = totals["answered"], totals["workloads"]
     if not count:
         return [t("totals.none", workloads=of)]
-    about = {name: totals[name] for name in ("answered", "workloads", "instances")}
-    month, hours = format_usd(totals["month_usd"] or 0.0), plain(totals["hours_per_month"])
-    runs, usd = totals["runs"], format_usd(totals["run_usd"] or totals["usd_per_hour"])
-    key = "totals.sum" if totals["run_usd"] is None else "totals.kept"
-    says = [t(key, **about, kept=count - runs, month=month, hours=hours, runs=runs, usd=usd)]
-    says += [t("totals.lacks", missing=of - count, workloads=of)] if count < of else []
-    span = totals.get("price_range") or {"as_of": ""}
-    for name in ("month", "run"):
-        says += doubt_sentences(name, span["as_of"], span.get(f"{name}_usd"), t)
+    answered = [section for section in document["workloads"] if section["answer"]["status"] == ANSWERED]
+    runs = [section for section in answered if section_run_usd(section)]
+    kept = [section for section in answered if section not in runs]
+    month = format_usd(totals["month_usd"] or 0.0)
+    costs = [t("totals.month", usd=month, names=_names(kept, t))] if kept else []
+    if totals["run_usd"] is not None:
+        key = "totals.run" if len(runs) == 1 else "totals.runs"
+        costs.append(t(key, usd=format_usd(totals["run_usd"]), names=_names(runs, t)) + _at_most(runs, t))
+    done = t("totals.done" if count == of else "totals.some", answered=count, workloads=of)
+    says = [t.joined([t("totals.sum", costs=t.listed(costs)), done]), *_gambles(answered, t)]
+    span = totals.get("price_range") or {}
+    for name, sections in (("month", kept), ("run", runs)):
+        old = [each for each in sections if doubt_of(each["answer"]["spec"], 1.0)]
+        if old:
+            ends = {end: format_usd(span[f"{name}_usd"][end]) for end in ("low", "high")}
+            day = min(each["answer"]["spec"]["price_as_of"] for each in old)
+            says.append(t(f"spread.{name}", **ends, names=_names(old, t), day=day))
     for market, usd_per_hour in totals["usd_per_hour_by_market"].items():
         if market.startswith("commitment"):
             usd = format_usd(usd_per_hour * totals["hours_per_month"])
             says.append(t("totals.committed", market=t.known(f"market.{market}", market), usd=usd))
-    safe = totals.get("safe") or {"month_usd": None, "run_usd": None, "without": ()}
-    costs = [t(f"safe.{end}", usd=format_usd(usd)) for end in ("month", "run") if (usd := safe[f"{end}_usd"])]
-    says += [t("totals.safe", costs=t.listed(costs))] if costs else []
-    return says + ([t("totals.unsafe", names=", ".join(safe["without"]))] if safe["without"] else [])
+    return [*says, *_committed(kept, month, t), *_without_trial(totals.get("safe"), answered, t)]
 
 
-def doubt_sentences(cost: str, day: str, doubt: Record | None, t: Texts) -> list[str]:
-    """That a cost of a "month" or a "run" rests on an old price, and between what it lies; where it does."""
-    if doubt is None:
-        return []
-    low, high = (format_usd(doubt[end]) for end in ("low", "high"))
-    return [t("answer.doubt", costs=t(f"doubt.{cost}"), day=day, low=low, high=high)]
+def _names(sections: Sequence[Record], t: Texts) -> str:
+    """'Thumbnails and Chat', '7 workloads'."""
+    names = [section["name"][:80] for section in sections]
+    if len(names) > _MOST_NAMES:
+        return t("totals.names", count=len(names))
+    *first, last = names
+    return t("totals.and", first=t("brief.comma").join(first), last=last) if first else str(last)
+
+
+def _at_most(runs: Sequence[Record], t: Texts) -> str:
+    """' (90 % of them cost at most $86.65)' of the only run: bounds of several add up to no bound."""
+    spec, *others = (section["recommendation"]["recommendation"] for section in runs)
+    usd = None if others else spec["run"]["usd"]["upper"]
+    share = percent(runs[0]["answer"]["confidence"])
+    return "" if usd is None else t("totals.most", percent=share, usd=short_usd(usd))
+
+
+def _gambles(answered: Sequence[Record], t: Texts) -> Iterator[str]:
+    """Of the least sure workloads their chance to miss, the trial that settles it, and the safe cost."""
+    calls = [(call, each) for each in answered for call in calls_of_chosen(each["recommendation"])]
+    for call, section in sorted(calls, key=lambda row: float(row[0]["probability"]))[:_MOST_NAMES]:
+        run = section_run_usd(section)
+        per, usd = ("month", section["answer"]["spec"]["usd_per_month"]) if run is None else ("run", run)
+        yield t(
+            "totals.gamble",
+            name=section["name"][:80],
+            usd=t(f"cost.{per}", usd=format_usd(usd)),
+            percent=percent(1 - modest(call["probability"])),
+            trial=short_usd(call["trial"]["usd"]),
+            safe=format_usd(usd + (call[f"saves_usd_per_{per}"] or 0.0)),
+        )
+
+
+def _committed(kept: Sequence[Record], month: str, t: Texts) -> Iterator[str]:
+    """The month with a year's commitment for all that is kept on demand, where all prices are known."""
+    choices = [{row["market"]: row for row in (each["costs"] or {"choices": ()})["choices"]} for each in kept]
+    on_demand = all(each["answer"]["spec"]["market"] == Market.ON_DEMAND for each in kept)
+    if choices and on_demand and all(Market.COMMITMENT_1Y in each for each in choices):
+        usd = sum(each[Market.COMMITMENT_1Y]["usd_per_month"] for each in choices)
+        yield t("totals.commit", usd=format_usd(usd), month=month)
+
+
+def _without_trial(safe: Record | None, answered: Sequence[Record], t: Texts) -> Iterator[str]:
+    """The sums of the safe specs, where some are others than the picks; then what has none."""
+    untried = [
+        section
+        for section in answered
+        for spec in [decision_of(section["recommendation"]).get("safe")]
+        if spec and any(spec[name] != section["answer"]["spec"][name] for name in OF_A_SPEC)
+    ]
+    if safe and untried:
+        ends = sorted({"month" if section_run_usd(section) is None else "run" for section in untried})
+        costs = [t(f"safe.{end}", usd=format_usd(usd)) for end in ends if (usd := safe[f"{end}_usd"])]
+        yield t("totals.safe", names=_names(untried, t), costs=t.listed(costs))
+    if safe and safe["without"]:
+        yield t("totals.unsafe", names=", ".join(safe["without"]))
 
 
 def borderline_sentence(call: Record, t: Texts, *, clouds: bool = False) -> str:
@@ -182,7 +256,7 @@ def borderline_sentence(call: Record, t: Texts, *, clouds: bool = False) -> str:
         saved = t("close.saves_month", usd=f"${month:,.0f}")
     return t(
         "brief.try_it" if saved else "brief.try_nearest",
-        name=f"{type_name(call, clouds=clouds)} {format_usd(call['usd_per_hour'])}/h",
+        name=f"{type_name(call, clouds=clouds)} {per_hour(call['usd_per_hour'], t)}",
         saved=saved,
         chance=percent(call["probability"]),
         minutes=plain(trial["minutes"]),
@@ -242,9 +316,14 @@ def live_text(row: Record, t: Texts) -> str:
     return ", ".join([f"{row['instance_type']} {price}", offered, *quota])
 
 
+def per_hour(usd: float, t: Texts) -> str:
+    """'$0.606/h'."""
+    return t("per_hour", usd=format_usd(usd))
+
+
 def dated_usd(record: Record, t: Texts) -> str:
     """'$0.606/h', of a price that is not listed '$0.606/h (observed price of 2024-09-28)'."""
-    usd, kind = f"{format_usd(record['total_usd_per_hour'])}/h", record.get("price_kind")
+    usd, kind = per_hour(record["total_usd_per_hour"], t), record.get("price_kind")
     if kind not in (OBSERVED, ESTIMATED):
         return usd
     return t("price.dated", usd=usd, kind=t.known(f"price.{kind}", kind), day=record["price_as_of"])
@@ -289,7 +368,10 @@ _USUAL: Mapping[str, tuple[object, ...]] = {
 
 
 # What is aimed at where no rate is: what runs, and by when, or for whom.
-_AIMS = "epochs samples tokens max_hours max_run_usd max_latency_ms users target_requests_per_second"
+_AIMS = (
+    "epochs samples tokens max_hours max_run_usd max_latency_ms users target_requests_per_second "
+    "max_ttft_ms max_tpot_ms max_e2e_seconds"
+)
 
 
 def goal_text(request: Record, t: Texts) -> str | None:
@@ -395,7 +477,7 @@ def cost_columns(t: Texts, spec: Record) -> list[Column]:
     """Columns of the costs of specs like this one, and of their bottlenecks."""
     bound = columns_of(t, ("bound", lambda spec: bound_name(spec, t))) if "tuning" not in spec else []
     if spec.get("run"):
-        takes = ("run_takes", lambda spec: format_hours(spec["run"]["hours"]["median"]))
+        takes = ("run_takes", lambda spec: format_span(spec["run"]["hours"]["median"]))
         return [*columns_of(t, takes, ("per_run", "run.usd.median", Look.USD)), *bound]
     if "serving" in spec:
         path = "cost.usd_per_million_output_tokens.median"

@@ -230,7 +230,7 @@ def costs(spec: Spec, median: float, catalog: Catalog, today: date) -> dict[str,
 
 
 def _choice(spec: Spec, median: float, market: Market, price: Price) -> dict[str, Any]:
-    count, disk_usd = spec.count, spec.disk.usd_per_hour
+    count, disk, disk_usd = spec.count, spec.disk.price, spec.disk.usd_per_hour
     total = count * (price.usd_per_hour + disk_usd)
     return {
         "market": str(market),
@@ -238,8 +238,8 @@ def _choice(spec: Spec, median: float, market: Market, price: Price) -> dict[str
         "usd_per_hour": total,
         "instance_usd_per_hour": count * price.usd_per_hour,
         "disk_usd_per_hour": count * disk_usd,
-        "low_usd_per_hour": count * (price.low_usd_per_hour + disk_usd),
-        "high_usd_per_hour": count * (price.high_usd_per_hour + disk_usd),
+        "low_usd_per_hour": count * (price.low_usd_per_hour + (disk.low_usd_per_hour if disk else 0.0)),
+        "high_usd_per_hour": count * (price.high_usd_per_hour + (disk.high_usd_per_hour if disk else 0.0)),
         "usd_per_month": per_month(total),
         "usd_per_million_samples": per_million(total, median),
         **{key: price_block(price)[key] for key in ("kind", "as_of", "source", "terms")},

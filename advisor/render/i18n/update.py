@@ -40,11 +40,9 @@ ERRORS = {
 }
 
 
-# The terms of spot prices.
-_TERMS = tuple(
-    f"{share} interrupted within a month"
-    for share in ("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")
-)
+# The terms of prices.
+_SHARES = ("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")
+_TERMS = ("other people's hosts", *(f"{share} interrupted within a month" for share in _SHARES))
 _UNITS = ("images/s", "sequences/s", "samples/s", "tokens/s", "output tokens/s")
 # A date that stays, so that the same texts are the same bytes.
 _NEVER = datetime(2000, 1, 1, tzinfo=UTC)

@@ -30,6 +30,7 @@ from advisor.render.sentences import (
     goal_text,
     instead_text,
     live_text,
+    per_hour,
     relax_sentence,
     stage_name,
 )
@@ -396,7 +397,7 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
         is_new = any(getattr(text, "code", "") == UNMEASURED_GPU for text in spec["extrapolation"])
         gpu = f" ({gpu_text(spec['gpu']['name'])}{t('brief.never') if is_new else ''})"
     run, predicted, cost = spec.get("run"), spec["predicted"], spec.get("cost") or {}
-    says = [f"{spec_name(spec)}{gpu}{place} {format_usd(spec['price']['total_usd_per_hour'])}/h"]
+    says = [f"{spec_name(spec)}{gpu}{place} {per_hour(spec['price']['total_usd_per_hour'], t)}"]
     if spec["probability"] is not None:
         says.append(t("brief.likely", percent=percent(modest(spec["probability"]))))
     if run and run["usd"]:

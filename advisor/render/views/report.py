@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from advisor.domain import HOURS_PER_MONTH, LIST
+from advisor.domain import HOURS_PER_MONTH, LIST, Market
 from advisor.render.blocks import (
     Block,
     Column,
@@ -29,7 +29,7 @@ from advisor.render.blocks import (
 from advisor.render.borderline import modest
 from advisor.render.diff import Key, key_of, spec_document
 from advisor.render.document import is_language
-from advisor.render.facts import covers_clouds, decision_of, doubt_of, run_usd, type_name
+from advisor.render.facts import covers_clouds, decision_of, doubt_of, run_usd, section_run_usd, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.sentences import (
     aimed_at,
@@ -39,7 +39,6 @@ from advisor.render.sentences import (
     borderline_sentence,
     calls_of_chosen,
     columns_of,
-    doubt_sentences,
     gpu_name,
     headline,
     lower_sentence,
@@ -150,10 +149,6 @@ def _quotas(quotas: Sequence[Record], t: Texts) -> Part:
     )
 
 
-def _run_usd(section: Record) -> float | None:
-    return run_usd(section["recommendation"]["recommendation"])
-
-
 def _totals_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
     """The columns of the table of all workloads: what was asked, the pick, how sure it is, its cost."""
     anchors = {id(section): f"#w{number}" for number, section in enumerate(sections, 1)}
@@ -163,14 +158,15 @@ def _totals_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
 
     def target(section: Record) -> str | None:
         rate = section["answer"]["target_throughput"]
-        return aimed_at(section["recommendation"]["request"], t) if rate is None else format_target(rate)
+        aims = aimed_at(section["recommendation"]["request"], t)
+        return t.listed(filter(None, [rate and f"{format_target(rate)} {unit_name(section, t)}", aims]))
 
     def sure(section: Record) -> float | None:
         chance = decision_of(section["recommendation"]).get("probability")
         return None if chance is None else modest(chance)
 
     def per_month(section: Record) -> float | None:
-        usd: float | None = of_spec("usd_per_month")(section) if _run_usd(section) is None else None
+        usd: float | None = of_spec("usd_per_month")(section) if section_run_usd(section) is None else None
         return usd
 
     def expected(section: Record) -> str | None:
@@ -196,7 +192,11 @@ def _totals_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
         ),
         # Empty where there is no cost, not unknown.
         Column(t("table.per_month"), per_month, Look.USD),
-        *([Column(t("table.per_run"), _run_usd, Look.USD)] if any(map(_run_usd, sections)) else []),
+        *(
+            [Column(t("table.per_run"), section_run_usd, Look.USD)]
+            if any(map(section_run_usd, sections))
+            else []
+        ),
     ]
 
 
@@ -226,6 +226,7 @@ def _answered(section: Record) -> Record | None:
 def _appendix(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     answer = section["recommendation"]
     spec = answer["recommendation"]
+    yield Paragraph(lower_sentence(section["answer"]["confidence"], t), "note")
     if spec and room.batches:
         yield Part(t("detail.title"), [spec_facts(spec, answer["request"], t)], detail=True)
     yield from serving_parts(answer, t) if is_language(answer) else network_parts(section, t, room)
@@ -246,7 +247,6 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     evidence = evidence_word(facts["spec"]["risk"], t)
     basis = basis_sentence(answer["recommendation"], t, has_risk=False)
     says = [t("answer.evidence", evidence=evidence, basis=basis.rstrip(".\u3002"))]
-    says += [] if room.brief else [lower_sentence(facts["confidence"], t)]
     yield Paragraph(t.joined(says), "note")
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
@@ -269,10 +269,15 @@ def _begun(leaf: Leaf) -> Leaf:
 def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
     """A month of what is kept, or the run, which costs no month; and what an old price may make of it."""
     spec, run = section["answer"]["spec"], section["recommendation"]["recommendation"].get("run")
-    for name, usd in (("run", _run_usd(section)), ("month", spec["usd_per_month"] if run is None else None)):
+    for name, usd in (
+        ("run", section_run_usd(section)),
+        ("month", spec["usd_per_month"] if run is None else None),
+    ):
         if usd is not None:
             yield t(f"answer.{name}", usd=format_usd(usd))
-            yield from doubt_sentences(name, spec["price_as_of"], doubt_of(spec, usd), t)
+            if doubt := doubt_of(spec, usd):
+                ends = {end: format_usd(cost) for end, cost in doubt.items()}
+                yield t("answer.doubt", costs=t(f"doubt.{name}"), day=spec["price_as_of"], **ends)
 
 
 def _unproven(section: Record, t: Texts) -> Iterator[Leaf]:
@@ -285,7 +290,7 @@ def _unproven(section: Record, t: Texts) -> Iterator[Leaf]:
 def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
     """How many types were compared and why most of them were left out; then the pick beside what to try, to
     take or to be safe with instead, and the best of the others."""
-    answer, run = section["recommendation"], _run_usd(section)
+    answer, run = section["recommendation"], section_run_usd(section)
     catalog = answer["catalog"]
     left, of = catalog["offers_rejected"], catalog["offers_considered"]
     counts = [
@@ -318,7 +323,7 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
 
 def _compared_rows(section: Record) -> list[dict[str, Any]]:
     """The pick and others with their role, as rows of `price_throughput` with a cost and a chance."""
-    answer, run = section["recommendation"], _run_usd(section)
+    answer, run = section["recommendation"], section_run_usd(section)
     pick, safe = answer["recommendation"], decision_of(answer).get("safe")
     # Beside a GPU machine others with GPUs, beside one without those without: the appendix has all.
     alike = [spec for spec in answer["alternatives"] if (spec["gpu"] is None) is (pick["gpu"] is None)]
@@ -393,7 +398,7 @@ def _costs(section: Record, t: Texts) -> Part:
         ends = {end: format_usd(usd) for end, usd in doubt.items()}
         return t("costs.doubt", kind=said, **ends) if ends else said
 
-    run, chosen = _run_usd(section), section["answer"]["spec"]["usd_per_hour"]
+    run, chosen = section_run_usd(section), section["answer"]["spec"]["usd_per_hour"]
     per = (
         ("per_month", "usd_per_month", Look.USD)
         if run is None
@@ -414,12 +419,14 @@ def _costs(section: Record, t: Texts) -> Part:
         ("as_of", "as_of", Look.DAY),
     )
     million, hours = t(f"million.{counted}"), plain(costs["hours_per_month"])
-    note = t("costs.note" if run is None else "costs.run_note", hours=hours, million=million)
+    notes = [t("costs.note" if run is None else "costs.run_note", hours=hours, million=million)]
     table = Table(columns, choices, lambda choice: bool(choice["asked"]))
     usd_by = {choice["market"]: choice["usd_per_hour"] for choice in choices}
     one_year, whole = usd_by.get("commitment-1y"), usd_by.get("on-demand")
-    pays = [t("costs.pays", percent=percent(one_year / whole))] if one_year and whole else []
-    return Part(t("costs.title"), [table, Paragraph(t.joined([note, *pays]), "note")])
+    notes += [t("costs.interrupted")] if run is not None and Market.SPOT in usd_by else []
+    notes += [t("costs.term")] if any(market.startswith("commitment") for market in usd_by) else []
+    notes += [t("costs.pays", percent=percent(one_year / whole))] if one_year and whole else []
+    return Part(t("costs.title"), [table, Paragraph(t.joined(notes), "note")])
 
 
 def _again(document: Record, t: Texts) -> Section:

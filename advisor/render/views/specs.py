@@ -20,7 +20,7 @@ from advisor.render.text import (
     throughput_message,
     upper_name,
 )
-from advisor.units import ceil_ms, ceil_significant, format_count, format_hours, format_usd
+from advisor.units import ceil_ms, format_count, format_hours, format_span, format_usd, short_usd
 
 Record = Mapping[str, Any]
 Fact = tuple[Message, Message | str]
@@ -144,7 +144,7 @@ def _run(run: Record, request: Record, confidence: float) -> Message:
     length = counted_message("sample", run["samples"])
     if request.get("epochs") is not None:
         length = counted_message("epoch", request["epochs"])
-    text = Message("{length}: {hours}", length=length, hours=_bounded(run["hours"], format_hours, confidence))
+    text = Message("{length}: {hours}", length=length, hours=_bounded(run["hours"], format_span, confidence))
     # Reading the disk makes the first epoch slower than later ones.
     if first is None or epochs <= 1:
         return text
@@ -177,10 +177,10 @@ def most_by_price(run: Record) -> float | None:
 
 
 def run_usd_text(usd: float, *, up: bool = False) -> str:
-    """'$48.19', rounded `up` to three digits where it is a bound."""
+    """'$48.19', as the answer above has it; a bound without empty cents."""
     if usd < _LEAST_USD:
         return f"under {format_usd(_LEAST_USD)}"
-    return format_usd(ceil_significant(usd)).removesuffix(".00") if up else format_usd(usd)
+    return short_usd(usd) if up else format_usd(usd)
 
 
 def _bounded(span: Record, write: Callable[..., str], confidence: float) -> Message:
@@ -418,7 +418,7 @@ def tuning_facts(spec: Record) -> list[Fact]:
         "{activations} GiB activations, {overhead} GiB overhead, {free} GiB free",
         **{part: gib_text(memory[f"{part}_gib"]) for part in _TUNED},
     )
-    hours = _bounded(run["hours"], format_hours, confidence)
+    hours = _bounded(run["hours"], format_span, confidence)
     if run["usd"]:
         hours = Message("{hours}; costs {usd}", hours=hours, usd=_run_cost(run, confidence))
     return [
