@@ -121,11 +121,6 @@ def _market_of(spec: Record, t: Texts) -> str:
     return t("brief.comma").join([market, *said])
 
 
-def lower_sentence(confidence: float, t: Texts) -> str:
-    """The meaning of the lower bound's name: 'p10: the rate is at least this with 90 % confidence.'"""
-    return t("answer.p10", p10=lower_name(confidence), percent=plain(100 * confidence))
-
-
 def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
     """The sources of a spec's rate, its risk, and the source of its price where one is known; without the
     risk as a row, which its title begins."""

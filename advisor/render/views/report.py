@@ -41,13 +41,13 @@ from advisor.render.sentences import (
     columns_of,
     gpu_name,
     headline,
-    lower_sentence,
     price_call_leaves,
     relax_sentence,
     sample_name,
     totals_sentences,
     unit_name,
 )
+from advisor.render.text import lower_name
 from advisor.render.views.brief import brief_leaves, other_kinds
 from advisor.render.views.details import (
     Room,
@@ -226,7 +226,8 @@ def _answered(section: Record) -> Record | None:
 def _appendix(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     answer = section["recommendation"]
     spec = answer["recommendation"]
-    yield Paragraph(lower_sentence(section["answer"]["confidence"], t), "note")
+    sure = section["answer"]["confidence"]
+    yield Paragraph(t("answer.p10", p10=lower_name(sure), percent=plain(100 * sure)), "note")
     if spec and room.batches:
         yield Part(t("detail.title"), [spec_facts(spec, answer["request"], t)], detail=True)
     yield from serving_parts(answer, t) if is_language(answer) else network_parts(section, t, room)
@@ -251,7 +252,13 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
     if price := list(price_call_leaves(answer, t)):
-        yield Part(t("price_call.title"), [_begun(leaf) for leaf in price])
+        # A fragment of an answer lacks a capital letter.
+        whole = [
+            leaf._replace(text=leaf.text[:1].upper() + leaf.text[1:])
+            for leaf in price
+            if isinstance(leaf, Paragraph)
+        ]
+        yield Part(t("price_call.title"), [*whole, *(leaf for leaf in price if isinstance(leaf, Command))])
     if section["costs"] and section["costs"]["choices"] and room.costs:
         yield _costs(section, t)
     if not room.brief:
@@ -259,11 +266,6 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
         # The trials that settle it, and the question for the day on which it is rented.
         again = (Paragraph(t("next.again")), Command(section["command"]))
         yield Part(t("next.title"), [*_unproven(section, t), *others[1:], *again])
-
-
-def _begun(leaf: Leaf) -> Leaf:
-    """A paragraph with the capital letter that a fragment of an answer lacks."""
-    return leaf._replace(text=leaf.text[:1].upper() + leaf.text[1:]) if isinstance(leaf, Paragraph) else leaf
 
 
 def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
@@ -388,7 +390,7 @@ def _costs(section: Record, t: Texts) -> Part:
     costs, counted = section["costs"], sample_name(section["answer"]["spec"]["unit"])
 
     def paying(choice: Record) -> str:
-        market = t.known("market." + choice["market"], choice["market"])
+        market = t(f"market.{choice['market']}")
         return f"{market} ({translated(choice['terms'], t)})" if choice["terms"] else market
 
     def kind(choice: Record) -> str:
