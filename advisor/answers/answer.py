@@ -56,13 +56,12 @@ def recommendation_text(
     everything: bool = False,
 ) -> Callable[[int | None], str]:
     """The text of a recommendation: twelve lines, or all of it where a number of specs or an explanation is
-    wanted, or `everything`. `asked` writes the question about the chosen spec."""
+    wanted, or `everything`. `asked` writes the question about the chosen spec, or None."""
     everything = everything or question.explain or question.explain_rejected
     room = EVERY if question.explain_rejected else NEAREST
 
     def text(specs: int | None = None) -> str:
-        chosen = result.chosen
-        question_text = asked(chosen or result.nearest) if chosen or result.nearest else question.model
+        question_text = asked(result.chosen or result.nearest)
         if not everything and specs is None:
             return brief_text(question_text, document())
         return whole_text(None, question_text, document(), room)

@@ -130,8 +130,9 @@ def _answer(
         explanation = explanation_document(*explained) if explained else None
         return recommendation_document(result, sources, explanation, every_rejected=every)
 
-    def asked(chosen: Candidate) -> str:
-        return str(asked_of(result.request, chosen.workload, rate_unit(result.request.dataset)))
+    def asked(chosen: Candidate | None) -> str:
+        unit = rate_unit(result.request.dataset)
+        return str(asked_of(result.request, chosen and chosen.workload, unit))
 
     return NetworkRecommended(
         result=result,

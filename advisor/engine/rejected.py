@@ -205,9 +205,9 @@ class _Entry(NamedTuple):
         """The record itself."""
         match self.source:
             case Missed(request, table, _):
-                return turned_down(request, table, self.row, self.reason)
+                return replace(turned_down(request, table, self.row, self.reason), factor=self.factor)
             case SlowCpus():
-                return self.source.record(self.row)
+                return replace(self.source.record(self.row), factor=self.factor)
             case _:
                 return self.source
 

@@ -322,13 +322,13 @@ def serving_block(prediction: ServingPrediction, confidence: float, sources: Sou
 
 
 def serving_question_text(
-    request: ServingQuestion, candidate: GenerationCandidate, *, asked: ServingQuestion | None = None
+    request: ServingQuestion, candidate: GenerationCandidate | None, *, asked: ServingQuestion | None = None
 ) -> str:
     """'Qwen/Qwen3-8B generation, 1,155 tokens in, 211 out, 40 users'; the longest request only where it was
     `asked` for."""
     pictures = f" and {request.picture_tokens:,.0f} of pictures" if request.picture_tokens else ""
     lengths = f"{request.input_tokens:,.0f} tokens{pictures} in, {request.output_tokens:,.0f} out"
-    parts = [f"{candidate.model} generation"]
+    parts = [f"{candidate.model if candidate else request.model} generation"]
     if asked is None or pictures or asked.input_tokens or asked.traffic:
         parts.append(lengths)
     if request.target_output_tokens_per_second is not None:
@@ -353,10 +353,11 @@ def serving_question_text(
 _TIMES = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "a whole request"}
 
 
-def tuning_question_text(request: TuningQuestion, candidate: FineTuningCandidate) -> str:
+def tuning_question_text(request: TuningQuestion, candidate: FineTuningCandidate | None) -> str:
     """'Qwen/Qwen3-8B finetuning (qlora), 50 million tokens in sequences of 2,048'."""
+    model, method = (candidate or request).model, (candidate or request).method
     parts = [
-        f"{candidate.model} finetuning ({candidate.method}), {format_count(request.tokens)} tokens "
+        f"{model} finetuning ({method}), {format_count(request.tokens)} tokens "
         f"in sequences of {request.sequence:,}"
     ]
     if request.target_tokens_per_second is not None:
