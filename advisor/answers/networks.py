@@ -132,7 +132,7 @@ def _answer(
 
     def asked(chosen: Candidate | None) -> str:
         unit = rate_unit(result.request.dataset)
-        return str(asked_of(result.request, chosen and chosen.workload, unit))
+        return str(asked_of(result.request, chosen.workload if chosen else None, unit))
 
     return NetworkRecommended(
         result=result,

@@ -56,6 +56,10 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     card_mib_of: Callable[[Workload], float] | None = None
     scaling_rows: tuple[ScalingObservation, ...] = ()
 
+    def remembering(self) -> PerformanceModel:
+        """This model with a memory for many questions of like workloads: see `StepTimes.remembering`."""
+        return replace(self, step_times=self.step_times.remembering())
+
     def predict(
         self, requests: Sequence[Request], *, confidence: float = 0.9, cache: CacheState | None = None
     ) -> list[Prediction]:

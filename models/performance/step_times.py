@@ -75,6 +75,7 @@ _ENOUGH_NETWORKS = 6
 _OF_A_STEP = ["task", "batch_size", "precision", "stack", "memory_format", "tf32", "protocol", "conditions"]
 # One answer asks for the same cells several times: with other disks, at other confidences.
 _ESTIMATES: IdentityCache[Estimates] = IdentityCache(64)
+_DEVIATIONS: IdentityCache[tuple[float, float]] = IdentityCache(64)
 
 
 class GpuRate(Struct, frozen=True):
@@ -136,10 +137,26 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     own: frozenset[OwnCell] = frozenset()
     probed: frozenset[str] = frozenset()
     id: str = ""
+    # Single cells that were estimated before, by their identity: see `remembering`.
+    remembered: IdentityCache[dict[tuple[object, ...], tuple[float, float, float]]] | None = None
+
+    def remembering(self) -> StepTimes:
+        """These step times with a memory: a cell is estimated once, whatever is asked beside it later. Last
+        bits then depend on earlier questions, so a report, whose bytes count, has one for each workload."""
+        return replace(self, remembered=IdentityCache(256))
 
     def estimates(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
         """Log seconds of a step of each workload, all of one network and task, on its GPU."""
         key = tuple((*(getattr(workload, name) for name in _OF_A_STEP), gpu.name) for workload, gpu in cells)
+        if self.remembered is not None:
+            known = self.remembered.get((self.posterior, facts), "", dict)
+            missing = {name: cell for name, cell in zip(key, cells, strict=True) if name not in known}
+            if missing:
+                added = self._estimated(list(missing.values()), facts)
+                values = (added.mean.tolist(), added.variance.tolist(), added.launching.tolist())
+                known.update(zip(missing, zip(*values, strict=True), strict=True))
+            columns = np.array([known[name] for name in key])
+            return Estimates(*columns.T)
         return _ESTIMATES.get((self.posterior, facts), key, lambda: self._estimated(cells, facts))
 
     def _estimated(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
@@ -369,8 +386,12 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         if f"{facts.key}/{task}" in self.networks:
             return 0.0, 0.0
 
-        means, variances = self.kinship.deviation(features_of([facts], [task], self.posterior))
-        return float(means[0]), 0.0 if self._has_own(facts, task) else float(variances[0])
+        def likeness() -> tuple[float, float]:
+            means, variances = self.kinship.deviation(features_of([facts], [task], self.posterior))
+            return float(means[0]), float(variances[0])
+
+        centre, doubt = _DEVIATIONS.get((self.posterior, facts), task, likeness)
+        return centre, 0.0 if self._has_own(facts, task) else doubt
 
 
 def _surprises(observations: Sequence[Observation], off: Floats, expected: Floats) -> Floats:
