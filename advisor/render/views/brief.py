@@ -220,7 +220,9 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[tuple[str, st
     yield from _borderline_rows(document, t)
     reasons = counts["rejected_by_reason"].items()
     said = t.listed(f"{t.known('reason.' + reason, reason)} {count:,}" for reason, count in reasons)
-    yield "looked", said and t("brief.types", count=f"{counts['offers_considered']:,}", reasons=said)
+    # Types without a price are no offers.
+    count = max(counts["offers_considered"], sum(counts["rejected_by_reason"].values()))
+    yield "looked", said and t("brief.types", count=f"{count:,}", reasons=said)
     yield "more", t("brief.explain_none")
 
 
