@@ -343,7 +343,7 @@ def serving_question_text(
     if asked is not None and asked.context_tokens is not None:
         parts.append(f"context <= {asked.context_tokens:,} tokens")
     for limit in request.time_limits:
-        of = "" if limit.percentile is None else f"p{limit.percentile} of "
+        of = "mean " if limit.percentile is None else f"p{limit.percentile} of "
         parts.append(f"{of}{_TIMES[limit.reason]} <= {limit.most:g}\u00a0{'ms' if limit.unit > 1 else 's'}")
     if request.max_ready_seconds is not None:
         parts.append(f"ready <= {request.max_ready_seconds:g} s")

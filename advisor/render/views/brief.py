@@ -114,7 +114,7 @@ def fitted(head: str, rows: Sequence[tuple[str, str]], t: Texts) -> list[str]:
             elif over > 0 and name in lines:
                 lines[name] = _cut(" ".join(lines[name]), max(1, len(lines[name]) - over))
     if "more" not in lines and "basis" in lines:
-        lines["basis"] = _cut(lines["basis"][0], 1)
+        lines["basis"] = _cut(" ".join(lines["basis"]), 1)
         lines["basis"][0] += t("brief.rest") if len(lines["basis"][0]) + 12 < room else ""
     return top + [
         fact("" if number else t(f"brief.{name}"), line)
@@ -306,8 +306,11 @@ def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -
         field = f"{name}_seconds"
         mean = seconds_text(serving["rates"][field]["median"])
         which, of_requests, _ = str(limit).partition(":")
-        if of_requests and which in serving["percentiles"][field]:
-            mean += f" ({which} {seconds_text(serving['percentiles'][field][which]['median'])})"
+        if limit is not None and not of_requests:  # a limit of a mean lets some requests wait long
+            which = "p99"
+        # Documents of earlier versions have no percentiles that nobody limits.
+        if which in (tails := serving["percentiles"].get(field, {})):
+            mean += f" ({which} {seconds_text(tails[which]['median'])})"
         yield f"{title} {mean}".replace(" ", "\u00a0")
 
 

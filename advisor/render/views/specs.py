@@ -350,10 +350,10 @@ def api_message(api: Record, usd_per_hour: float) -> Message:
 
 
 def time_message(span: Record) -> Message:
-    """'mean 26 ms, at most 33 ms': bounds of a mean, no percentile of requests."""
+    """'mean 26 ms (33 ms at worst)': bounds of a mean, no percentile of requests."""
     upper = inf if span["upper"] is None else span["upper"]
     return Message(
-        "mean {median}, at most {upper}",
+        "mean {median} ({upper} at worst)",
         median=seconds_text(span["median"]),
         upper=seconds_text(upper, up=True),
     )

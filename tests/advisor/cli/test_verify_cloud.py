@@ -143,7 +143,7 @@ def test_a_language_model_is_served_on_the_instance_and_its_load_comes_back(
     assert {"--max-model-len", "--gpu-memory-utilization", "--load-format"} <= set(own)
     # What came back is an anchor that answers, as one that was measured by hand.
     question = ("recommend", *SERVED[1:11], "--cloud", "aws")
-    result = answer(*question, "--anchor", "anchor-Meta-Llama-3.1-8B.json")
+    result = answer(*question, "--anchor", "anchor-Llama-3.1-8B.json")
     assert result["recommendation"]["predicted"]["provenance"] == "anchored"
 
 
