@@ -147,9 +147,14 @@ BARE_STEP = "bare_step"
 
 
 def is_measured(candidate: object) -> bool:
-    """Whether no remark about a candidate's prediction is that its GPU was not measured."""
-    remarks: Iterable[Any] = getattr(getattr(candidate, "prediction", candidate), "extrapolation", ())
-    return all(getattr(remark, "code", "") != UNMEASURED_GPU for remark in remarks)
+    """Whether the GPU of a candidate was measured."""
+    remarks = getattr(getattr(candidate, "prediction", candidate), "extrapolation", ())
+    return unmeasured_gpu(remarks) is None
+
+
+def unmeasured_gpu(remarks: Iterable[Any]) -> Any | None:
+    """The remark that a GPU was not measured; None where no such remark is among them."""
+    return next((remark for remark in remarks if getattr(remark, "code", "") == UNMEASURED_GPU), None)
 
 
 # p99 over p50 of a step's time, which nine in ten of 60 raw series of 50 PyTorch inference steps

@@ -57,20 +57,20 @@ class Relaxer(Generic[R, O, T, C, A]):
         self._task, self._answer, self._effort = task, answer, effort
         self._sure = True
 
-    def _asked(self, request: R) -> R:
+    def _with_bounds(self, request: R) -> R:
         """The request with bounds to keep, where an amount is to be as sure as asked."""
         return replace(request, required_confidence=request.confidence) if self._sure else request
 
     def answers(self, request: R) -> T | None:
         """Every row that answers a request; None where none does."""
         self._effort.require()
-        table, looked_at = self._task.every_answer(self._asked(request))
+        table, looked_at = self._task.every_answer(self._with_bounds(request))
         self._effort.spend(looked_at)
         return table if table is not None and len(table) else None
 
     def needs(self, name: str, request: R, table: T) -> Floats:
         """The value of a constraint with which each row just answers."""
-        return self._task.needs(name, self._asked(request), table)
+        return self._task.needs(name, self._with_bounds(request), table)
 
     def capability_of(self, gpu_name: str | None) -> float | None:
         """CUDA compute capability of a GPU."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Provenance, Stage
-from advisor.domain.results import UNMEASURED_GPU
+from advisor.domain.results import unmeasured_gpu
 from advisor.messages import Message
 from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
@@ -135,8 +135,7 @@ def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
         proof = t("answer.outside", fact=translated(spec["extrapolation"][0], t))
     elif not has_risk and provenance == Provenance.MODELLED:
         proof = t("brief.untested")
-    unknown = (text for text in spec["extrapolation"] if getattr(text, "code", "") == UNMEASURED_GPU)
-    if not has_risk and (text := next(unknown, None)):
+    if not has_risk and (text := unmeasured_gpu(spec["extrapolation"])):
         proof += t("brief.unmeasured", gpu=gpu_text(text.parameters["gpu"]))
     rate = t.known(f"basis.{provenance}", provenance) + proof
     if has_risk:

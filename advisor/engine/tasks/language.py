@@ -231,7 +231,7 @@ def options_of_types(
 def other_choices(
     chosen: Callable[[R], C | None], request: R, name: str, before: str, choices: Iterable[str]
 ) -> Iterator[Relaxation]:
-    """What answers with each other choice of an option."""
+    """Each other choice of an option with which something answers, and its answer."""
     for choice in choices:
         if gives := chosen(replace(request, **{name: choice})):
             change = Change(constraint=name, option=f"--{name}", before=before, after=choice)

@@ -1,7 +1,7 @@
 """The answer in a dozen lines: what to rent, what it does, how sure that is, what to try first.
 
-It is made of an answer's document, whatever the task, in the reader's language. Every row has its place: one
-that is too long for a terminal is cut, none is left out."""
+It is made of an answer's document, whatever the task, in the reader's language. Where a terminal has no room,
+rows that can be looked up are left out or cut; the question and how sure its answer is come last."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from advisor.domain import IMAGENET, Market, Task
 from advisor.domain.language import NO_PICTURES
-from advisor.domain.results import CURRENCY, P99_OVER_P50, UNMEASURED_GPU
+from advisor.domain.results import CURRENCY, P99_OVER_P50, UNMEASURED_GPU, unmeasured_gpu
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
 from advisor.render.borderline import modest
@@ -399,8 +399,8 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
     place += f", {market}" if request["market"] == "any" else ""
     gpu = ""
     if spec["gpu"]:
-        is_new = any(getattr(text, "code", "") == UNMEASURED_GPU for text in spec["extrapolation"])
-        gpu = f" ({gpu_text(spec['gpu']['name'])}{t('brief.never') if is_new else ''})"
+        never = t("brief.never") if unmeasured_gpu(spec["extrapolation"]) else ""
+        gpu = f" ({gpu_text(spec['gpu']['name'])}{never})"
     run, predicted, cost = spec.get("run"), spec["predicted"], spec.get("cost") or {}
     says = [f"{spec_name(spec)}{gpu}{place} {per_hour(spec['price']['total_usd_per_hour'], t)}"]
     if spec["probability"] is not None:

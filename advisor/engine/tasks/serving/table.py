@@ -80,7 +80,7 @@ class Rates(NamedTuple):
         return Rates(*(np.concatenate(pair, axis=-1) for pair in zip(self, other, strict=True)))
 
     def shaped(self, shape: tuple[int, ...]) -> Rates:
-        """The same loads in another shape."""
+        """These loads with all columns reshaped to `shape`."""
         columns: tuple[Any, ...] = self
         return Rates(*(column.reshape(*column.shape[:-1], *shape) for column in columns))
 

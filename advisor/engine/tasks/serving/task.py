@@ -247,7 +247,7 @@ class ServingTask(
     def _cheapest(
         self, request: ServingQuestion, most_usd_per_hour: float | None = None
     ) -> GenerationCandidate | None:
-        """What answers a changed request; None where nothing does."""
+        """The best candidate of a changed request; None where nothing answers."""
         options = self.options(request, most_usd_per_hour)
         table = self.predict(request, options)
         rows = [] if table is None else self.ranked_rows(request, options, table).tolist()
