@@ -42,6 +42,8 @@ TRIAL_MINUTES = 10.0
 QUARTILE = 0.674
 # Costs that differ by less are equal, where their error is no smaller.
 EQUAL = 1.1
+# Expected costs of two ways to use one instance that differ by less are alike: the faster is taken.
+ALIKE = 1.02
 
 
 class Options(Protocol):
@@ -194,9 +196,14 @@ class Task(ABC, Generic[R, O, T, C, A]):
         good = np.flatnonzero(self.answering(request, table))
         if not len(good):
             return good
-        ranks, rates = self.rank(request, table), self.rate(request, table)
-        best = good[best_of_each(table.kind[good], ranks[good], -rates[good])]
-        return self.in_order(request, table, best)
+        kinds, usd = table.kind[good], table.usd[good]
+        ranks, rates = self.rank(request, table)[good], self.rate(request, table)[good]
+        first = best_of_each(kinds, ranks, -rates)
+        # Of one price and about one chance the fastest: that of its type leads the others.
+        lead = first[np.searchsorted(kinds[first], kinds)]
+        alike = (usd == usd[lead]) & (ranks <= ALIKE * ranks[lead])
+        best = best_of_each(kinds, np.where(alike, ranks[lead], ranks), -rates)
+        return self.in_order(request, table, good[best])
 
     def in_order(self, request: R, table: T, rows: Integers) -> Integers:
         """Rows by rank; ties by rate, then by name. Of those that cost the same within the error first comes

@@ -17,6 +17,7 @@ from advisor.models.bayes import Bounds
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.memory import kv_bytes_per_token, weight_gib_per_gpu
+from advisor.models.language.serving import bundled_serving_predictor
 from advisor.models.language.serving.rates import ServingRates
 
 TODAY = date(2026, 11, 23)
@@ -106,3 +107,9 @@ def _facts(deployment: Deployment) -> tuple[float, float, float, float, float]:
 def serving(model: str = EIGHT_B, predictor: Any = None) -> ServingTask:
     """One model, kept for all tests."""
     return ServingTask(load_catalog(), bundled_language_models().find(model), predictor or Physical())
+
+
+@cache
+def shipped(model: str) -> ServingTask:
+    """One model by the predictor that users have."""
+    return ServingTask(load_catalog(), bundled_language_models().find(model), bundled_serving_predictor())

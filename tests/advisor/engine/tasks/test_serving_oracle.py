@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,16 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog import load_catalog
 from advisor.engine.decide import recommend
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.table import GRID
 from advisor.engine.tasks.serving.task import ServingTask
-from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Traffic
-from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions.language import ServingQuestion
-from tests.advisor.engine.tasks.physical import TODAY, serving
+from tests.advisor.engine.tasks.physical import TODAY, serving, shipped
 from tests.builders import serving_question
 
 MODELS = ("Meta-Llama-3.1-8B", "Qwen3-30B-A3B", "Qwen2.5-72B")
@@ -137,15 +133,10 @@ def requests(draw: st.DrawFn) -> ServingQuestion:
     )
 
 
-@cache
-def _shipped(model: str) -> ServingTask:
-    return ServingTask(load_catalog(), bundled_language_models().find(model), bundled_serving_predictor())
-
-
 @pytest.mark.parametrize("predictor", ["physical", pytest.param("shipped", marks=pytest.mark.night)])
 @given(request=requests())
 def test_choice_is_the_cheapest_of_all_that_keep_the_limits(predictor: str, request: ServingQuestion) -> None:
-    task = serving(request.model) if predictor == "physical" else _shipped(request.model)
+    task = serving(request.model) if predictor == "physical" else shipped(request.model)
     request = replace(request, allow_extrapolation=True)
     answer = recommend(task, replace(request, max_results=1000), today=TODAY)
     expected = cheapest_price(request, task)
