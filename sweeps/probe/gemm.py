@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.probe.session import (
@@ -15,7 +13,6 @@ from advisor.sweeps.probe.session import (
     Device,
     Document,
     ProbeSession,
-    compute_capability,
     figure,
     has_cuda,
     largest_affordable,
@@ -43,44 +40,26 @@ def probe(session: ProbeSession) -> Document:
 
 def _figure(accelerator: Device, precision: str, seconds: float) -> Document:
     """The largest size that fits the time is timed: small ones measure launches."""
-    torch = load_torch()
-    if accelerator.kind == "cuda" and precision == "tf32" and torch.version.hip:
+    torch, of_cuda = load_torch(), accelerator.kind == "cuda"
+    if of_cuda and precision == "tf32" and torch.version.hip:
         raise MeasuringError("TF32 is NVIDIA's")
-    emulated = accelerator.kind == "cuda" and precision in ("tf32", "bf16") and not torch.version.hip
-    if emulated and compute_capability() < _AMPERE:
-        major, minor = compute_capability()
-        raise MeasuringError(f"{precision} needs compute capability 8.0, this GPU has {major}.{minor}")
+    needs_ampere = of_cuda and precision in ("tf32", "bf16") and not torch.version.hip
+    if needs_ampere and (capability := torch.cuda.get_device_capability(0)) < _AMPERE:
+        has = ".".join(map(str, capability))
+        raise MeasuringError(f"{precision} needs compute capability 8.0, this GPU has {has}")
     dtype = getattr(torch, _TYPES[precision])
+
+    def times(size: int, seconds: float) -> list[float]:
+        left, right = (accelerator.random(size, size, dtype=dtype) for _ in range(2))
+        product = torch.empty_like(left)
+        return accelerator.time_calls(lambda: torch.mm(left, right, out=product), seconds)
+
     with _float32_products(tf32=precision == "tf32"):
-        size = largest_affordable(_SIZES, partial(_seconds_once, accelerator, dtype), seconds, growth=3)
-        left, right, product = _matrices(accelerator, size, dtype)
-        times = accelerator.time_calls(partial(_multiply, left, right, product), seconds)
+        size = largest_affordable(_SIZES, lambda size: min(times(size, 0.0)), seconds, growth=3)
+        measured = times(size, seconds)
     method = f"torch.mm of two {size}x{size} matrices of normal random numbers, {precision}"
-    result = figure([2 * size**3 / time_ / 1e12 for time_ in times], "TFLOP/s", method)
+    result = figure([2 * size**3 / time_ / 1e12 for time_ in measured], "TFLOP/s", method)
     return result | {"sizes": {"size": size}}
-
-
-def _seconds_once(accelerator: Device, dtype: Any, size: int) -> float:
-    """The best of three products after a first that loads libraries."""
-    matrices = _matrices(accelerator, size, dtype)
-    _multiply(*matrices)
-    accelerator.synchronize()
-    tries = []
-    for _ in range(3):
-        start = time.perf_counter()
-        _multiply(*matrices)
-        accelerator.synchronize()
-        tries.append(time.perf_counter() - start)
-    return min(tries)
-
-
-def _matrices(accelerator: Device, size: int, dtype: Any) -> tuple[Any, Any, Any]:
-    left, right = (accelerator.random(size, size, dtype=dtype) for _ in range(2))
-    return left, right, load_torch().empty_like(left)
-
-
-def _multiply(left: Any, right: Any, product: Any) -> None:
-    load_torch().mm(left, right, out=product)
 
 
 @contextmanager

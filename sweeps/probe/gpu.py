@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.gpu import Facts, gpu_states, gpus
@@ -33,35 +31,23 @@ _DEVICES = Path("/sys/bus/pci/devices")
 # Classes: 03xx displays (VGA, 3D controllers), 12xx processing accelerators.
 _ACCELERATOR_CLASSES = ("03", "12")
 _TIMEOUT_SECONDS = 10
-_NAME_AND_CODE = re.compile(r"^(.*?)\s*\[([0-9a-f]{4})\]$")
+_NAME_AND_CODE = re.compile(r"^(.*?)\s*\[[0-9a-f]{4}\]$")
 # Transfer rate a lane of each PCI Express generation, in GT/s.
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 
 
-class PciDevice(Struct, frozen=True):
-    """A device as lspci names it; codes are hexadecimal, four digits."""
-
-    slot: str
-    class_code: str
-    vendor: str
-    name: str
-    vendor_code: str
-    device_code: str
-
-
-def parse_lspci(text: str) -> list[PciDevice]:
-    """The lines of `lspci -D -mm -nn`; those of another shape are passed over."""
-    devices = []
+def lspci_names(text: str) -> dict[str, tuple[str, str]]:
+    """Vendor and name by slot, from the lines of `lspci -D -mm -nn`; those of another shape are left out."""
+    names = {}
     for line in text.splitlines():
         try:
             fields = shlex.split(line)
         except ValueError:
             continue
-        named = [_NAME_AND_CODE.match(word) for word in fields[1:4]]
-        if len(named) == 3 and all(named):
-            (_, kind), (vendor, vendor_code), (name, code) = (m.groups() for m in named if m)
-            devices.append(PciDevice(fields[0], kind, vendor, name, vendor_code, code))
-    return devices
+        named = [match[1] for word in fields[1:4] if (match := _NAME_AND_CODE.match(word))]
+        if len(named) == 3:
+            names[fields[0]] = named[1], named[2]
+    return names
 
 
 def parse_generation(speed: str) -> int | None:
@@ -74,25 +60,25 @@ def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
     """Display and processing accelerators with their PCI Express links, in the order of slots.
 
     Names come from lspci where it is installed; sysfs has the codes and the links."""
-    names = dict[str, PciDevice]()
+    names = dict[str, tuple[str, str]]()
     with suppress(OSError, subprocess.SubprocessError):
         command = ["lspci", "-D", "-mm", "-nn"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
-        names = {device.slot: device for device in parse_lspci(done.stdout)}
+        names = lspci_names(done.stdout)
     result: list[dict[str, object]] = []
     for entry in sorted(root.glob("*")):
         code = text_of(entry / "class").removeprefix("0x")
         if code[:2] not in _ACCELERATOR_CLASSES:
             continue
-        existing = names.get(entry.name)
+        vendor, name = names.get(entry.name, (None, None))
         result.append(
             {
                 "slot": entry.name,
                 "class_code": code[:4],
                 "vendor_code": text_of(entry / "vendor").removeprefix("0x"),
                 "device_code": text_of(entry / "device").removeprefix("0x"),
-                "vendor": existing.vendor if existing else None,
-                "name": existing.name if existing else None,
+                "vendor": vendor,
+                "name": name,
                 # The link now and at most: idle GPUs slow theirs down.
                 "pcie_generation": parse_generation(text_of(entry / "current_link_speed")),
                 "pcie_width": _lanes(text_of(entry / "current_link_width")),
@@ -124,34 +110,22 @@ def probe(session: ProbeSession) -> Document:
     """Facts of all GPUs, rates of torch's device 0; `MeasuringError` where there is no GPU."""
     on_bus = accelerators()
     answer = session.attempt(lambda: {"gpus": gpus()})
-    if not answer.get("gpus") and not has_cuda():
+    existing = answer.get("gpus", [])
+    if not existing and not has_cuda():
         why = answer.get("skipped", "NVML lists none")
         if not on_bus:
             raise MeasuringError(f"no GPU: none on a PCI bus; {why}")
         # A card without its driver is named.
         cards = (str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus)
         raise MeasuringError(f"on the PCI bus: {', '.join(cards)}; but {why}")
-    existing = answer.get("gpus", [])
-
-    def driver() -> Document:
-        return {
-            "newest_cuda": next((facts["newest_cuda"] for facts in existing), None),
-            "cuda_of_torch": load_torch().version.cuda if has_cuda() else None,
-            "kernel_module": _MODULE.read_text().splitlines()[0] if _MODULE.exists() else None,
-        }
-
-    def no_rates() -> Document:
-        need_cuda()
-        raise MeasuringError("torch sees no CUDA device")
-
     result: Document = {
-        "driver": session.attempt(driver),
+        "driver": session.attempt(partial(_driver, existing)),
         "pci": on_bus or skipped("sysfs shows no accelerator on a PCI bus"),
-        "nvidia_smi": answer if "skipped" in answer else {"gpus": len(answer["gpus"])},
+        "nvidia_smi": answer if "skipped" in answer else {"gpus": len(existing)},
     }
     if not has_cuda():
-        return result | {"devices": existing, "rates": session.attempt(no_rates)}
-    session.allow_more_time()
+        return result | {"devices": existing, "rates": session.attempt(need_cuda)}
+    session.ends_at += session.budget.total / 2  # CUDA's libraries take seconds to load
     result["before"] = session.attempt(lambda: {"gpus": gpu_states()})
     session.warnings += busy_gpus(result["before"].get("gpus", []))
     cuda = load_torch().cuda
@@ -159,6 +133,14 @@ def probe(session: ProbeSession) -> Document:
     result["devices"] = merge_devices(existing, seen)
     result["under_load"] = session.attempt(lambda: state_under_load(session.budget))
     return result | copy_rates(session)
+
+
+def _driver(known: list[Facts]) -> Document:
+    return {
+        "newest_cuda": next((facts["newest_cuda"] for facts in known), None),
+        "cuda_of_torch": load_torch().version.cuda if has_cuda() else None,
+        "kernel_module": _MODULE.read_text().splitlines()[0] if _MODULE.exists() else None,
+    }
 
 
 def merge_devices(reported: list[Facts], seen: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -249,34 +231,30 @@ def copy_rates(session: ProbeSession) -> Document:
     """GB/s (10**9 bytes) over the bus, from pinned and pageable memory, and on the device."""
     seconds = session.budget.transfer_figure
     document: Document = {
-        direction: {
-            memory: session.attempt(partial(_transfer, direction, memory, seconds))
+        way: {
+            memory: session.attempt(partial(_transfer, memory == "pinned", to_host, seconds))
             for memory in ("pinned", "pageable")
         }
-        for direction in ("host_to_device", "device_to_host")
+        for way, to_host in (("host_to_device", False), ("device_to_host", True))
     }
     document["device_copy"] = session.attempt(partial(_device_copy, seconds))
     CUDA.free()
     return document
 
 
-def _transfer(direction: str, memory: str, seconds: float) -> Document:
-    torch, pinned = load_torch(), memory == "pinned"
-    size = _fitting(_TRANSFER_BYTES)
+def _transfer(pinned: bool, to_host: bool, seconds: float) -> Document:
+    torch, size = load_torch(), _fitting(_TRANSFER_BYTES)
     host = torch.ones(size, dtype=torch.uint8, pin_memory=pinned)
     device = torch.ones(size, dtype=torch.uint8, device="cuda")
-    source, target = (host, device) if direction == "host_to_device" else (device, host)
-    copy = partial(target.copy_, source, non_blocking=pinned)
-    times = CUDA.time_calls(copy, seconds)
-    method = f"torch copies {size // MIB} MiB, {memory} host memory"
+    target, source = (host, device) if to_host else (device, host)
+    times = CUDA.time_calls(partial(target.copy_, source, non_blocking=pinned), seconds)
+    method = f"torch copies {size // MIB} MiB, {'pinned' if pinned else 'pageable'} host memory"
     return figure([size / time_ / 1e9 for time_ in times], "GB/s", method)
 
 
 def _device_copy(seconds: float) -> Document:
-    torch = load_torch()
-    size = _fitting(_COPY_BYTES)
-    source = torch.ones(size // 4, dtype=torch.float32, device="cuda")
-    target = torch.empty_like(source)
+    torch, size = load_torch(), _fitting(_COPY_BYTES)
+    source, target = (torch.ones(size // 4, dtype=torch.float32, device="cuda") for _ in range(2))
     times = CUDA.time_calls(partial(target.copy_, source), seconds)
     method = f"torch copies {size // MIB} MiB within the GPU, bytes read and written counted"
     return figure([2 * size / time_ / 1e9 for time_ in times], "GB/s", method)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from advisor.domain import Precision
 from advisor.models.zoo.capture import autocast
@@ -24,143 +23,80 @@ from advisor.sweeps.probe.session import (
 )
 
 SIZES = ("wide", "deep")
-_LSTM_STEPS = 35
+_CONVOLUTION = ("channels_in", "channels", "side", "kernel", "groups")
+_ON_IMAGES = ("channels_in", "side")
+# Class of layers: the names of its sizes, and the sizes, wide and deep.
+_CLASSES: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]] = {
+    "conv3x3": (_CONVOLUTION, (64, 64, 56, 3, 1), (256, 256, 14, 3, 1)),
+    "conv1x1": (_CONVOLUTION, (64, 256, 56, 1, 1), (1024, 256, 14, 1, 1)),
+    "depthwise": (_CONVOLUTION, (96, 96, 112, 3, 96), (384, 384, 14, 3, 384)),
+    "linear": (("channels_in", "channels"), (1024, 1000), (4096, 4096)),
+    "batch_norm": (_ON_IMAGES, (64, 56), (1024, 14)),
+    "pooling": (_ON_IMAGES, (64, 112), (480, 28)),
+    "elementwise": (_ON_IMAGES, (256, 56), (1024, 14)),
+    "lstm": (("steps", "units"), (35, 200), (35, 650)),
+}
+Sizes = Mapping[str, int]
+LAYERS: dict[str, dict[str, Sizes]] = {
+    name: {size: dict(zip(names, numbers, strict=True)) for size, numbers in zip(SIZES, both, strict=True)}
+    for name, (names, *both) in _CLASSES.items()
+}
 
 
 class Layer(Struct, frozen=True, kw_only=True):
-    """A layer ready to run: `call(*inputs)` gives the output.
+    """A layer ready to run: `call(*inputs)` gives the output; inputs want gradients, as all but a network's
+    first ones do.
 
-    `weights` are its parameters; `flops` are those of one forward pass (2 a multiply-add), None for a layer
-    that moves data and hardly computes. `needs` is what its backward pass reads beside the output's gradient:
-    `inputs` (and weights), its `output`, or the `indices` of the maxima (8 bytes an output). Two inputs share
-    one gradient. `sizes` describe its work: batch, channels, the side of its input, kernel and groups, as far
-    as it has them."""
+    `flops` are those of one forward pass (2 a multiply-add), None for a layer that moves data and hardly
+    computes. `needs` is what its backward pass reads beside the output's gradient: `inputs` (and weights),
+    its `output`, or the `indices` of the maxima (8 bytes an output). Two inputs share one gradient."""
 
     call: Callable[..., Any]
     inputs: tuple[Any, ...]
     weights: Sequence[Any]
     flops: float | None
     shape: str
-    sizes: Mapping[str, int]
     needs: str = "inputs"
 
 
-class Setting(Struct, frozen=True):
-    """The device, the batch, and the type of the activations."""
-
-    accelerator: Device
-    batch: int
-    dtype: Any
-
-    def activation(self, *shape: int) -> Any:
-        """An input that wants a gradient, as every layer's but the first one's does."""
-        return self.accelerator.random(*shape, dtype=self.dtype).requires_grad_()
-
-
-Build = Callable[[Setting], Layer]
-
-
-def _convolution(
-    setting: Setting, channels_in: int, channels: int, side: int, kernel: int, groups: int = 1
-) -> Layer:
-    module = load_torch().nn.Conv2d(
-        channels_in, channels, kernel, padding=kernel // 2, groups=groups, bias=False
-    )
-    products = channels * side**2 * (channels_in // groups) * kernel**2
-    sizes = {
-        "channels_in": channels_in,
-        "channels": channels,
-        "side": side,
-        "kernel": kernel,
-        "groups": groups,
-    }
-    layer = _layer(setting, module, (setting.batch, channels_in, side, side), sizes, 2 * products)
-    return replace(layer, shape=f"{layer.shape} -> {channels} channels")
-
-
-def _linear(setting: Setting, features_in: int, features: int) -> Layer:
-    module, sizes = load_torch().nn.Linear(features_in, features), {"channels_in": features_in}
-    sizes["channels"] = features
-    layer = _layer(setting, module, (setting.batch, features_in), sizes, 2 * features_in * features)
-    return replace(layer, shape=f"{layer.shape} -> {features}")
-
-
-def _on_images(setting: Setting, module: Any, channels: int, side: int) -> Layer:
-    sizes = {"channels_in": channels, "side": side}
-    return _layer(setting, module, (setting.batch, channels, side, side), sizes)
-
-
-def _normalisation(setting: Setting, channels: int, side: int) -> Layer:
-    return _on_images(setting, load_torch().nn.BatchNorm2d(channels), channels, side)
-
-
-def _pooling(setting: Setting, channels: int, side: int) -> Layer:
-    layer = _on_images(setting, load_torch().nn.MaxPool2d(3, stride=2, padding=1), channels, side)
-    return replace(layer, shape=f"{layer.shape}, 3x3 stride 2", needs="indices")
-
-
-def _elementwise(setting: Setting, channels: int, side: int) -> Layer:
-    torch = load_torch()
-    layer = _on_images(setting, torch.nn.ReLU(), channels, side)
-    other = setting.activation(setting.batch, channels, side, side)
-    return replace(
-        layer,
-        call=lambda a, b: torch.relu(a + b),
-        inputs=(*layer.inputs, other),
-        shape=f"relu(a + b), {layer.shape}",
-        needs="output",
-    )
-
-
-def _lstm(setting: Setting, units: int) -> Layer:
-    module, flops = load_torch().nn.LSTM(units, units), 2 * 4 * units * (2 * units) * _LSTM_STEPS
-    sizes = {"steps": _LSTM_STEPS, "units": units}
-    layer = _layer(setting, module, (_LSTM_STEPS, setting.batch, units), sizes, flops)
-    shape = f"{_LSTM_STEPS} steps x {setting.batch} x {units} units"
-    # Only the output sequence; the last states are part of it.
-    return replace(layer, call=lambda x: layer.call(x)[0], shape=shape)
-
-
-def _layer(
-    setting: Setting,
-    module: Any,
-    shape: tuple[int, ...],
-    sizes: Mapping[str, int],
-    flops_per_row: float | None = None,
-) -> Layer:
-    """The layer of a module whose one input has that shape."""
-    module = module.to(setting.accelerator.kind)
+def built(name: str, sizes: Sizes, accelerator: Device, batch: int, dtype: Any) -> Layer:
+    """The layer of a class, of these sizes, for a batch of activations of that type."""
+    torch, side = load_torch(), sizes.get("side", 1)
+    into, out = sizes.get("channels_in", 0), sizes.get("channels", 0)
+    shape: tuple[int, ...] = (batch, into, side, side)
+    products, needs, text, inputs = 0, "inputs", "{}", 1
+    if name == "linear":
+        module, shape, products, text = (
+            torch.nn.Linear(into, out),
+            (batch, into),
+            into * out,
+            f"{{}} -> {out}",
+        )
+    elif name == "lstm":
+        steps, units = sizes["steps"], sizes["units"]
+        module, shape, products = torch.nn.LSTM(units, units), (steps, batch, units), 8 * units**2 * steps
+        text = f"{steps} steps x {batch} x {units} units"
+    elif name == "batch_norm":
+        module = torch.nn.BatchNorm2d(into)
+    elif name == "pooling":
+        module, needs, text = torch.nn.MaxPool2d(3, stride=2, padding=1), "indices", "{}, 3x3 stride 2"
+    elif name == "elementwise":
+        module, needs, text, inputs = torch.nn.ReLU(), "output", "relu(a + b), {}", 2
+    else:
+        kernel, groups = sizes["kernel"], sizes["groups"]
+        module = torch.nn.Conv2d(into, out, kernel, padding=kernel // 2, groups=groups, bias=False)
+        products, text = out * side**2 * (into // groups) * kernel**2, f"{{}} -> {out} channels"
+    module = module.to(accelerator.kind)
+    # Of an LSTM only the output sequence; the last states are part of it.
+    calls = {"lstm": lambda x: module(x)[0], "elementwise": lambda a, b: module(a + b)}
     return Layer(
-        call=module,
-        inputs=(setting.activation(*shape),),
+        call=calls.get(name, module),
+        inputs=tuple(accelerator.random(*shape, dtype=dtype).requires_grad_() for _ in range(inputs)),
         weights=tuple(module.parameters()),
-        flops=flops_per_row and flops_per_row * setting.batch,
-        shape="x".join(map(str, shape)),
-        sizes={"batch": setting.batch, **sizes},
+        flops=2 * products * batch or None,
+        shape=text.format("x".join(map(str, shape))),
+        needs=needs,
     )
-
-
-# Class of layers: what builds one, and its numbers by size.
-_CLASSES: dict[str, tuple[Callable[..., Layer], tuple[int, ...], tuple[int, ...]]] = {
-    "conv3x3": (_convolution, (64, 64, 56, 3), (256, 256, 14, 3)),
-    "conv1x1": (_convolution, (64, 256, 56, 1), (1024, 256, 14, 1)),
-    "depthwise": (_convolution, (96, 96, 112, 3, 96), (384, 384, 14, 3, 384)),
-    "linear": (_linear, (1024, 1000), (4096, 4096)),
-    "batch_norm": (_normalisation, (64, 56), (1024, 14)),
-    "pooling": (_pooling, (64, 112), (480, 28)),
-    "elementwise": (_elementwise, (256, 56), (1024, 14)),
-    "lstm": (_lstm, (200,), (650,)),
-}
-
-
-def _built(build: Callable[..., Layer], numbers: tuple[int, ...]) -> Build:
-    return lambda setting: build(setting, *numbers)
-
-
-LAYERS: dict[str, dict[str, Build]] = {
-    name: {size: _built(build, numbers) for size, numbers in zip(SIZES, sizes, strict=True)}
-    for name, (build, *sizes) in _CLASSES.items()
-}
 
 
 _BATCHES = {"cuda": 64, "cpu": 4}
@@ -186,7 +122,7 @@ def probe(session: ProbeSession) -> Document:
         document[precision] = {name: {} for name in LAYERS}
         for size, name in itertools.product(SIZES, LAYERS):
             document[precision][name][size] = session.attempt(
-                partial(_measured, session, accelerator, precision, LAYERS[name][size])
+                partial(_measured, session, accelerator, precision, name, LAYERS[name][size])
             )
     accelerator.free()
     return document
@@ -199,11 +135,13 @@ def _launch(accelerator: Device, seconds: float) -> Document:
     return figure([time_ * 1e6 for time_ in times], "us", "torch adds to one number, back to back")
 
 
-def _measured(session: ProbeSession, accelerator: Device, precision: str, build: Build) -> Document:
+def _measured(
+    session: ProbeSession, accelerator: Device, precision: str, name: str, sizes: Sizes
+) -> Document:
     torch = load_torch()
     torch.manual_seed(0)
-    dtype = torch.float16 if precision == "amp" else torch.float32
-    layer = build(Setting(accelerator, _BATCHES[accelerator.kind], dtype))
+    dtype, batch = torch.float16 if precision == "amp" else torch.float32, _BATCHES[accelerator.kind]
+    layer = built(name, sizes, accelerator, batch, dtype)
 
     def forward() -> Any:
         """With the graph that a backward pass needs, as in training."""
@@ -211,19 +149,14 @@ def _measured(session: ProbeSession, accelerator: Device, precision: str, build:
             return layer.call(*layer.inputs)
 
     output = forward()
-    backward = partial(
-        torch.autograd.grad,
-        output,
-        (*layer.inputs, *layer.weights),
-        torch.ones_like(output),
-        retain_graph=True,
-    )
+    wanted = (*layer.inputs, *layer.weights)
+    backward = partial(torch.autograd.grad, output, wanted, torch.ones_like(output), retain_graph=True)
     to_and_fro = moved_bytes(layer, output)
     again = layer.flops and layer.flops * _BACKWARD_FLOPS
     seconds = session.budget.operation_figure
     return {
         "shape": layer.shape,
-        "sizes": dict(layer.sizes),
+        "sizes": {"batch": batch, **sizes},
         "forward": _figures(accelerator.time_calls(forward, seconds), layer.flops, to_and_fro[0]),
         "backward": _figures(accelerator.time_calls(backward, seconds), again, to_and_fro[1]),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
+import re
 import resource
 import statistics
 import time
@@ -115,19 +116,14 @@ def has_cuda() -> bool:
         return False
 
 
-def need_cuda() -> None:
-    """Raises `MeasuringError` that says which part is missing."""
+def need_cuda() -> Document:
+    """Nothing; raises `MeasuringError` that says which part is missing."""
     torch = load_torch()
     if torch.version.cuda is None and torch.version.hip is None:
         raise MeasuringError("this torch is a CPU build", hint="install one built for CUDA")
     if not torch.cuda.is_available():
         raise MeasuringError("torch sees no CUDA device", hint="is the driver loaded and new enough?")
-
-
-def compute_capability() -> tuple[int, int]:
-    """The compute capability of CUDA device 0."""
-    major, minor = load_torch().cuda.get_device_capability(0)
-    return int(major), int(minor)
+    return {}
 
 
 def missing(package: str) -> MeasuringError:
@@ -225,24 +221,22 @@ def fingerprint(document: Mapping[str, Any]) -> Document:
 
 def _sizes(parts: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, int]]]:
     """Sizes of what was timed; those of a layer are the same in every precision."""
-    for device, products in parts.get("gemm", {}).items():
-        for precision, product in products.items() if isinstance(products, dict) else ():
-            if isinstance(product, dict) and "sizes" in product:
-                yield f"gemm.{device}.{precision}", product["sizes"]
-    for precision in ("fp32", "amp"):
-        for name, layers in parts.get("operations", {}).get(precision, {}).items():
-            for size, product in layers.items():
-                if "sizes" in product:
-                    yield f"operations.{name}.{size}", product["sizes"]
+    for name, node in nodes(parts):
+        if "sizes" in node:
+            yield re.sub(r"^operations\.(fp32|amp)\.", "operations.", name), node["sizes"]
 
 
-def figures(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(dotted name, figure) of every figure beneath a node, in the document's order."""
+def nodes(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(dotted name, table) of every table beneath a node, in the document's order."""
     for name, child in node.items():
-        if is_figure(child):
+        if isinstance(child, dict):
             yield prefix + name, child
-        elif isinstance(child, dict):
-            yield from figures(child, f"{prefix}{name}.")
+            yield from nodes(child, f"{prefix}{name}.")
+
+
+def figures(node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The measured ones of `nodes`."""
+    return (entry for entry in nodes(node) if is_figure(entry[1]))
 
 
 # Other processes above this share of a core get a warning: they take from what is measured.
@@ -256,28 +250,17 @@ class ProbeBudget(Struct, frozen=True, kw_only=True):
     """Seconds that each kind of measurement may take; past `total` nothing new begins (a machine with
     CUDA gets half as much again, to load its libraries)."""
 
-    total: float
-    decode: float
-    ram_figure: float
-    disk_window: float
-    disk_write: float
-    disk_file_mib: int
-    transfer_figure: float
-    gemm_figure: float
-    operation_figure: float
+    total: float = 56
+    decode: float = 8
+    ram_figure: float = 0.6
+    disk_window: float = 0.4
+    disk_write: float = 3
+    disk_file_mib: int = 1024
+    transfer_figure: float = 0.5
+    gemm_figure: float = 1.2
+    operation_figure: float = 0.25
 
 
-FULL = ProbeBudget(
-    total=56,
-    decode=8,
-    ram_figure=0.6,
-    disk_window=0.4,
-    disk_write=3,
-    disk_file_mib=1024,
-    transfer_figure=0.5,
-    gemm_figure=1.2,
-    operation_figure=0.25,
-)
 QUICK = ProbeBudget(
     total=12,
     decode=1.5,
@@ -306,21 +289,15 @@ class ProbeSession(Struct, kw_only=True):
             return skipped("the time was used up; probe fewer parts with --only")
         try:
             return measure()
-        except MeasuringError as error:
-            return skipped(error)
         except Exception as error:
-            return skipped(f"{type(error).__name__}: {error}")
-
-    def allow_more_time(self) -> None:
-        """CUDA is there: its libraries take seconds to load."""
-        self.ends_at += self.budget.total / 2
+            return skipped(error if isinstance(error, MeasuringError) else f"{type(error).__name__}: {error}")
 
 
 def run_probe(parts: Iterable[str], *, quick: bool, disk: Path, report: Callable[[str], None]) -> Document:
     """The document `advisor.probe/1` of the asked parts (names of `PARTS`), in their order.
 
     Never raises for what a machine lacks: the place of what is missing says why."""
-    budget = QUICK if quick else FULL
+    budget = QUICK if quick else ProbeBudget()
     began, wanted = time.monotonic(), set(parts)
     session = ProbeSession(budget=budget, disk=disk, report=report, ends_at=began + budget.total)
     document: Document = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from advisor.sweeps.probe.session import figures, is_skipped
+from advisor.sweeps.probe.session import figures, is_skipped, nodes
 from advisor.units import format_mib, format_rate
 
 Node = Mapping[str, Any]
@@ -51,8 +51,9 @@ def sections(document: Node) -> list[Section]:
 def not_measured(document: Node) -> list[str]:
     """'gpu: NVIDIA's driver ..', a line for each reason, however many figures it cost."""
     reasons: dict[str, list[str]] = {}
-    for name, reason in _skips(document["parts"]):
-        reasons.setdefault(reason, []).append(name)
+    for name, node in nodes(document["parts"]):
+        if is_skipped(node):
+            reasons.setdefault(node["skipped"], []).append(name)
     return [
         f"{', '.join(names[:2])}{f' and {len(names) - 2} more' if names[2:] else ''}: {reason}"
         for reason, names in reasons.items()
@@ -168,11 +169,3 @@ def _both_ways(results: Node) -> list[str]:
     ]
     spread = max(results[way]["time"]["spread"] for way in ("forward", "backward"))
     return [*cells, f"{spread:.0%}"]
-
-
-def _skips(node: Node, prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, child in node.items():
-        if is_skipped(child):
-            yield prefix + name, child["skipped"]
-        elif isinstance(child, dict):
-            yield from _skips(child, f"{prefix}{name}.")

@@ -1,7 +1,5 @@
 """The GPU's parts, rehearsed where there is none: facts are merged, every path runs through."""
 
-from functools import partial
-
 import pytest
 import torch
 
@@ -95,14 +93,13 @@ def test_precisions_that_a_gpu_only_emulates_are_not_measured(tmp_path, rehearsa
 
 
 def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal, monkeypatch):
+    convolution = {"channels_in": 4, "channels": 4, "side": 8, "kernel": 3, "groups": 1}
     small = {
-        "conv3x3": partial(operations._convolution, channels_in=4, channels=4, side=8, kernel=3),
-        "lstm": partial(operations._lstm, units=8),
-        "depthwise": partial(operations._convolution, channels_in=4, channels=4, side=8, kernel=3, groups=4),
-        "linear": partial(operations._linear, features_in=8, features=4),
-        "batch_norm": partial(operations._normalisation, channels=4, side=8),
-        "pooling": partial(operations._pooling, channels=4, side=8),
-        "elementwise": partial(operations._elementwise, channels=4, side=8),
+        "conv3x3": convolution,
+        "lstm": {"steps": 35, "units": 8},
+        "depthwise": convolution | {"groups": 4},
+        "linear": {"channels_in": 8, "channels": 4},
+        **{name: {"channels_in": 4, "side": 8} for name in ("batch_norm", "pooling", "elementwise")},
     }
     monkeypatch.setattr(operations, "LAYERS", {name: {"wide": entry} for name, entry in small.items()})
     monkeypatch.setattr(operations, "SIZES", ("wide",))
@@ -119,6 +116,11 @@ def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal
     validate(document(operations=part))
 
 
+def _layer(name, size, batch=1):
+    sizes = operations.LAYERS[name][size] if isinstance(size, str) else size
+    return operations.built(name, sizes, accelerator.CPU, batch, torch.float32)
+
+
 @pytest.mark.parametrize(
     ("name", "size", "flops"),
     [
@@ -129,31 +131,30 @@ def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal
     ],
 )
 def test_operations_are_counted_two_a_multiply_add(name, size, flops):
-    layer = operations.LAYERS[name][size](operations.Setting(accelerator.CPU, 1, torch.float32))
-    assert layer.flops == flops
+    assert _layer(name, size).flops == flops
 
 
 def test_counted_operations_are_those_that_torch_counts():
     from torch.utils.flop_counter import FlopCounterMode
 
     for name in ("conv3x3", "conv1x1", "depthwise", "linear"):
-        layer = operations.LAYERS[name]["deep"](operations.Setting(accelerator.CPU, 2, torch.float32))
+        layer = _layer(name, "deep", batch=2)
         with FlopCounterMode(display=False) as counter:
             layer.call(*layer.inputs)
         assert counter.get_total_flops() == layer.flops
 
 
 @pytest.mark.parametrize(
-    ("build", "forward", "backward"),
+    ("name", "forward", "backward"),
     [
         # 1x4x8x8 floats are 1024 bytes, and so is what the layer gives out.
-        (operations._elementwise, 3 * 1024, 3 * 1024),
-        (operations._normalisation, 2 * 1024 + 32, 3 * 1024 + 64),
+        ("elementwise", 3 * 1024, 3 * 1024),
+        ("batch_norm", 2 * 1024 + 32, 3 * 1024 + 64),
         # 4x4 outputs of 4 channels: 256 bytes, and 512 of indices.
-        (operations._pooling, 1024 + 256, 256 + 512 + 1024),
+        ("pooling", 1024 + 256, 256 + 512 + 1024),
     ],
 )
-def test_traffic_counts_what_must_be_moved_and_no_more(build, forward, backward):
-    layer = build(operations.Setting(accelerator.CPU, 1, torch.float32), 4, 8)
+def test_traffic_counts_what_must_be_moved_and_no_more(name, forward, backward):
+    layer = _layer(name, {"channels_in": 4, "side": 8})
     output = layer.call(*layer.inputs)
     assert operations.moved_bytes(layer, output) == (forward, backward)

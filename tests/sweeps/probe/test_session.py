@@ -248,12 +248,10 @@ def test_decoding_is_tried_with_one_thread_the_cores_and_all_threads(cores, thre
 
 
 def test_lspci_names_may_hold_brackets_and_messages_are_passed_over():
-    devices = {device.slot: device for device in gpu.parse_lspci(LSPCI)}
-    assert devices["0000:00:1e.0"].name == "TU104GL [Tesla T4]"
-    assert devices["0000:00:1e.0"].vendor_code == "10de"
-    radeon = devices["0000:0a:00.0"]
-    assert (radeon.vendor, radeon.class_code) == ("Advanced Micro Devices, Inc. [AMD/ATI]", "0300")
-    assert len(devices) == 4
+    names = gpu.lspci_names(LSPCI)
+    assert names["0000:00:1e.0"][1] == "TU104GL [Tesla T4]"
+    assert names["0000:0a:00.0"][0] == "Advanced Micro Devices, Inc. [AMD/ATI]"
+    assert len(names) == 4
 
 
 def test_accelerators_come_from_sysfs_with_their_links(tmp_path, monkeypatch):
