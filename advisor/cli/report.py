@@ -76,9 +76,9 @@ class Destination(NamedTuple):
         path = None if out in (None, "-") else Path(str(out))
         targets: tuple[Target, ...] = ()
         if send:
-            from advisor.runs.delivery.sending import checked_targets
+            from advisor.runs.delivery.sending import checked_target
 
-            targets = checked_targets(send)
+            targets = tuple(map(checked_target, send))
         if path is not None:
             require_writable(path)
         return cls(path, path is None and not (targets and out is None), targets)
@@ -105,7 +105,7 @@ def send_out(message: Letter, targets: Sequence[Target]) -> None:
     """To every target; `DeliveryError` names those that did not take it."""
     from advisor.runs.delivery.sending import deliver
 
-    deliveries = deliver(message, targets, say=tell)
+    deliveries = [deliver(message, target, say=tell) for target in targets]
     for delivery in deliveries:
         if delivery.arrived:
             tell(f"sent to {delivery.label}")

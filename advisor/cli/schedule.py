@@ -222,13 +222,14 @@ def run() -> None:
 
     One at a time serves a database; a second one waits, and goes on when the first has gone."""
     from advisor.runs.daemon import PATIENCE_SECONDS, Daemon
-    from advisor.runs.delivery.sending import Resender
+    from advisor.runs.delivery.sending import resend_until
     from advisor.store.schedules import ScheduleBook
 
     with closing(ScheduleBook(patience_seconds=PATIENCE_SECONDS)) as book:
-        daemon, stopping = Daemon(book, say=_say, between=Resender(_say).look), _Stopping()
+        daemon, stopping = Daemon(book, say=_say), _Stopping()
         with handled_signals(stopping):
             _say(f"watching the schedules in '{book.name}'; Ctrl-C ends this")
+            threading.Thread(target=resend_until, args=(stopping.event, _say), daemon=True).start()
             try:
                 daemon.serve(stopping.event)
             finally:

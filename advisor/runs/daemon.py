@@ -43,14 +43,13 @@ Process = subprocess.Popen[bytes]
 
 class Daemon(Struct):
     """One daemon of a database. `clock` has the seconds since 1970, `occupied` whether a sweep that
-    no schedule started has this machine; `between` follows each look."""
+    no schedule started has this machine."""
 
     book: ScheduleBook
     start: Callable[[int], Process] = start_executor
     clock: Callable[[], float] = time.time
     say: Callable[[str], None] = lambda _line: None
     occupied: Callable[[], bool] = sweep_runs_here
-    between: Callable[[], None] = lambda: None
     _owner: Owner = field(default_factory=this_process)
     _children: dict[int, Process] = field(default_factory=dict)
     _starts: dict[int, int] = field(default_factory=dict)
@@ -74,7 +73,6 @@ class Daemon(Struct):
                 if away:
                     self.say("the database is back")
                 away = False
-            self.between()
             # Until it is time to look again, or a run has ended: another one may wait for it. Who waits for
             # another daemon's end looks each second.
             until = time.monotonic() + (_WAITING_SECONDS if self._waits_for_lock else poll_seconds)

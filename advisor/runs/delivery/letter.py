@@ -1,9 +1,10 @@
-"""A delivery: a report, or its changes since the last one, with its files."""
+"""A delivery: a report, or its changes since the last one, with its files; and what a target is."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -36,7 +37,7 @@ class Letter(Struct, frozen=True, kw_only=True):
     """A report, or what changed between two of them.
 
     `text` is what a person reads first, `document` what a program reads; `day` (YYYY-MM-DD) is the
-    document's. A target that takes one file gets the first of `files`."""
+    document's."""
 
     kind: str
     title: str
@@ -64,9 +65,13 @@ class Letter(Struct, frozen=True, kw_only=True):
             "document": dict(self.document),
         }
 
-    def dated(self, template: str) -> str:
-        """A path or key with the document's day in place of `{date}`."""
-        return template.replace("{date}", self.day)
+    def placed(self, template: str) -> dict[str, Attachment]:
+        """Files by the path or key that they get: the first one, or all of them in a folder (a slash ends it,
+        or it is empty); `{date}` is the document's day."""
+        place = template.replace("{date}", self.day)
+        if place and not place.endswith("/"):
+            return {place: self.files[0]}
+        return {place + file.name: file for file in self.files}
 
 
 class TransientDeliveryError(DeliveryError):
@@ -89,6 +94,21 @@ class Target(Protocol):
         """Once; `TransientDeliveryError` where another try may help, else `DeliveryError`."""
 
 
+def not_reached(label: str, patience_seconds: float, error: BaseException) -> DeliveryError:
+    """What kept a target from being reached. Only a certificate that is not trusted stays so by itself."""
+    reason, cause = "no connection", error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            why = cause.verify_message or "unknown"
+            return DeliveryError(f"{label}: its certificate is not trusted ({why})")
+        if isinstance(cause, TimeoutError):
+            return TransientDeliveryError(f"{label} did not answer within {patience_seconds:g} s")
+        if isinstance(cause, OSError) and cause.strerror:
+            reason = cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return TransientDeliveryError(f"{label} cannot be reached: {reason}")
+
+
 def report_message(document: Mapping[str, Any], file: Attachment) -> Letter:
     """`advisor.report/1` with the file that was made of it."""
     title = f"{_short(document['title'])} ({document['as_of']})"
@@ -109,8 +129,7 @@ def report_message(document: Mapping[str, Any], file: Attachment) -> Letter:
 
 def difference_message(document: Mapping[str, Any], files: Sequence[Attachment]) -> Letter:
     """`advisor.report-diff/1` with files that go with it."""
-    name = _short(document["new"]["title"] or "")
-    what = headline(document)
+    name, what = _short(document["new"]["title"] or ""), headline(document)
     return Letter(
         kind=DIFFERENCE,
         title=f"{name}: {what}" if name else what,
@@ -138,6 +157,6 @@ def _picked(workload: Mapping[str, Any]) -> str:
     if answer["status"] != "answered" or spec is None:
         return "nothing meets the target"
     count = "" if spec["count"] == 1 else f"{spec['count']} x "
-    cost = f"{format_usd(spec['usd_per_hour'])} an hour"
     region = place_name(spec, clouds=covers_clouds(workload["recommendation"]))
+    cost = f"{format_usd(spec['usd_per_hour'])} an hour"
     return f"{count}{spec['instance_type']} + {spec['disk']} in {region}, {cost}"

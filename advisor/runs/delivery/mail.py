@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from advisor.errors import DeliveryError, UsageError, one_line
 from advisor.infra.live.web import is_loopback
-from advisor.runs.delivery.letter import Letter, TransientDeliveryError
+from advisor.runs.delivery.letter import Letter, TransientDeliveryError, not_reached
 
 USER_VARIABLE, PASSWORD_VARIABLE = "ADVISOR_SMTP_USER", "ADVISOR_SMTP_PASSWORD"
 FROM_VARIABLE = "ADVISOR_SMTP_FROM"
@@ -57,8 +57,13 @@ class MailTarget(Struct, frozen=True, kw_only=True):
         """To all recipients at once. One that is refused while others are not is told, and not
         tried again: the others would get it twice."""
         mail = self.mail(message)
-        with self._explained(), self._session() as server:
-            refused = server.send_message(mail, self._from(), list(self.to))
+        try:
+            with self._session() as server:
+                refused = server.send_message(mail, self._from(), list(self.to))
+        except smtplib.SMTPException as error:
+            raise self._refused(error) from error
+        except OSError as error:
+            raise not_reached(self.label, self.timeout_seconds, error) from error
         if refused:
             raise DeliveryError(f"{self.label}: refused for {', '.join(sorted(refused))}")
 
@@ -112,34 +117,20 @@ class MailTarget(Struct, frozen=True, kw_only=True):
                 server.login(user, password)
             yield server
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except ssl.SSLCertVerificationError as error:
-            why = error.verify_message or "unknown"
-            raise DeliveryError(f"{self.label}: its certificate is not trusted ({why})") from error
-        except smtplib.SMTPAuthenticationError as error:
-            raise DeliveryError(f"{self.label} does not accept {USER_VARIABLE} and its password") from error
-        except smtplib.SMTPException as error:
-            # The server's code and words; of refused recipients those of the first one.
-            code: int = 0
-            reply: bytes | str = str(error)
-            if isinstance(error, smtplib.SMTPRecipientsRefused):
-                code, reply = next(iter(error.recipients.values()))
-            elif isinstance(error, smtplib.SMTPResponseException):
-                code, reply = error.smtp_code, error.smtp_error
-            words = one_line(reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply))[:200]
-            # RFC 5321, 4.2.1: 4yz may be tried again, 5yz may not.
-            passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)
-            kind = TransientDeliveryError if passes else DeliveryError
-            raise kind(f"{self.label}: {f'{code} ' if code else ''}{words}") from error
-        except TimeoutError as error:
-            late = f"{self.label} did not answer within {self.timeout_seconds:g} s"
-            raise TransientDeliveryError(late) from error
-        except OSError as error:
-            why = error.strerror or type(error).__name__
-            raise TransientDeliveryError(f"{self.label} cannot be reached: {why}") from error
+    def _refused(self, error: smtplib.SMTPException) -> DeliveryError:
+        """By the server's code and words; of refused recipients those of the first one."""
+        code, reply = 0, str(error).encode()
+        if isinstance(error, smtplib.SMTPAuthenticationError):
+            return DeliveryError(f"{self.label} does not accept {USER_VARIABLE} and its password")
+        if isinstance(error, smtplib.SMTPRecipientsRefused):
+            code, reply = next(iter(error.recipients.values()))
+        elif isinstance(error, smtplib.SMTPResponseException):
+            code, reply = error.smtp_code, error.smtp_error
+        words = one_line(reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply))[:200]
+        # RFC 5321, 4.2.1: 4yz may be tried again, 5yz may not.
+        passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)
+        kind = TransientDeliveryError if passes else DeliveryError
+        return kind(f"{self.label}: {f'{code} ' if code else ''}{words}")
 
 
 def mail_target(text: str) -> MailTarget:

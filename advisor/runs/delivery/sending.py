@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -48,59 +46,52 @@ class Delivery(Struct, frozen=True, kw_only=True):
         return not self.error
 
 
-def checked_targets(texts: Sequence[str]) -> tuple[Target, ...]:
-    """The targets behind `--send`, each as ready as can be known; `UsageError` before any work."""
-    targets = tuple(parse_target(text) for text in texts)
-    for target in targets:
-        target.check()
-    return targets
+def checked_target(text: str) -> Target:
+    """The target behind `--send`, as ready as can be known; `UsageError` before any work."""
+    target = parse_target(text)
+    target.check()
+    return target
 
 
 def deliver(
     message: Letter,
-    targets: Sequence[Target],
+    target: Target,
     *,
     attempts: int = ATTEMPTS,
     sleep: Callable[[float], None] | None = None,
     say: Say = lambda _line: None,
-) -> list[Delivery]:
-    """Send it to each target, up to `attempts` times with pauses of 1, 2, 4, .. s (each longer by up to a
-    quarter, so that many do not come at once). One that fails keeps none of the others back."""
-    deliveries = []
-    for target in targets:
-        tries = Retrying(
-            stop=stop_after_attempt(attempts),
-            retry=retry_if_exception_type(TransientDeliveryError),
-            wait=_pause,
-            sleep=sleep or time.sleep,
-            reraise=True,
-            before_sleep=lambda state: say(f"{_error_of(state)}; trying again"),
-        )
-        error: DeliveryError | UsageError | None = None
-        try:
-            tries(target.send, message)
-        except (DeliveryError, UsageError) as failed:
-            error = failed
-        delivery = Delivery(
-            label=target.label,
-            attempts=tries.statistics["attempt_number"],
-            error=str(error or ""),
-            transient=isinstance(error, TransientDeliveryError),
-        )
-        deliveries.append(delivery)
-    return deliveries
+) -> Delivery:
+    """Send it, up to `attempts` times with pauses of 1, 2, 4, .. s (each longer by up to a quarter, so that
+    many do not come at once). Raises nothing that the target can cause."""
+    tries = Retrying(
+        stop=stop_after_attempt(attempts),
+        retry=retry_if_exception_type(TransientDeliveryError),
+        wait=_pause,
+        sleep=sleep or time.sleep,
+        reraise=True,
+        before_sleep=lambda state: say(f"{_error_of(state)}; trying again"),
+    )
+    error: DeliveryError | UsageError | None = None
+    try:
+        tries(target.send, message)
+    except (DeliveryError, UsageError) as failed:
+        error = failed
+    return Delivery(
+        label=target.label,
+        attempts=tries.statistics["attempt_number"],
+        error=str(error or ""),
+        transient=isinstance(error, TransientDeliveryError),
+    )
 
 
 def deliver_to(
     message: Letter, text: str, *, say: Say = lambda _line: None, attempts: int = ATTEMPTS
 ) -> Delivery:
-    """As `deliver`, for a target that somebody else wrote down; one that cannot be read here has
-    failed, and raises nothing."""
+    """As `deliver`, to a target that somebody else wrote down: one that cannot be read here has failed."""
     try:
-        (delivery,) = deliver(message, checked_targets([text]), say=say, attempts=attempts)
+        return deliver(message, checked_target(text), say=say, attempts=attempts)
     except UsageError as error:
         return Delivery(label=target_label(text), attempts=0, error=str(error))
-    return delivery
 
 
 def _pause(state: RetryCallState) -> float:
@@ -119,26 +110,27 @@ PAUSES_SECONDS = (300.0, 1800.0, 7200.0, 21600.0, 43200.0, 86400.0)
 LOOK_EVERY_SECONDS = 60.0
 
 
-def queue_folder() -> Path:
-    """The queue folder of this machine's schedules; need not exist."""
-    return state_folder() / "outbox"
+class Kept(Struct, frozen=True):
+    """A message to be sent again: `at` which time (seconds since 1970), after how many tries, to whom."""
+
+    at: float
+    tries: int
+    target: str
+    message: Letter
 
 
 class RetryQueue:
-    """The messages in a folder that is made when the first one is kept."""
+    """The messages in a folder that is made when the first one is kept; by default that of this machine's
+    schedules."""
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        self._folder, self._clock = folder, clock
+    def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+        self._folder, self._clock = folder or state_folder() / "outbox", clock
 
     def keep(self, message: Letter, target: str) -> None:
         """To be sent again to this target."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         seal = hashlib.sha256(target.encode()).hexdigest()[:8]
         self._write(self._folder / f"{message.id}-{seal}.json", message, target, tries=1)
-
-    def has_due(self) -> bool:
-        """Whether there is something to send now."""
-        return any(entry["at"] <= self._clock() for _, entry in self._entries())
 
     def send_due(self, say: Say) -> list[Delivery]:
         """Send what is due. What arrives, never can, or failed for two days is removed. Nothing
@@ -150,66 +142,42 @@ class RetryQueue:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 return []
-            due = ((path, entry) for path, entry in self._entries() if entry["at"] <= self._clock())
-            return [self._sent(path, entry, say) for path, entry in due]
+            return [self._sent(path, kept, say) for path, kept in self._due()]
 
-    def _sent(self, path: Path, entry: dict[str, Any], say: Say) -> Delivery:
-        message, target = msgspec.convert(entry["message"], Letter), str(entry["target"])
-        delivery = deliver_to(message, target, attempts=1)
-        tries = entry["tries"] + 1
-        if delivery.transient and tries <= len(PAUSES_SECONDS):
-            self._write(path, message, target, tries)
+    def _sent(self, path: Path, kept: Kept, say: Say) -> Delivery:
+        delivery = deliver_to(kept.message, kept.target, attempts=1)
+        if delivery.transient and kept.tries < len(PAUSES_SECONDS):
+            self._write(path, kept.message, kept.target, kept.tries + 1)
             say(f"{delivery.error}; it is tried again later")
             return delivery
         path.unlink(missing_ok=True)
-        arrived = f"'{message.title}' has arrived at {delivery.label}"
+        arrived = f"'{kept.message.title}' has arrived at {delivery.label}"
         say(arrived if delivery.arrived else f"{delivery.error}; given up")
         return delivery
 
     def _write(self, path: Path, message: Letter, target: str, tries: int) -> None:
-        entry = {
-            "at": self._clock() + PAUSES_SECONDS[tries - 1],
-            "tries": tries,
-            "target": target,
-            "message": msgspec.to_builtins(message),
-        }
+        kept = Kept(self._clock() + PAUSES_SECONDS[tries - 1], tries, target, message)
         part = path.with_suffix(".part")
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(entry, file)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(msgspec.json.encode(kept))
         part.replace(path)
 
-    def _entries(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """The entries of readable files: a crash leaves a half-written one nowhere else."""
+    def _due(self) -> Iterator[tuple[Path, Kept]]:
+        """What readable files hold that is due: a crash leaves a half-written one nowhere else."""
         for path in sorted(self._folder.glob("advisor-*.json")):
-            with suppress(OSError, ValueError):
-                entry = json.loads(path.read_text())
-                if isinstance(entry, dict) and entry.keys() >= {"at", "tries", "target", "message"}:
-                    yield path, entry
+            with suppress(OSError, msgspec.MsgspecError):
+                kept = msgspec.json.decode(path.read_bytes(), type=Kept)
+                if kept.at <= self._clock():
+                    yield path, kept
 
 
-class Resender:
-    """Looks once a minute, and sends in a thread of its own: a server that answers slowly keeps no
-    schedule waiting. What is cut off is sent again at the next look, under the same id."""
-
-    def __init__(self, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
-        self._say, self._clock = say, clock
-        self._next = clock()
-        self._thread: threading.Thread | None = None
-
-    def look(self) -> None:
-        """To be called often; does nothing most times."""
-        busy = self._thread is not None and self._thread.is_alive()
-        if busy or self._clock() < self._next:
-            return
-        self._next = self._clock() + LOOK_EVERY_SECONDS
-        queue = RetryQueue(queue_folder())
-        if queue.has_due():
-            self._thread = threading.Thread(
-                target=queue.send_due, args=(self._say,), name="resending", daemon=True
-            )
-            self._thread.start()
-
-    def wait(self) -> None:
-        """Until what is being sent has been."""
-        if self._thread is not None:
-            self._thread.join()
+def resend_until(stopping: threading.Event, say: Say) -> None:
+    """Look once a minute for what is due. In a thread of its own, since a server that answers slowly keeps
+    no schedule waiting; what is cut off is sent again at the next look, under the same id."""
+    queue = RetryQueue()
+    while not stopping.is_set():
+        try:
+            queue.send_due(say)
+        except OSError as error:
+            say(f"what is kept to be sent again cannot be read or written ({error.strerror or error})")
+        stopping.wait(LOOK_EVERY_SECONDS)

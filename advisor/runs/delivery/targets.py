@@ -22,21 +22,20 @@ KINDS = (
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 # Amazon S3 User Guide, "General purpose bucket naming rules".
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_BUCKET = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", re.DOTALL)
 _MOST_KEY_BYTES = 1024
 _DEFAULT_REGION = "us-east-1"
 
 
 def parse_target(text: str) -> Target:
-    """The target of these words; `UsageError` says how they are written."""
-    kind, colon, name = text.strip().partition(":")
-    if kind != "env" or not colon:
-        return _plain(text.strip())
-    _check_name(name)
-    held = os.environ.get(name, "").strip()
-    if not held:
-        raise UsageError(f"--send env:{name}: the variable {name} is not set", field="send")
-    return _plain(held)
+    """The target of these words, or of those in the variable that they name; `UsageError` says how they are
+    written."""
+    words, name = text.strip(), _variable(text)
+    if name is not None:
+        words = os.environ.get(name, "").strip()
+        if not words:
+            raise UsageError(f"--send env:{name}: the variable {name} is not set", field="send")
+    return _plain(words)
 
 
 def checked_words(texts: Iterable[str]) -> tuple[str, ...]:
@@ -44,10 +43,7 @@ def checked_words(texts: Iterable[str]) -> tuple[str, ...]:
     that machine has to have (variables, folders)."""
     words = tuple(text.strip() for text in texts)
     for word in words:
-        kind, _, rest = word.partition(":")
-        if kind == "env":
-            _check_name(rest)
-        else:
+        if _variable(word) is None:
             _plain(word)
     return words
 
@@ -60,6 +56,16 @@ def target_label(text: str) -> str:
         return _plain(text).label
     except UsageError:
         return text.partition(":")[0] + ":.."
+
+
+def _variable(text: str) -> str | None:
+    """The variable of `env:NAME`; None for other words."""
+    kind, colon, name = text.strip().partition(":")
+    if kind != "env" or not colon:
+        return None
+    if not _NAME.fullmatch(name):
+        raise UsageError("--send env:NAME takes the name of an environment variable", field="send")
+    return name
 
 
 def _plain(text: str) -> Target:
@@ -77,11 +83,6 @@ def _plain(text: str) -> Target:
         ) from None
 
 
-def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise UsageError("--send env:NAME takes the name of an environment variable", field="send")
-
-
 class FileTarget(Struct, frozen=True):
     """`file:PATH`, or `file:FOLDER/` for all of its files; `{date}` is the report's day."""
 
@@ -94,7 +95,8 @@ class FileTarget(Struct, frozen=True):
 
     def check(self) -> None:
         """The folder must be there and take files."""
-        folder = Path(self.path) if self._is_folder else Path(self.path).parent
+        place = Path(self._place)
+        folder = place if self._place.endswith("/") else place.parent
         if "{date}" in str(folder):
             return
         if not folder.is_dir():
@@ -106,28 +108,23 @@ class FileTarget(Struct, frozen=True):
 
     def send(self, message: Letter) -> None:
         """Each file whole or not at all."""
-        path = Path(message.dated(self.path))
-        files = {path: message.files[0]}
-        if self._is_folder:
-            files = {path / file.name: file for file in message.files}
         try:
-            for target, file in files.items():
-                write_whole(target, file.content)
+            for path, file in message.placed(self._place).items():
+                write_whole(Path(path), file.content)
         except DataError as error:
             raise DeliveryError(error.message) from error
 
     @property
-    def _is_folder(self) -> bool:
-        return self.path.endswith("/") or Path(self.path).is_dir()
+    def _place(self) -> str:
+        is_folder = not self.path.endswith("/") and Path(self.path).is_dir()
+        return f"{self.path}/" if is_folder else self.path
 
 
 def file_target(text: str) -> FileTarget:
     """'file:PATH', also as file:///PATH."""
     path = text.partition(":")[2]
-    if path.startswith("//"):
-        path = path[2:]
-        if not path.startswith("/"):
-            raise ValueError("file:// needs the whole path, as file:///srv/report.html")
+    if path.startswith("//") and not (path := path[2:]).startswith("/"):
+        raise ValueError("file:// needs the whole path, as file:///srv/report.html")
     if not path or "\0" in path:
         raise ValueError("no path")
     return FileTarget(path)
@@ -160,31 +157,25 @@ class BucketTarget(Struct, frozen=True):
     def send(self, message: Letter) -> None:
         """An object is whole or not there: S3 promises that of a PUT."""
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-        key = message.dated(self.key)
-        objects = {key: message.files[0]}
-        if key.endswith("/") or not key:
-            objects = {key + file.name: file for file in message.files}
         try:
             s3 = client("s3", region or _DEFAULT_REGION, attempts=1)
             with as_live_errors("S3"):
-                for name, file in objects.items():
-                    s3.put_object(
-                        Bucket=self.bucket, Key=name, Body=file.content, ContentType=file.media_type
-                    )
+                for key, file in message.placed(self.key).items():
+                    s3.put_object(Bucket=self.bucket, Key=key, Body=file.content, ContentType=file.media_type)
         except LiveError as error:
             # Throttling, outages and lost connections pass; what S3 refuses stays refused.
             answer = getattr(error.__cause__, "response", None)
-            status = (answer or {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-            passes = status >= 500 or status == 429 or error.code == THROTTLED
-            if answer is None:
-                passes = error.code != NO_CREDENTIALS
+            passes = error.code != NO_CREDENTIALS
+            if answer is not None:
+                status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+                passes = status >= 500 or status == 429 or error.code == THROTTLED
             raise (TransientDeliveryError if passes else DeliveryError)(str(error)) from error
 
 
 def bucket_target(text: str) -> BucketTarget:
     """'s3://BUCKET/KEY'; the key may end with a slash, or be left out."""
-    match = re.fullmatch(r"s3://([^/?#@]+)(?:/(.*))?", text, re.DOTALL)
-    if match is None or not _BUCKET.fullmatch(match[1]):
+    match = _BUCKET.fullmatch(text)
+    if match is None:
         raise ValueError("s3://BUCKET/KEY needs a bucket's name")
     key = match[2] or ""
     if len(key.encode()) > _MOST_KEY_BYTES or not key.isprintable():

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from advisor.errors import DeliveryError, UsageError, one_line
 from advisor.infra.live.web import TRANSIENT, is_loopback, retry_after_seconds
-from advisor.runs.delivery.letter import Letter, TransientDeliveryError
+from advisor.runs.delivery.letter import Letter, TransientDeliveryError, not_reached
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -33,7 +33,6 @@ class WebhookTarget(Struct, frozen=True):
     """An address that takes a POST. Its path and query may be a secret, and are never shown."""
 
     url: str
-    host: str
     timeout_seconds: float = TIMEOUT_SECONDS
 
     def __repr__(self) -> str:
@@ -42,7 +41,8 @@ class WebhookTarget(Struct, frozen=True):
     @property
     def label(self) -> str:
         """Scheme and host."""
-        return f"{urlsplit(self.url).scheme}://{self.host}/.."
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}/.."
 
     def check(self) -> None:
         """A secret that is there must be one."""
@@ -62,11 +62,8 @@ class WebhookTarget(Struct, frozen=True):
                 timeout=self.timeout_seconds,
                 verify=ssl.create_default_context(),
             )
-        except httpx2.TimeoutException as error:
-            late = f"{self.label} did not answer within {self.timeout_seconds:g} s"
-            raise TransientDeliveryError(late) from error
         except httpx2.TransportError as error:
-            raise self._unreachable(error) from error
+            raise not_reached(self.label, self.timeout_seconds, error) from error
         if not answer.is_success:
             raise self._refused(answer)
 
@@ -76,25 +73,11 @@ class WebhookTarget(Struct, frozen=True):
         facts: dict[str, Any] = {"target": self.label, "status": answer.status_code, "refusal": refusal}
         if answer.is_redirect:
             return DeliveryError(text, hint="redirects are not followed, name the last address", **facts)
-        if answer.status_code in TRANSIENT or answer.status_code >= 500:
-            transient = TransientDeliveryError(text, **facts)
-            transient.wait_seconds = retry_after_seconds(
-                answer.headers.get("Retry-After"), _MOST_WAIT_SECONDS
-            )
-            return transient
-        return DeliveryError(text, **facts)
-
-    def _unreachable(self, error: BaseException | None) -> DeliveryError:
-        reason, cause = "no connection", error
-        while cause is not None:
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                return DeliveryError(
-                    f"{self.label}: its certificate is not trusted ({cause.verify_message or 'unknown'})"
-                )
-            if isinstance(cause, OSError) and cause.strerror:
-                reason = cause.strerror
-            cause = cause.__cause__ or cause.__context__
-        return TransientDeliveryError(f"{self.label} cannot be reached: {reason}")
+        if answer.status_code not in TRANSIENT and answer.status_code < 500:
+            return DeliveryError(text, **facts)
+        transient = TransientDeliveryError(text, **facts)
+        transient.wait_seconds = retry_after_seconds(answer.headers.get("Retry-After"), _MOST_WAIT_SECONDS)
+        return transient
 
 
 def webhook_target(text: str) -> WebhookTarget:
@@ -109,15 +92,13 @@ def webhook_target(text: str) -> WebhookTarget:
             hint=f"who may post is known by the signature ({SECRET_VARIABLE}), or by a secret path "
             "in a variable (env:NAME)",
         )
-    if not parts.hostname:
+    if not parts.hostname or parts.port == 0:  # a port that is none raises by itself
         raise ValueError("no host")
-    if parts.scheme.casefold() == "http" and not is_loopback(parts.hostname):
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise UsageError(
             f"--send http://{parts.hostname}/..: use https", field="send", hint="http is for loopback only"
         )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    shown = host if parts.port is None else f"{host}:{parts.port}"
-    return WebhookTarget(parts._replace(fragment="").geturl(), shown)
+    return WebhookTarget(parts._replace(fragment="").geturl())
 
 
 def _headers(name: str, body: bytes) -> dict[str, str]:

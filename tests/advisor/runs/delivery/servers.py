@@ -37,8 +37,7 @@ def parcel(**changes):
 
 def sent(target, sleep=pytest.fail, **options):
     """What becomes of a parcel at one target; nothing is tried again unless `sleep` may be called."""
-    (delivery,) = deliver(parcel(), [target], sleep=sleep, **options)
-    return delivery
+    return deliver(parcel(), target, sleep=sleep, **options)
 
 
 def certificate(folder):

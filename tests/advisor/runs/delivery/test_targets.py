@@ -2,6 +2,7 @@
 given up."""
 
 import stat
+import threading
 from types import SimpleNamespace
 
 import boto3
@@ -12,11 +13,11 @@ from hypothesis import strategies as st
 from advisor.errors import UsageError
 from advisor.runs.delivery.sending import (
     PAUSES_SECONDS,
-    Resender,
     RetryQueue,
-    checked_targets,
+    checked_target,
     deliver,
     deliver_to,
+    resend_until,
 )
 from advisor.runs.delivery.targets import checked_words, parse_target, target_label
 from tests.advisor.runs.delivery.servers import hook, parcel, postbox, sent
@@ -36,8 +37,8 @@ def s3(monkeypatch):
 
 def test_s3_gets_the_first_file_or_all_of_them(s3):
     key, folder = f"s3://{BUCKET}/a/{{date}}.md", f"s3://{BUCKET}/报告/"
-    result = deliver(parcel(), checked_targets([key, folder]), sleep=pytest.fail)
-    assert all(content.arrived for content in result), result
+    for target in (key, folder):
+        assert sent(checked_target(target)).arrived
     names = [content["Key"] for content in s3.list_objects_v2(Bucket=BUCKET)["Contents"]]
     assert names == ["a/2026-11-21.md", "报告/report.md", "报告/report.xlsx"]
     kept = s3.get_object(Bucket=BUCKET, Key="a/2026-11-21.md")
@@ -57,7 +58,7 @@ def test_s3_that_is_away_is_tried_again(monkeypatch):
     with hook([(503, {}, b"")] * 2) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL", server.url.partition("/services")[0])
         target = parse_target("s3://some-bucket/a")
-        (result,) = deliver(parcel(), [target], attempts=2, sleep=lambda _s: None)
+        result = sent(target, attempts=2, sleep=lambda _s: None)
     assert (result.arrived, result.attempts, result.transient) == (False, 2, True)
 
 
@@ -66,12 +67,12 @@ def test_without_credentials_nothing_is_begun(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(UsageError, match="no AWS credentials"):
-        checked_targets([f"s3://{BUCKET}/a"])
+        checked_target(f"s3://{BUCKET}/a")
 
 
 def test_a_file_is_written_whole_with_its_day(tmp_path):
-    words = [f"file:{tmp_path}/report-{{date}}.md", f"file://{tmp_path}/"]
-    deliver(parcel(), checked_targets(words))
+    for words in (f"file:{tmp_path}/report-{{date}}.md", f"file://{tmp_path}/"):
+        deliver(parcel(), checked_target(words))
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {
         "report-2026-11-21.md": "# 报告 📈\n".encode(),
         "report.md": "# 报告 📈\n".encode(),
@@ -81,15 +82,13 @@ def test_a_file_is_written_whole_with_its_day(tmp_path):
 
 def test_a_folder_that_is_not_there_is_known_before_the_work(tmp_path):
     with pytest.raises(UsageError, match="there is no folder"):
-        checked_targets([f"file:{tmp_path}/gone/report.md"])
+        checked_target(f"file:{tmp_path}/gone/report.md")
 
 
-def test_one_that_fails_keeps_no_other_back(tmp_path):
-    targets = [parse_target(f"file:{tmp_path}/gone/report.md"), parse_target(f"file:{tmp_path}/here.md")]
-    lost, arrived = deliver(parcel(), targets, sleep=pytest.fail)
+def test_a_file_that_cannot_be_written_is_told_and_not_tried_again(tmp_path):
+    lost = sent(parse_target(f"file:{tmp_path}/gone/report.md"))
     assert "cannot write" in lost.error
-    assert arrived.arrived
-    assert (tmp_path / "here.md").exists()
+    assert not lost.transient
 
 
 def test_a_variable_holds_what_nobody_should_read(tmp_path, monkeypatch):
@@ -151,10 +150,8 @@ def kept(tmp_path):
 def test_a_parcel_is_tried_again_when_it_is_due_and_arrives_whole(box, clock, tmp_path):
     with postbox() as mail:
         box.keep(parcel(), f"smtp://127.0.0.1:{mail.port}?to=a@b.example&from=c@d.example")
-        assert not box.has_due()
         assert box.send_due(print) == []
         clock.now += PAUSES_SECONDS[0]
-        assert box.has_due()
         said = []
         (result,) = box.send_due(said.append)
     assert result.arrived
@@ -217,20 +214,19 @@ def test_a_broken_file_keeps_no_other_back(box, clock, tmp_path):
         (tmp_path / "outbox" / "advisor-0.json").write_text('{"at": ')
         (tmp_path / "outbox" / "advisor-1.json").write_text("{}")
         clock.now += PAUSES_SECONDS[0]
-        assert box.has_due()
         assert [delivery.arrived for delivery in box.send_due(lambda _line: None)] == [True]
 
 
 def test_a_daemon_sends_again_beside_its_schedules(monkeypatch, tmp_path):
-    """In a thread; a look in between does nothing."""
-    now = [0.0]
     monkeypatch.setattr("advisor.runs.delivery.sending.state_folder", lambda: tmp_path)
-    said = []
+    stopping, said = threading.Event(), []
+
+    def say(line):
+        said.append(line)
+        stopping.set()
+
     with hook() as server:
-        RetryQueue(tmp_path / "outbox", lambda: 0.0).keep(parcel(), server.url)
-        resender = Resender(said.append, clock=lambda: now[0])
-        resender.look()
-        resender.look()
-        resender.wait()
+        RetryQueue(clock=lambda: 0.0).keep(parcel(), server.url)
+        resend_until(stopping, say)
     assert len(server.got) == 1
     assert "has arrived" in said[0]

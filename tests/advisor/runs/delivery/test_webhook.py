@@ -42,7 +42,7 @@ def test_an_outage_is_waited_out():
     """A server that is busy twice gets the same id three times; Retry-After is heeded."""
     waits = []
     with hook([(503, {"Retry-After": "7"}, b""), (429, {}, b"slow down")]) as server:
-        (result,) = deliver(parcel(), [parse_target(server.url)], sleep=waits.append)
+        result = deliver(parcel(), parse_target(server.url), sleep=waits.append)
     assert (result.arrived, result.attempts) == (True, 3)
     assert len({headers["webhook-id"] for _, headers, _ in server.got}) == 1
     assert waits[0] == 7.0
@@ -62,7 +62,7 @@ def test_nothing_secret_is_in_what_is_said(monkeypatch):
     monkeypatch.setenv("ADVISOR_WEBHOOK_SECRET", "swordfish")
     said = []
     with hook([(500, {}, b"")] * 2 + [(403, {}, b"no")]) as server:
-        (result,) = deliver(parcel(), [parse_target(server.url)], sleep=lambda _s: None, say=said.append)
+        result = deliver(parcel(), parse_target(server.url), sleep=lambda _s: None, say=said.append)
     words = " ".join([*said, result.error, result.label, repr(parse_target(server.url))])
     assert len(said) == 2
     for secret in ("secret-path", "hidden", "swordfish"):
@@ -72,7 +72,7 @@ def test_nothing_secret_is_in_what_is_said(monkeypatch):
 def test_a_server_that_never_answers_is_left_in_time():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        target = WebhookTarget(f"http://127.0.0.1:{port}/", "127.0.0.1", timeout_seconds=0.2)
+        target = WebhookTarget(f"http://127.0.0.1:{port}/", timeout_seconds=0.2)
         with pytest.raises(TransientDeliveryError, match=r"did not answer within 0\.2 s"):
             target.send(parcel())
 
