@@ -43,7 +43,7 @@ from advisor.runs.schedules import (
     list_document,
     new_schedule,
     one_document,
-    statuses,
+    status_of,
     zone_of,
 )
 from advisor.runs.sweep_questions import SweepRun
@@ -180,7 +180,7 @@ def list_(output: str) -> None:
 
     now = time.time()
     with closing(ScheduleBook(reading=True)) as book:
-        rows = statuses(book, book.all(), now)
+        rows = [status_of(book, kept, now) for kept in book.all()]
         leader = book.leader()
         document = list_document(book.name, rows, leader, now)
     print_answer(output, document, lambda: list_text(rows, leader))
@@ -199,7 +199,7 @@ def show(name: str, most: int, output: str) -> None:
     now = time.time()
     with closing(ScheduleBook(reading=True)) as book:
         kept = book.named(name)
-        (status,) = statuses(book, [kept], now)
+        status = status_of(book, kept, now)
         runs = book.runs.of(kept.number, most)
     print_answer(output, one_document(status, runs, now), lambda: schedule_text(status, runs))
 

@@ -117,12 +117,7 @@ def start_sweep(
     """Start it; returns at once. `fields` are what the client asked, for those who look later. `OtherSweep`
     while one measures on this machine (two would measure each other), or while `MOST_ON_AWS` run there."""
     now, here = time.time(), this_process()
-    # The oldest of those that have ended go, so that the latest stay.
-    old = [sweep for sweep in started_sweeps(book) if sweep_state(sweep, now) not in OPEN][KEPT:]
-    if old:
-        book.runs.forget([sweep.number for sweep in old])
-    for sweep in old:
-        shutil.rmtree(Path(sweep.log).parent, ignore_errors=True)
+    _forget_oldest(book, now)
     sweep_id = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
     folder = user_folder() / "service" / "sweeps" / sweep_id
     request = {
@@ -154,22 +149,30 @@ def start_sweep(
     return run
 
 
+def _forget_oldest(book: ScheduleBook, now: float) -> None:
+    """Of those that have ended the latest stay."""
+    old = [sweep for sweep in started_sweeps(book) if sweep_state(sweep, now) not in OPEN][KEPT:]
+    if old:
+        book.runs.forget([sweep.number for sweep in old])
+    for sweep in old:
+        shutil.rmtree(Path(sweep.log).parent, ignore_errors=True)
+
+
 def _refuse_beside(requested: RequestedSweep, running: Sequence[Run]) -> None:
-    there = [sweep for sweep in running if is_on_aws(sweep)]
+    on_aws = [sweep.sweep_id for sweep in running if is_on_aws(sweep)]
+    here = [sweep.sweep_id for sweep in running if not is_on_aws(sweep)]
     if requested.question.on_aws:
-        if len(there) >= MOST_ON_AWS:
-            message = Message("{sweeps} sweeps run on AWS; wait for one to end", sweeps=len(there))
-            raise OtherSweep(message, there[0].sweep_id)
-        return
-    for sweep in running:
-        if sweep not in there:
-            message = Message(
-                "sweep {sweep} runs on this machine, and two would spoil each other; wait for it "
-                "to end, or end it: DELETE /v1/sweeps/{sweep}",
-                sweep=sweep.sweep_id,
-            )
-            raise OtherSweep(message, sweep.sweep_id)
-    if sweep_runs_here():
+        if len(on_aws) >= MOST_ON_AWS:
+            message = Message("{sweeps} sweeps run on AWS; wait for one to end", sweeps=len(on_aws))
+            raise OtherSweep(message, on_aws[0])
+    elif here:
+        message = Message(
+            "sweep {sweep} runs on this machine, and two would spoil each other; wait for it "
+            "to end, or end it: DELETE /v1/sweeps/{sweep}",
+            sweep=here[0],
+        )
+        raise OtherSweep(message, here[0])
+    elif sweep_runs_here():
         message = Message(
             "a sweep that was started by hand or by a schedule runs on this machine, and two would "
             "spoil each other; wait for it to end"
@@ -383,7 +386,10 @@ def execute(
         return None
     work = Work(book, run, schedule, owner, lock, log, clock, clock())
     try:
-        ending = _swept(work) if schedule is None else _scheduled(work, schedule, started, follow, report)
+        try:
+            ending = _swept(work) if schedule is None else _scheduled(work, schedule, started, follow, report)
+        except (AdvisorError, OSError) as error:
+            ending = Ending(state=RunState.FAILED, note=str(error), cost_usd=work.cost_usd)
         book.runs.end(number, owner, ending, now=clock())
     except KeyboardInterrupt:
         # A due time is somebody else's to go on with, at once. Nobody goes on with a started sweep: whoever
@@ -403,71 +409,65 @@ def _swept(work: Work) -> Ending:
     minutes = work.run.request["max_minutes"]
     limit = time.monotonic() + 60 * minutes if minutes else math.inf
     over = f"its {minutes:g} minutes are over; what was measured is kept" if minutes else ""
-    try:
-        with command_process(command_of(work.run), str(work.log.parent), work.log) as process:
-            why = _waited(process, work, lambda: over if time.monotonic() >= limit else "")
-    except (AdvisorError, OSError) as error:
-        return Ending(state=RunState.FAILED, note=str(error))
-    if why:
-        return Ending(state=RunState.STOPPED, note=why, exit_code=process.returncode)
-    return _ending(work, process.returncode, "")
+    command, folder = command_of(work.run), str(work.log.parent)
+    return _commanded(work, command, folder, lambda: over if time.monotonic() >= limit else "")
 
 
 def _scheduled(work: Work, schedule: Schedule, started: Started, follow: Follow, report: Report) -> Ending:
     due, runs = work.run.due_at, work.book.runs
-    try:
-        if not Path(schedule.folder).is_dir():
-            raise UsageError("there is no folder {path} on this machine", path=schedule.folder)
-        # The rest of the month's budget for this run; its own cost so far is not subtracted twice.
-        others = runs.between(schedule.number, *month_of(schedule.timezone, due))
-        left = usd_left(schedule, [run for run in others if run.number != work.run.number], due)
-        left = math.inf if left is None else left
-        with command_process(started(schedule.command, due), schedule.folder, work.log) as process:
-            why = _waited(process, work, lambda: _BUDGET if (work.cost_usd or 0.0) >= left else "")
-        ending = _ending(work, process.returncode, why)
-        done: dict[str, Any] = {}
-        # A process that had the run in hand before could not say how much it measured, and a sweep on a
-        # shared database does not know: then the store is looked at.
-        if is_sweep(schedule.command) and (why or work.run.begun_at or ending.trials != 0):
-            try:
-                done |= follow(work.run)
-            except AdvisorError as error:  # of the fit: the sweep has not failed
-                done |= {"fit": {"kept": "last", "why": str(error)}}
-        if schedule.reporting is not None:
-            failed = ending.note if ending.state is RunState.FAILED else ""
-            done |= {"sizing_report": report(work.run, failed, work.log)}
-    except (AdvisorError, OSError) as error:
-        return Ending(state=RunState.FAILED, note=str(error), cost_usd=work.cost_usd)
+    if not Path(schedule.folder).is_dir():
+        raise UsageError("there is no folder {path} on this machine", path=schedule.folder)
+    # The rest of the month's budget for this run; its own cost so far is not subtracted twice.
+    others = runs.between(schedule.number, *month_of(schedule.timezone, due))
+    left = usd_left(schedule, [run for run in others if run.number != work.run.number], due)
+    most = math.inf if left is None else left
+    ending = _commanded(
+        work,
+        started(schedule.command, due),
+        schedule.folder,
+        lambda: _BUDGET if (work.cost_usd or 0.0) >= most else "",
+    )
+    done: dict[str, Any] = {}
+    # A process that had the run in hand before could not say how much it measured, and a sweep on a
+    # shared database does not know: then the store is looked at.
+    if is_sweep(schedule.command) and (work.run.begun_at or ending.trials != 0):
+        try:
+            done |= follow(work.run)
+        except AdvisorError as error:  # of the fit: the sweep has not failed
+            done |= {"fit": {"kept": "last", "why": str(error)}}
+    if schedule.reporting is not None:
+        failed = ending.note if ending.state is RunState.FAILED else ""
+        done |= {"sizing_report": report(work.run, failed, work.log)}
     return replace(ending, report=done)
 
 
-def _waited(process: subprocess.Popen[bytes], work: Work, over: Callable[[], str]) -> str:
-    """Wait for the command. Ends it, and says why, when `over` does or somebody asks."""
-    while process.poll() is None:
-        if why := over() or (_ASKED if work.must_stop() else ""):
-            end(process)
-            return why
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_LOOK_EVERY_SECONDS)
-    return ""
-
-
-def _ending(work: Work, code: int, stopped: str) -> Ending:
-    """Out of the exit code and the command's document: `measured_now`, and `spent_usd` of a sweep
-    on hosts that it launched itself. A command that was cut off has printed none."""
-    document = answer_of(work.log) or {}
+def _commanded(work: Work, command: Sequence[str], folder: str, over: Callable[[], str]) -> Ending:
+    """Run a command to its end, or until `over` says why not, or somebody asks. Out of its exit code and its
+    document: `measured_now`, and `spent_usd` of a sweep on hosts that it launched itself."""
+    why = ""
+    with command_process(command, folder, work.log) as process:
+        while process.poll() is None and not why:
+            if why := over() or (_ASKED if work.must_stop() else ""):
+                end(process)
+            else:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_LOOK_EVERY_SECONDS)
+    document, code = answer_of(work.log) or {}, process.returncode
     trials, spent = document.get("measured_now"), document.get("spent_usd")
-    usable = document.get("usable_now")
-    spoiled = bool(trials) and usable == 0
-    ok = code == 0 and not stopped
     cost = work.cost_usd
     if isinstance(spent, int | float) and not isinstance(spent, bool) and 0 <= spent < math.inf:
         # The cloud's, all of the sweep's instances together; unknown where an earlier process spent it (it
         # counts with its most).
         cost = None if work.run.begun_at and not spent else float(spent)
+    is_spoiled = bool(trials) and document.get("usable_now") == 0
+    state, note = RunState.DONE, _UNUSABLE if is_spoiled else ""
+    if why:
+        state, note = RunState.FAILED if work.schedule else RunState.STOPPED, why
+    elif code:
+        state, note = RunState.FAILED, failure(code, work.log)
     return Ending(
-        state=RunState.DONE if ok else RunState.FAILED,
-        note=(_UNUSABLE if spoiled else "") if ok else stopped or failure(code, work.log),
+        state=state,
+        note=note,
         exit_code=code,
         cost_usd=cost,
         trials=trials if isinstance(trials, int) and not isinstance(trials, bool) else None,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -57,24 +58,19 @@ class Status(Struct, frozen=True):
     spent_usd: float
 
 
-def statuses(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> list[Status]:
-    """How each of them stands now (seconds since 1970)."""
+def status_of(book: ScheduleBook, schedule: Schedule, now: float) -> Status:
+    """How a schedule stands now (seconds since 1970)."""
     moment = datetime.fromtimestamp(now, UTC)
-    rows = []
-    for schedule in schedules:
-        month = book.runs.between(schedule.number, *month_of(schedule.timezone, now))
-        latest = book.runs.of(schedule.number)
-        rows.append(
-            Status(
-                schedule=schedule,
-                next_due=CronLine(schedule.cron, schedule.timezone).after(moment),
-                last=next(iter(latest), None),
-                report=next((run.report for run in latest if run.report), {}),
-                month=moment.astimezone(zone_of(schedule.timezone)).strftime("%Y-%m"),
-                spent_usd=spent_usd(schedule, month, now),
-            )
-        )
-    return rows
+    month = book.runs.between(schedule.number, *month_of(schedule.timezone, now))
+    latest = book.runs.of(schedule.number)
+    return Status(
+        schedule=schedule,
+        next_due=CronLine(schedule.cron, schedule.timezone).after(moment),
+        last=next(iter(latest), None),
+        report=next((run.report for run in latest if run.report), {}),
+        month=moment.astimezone(zone_of(schedule.timezone)).strftime("%Y-%m"),
+        spent_usd=spent_usd(schedule, month, now),
+    )
 
 
 def list_document(database: str, rows: Sequence[Status], leader: Leader | None, now: float) -> dict[str, Any]:
@@ -205,7 +201,9 @@ def new_schedule(
 ) -> tuple[NewSchedule, datetime]:
     """The schedule and its first due time; `UsageError` names what is wrong."""
     line = CronLine(times.cron, times.timezone)
-    due = line.require_due(datetime.fromtimestamp(now, UTC))
+    due = line.after(datetime.fromtimestamp(now, UTC))
+    if due is None:
+        raise wrong("cron", "{field} '{line}' never falls due", line=line.text, hint="is there such a day?")
     name = times.name or "-".join(kind_of(checked.words) or ())
     if not _NAME.fullmatch(name):
         raise wrong(
@@ -379,33 +377,15 @@ class CronLine:
 
     def after(self, instant: datetime) -> datetime | None:
         """The first due time after an instant, in UTC; None where there is none in 50 years."""
-        return next(self._after(instant), None)
+        return next(self._times_after(instant), None)
 
     def between(self, first: datetime, last: datetime) -> Iterator[datetime]:
         """The due times with first < due <= last, in order."""
-        for due in self._after(first):
-            if due > last:
-                return
-            yield due
+        return takewhile(lambda due: due <= last, self._times_after(first))
 
-    def require_due(self, now: datetime) -> datetime:
-        """The next due time; `UsageError` where there is none."""
-        due = self.after(now)
-        if due is None:
-            raise wrong(
-                "cron", "{field} '{line}' never falls due", line=self.text, hint="is there such a day?"
-            )
-        return due
-
-    def _after(self, instant: datetime) -> Iterator[datetime]:
-        for due in self._times_after(instant):
-            # In the hour that clocks show twice, a time of the first pass is over.
-            if due.astimezone(UTC) > instant:
-                yield due.astimezone(UTC)
-
-    def _times_after(self, instant: datetime) -> CronSim:
+    def _times_after(self, instant: datetime) -> Iterator[datetime]:
         try:
-            return CronSim(self._expression, instant.astimezone(self._zone))
+            times = CronSim(self._expression, instant.astimezone(self._zone))
         except CronSimError as error:
             reason = str(error).lower()
             taken = _TAKEN.get(reason.removeprefix("bad "))
@@ -417,6 +397,8 @@ class CronLine:
                 reason=reason,
                 hint=hint if taken else None,
             ) from error
+        # In the hour that clocks show twice, a time of the first pass is over.
+        return (due for due in (time.astimezone(UTC) for time in times) if due > instant)
 
 
 def zone_of(name: str) -> tzinfo:

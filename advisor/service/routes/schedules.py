@@ -22,7 +22,7 @@ from advisor.runs.schedules import (
     list_document,
     new_schedule,
     one_document,
-    statuses,
+    status_of,
 )
 from advisor.runs.stored_rows import ScheduleDetails
 from advisor.service.answers import json_answer
@@ -58,7 +58,8 @@ def list_schedules(request: Request) -> Response:
     """What `advisor schedule list -o json` tells; `leader` is the daemon that runs them."""
     now = time.time()
     with scheduled(request.app.state.settings, reading=True) as book:
-        document = list_document(book.name, statuses(book, book.all(), now), book.leader(), now)
+        rows = [status_of(book, schedule, now) for schedule in book.all()]
+        document = list_document(book.name, rows, book.leader(), now)
     return json_answer(without_folders(document))
 
 
@@ -160,7 +161,7 @@ def _folder() -> str:
 def _document(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
     now = time.time()
     schedule = book.named(name)
-    (standing,) = statuses(book, [schedule], now)
+    standing = status_of(book, schedule, now)
     document = one_document(standing, book.runs.of(schedule.number, runs), now)
     shown: dict[str, Any] = without_folders(document)
     return shown
