@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from advisor.runs.cloud.sweep import CloudRun
     from advisor.runs.endpoint.verifying import ServingTrial
     from advisor.runs.verification.cloud import TopChoice, TriedCandidate
-
-D = TypeVar("D", Verification, "ServingVerification")
 
 # Boot, torch with CUDA or an engine, data or weights, some minutes of measuring.
 _HOURS = 1.0
@@ -188,18 +186,14 @@ def _refuse_unmeasurable(request: NetworkQuestion) -> None:
 def _verified_on_aws(
     request: NetworkQuestion, how: VerificationRun, context: Context, output: str
 ) -> Verification:
-    from advisor.runs.verification.cloud import launch_options, plan_elsewhere, verify_elsewhere
+    from advisor.runs.verification.cloud import launch_options, plan_elsewhere, verdict_on
 
     _refuse_own_data(request)
-    day = today()
+    day, aws = today(), Aws()
     planned = plan_elsewhere(request, how.instance, context, day)
     launch = _launch(how, planned.named.instance.name, planned.request.region or "us-east-1")
-    return _rented(
-        how,
-        launch_options(planned, launch, how.minutes, how.samples, day),
-        output,
-        lambda plan, aws: verify_elsewhere(planned, plan, aws, tell, context, day),
-    )
+    plan, run = _rented(how, launch_options(planned, launch, how.minutes, how.samples, day), aws, output)
+    return verdict_on(planned, plan, run, aws, context, day)
 
 
 def _refuse_own_data(request: NetworkQuestion) -> None:
@@ -210,16 +204,12 @@ def _refuse_own_data(request: NetworkQuestion) -> None:
 def _served_on_aws(
     trial: ServingTrial, how: VerificationRun, context: LanguageContext, output: str
 ) -> ServingVerification:
-    from advisor.runs.endpoint.verifying import serving_launch, verify_serving_elsewhere
+    from advisor.runs.endpoint.verifying import serving_launch, verdict_on_served
 
-    offer = trial.candidate.spec.offer
+    offer, aws = trial.candidate.spec.offer, Aws()
     launch = _launch(how, offer.instance.name, offer.region)
-    return _rented(
-        how,
-        serving_launch(trial, launch, how.minutes),
-        output,
-        lambda plan, aws: verify_serving_elsewhere(context, trial, plan, aws, tell),
-    )
+    plan, run = _rented(how, serving_launch(trial, launch, how.minutes), aws, output)
+    return verdict_on_served(context, trial, plan, run, aws)
 
 
 def _launch(how: VerificationRun, instance: str, region: str) -> CloudOptions:
@@ -230,22 +220,19 @@ def _launch(how: VerificationRun, instance: str, region: str) -> CloudOptions:
     )
 
 
-def _rented(
-    how: VerificationRun,
-    options: CloudOptions,
-    output: str,
-    verified: Callable[[CloudPlan, Aws], tuple[D, CloudRun]],
-) -> D:
-    aws = Aws()
+def _rented(how: VerificationRun, options: CloudOptions, aws: Aws, output: str) -> tuple[CloudPlan, CloudRun]:
+    """Launch, measure and end; a dry run is the end of the command."""
+    from advisor.runs.cloud.sweep import run_cloud
+
     plan = plan_cloud(options, aws)
     if how.dry_run:
         click.get_current_context().exit(show_plans([plan], output))
     tell(f"verifying {options.instance}; costs ${plan.most_usd:.2f} at most")
     with ended_on_aws(f"the verification on {options.instance}"):
-        done, run = verified(plan, aws)
+        run = run_cloud(plan, aws, tell)
     for line in run_lines(run_document(run))[1:]:  # the verdict tells how it went
         tell(line)
-    return done
+    return plan, run
 
 
 def _verified_here(request: NetworkQuestion, how: VerificationRun, context: Context) -> Verification:

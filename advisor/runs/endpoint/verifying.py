@@ -29,7 +29,7 @@ from advisor.questions.settled import draft_of, instance_named, language_model_o
 from advisor.render.export.serving import engine_words, vllm_requirement
 from advisor.runs.cloud.exchange import anchors_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan
-from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
+from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured
 from advisor.runs.endpoint.measuring import measure_served
 from advisor.runs.endpoint.questions import ServedModel, VerifyGeneration
 from advisor.runs.questions import AUTO
@@ -293,14 +293,13 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
     return with_its_disk(wanted, disk, trial.today)
 
 
-def verify_serving_elsewhere(
-    context: LanguageContext, trial: ServingTrial, plan: CloudPlan, aws: Aws, say: Say
-) -> tuple[ServingVerification, CloudRun]:
-    """Launch, measure, end everything, and hold target and limits to what was measured;
-    `CloudError` where nothing was."""
-    run, job = run_cloud(plan, aws, say), job_of(plan)
+def verdict_on_served(
+    context: LanguageContext, trial: ServingTrial, plan: CloudPlan, run: CloudRun, aws: Aws
+) -> ServingVerification:
+    """What a run that has ended says about target and limits; `CloudError` where nothing came of it."""
+    job = job_of(plan)
     anchors = anchors_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
     loaded = [anchor for anchor in anchors if anchor["loads"][0]["status"] in USED]
     if not loaded:
         raise nothing_measured(plan, run)
-    return judged_serving(context, trial, loaded[-1]), run
+    return judged_serving(context, trial, loaded[-1])

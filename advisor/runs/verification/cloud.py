@@ -10,14 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.answers.context import Context
-from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import (
     Candidate,
     Disk,
     InstancePrediction,
     Recommendation,
-    Spec,
     Status,
     Task,
     Verdict,
@@ -37,7 +35,7 @@ from advisor.questions.network import NetworkQuestion
 from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.fleet import plan_fleet, run_fleet
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, accelerator_of, sweep_id, type_named
-from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
+from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured
 from advisor.runs.questions import AUTO
 from advisor.runs.verification.verdict import VerifiedMachine, judged
 from advisor.runs.verification.verify import answers_around
@@ -96,11 +94,16 @@ def best_candidates(
     wide = replace(request, max_results=max(_RANKED, request.max_results))
     candidates: dict[str, TriedCandidate] = {}
     for candidate in _answer(wide, context, today).ranked:
-        spec, name = candidate.spec, candidate.spec.offer.instance.name
-        if name in candidates or spec.count > 1 or not _is_verifiable(spec, context.catalog, own_image):
+        spec, instance = candidate.spec, candidate.spec.offer.instance
+        starts = own_image or instance.cpu.architecture == _ARCHITECTURE
+        if instance.name in candidates or spec.count > 1 or not starts:
             continue
-        planned = plan_elsewhere(_exactly(request, candidate), name, context, today)
-        candidates[name] = TriedCandidate(planned=planned, usd_per_hour=spec.total_usd_per_hour)
+        try:
+            accelerator_of(instance, context.catalog)
+        except UsageError:  # slices of a card, and what trials do not run on
+            continue
+        planned = plan_elsewhere(_exactly(request, candidate), instance.name, context, today)
+        candidates[instance.name] = TriedCandidate(planned=planned, usd_per_hour=spec.total_usd_per_hour)
         if len(candidates) == top:
             break
     if not candidates:
@@ -108,15 +111,6 @@ def best_candidates(
             "no spec of the answer is one instance with whole GPUs, and only those are verified", field="top"
         )
     return tuple(candidates.values())
-
-
-def _is_verifiable(spec: Spec, catalog: Catalog, own_image: bool) -> bool:
-    instance = spec.offer.instance
-    try:
-        accelerator_of(instance, catalog)
-    except UsageError:  # slices of a card, and what trials do not run on
-        return False
-    return own_image or instance.cpu.architecture == _ARCHITECTURE
 
 
 def plan_top(
@@ -261,14 +255,6 @@ def with_its_disk(wanted: CloudOptions, disk: Disk, today: date) -> CloudOptions
         volumes = (volume,)
     wanted = replace(wanted, volumes=volumes, local_disk=local, only_this_type=True)
     return replace(wanted, sweep_id=wanted.sweep_id or sweep_id_of(sweep_id(wanted), str(today)))
-
-
-def verify_elsewhere(
-    planned: CloudVerification, plan: CloudPlan, aws: Aws, say: Say, context: Context, today: date
-) -> tuple[Verification, CloudRun]:
-    """Launches, measures, ends, and judges; rows stay in the store. `CloudError` if none came."""
-    run = run_cloud(plan, aws, say)
-    return verdict_on(planned, plan, run, aws, context, today), run
 
 
 def verdict_on(

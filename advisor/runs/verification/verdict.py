@@ -209,6 +209,10 @@ def judged(
     pessimistic = request.task is Task.TRAINING and measurement.trial.cache is CacheState.COLD
     verdict, reason = verdict_of(request, measurement, rate, pessimistic)
     settles = machine.is_here and machine.emulated_gpu is None
+    caveats = _caveats(request, machine, measurement, pessimistic)
+    if (latency_ms := request.max_latency_ms) is not None:
+        text = f"the trial measures the rate; that a batch stays within {latency_ms:g} ms is predicted"
+        caveats.insert(0, text)
     return Verification(
         request=request,
         instance=machine.instance,
@@ -220,7 +224,7 @@ def judged(
         verdict=verdict,
         settles=settles,
         reason=reason,
-        caveats=_caveats(request, machine, measurement, pessimistic),
+        caveats=tuple(caveats),
         answer_now=spec_to_take(
             named.instance.name if named else "",
             named.total_usd_per_hour if named else None,
@@ -267,9 +271,9 @@ def verdict_of(
 
 def _caveats(
     request: NetworkQuestion, machine: VerifiedMachine, measurement: Measurement, pessimistic: bool
-) -> tuple[str, ...]:
+) -> list[str]:
     environment, instance, gpu = measurement.environment, machine.instance, machine.emulated_gpu
-    caveats = _predicted_limits(request)
+    caveats = []
     if gpu is not None:
         caveats.append(
             f"the {gpu} was emulated at its known pace: the host and disk side was measured, and "
@@ -301,15 +305,7 @@ def _caveats(
             f"{request.dataset.name}"
         )
     weak = [issue for issue in quality_issues(measurement) if issue.code not in _IN_VERDICT]
-    return (*caveats, *(f"{issue.code.replace('_', ' ')}: {issue.detail}" for issue in weak))
-
-
-def _predicted_limits(request: NetworkQuestion) -> list[str]:
-    """The limits that a trial's rate does not settle."""
-    if request.max_latency_ms is None:
-        return []
-    limit = f"{request.max_latency_ms:g} ms"
-    return [f"the trial measures the rate; that a batch stays within {limit} is predicted"]
+    return [*caveats, *(f"{issue.code.replace('_', ' ')}: {issue.detail}" for issue in weak)]
 
 
 def spec_to_take(

@@ -31,7 +31,6 @@ from advisor.engine.candidates import USUAL_BATCH, workloads_on
 from advisor.engine.single import predict_instance
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.extras import install_hint
-from advisor.models.performance import PerformanceModel
 from advisor.questions.network import NetworkQuestion
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweeps.data import data_of_networks
@@ -182,21 +181,14 @@ def _measured_runs(trial: Trial, store: MeasurementStore, most: int, within_seco
 
 
 def answers_around(request: NetworkQuestion, context: Context, fresh: Measurement, today: date) -> Answers:
-    """What is recommended without the measurement, and by the model that knows its GPU's step."""
-    before = recommend(request, Preparations(context.catalog, context.model), today=today)
-    informed = knowing(context, fresh)
-    if informed is context.model:
-        return Answers(before, before)
-    return Answers(before, recommend(request, Preparations(context.catalog, informed), today=today))
-
-
-def knowing(context: Context, fresh: Measurement) -> PerformanceModel:
-    """The model conditioned on the measured GPU step; unchanged for an emulated GPU."""
-    observation = observed(fresh, "", partial(sheet_of, sheets=context.catalog.gpus))
+    """What is recommended without the measurement, and by the model that is conditioned on its GPU's step."""
     model = context.model
+    before = recommend(request, Preparations(context.catalog, model), today=today)
+    observation = observed(fresh, "", partial(sheet_of, sheets=context.catalog.gpus))
     if not isinstance(observation, Observation) or not model.table.knows(observation.workload.network):
-        return model
-    return replace(model, step_times=model.step_times.condition([observation], model.table))
+        return Answers(before, before)
+    informed = replace(model, step_times=model.step_times.condition([observation], model.table))
+    return Answers(before, recommend(request, Preparations(context.catalog, informed), today=today))
 
 
 def _pace(named: InstancePrediction | None, workload: Workload, gpu: str) -> float:
