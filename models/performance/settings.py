@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from advisor.domain import Gpu, MemoryFormat, Precision, Span, Stack, Task, Tf32, Workload
 from advisor.models.bayes import gaussian_multiplier
 from advisor.models.performance.networks import NetworkFacts
+from advisor.models.performance.step_parameters import AMPERE
 from advisor.models.performance.step_times import ROW_SIGMA, StepTimes, cell_of, chip
 
 COMPILE, CHANNELS_LAST, SIXTEEN_BITS, TF32 = "compile", "channels_last", "16 bits", "tf32"
 # Triton, which torch.compile writes for, and units of 16 bits begin with Volta; TF32 with Ampere.
-_VOLTA, _AMPERE = 7.0, 8.0
+_VOLTA = 7.0
 # Chips on which PyTorch's rows have networks with and without a change, by task and by the bits
 # of the arithmetic before it; a test holds this to the rows. What no row has is not told.
 MEASURED_ON: Mapping[tuple[str, Task, int], frozenset[str]] = {
@@ -95,7 +96,7 @@ def usual_settings(
 def _autocast(gpu: Gpu, facts: NetworkFacts) -> Precision:
     """The format of 16 bits that the GPU's tensor cores compute, mixed with fp32; fp32 without one."""
     capability = gpu.capability or 0.0
-    if capability >= _AMPERE and gpu.bf16_tflops:
+    if capability >= AMPERE and gpu.bf16_tflops:
         return Precision.BF16
     has_cores = capability >= _VOLTA and (gpu.fp16_tflops or 0.0) >= _TENSOR_CORES * gpu.fp32_tflops
     return Precision.AMP if has_cores and not facts.name.startswith(_OVERFLOWS_IN_FP16) else Precision.FP32
@@ -201,7 +202,7 @@ def _is_measured(
     row tells more than the median gain of all networks."""
     capability = gpu.capability or 0.0
     if kind == TF32:
-        able = workload.precision is Precision.FP32 and capability >= _AMPERE and gpu.tf32_tflops is not None
+        able = workload.precision is Precision.FP32 and capability >= AMPERE and gpu.tf32_tflops is not None
         return False if able else None
     chips = MEASURED_ON.get((kind, workload.task, _bits(workload)))
     if chips is None or capability < _VOLTA:

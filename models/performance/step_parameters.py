@@ -57,6 +57,8 @@ _OF_AN_ARCHITECTURE, _OF_A_CARD = 0.12, 0.15
 _OF_A_SOURCE = 0.07
 _OF_A_HOST = 0.4
 _OF_AN_UNNAMED_SOURCE = 0.15
+# The first architecture whose units compute bf16 and TF32.
+AMPERE = 8.0
 # Scripts lose more to what stands around a step than benchmarks do, and differ more in it: by bits,
 # since what surrounds a step of 16 bits is no shorter.
 _OF_SCRIPTS = {"16": Prior(0.3, 0.3), "32": Prior(0.15, 0.3)}
@@ -210,11 +212,11 @@ def unit_of(kind: str, how: Conditions) -> Unit:
         return simt
     if how.precision == "fp32":
         may = how.tf32 == "on" or (how.tf32 == "convolutions" and kind.startswith("conv"))
-        if may and capability >= 8 and gpu.tf32_tflops:
+        if may and capability >= AMPERE and gpu.tf32_tflops:
             return Unit("tensor", gpu.tf32_tflops, tf32=True)
         return simt
     if how.precision == "bf16":
-        return Unit("tensor", gpu.bf16_tflops) if capability >= 8 and gpu.bf16_tflops else simt
+        return Unit("tensor", gpu.bf16_tflops) if capability >= AMPERE and gpu.bf16_tflops else simt
     return Unit("tensor", gpu.fp16_tflops) if capability >= 7 and gpu.fp16_tflops else simt
 
 

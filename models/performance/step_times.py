@@ -26,7 +26,7 @@ from advisor.models.performance.gpu_observations import ProbedLayer
 from advisor.models.performance.kinship import Kinship, step_features
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
-from advisor.models.performance.step_parameters import Conditions, Step, script_bits
+from advisor.models.performance.step_parameters import AMPERE, Conditions, Step, script_bits
 from advisor.models.performance.step_time import least_seconds, steps_of
 from advisor.models.withheld import withheld_tests
 
@@ -346,7 +346,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
                 network=facts.name,
                 task=Message(str(workload.task)),
             )
-        if workload.precision is Precision.BF16 and (gpu.capability or 0) < 8:
+        if workload.precision is Precision.BF16 and (gpu.capability or 0.0) < AMPERE:
             yield Message("{gpu} has no bf16 units: its fp32 rate is assumed", gpu=gpu.name)
 
     def measured_in(self, gpu: Gpu) -> set[str]:
@@ -451,10 +451,13 @@ def arithmetic_of(precision: str) -> str:
 def cell_of(workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Cell:
     """The step of a workload on a GPU, as the posterior takes it."""
     measured: dict[str, Any] = {"script": _is_script(workload), **dict(workload.conditions)}
+    # Units multiply both 16-bit formats at one rate where they have both; six rows of scripts in bf16 on one
+    # chip, of which one has a twin in amp, do not tell the two apart.
+    has_bf16 = (gpu.capability or 0.0) >= AMPERE
     how = Conditions(
         gpu=gpu,
         task=str(workload.task),
-        precision=str(workload.precision),
+        precision=arithmetic_of(workload.precision) if has_bf16 else str(workload.precision),
         tf32=str(workload.tf32),
         memory_format=str(workload.memory_format),
         stack=str(workload.stack),

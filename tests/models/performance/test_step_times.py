@@ -209,6 +209,15 @@ def test_only_an_eager_step_at_a_measured_input_is_published_and_without_held_ou
     assert widths.lower == widths.upper > gaussian_multiplier(0.9) * 0.04
 
 
+@pytest.mark.parametrize("task", (Task.TRAINING, Task.INFERENCE))
+@pytest.mark.parametrize(("gpu", "is_one"), [("L4", True), ("A100-SXM4-40GB", True), ("T4", False)])
+def test_both_16_bit_formats_take_as_long_where_units_compute_both(gpu, is_one, task):
+    """A T4 has fp16 alone: bf16 runs at its rate of fp32."""
+    mixed = [seconds(work(precision=kind, task=task), gpu) for kind in (Precision.AMP, Precision.BF16)]
+    assert (mixed[0] == mixed[1]) is is_one
+    assert mixed[0] <= mixed[1]
+
+
 def test_names_tell_chips_and_cards():
     assert chip("NVIDIA A100-SXM4-40GB") == chip("A100-PCIE-80GB") == "A100"
     assert is_same_card(paced_gpu("T4"), paced_gpu("T4"))
