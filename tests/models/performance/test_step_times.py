@@ -209,7 +209,7 @@ def test_only_an_eager_step_at_a_measured_input_is_published_and_without_held_ou
     assert widths.lower == widths.upper > gaussian_multiplier(0.9) * 0.04
 
 
-@pytest.mark.parametrize("task", (Task.TRAINING, Task.INFERENCE))
+@pytest.mark.parametrize("task", [Task.TRAINING, Task.INFERENCE])
 @pytest.mark.parametrize(("gpu", "is_one"), [("L4", True), ("A100-SXM4-40GB", True), ("T4", False)])
 def test_both_16_bit_formats_take_as_long_where_units_compute_both(gpu, is_one, task):
     """A T4 has fp16 alone: bf16 runs at its rate of fp32."""
