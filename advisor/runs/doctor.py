@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -81,7 +81,7 @@ def examine(*, keep_leftovers: bool) -> list[Finding]:
             "database": check_database,
             "unsaved measurements": check_unsaved,
             "bundle": check_bundle,
-            "clock": lambda: check_clock(dates_in_bundle()),
+            "clock": check_clock,
         }
     )
 
@@ -103,11 +103,8 @@ def run_checks(checks: Mapping[str, Check]) -> list[Finding]:
 
 def document(findings: list[Finding]) -> dict[str, Any]:
     """JSON, see render/schemas/doctor.schema.json."""
-    return {
-        "schema": SCHEMA,
-        "state": worst(findings).value,
-        "checks": [{"check": each.check, **asdict(each), "state": each.state.value} for each in findings],
-    }
+    checks = [{"check": each.check, **asdict(each), "state": each.state.value} for each in findings]
+    return {"schema": SCHEMA, "state": worst(findings).value, "checks": checks}
 
 
 def worst(findings: list[Finding]) -> State:
@@ -128,11 +125,10 @@ def check_leftovers(*, keep: bool) -> Finding:
         name: [{"kind": orphan.kind, "name": orphan.name, "command": orphan.command} for orphan in orphans]
         for name, orphans in lists.items()
     }
-    if not left:
-        return _ok("none", facts=facts)
     if outcome is None:
         advice = "advisor doctor (without --dry-run) removes it, and so does the next sweep"
-        return _warning(f"of killed sweeps: {_named(left)}", advice, facts)
+        known = _warning(f"of killed sweeps: {_named(left)}", advice, facts)
+        return known if left else _ok("none", facts=facts)
     if not stuck:
         return _ok(f"of killed sweeps, removed: {_named(left)}", facts=facts)
     reasons = sorted({orphan.reason for orphan in outcome.stuck})
@@ -144,11 +140,10 @@ def check_leftovers(*, keep: bool) -> Finding:
 
 def _named(left: Iterable[Orphan]) -> str:
     """'5 cgroups (/sys/..), 1 folder (/tmp/..)': one name of each kind."""
-    names = []
+    firsts, names = {orphan.kind: orphan.name for orphan in reversed([*left])}, []
     for kind, count in Counter(orphan.kind for orphan in left).items():
-        first = next(orphan.name for orphan in left if orphan.kind == kind)
-        many = f"{kind}{'es' if kind.endswith('s') else 's'} ({first}, ..)"
-        names.append(f"{count} {many}" if count > 1 else f"1 {kind} ({first})")
+        many = f"{count} {kind}{'es' if kind.endswith('s') else 's'} ({firsts[kind]}, ..)"
+        names.append(many if count > 1 else f"1 {kind} ({firsts[kind]})")
     return ", ".join(names)
 
 
@@ -284,15 +279,15 @@ def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH)
         advice = "install it anew, built for this driver's CUDA: https://pytorch.org/get-started"
         return _problem(str(answer["error"]), advice, answer)
     gpus = ", ".join(answer["gpus"])
-    text = f"{answer['version']}, " + (f"computes on {gpus}" if gpus else "computes on the CPU")
-    if _DRIVER.exists() and not gpus:
-        return _problem(
-            f"{text}, though a driver is loaded (built for CUDA {answer['cuda_build']})",
-            "install a torch built for CUDA (https://pytorch.org/get-started), and update "
-            "the driver where it is older than that",
-            answer,
-        )
-    return _ok(text, facts=answer)
+    text = f"{answer['version']}, computes on {gpus or 'the CPU'}"
+    if not _DRIVER.exists() or gpus:
+        return _ok(text, facts=answer)
+    return _problem(
+        f"{text}, though a driver is loaded (built for CUDA {answer['cuda_build']})",
+        "install a torch built for CUDA (https://pytorch.org/get-started), and update "
+        "the driver where it is older than that",
+        answer,
+    )
 
 
 def check_gpu() -> Finding:
@@ -405,20 +400,16 @@ def check_bundle(today: date | None = None) -> Finding:
     return _warning(old, "advisor catalog refresh, or install a newer release of the advisor", facts)
 
 
-def dates_in_bundle() -> list[date]:
-    """When the bundled prices were true; empty where it cannot be read."""
-    try:
-        return [date.fromisoformat(cloud["as_of"]) for cloud in _bundle().manifest["clouds"].values()]
-    except (DataError, KeyError, ValueError):
-        return []
-
-
 def _bundle() -> BundleFiles:
     return BundleFiles(Path(str(files("advisor") / "data")))
 
 
-def check_clock(dates: Sequence[date], now: datetime | None = None) -> Finding:
+def check_clock(now: datetime | None = None) -> Finding:
     """The time cannot be before what has been already: the dates of the bundle's prices."""
+    dates: list[date] = []  # `check_bundle` tells where they cannot be read
+    with suppress(DataError, KeyError, ValueError):
+        clouds = _bundle().manifest["clouds"].values()
+        dates = [date.fromisoformat(cloud["as_of"]) for cloud in clouds]
     now = now or datetime.now(UTC)
     text, facts = f"{now:%Y-%m-%d %H:%M} UTC", {"now": now.isoformat(timespec="seconds")}
     if not dates or now.date() >= max(dates):
