@@ -5,24 +5,65 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.printing import print_answer, print_json, tell
 from advisor.cli.questions import output_option, typed_option
-from advisor.errors import Stopped, one_line
+from advisor.errors import Stopped, one_line, unknown_name
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import GUEST_ROLE
+from advisor.infra.aws.reap import Reaped
+from advisor.infra.aws.reap import reap as reap_expired
 from advisor.questions.fields import Kind, Number
+from advisor.records import asdict
 from advisor.render.text import table
 from advisor.runs.cloud.exchange import logs_of_sweep
-from advisor.runs.cloud.status import reap_cloud, reaped_document
 from advisor.units import format_counted
 
 if TYPE_CHECKING:
     from advisor.infra.aws.machines import Managed
-    from advisor.infra.aws.reap import Reaped
+
+
+# Seconds; somebody waits, and may simply look again. The reaper itself waits longer.
+_PATIENCE_TO_LOOK = 20.0
+
+
+def _reaped(*, owner: str | None = None, regions: Sequence[str] = (), dry_run: bool = False) -> Reaped:
+    """One pass of the reaper with the user's AWS credentials, by this machine's clock. AWS refuses requests
+    of a clock that is more than minutes off, so that a wrong one reaps nothing. `LiveError` or `CloudError`
+    when AWS cannot be asked at all, `UsageError` for a region that is none."""
+    if regions:  # one that is mistyped would be waited for, and told as a region that does not answer
+        import boto3
+
+        session = boto3.session.Session()
+        partitions = session.get_available_partitions()
+        known = {name for each in partitions for name in session.get_available_regions("ec2", each)}
+        for region in set(regions) - known:
+            raise unknown_name("region", region, known, field="region")
+    aws = Aws(patience=_PATIENCE_TO_LOOK) if dry_run else Aws()
+    return reap_expired(aws, now=datetime.now(UTC), owner=owner, dry_run=dry_run, regions=regions)
+
+
+def _document(reaped: Reaped, schema: str) -> dict[str, Any]:
+    """The JSON document of a reaping: render/schemas/cloud.schema.json."""
+    return {
+        "schema": schema,
+        "as_of": reaped.now.isoformat(timespec="seconds"),
+        "dry_run": reaped.dry_run,
+        "regions": list(reaped.regions),
+        "expired": [*map(_thing, reaped.expired)],
+        "kept": [*map(_thing, reaped.kept)],
+        "removed": [*map(_thing, reaped.removed)],
+        "remaining": [{**_thing(left.thing), "reason": left.reason} for left in reaped.remaining],
+        "not_told": [asdict(missing) for missing in reaped.not_listed],
+    }
+
+
+def _thing(thing: Managed) -> dict[str, Any]:
+    expires = thing.expires_at.isoformat(timespec="seconds") if thing.expires_at else None
+    return {**asdict(thing), "expires_at": expires}
 
 
 COLUMNS = ("Kind", "id", "region", "sweep", "owner", "state", "time")
@@ -215,8 +256,8 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
 
     Instances, spot requests, volumes, network interfaces, security groups, keys and launch templates. Exit
     codes: 0 complete, 1 a region did not answer."""
-    reaped = reap_cloud(owner=owner, regions=regions, dry_run=True)
-    print_answer(output, reaped_document(reaped, "advisor.cloud-status/1"), lambda: status_lines(reaped))
+    reaped = _reaped(owner=owner, regions=regions, dry_run=True)
+    print_answer(output, _document(reaped, "advisor.cloud-status/1"), lambda: status_lines(reaped))
     return 1 if reaped.not_listed else 0
 
 
@@ -234,9 +275,9 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
     Exit codes: 0 nothing expired is left (or it was a dry run), 1 something is, or a region did not tell
     all."""
     try:
-        reaped = reap_cloud(owner=owner, regions=regions, dry_run=dry_run)
+        reaped = _reaped(owner=owner, regions=regions, dry_run=dry_run)
     except KeyboardInterrupt:
         hint = "what was asked to end ends; `advisor cloud reap` again takes the rest"
         raise Stopped("left" if dry_run else f"left: {hint}") from None
-    print_answer(output, reaped_document(reaped, "advisor.cloud-reap/1"), lambda: reaped_lines(reaped))
+    print_answer(output, _document(reaped, "advisor.cloud-reap/1"), lambda: reaped_lines(reaped))
     return 1 if reaped.remaining or reaped.not_listed else 0

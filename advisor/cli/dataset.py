@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from advisor.cli.printing import print_answer
 from advisor.cli.questions import FieldType, output_option, typed_option
 from advisor.cli.sweep_view import dataset_progress
 from advisor.domain import DatasetProfile
-from advisor.errors import DataError
+from advisor.errors import DataError, UsageError
 from advisor.questions.fields import Choice, Number
 from advisor.records import asdict
 from advisor.units import format_mib, format_rate
@@ -43,13 +44,14 @@ def dataset() -> None:
 @output_option
 def make(kind: str, samples: int, out: Path, output: str) -> None:
     """Make KIND: `photographs` (JPEG files like ImageNet's) or `text` (like the Penn Treebank)."""
-    from advisor.runs.sweeps.data import make_photographs, make_text
+    from advisor.sweeps.datasets.making import ensure_dataset, make_text
+    from advisor.sweeps.datasets.opening import check_free, read_profile
 
-    if kind == "text":
-        profile = make_text(out)
-    else:
-        with dataset_progress() as progress:
-            profile = make_photographs(out, samples, progress)
+    is_there = kind != "text" and read_profile(out, samples) is not None  # an equal set stays as it is
+    if not is_there:
+        check_free(out)
+    with dataset_progress() as progress:
+        profile = make_text(out) if kind == "text" else ensure_dataset(samples, out, progress)[1]
     _answer(output, "advisor.dataset-made/1", out, profile)
 
 
@@ -81,12 +83,20 @@ def convert(
 
     JPEG bytes are copied as they are unless --resize is given; an LMDB holds them decoded, 256 x 256, as
     Caffe stores ImageNet. Stopped or failed, it leaves nothing behind."""
-    from advisor.runs.sweeps.data import convert_dataset
+    from advisor.sweeps.datasets.converting import convert as converted
+    from advisor.sweeps.datasets.transforming import Change
 
-    with dataset_progress("converting") as progress:
-        done = convert_dataset(
-            source, target, out, shorter_edge=resize, quality=quality, processes=processes, progress=progress
+    if quality is not None and resize is None:
+        raise UsageError(
+            "--quality goes with --resize",
+            field="quality",
+            hint="leave it out: without --resize images stay as they are",
         )
+    if source.resolve() == out.resolve():
+        raise UsageError("--out is the data set itself", field="out", hint="name a new folder")
+    change, count = Change(shorter_edge=resize, quality=quality or 95), processes or _all_cpus()
+    with dataset_progress("converting") as progress:
+        done = converted(source, target, out, change=change, processes=count, progress=progress)
     facts = {
         "seconds": done.seconds,
         "processes": done.processes,
@@ -106,28 +116,35 @@ def show(path: str, output: str) -> None:
     """Show format, samples, sizes and decoding cost of PATH, or of what lies at an address.
 
     s3://BUCKET/PREFIX, or any address of fsspec, is brought into this machine's cache first."""
-    from advisor.runs.sweeps.data import show_dataset
+    from advisor.runs.sweeps.data import data_here
+    from advisor.sweeps.datasets.opening import TEXT, open_dataset, profile_folder, read_corpus, recognise
+    from advisor.sweeps.datasets.transforming import decode_costs
 
-    with dataset_progress("fetching", "files") as progress:
-        shown = show_dataset(path, progress)
+    with dataset_progress("fetching", "files") as progress, data_here(path, progress) as (folder, cached):
+        profile = profile_folder(folder)
+        costs, words = dict[str, float](), None
+        if recognise(folder) == TEXT:
+            words = len(read_corpus(folder, vocabulary=profile.samples).words)
+        else:  # one thread's seconds for one sample, by decoder
+            costs = decode_costs(open_dataset(folder))
     facts = {
-        "decode_seconds_per_sample": shown.decode_seconds,
-        "different_words": shown.vocabulary,
-        **({"cache": shown.cached.facts} if shown.cached else {}),
+        "decode_seconds_per_sample": costs,
+        "different_words": words,
+        **({"cache": cached.facts} if cached else {}),
     }
-    _answer(output, "advisor.dataset/1", shown.path, shown.profile, **facts)
+    _answer(output, "advisor.dataset/1", folder, profile, **facts)
     if output == "table":
-        if (cached := shown.cached) is not None:
+        if cached is not None:
             mib, took = cached.fetched_bytes / 2**20, f"in {cached.fill_seconds:.1f} s"
             if mib:
                 click.echo(f"fetched {format_mib(mib)} {took}: {mib / cached.fill_seconds:,.0f} MiB/s")
             else:
                 click.echo(f"fetched {cached.filled_at}, {took}")
-        for decoder, seconds in shown.decode_seconds.items():
+        for decoder, seconds in costs.items():
             rate = format_rate(1 / seconds)
             click.echo(f"decoding ({decoder}): {seconds * 1e3:.3g} ms, {rate} samples/s a thread")
-        if shown.vocabulary is not None:
-            click.echo(f"different words: {shown.vocabulary:,}")
+        if words is not None:
+            click.echo(f"different words: {words:,}")
 
 
 @dataset.command()
@@ -135,14 +152,20 @@ def show(path: str, output: str) -> None:
 @output_option
 def check(path: Path, output: str) -> None:
     """Decode every image of PATH and name the broken ones (then exit code 1)."""
-    from advisor.runs.sweeps.data import check_dataset
+    from advisor.sweeps.datasets.converting import broken_samples
 
     with dataset_progress("checking") as progress:
-        count, broken = check_dataset(path, progress)
+        count, broken = broken_samples(path, _all_cpus(), progress)
     document = {"schema": "advisor.dataset-check/1", "path": str(path), "samples": count, "broken": broken}
     print_answer(output, document, lambda: [*broken, f"{count:,} images, {len(broken):,} of them broken"])
     if broken:
         raise DataError(f"{len(broken):,} of {count:,} images of '{path}' cannot be read")
+
+
+def _all_cpus() -> int:
+    from advisor.sweeps.machine.environment import machine_size
+
+    return math.ceil(machine_size().vcpus)
 
 
 def _answer(output: str, schema: str, path: Path, profile: DatasetProfile, **facts: Any) -> None:

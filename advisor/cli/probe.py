@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,11 @@ import click
 
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option
-from advisor.errors import DataError, MeasuringError, one_line
+from advisor.errors import DataError, MeasuringError, UsageError, one_line, system_errors, unknown_name
 from advisor.files import require_writable, write_whole
 from advisor.render.text import WIDTH, folded, table
-from advisor.runs.probing import checked_disk, keep_fingerprint, nothing_measured, parse_parts, probe_machine
+from advisor.runs.probing import keep_fingerprint, probe_machine
+from advisor.sweeps.probe.session import PARTS, is_skipped
 from advisor.sweeps.probe.showing import headline, not_measured, sections
 
 if TYPE_CHECKING:
@@ -80,8 +82,8 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
     advisor probe --quick --only cpu,decode -o json
     advisor probe --only disk --disk /mnt/gp3 --out gp3.json
     """
-    parts = parse_parts(only)
-    folder = checked_disk(disk, parts)
+    parts = _parsed_parts(only)
+    folder = _checked_disk(disk, parts)
     if out:  # before a minute is spent on what could not be written
         require_writable(out)
     document = probe_machine(parts, quick=quick, disk=folder, on_progress=tell)
@@ -94,8 +96,39 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
             tell("kept: trials measured on this machine are stored with it")
     except DataError as error:
         tell(f"not kept for later trials: {error}")
-    if reason := nothing_measured(document):
-        raise MeasuringError(f"nothing could be measured: {reason}")
+    if all(map(is_skipped, document["parts"].values())):
+        reasons = "; ".join(f"{name}: {part['skipped']}" for name, part in document["parts"].items())
+        raise MeasuringError(f"nothing could be measured: {reasons}")
+
+
+def _parsed_parts(text: str | None) -> tuple[str, ...]:
+    """'gpu,cpu' -> ('cpu', 'gpu'), in the order of measuring; None means all."""
+    if text is None:
+        return tuple(PARTS)
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in PARTS:
+            raise unknown_name("part", name, PARTS)
+    if not names:
+        raise UsageError(f"--only takes parts of {', '.join(PARTS)}, separated by commas", field="only")
+    return tuple(name for name in PARTS if name in names)
+
+
+def _checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
+    """The folder whose disk is read: the current one unless another is asked for, which must
+    then be a folder that can be written. Raises `UsageError`."""
+    if folder is None:
+        return Path.cwd()
+    if "disk" not in parts:
+        raise UsageError(
+            "--disk needs the part disk", field="disk", hint="add it to --only, or leave --disk out"
+        )
+    if not folder.is_dir():
+        raise UsageError(f"--disk takes a folder, and '{folder}' is none", field="disk")
+    way_out = "--disk takes a folder that can be written: a file is made there for a moment"
+    with system_errors(UsageError, f"cannot write to '{folder}'", hint=way_out):
+        tempfile.TemporaryFile(dir=folder).close()  # access rights alone do not tell
+    return folder
 
 
 def _screen(document: dict[str, Any]) -> list[str]:

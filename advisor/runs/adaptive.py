@@ -6,11 +6,12 @@ goes on with the trials that it would have run, and what is measured already is 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from statistics import mean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -21,7 +22,6 @@ from advisor.catalog.gpus import sheet_of
 from advisor.domain import (
     ON_CPU,
     CacheState,
-    LimitedBy,
     Measurement,
     Observation,
     Resources,
@@ -43,7 +43,7 @@ from advisor.models.performance.surface import USUAL_NOISE, Belief, Choice, Ques
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.settled import DEFAULT_CLOUD, DEFAULT_REGION
 from advisor.runs.fields import Budget, seconds_of
-from advisor.runs.fitting import reference_cpu
+from advisor.runs.fitting import cpu_of_machine
 from advisor.runs.sweep_questions import PlannedSweep
 from advisor.runs.sweeps.sweeping import host_usd_per_hour, measuring_here, probed_machine
 from advisor.sweeps.anchors import observed
@@ -85,8 +85,8 @@ def run_adaptive(
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:
                 return replace(status, next=(), stopped=f"the budget of {sweep.budget.text} is used up")
             # One more good run of each trial, under leases; runs that were spoiled do not count.
-            stored = {item.trial.trial_id: rows.get(item.trial.trial_id) for item in status.next}
-            runs.update({trial_id: 2 + len(row.repeats) if row else 1 for trial_id, row in stored.items()})
+            for trial_id in (item.trial.trial_id for item in status.next):
+                runs[trial_id] = 2 + len(rows[trial_id].repeats) if trial_id in rows else 1
             run_sweep(
                 [item.trial for item in status.next],
                 chosen,
@@ -140,10 +140,11 @@ class AdaptiveSweep(Struct):
 
     def status(self, measured: Mapping[str, Measurement]) -> SweepStatus:
         """What is to be measured after what is `measured`, rows by trial id."""
-        surface = self._surface(measured)
+        stored = (measured[trial.trial_id] for trial in self.trials if trial.trial_id in measured)
+        surface = surface_of(self._all_rows, (row for row in stored if row.status is Status.OK))
         done: list[int] = []
         # The same whatever was measured since, and on which node's CPU.
-        choice = self._choose(self._surface({}), (), measured)
+        choice = self._choose(surface_of(self._all_rows, ()), (), measured)
         while True:
             seconds = self._seconds(done, measured)
             usual = mean([*seconds, usual_seconds(*self.trials)])
@@ -160,10 +161,6 @@ class AdaptiveSweep(Struct):
                 )
             done.extend(rows)
             choice = self._choose(surface, done, measured)
-
-    def _surface(self, measured: Mapping[str, Measurement]) -> Surface:
-        stored = (measured[t.trial_id] for t in self.trials if t.trial_id in measured)
-        return surface_of(self._all_rows, (row for row in stored if row.status is Status.OK))
 
     def _choose(self, surface: Surface, done: Sequence[int], measured: Mapping[str, Measurement]) -> Choice:
         rates = [(row, *self._rate_after(done, row, measured)) for row in dict.fromkeys(done)]
@@ -219,21 +216,23 @@ class AdaptiveSweep(Struct):
                 yield row
 
     def _seconds(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> list[float]:
-        times = []
-        for row in dict.fromkeys(done):
-            runs = done.count(row)
-            times += [seconds_of(measured[self.trials[row].trial_id]) / runs] * runs
-        return times
+        """How long each run in `done` took, by the mean of its cell's."""
+        return [
+            seconds_of(measured[self.trials[row].trial_id]) / runs
+            for row, runs in Counter(done).items()
+            for _ in range(runs)
+        ]
 
     def _waiting(
         self, done: Sequence[int], rows: Sequence[int], measured: Mapping[str, Measurement]
     ) -> tuple[Item, ...]:
+        """Runs that were neither made nor, as often as they may be, tried in vain."""
         items = [Item(self.trials[row], done.count(row) + 1) for row in rows]
-        stored = [measured.get(item.trial.trial_id) for item in items]
         return tuple(
             item
-            for item, row in zip(items, stored, strict=True)
-            if row is None or (row.status is Status.OK and _tries(row) < item.run)
+            for item in items
+            if (row := measured.get(item.trial.trial_id)) is None
+            or (row.status is Status.OK and _tries(row) < item.run)
         )
 
 
@@ -319,13 +318,16 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     rates = [
         modelled_on_cpu(row.request, networks) if row.request.on_cpu else row.accelerator_rate for row in rows
     ]
-    earliest = min(measured, key=lambda row: row.started_at, default=None)
+    cpu = requests[0].resources.cpu
+    machine: Mapping[str, Any] = {"cpu_model": cpu.model, "architecture": cpu.architecture} if cpu else {}
+    if earliest := min(measured, key=lambda row: row.started_at, default=None):
+        machine = earliest.environment
     trials = Trials(
         columns=pipeline_columns(requests, networks),
         cells=tuple((request.workload.network, request.workload.task) for request in requests),
         accelerator=np.array(rates),
         modelled=np.array([request.on_cpu for request in requests]),
-        cpus=(reference_cpu(earliest or _unmeasured(requests[0])),),
+        cpus=(cpu_of_machine(machine),),
     )
     return Surface.of(trials)
 
@@ -355,14 +357,6 @@ def with_gpu_steps(
     return replace(surface, trials=replace(surface.trials, accelerator=rates))
 
 
-def _unmeasured(request: PipelineRequest) -> Measurement:
-    """A record that names this machine's CPU, for what is asked before the first trial."""
-    cpu = request.resources.cpu
-    facts = {"cpu_model": cpu.model, "architecture": cpu.architecture} if cpu else {}
-    trial = Trial(workload=request.workload, resources=request.resources, accelerator=ON_CPU)
-    return Measurement(trial=trial, status=Status.FAILED, limited_by=LimitedBy.NONE, environment=facts)
-
-
 def fits_memory(row: Row) -> bool:
     """Whether the trial has the memory without which it is killed."""
     request = row.request
@@ -381,24 +375,26 @@ class Specs(Struct, frozen=True):
 
 def specs_for(trials: Sequence[Trial], gpu: str | None, target: float) -> Specs:
     """Instances with the trials' GPU and each disk worth a look; `UsageError` if none is sold."""
-    rates = {trial.workload: _accelerator_rate(trial, gpu) for trial in trials}
-    rows: list[Row] = []
-    prices: list[float] = []
-    groups: list[str] = []
-    for workload, rate in rates.items():
+    sold: list[tuple[Row, float, str]] = []
+    for workload, rate in {trial.workload: _accelerator_rate(trial, gpu) for trial in trials}.items():
         on_cpu = gpu is None and workload.task is not Task.PREPROCESSING
         cache = CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
-        for resources, price in _sold(workload, gpu, target, on_cpu=on_cpu):
-            rows.append(Row(PipelineRequest(workload, resources, on_cpu, cache), rate))
-            prices.append(price)
-            groups.append(f"{workload.network}/{workload.task}")
-    if not rows:
+        sold += (
+            (
+                Row(PipelineRequest(workload, resources, on_cpu, cache), rate),
+                price,
+                f"{workload.network}/{workload.task}",
+            )
+            for resources, price in _sold(workload, gpu, target, on_cpu=on_cpu)
+        )
+    if not sold:
         raise UsageError(
             "no instance of the catalogue with {value} can run this",
             value=gpu or "no GPU",
             hint="leave --target-throughput out to learn the whole surface",
         )
-    return Specs(tuple(rows), np.array(prices), tuple(groups))
+    rows, prices, groups = zip(*sold, strict=True)
+    return Specs(rows, np.array(prices), groups)
 
 
 def _sold(
@@ -421,11 +417,9 @@ def _sold(
     except NoOfferError:
         return
     for option in runnable(request, catalog, model, [attached(request, catalog, offer) for offer in offers]):
-        if isinstance(option, Runnable):
-            for disk in option.disks:
-                spec = Spec(offer=option.offer, disk=disk)
-                resources = resources_of(catalog, spec.offer, disk, request.max_gpus)
-                yield resources, spec.total_usd_per_hour
+        for disk in option.disks if isinstance(option, Runnable) else ():
+            resources = resources_of(catalog, option.offer, disk, request.max_gpus)
+            yield resources, Spec(offer=option.offer, disk=disk).total_usd_per_hour
 
 
 def gpu_of(trials: Sequence[Trial]) -> str | None:

@@ -41,6 +41,7 @@ from advisor.sweeps.quality.rates import rate_interval
 from advisor.sweeps.trial.formatting import trial_name
 
 if TYPE_CHECKING:
+    from advisor.models.bayes import Floats
     from advisor.models.performance.fit import FitResult, TakenSteps
 
 
@@ -157,17 +158,24 @@ _AS_BUNDLED = "AMD EPYC 9R14"
 
 
 def reference_cpu(measurement: Measurement) -> ReferenceCpu:
-    """The mark of the CPU a trial ran on: from the catalogue's servers with a CPU of that name. A CPU that
+    """The mark of the CPU a trial ran on."""
+    return cpu_of_machine(measurement.environment)
+
+
+def cpu_of_machine(environment: Mapping[str, Any]) -> ReferenceCpu:
+    """The mark of a machine's CPU: from the catalogue's servers with a CPU of that name. A CPU that
     nobody scored counts as fast as the one of the bundled sweep, and its rates are carried to other CPUs with
     the doubt that this deserves."""
-    environment, scores = measurement.environment, _scores()
-    kernel = str(environment.get("architecture") or "x86_64")
-    architecture = _ARCHITECTURES.get(kernel, kernel)
+    scores, kernel = _scores(), str(environment.get("architecture") or "x86_64")
     given = str(environment.get("cpu_model", ""))
     hidden = _HIDDEN.get((given, str(environment.get("cpu_family"))))
     name = hidden if hidden and "avx512f" in environment.get("cpu_flags", ()) else plain_cpu_name(given)
-    score, sigma = scores.get(name, scores[_AS_BUNDLED]), KNOWN_SIGMA if name in scores else UNKNOWN_SIGMA
-    return ReferenceCpu(score=score, sigma=sigma, architecture=architecture, model=name)
+    return ReferenceCpu(
+        score=scores.get(name, scores[_AS_BUNDLED]),
+        sigma=KNOWN_SIGMA if name in scores else UNKNOWN_SIGMA,
+        architecture=_ARCHITECTURES.get(kernel, kernel),
+        model=name,
+    )
 
 
 @cache  # an adaptive sweep asks after each trial, and it takes a look at every type
@@ -285,7 +293,6 @@ def _refitted(
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The new fit against the last model, and how the fresh rows lie in the last one's interval. Raises
     `DataError` where nothing can be fitted, or kept."""
-    from advisor.models.performance.fit import errors_of  # loads scikit-learn
     from advisor.models.performance.throughput import outside_interval, residuals_of, unseen_residuals
 
     result, last = fit_user_model(now, kept_fingerprints()), _last_model()
@@ -307,30 +314,36 @@ def _refitted(
     if seen := _fitted_on(last, before):
         by_last = unseen_residuals(seen, scored, table, reference_cpu, shipped_rows())
     unseen = unseen_residuals(usable, scored, table, reference_cpu, shipped_rows())
+    fit = _better_kept(result, last, unseen, by_last)
+    return fit | {"held_out_rows": len(scored), "last_is_held_out": bool(seen)}, outside
+
+
+def _better_kept(
+    result: FitResult, last: PerformanceModel, unseen: Floats, by_last: Floats
+) -> dict[str, Any]:
+    """Keep the model with the smaller residuals (of logarithms), the new one where they are equally good."""
+    from advisor.models.performance.fit import errors_of  # loads scikit-learn
+
     new, old = errors_of(unseen), errors_of(by_last)
     assert new is not None  # some were scored
     assert old is not None
-    # The better one is kept: the new one where they are equally good.
     better, same = new.median <= old.median, result.model.id == last.id
     if not better:
         _keep_gpu_steps(result, last)
     elif not same:
         _keep(result.model)
     than = f"{'no worse' if better else 'worse'} than the last one's {old.median:.1f} %"
-    trials = f"{len(scored)} fresh trials that neither was fitted on"
+    trials = f"{len(unseen)} fresh trials that neither was fitted on"
     why = f"on {trials} the new one is off by {new.median:.1f} % (median), {than}"
-    fit = {
+    return {
         "kept": "new" if better else "last",
         "why": "the fit is the same as the last one" if same else why,
         "new_model": result.model.id,
         "last_model": last.id,
-        "held_out_rows": len(scored),
         "fitted": result.fitted,
         "new_error_percent": {"median": new.median, "p90": new.p90},
         "last_error_percent": {"median": old.median, "p90": old.p90},
-        "last_is_held_out": bool(seen),
     }
-    return fit, outside
 
 
 def _fitted_on(last: PerformanceModel, rows: Sequence[Measurement]) -> list[Measurement]:

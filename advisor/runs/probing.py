@@ -4,61 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import DataError, MeasuringError, UsageError, system_errors, unknown_name
+from advisor.errors import DataError, MeasuringError, system_errors
 from advisor.files import own_fingerprint_path, write_whole
 from advisor.sweeps.machine.environment import cpu_model
-from advisor.sweeps.probe.session import FINGERPRINT_SCHEMA, PARTS, fingerprint, is_skipped
+from advisor.sweeps.probe.session import FINGERPRINT_SCHEMA, PARTS, fingerprint
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.probe")  # -P: a user's own files are not ours
 _TIMEOUT_SECONDS = 300.0
 
 Progress = Callable[[str], None]
-
-
-def parse_parts(text: str | None) -> tuple[str, ...]:
-    """'gpu,cpu' -> ('cpu', 'gpu'), in the order of measuring; None means all."""
-    if text is None:
-        return tuple(PARTS)
-    names = [name.strip().lower() for name in text.split(",") if name.strip()]
-    for name in names:
-        if name not in PARTS:
-            raise unknown_name("part", name, PARTS)
-    if not names:
-        raise UsageError(f"--only takes parts of {', '.join(PARTS)}, separated by commas", field="only")
-    return tuple(name for name in PARTS if name in names)
-
-
-def checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
-    """The folder whose disk is read: the current one unless another is asked for, which must
-    then be a folder that can be written. Raises `UsageError`."""
-    if folder is None:
-        return Path.cwd()
-    if "disk" not in parts:
-        raise UsageError(
-            "--disk needs the part disk", field="disk", hint="add it to --only, or leave --disk out"
-        )
-    if not folder.is_dir():
-        raise UsageError(f"--disk takes a folder, and '{folder}' is none", field="disk")
-    way_out = "--disk takes a folder that can be written: a file is made there for a moment"
-    with system_errors(UsageError, f"cannot write to '{folder}'", hint=way_out):
-        tempfile.TemporaryFile(dir=folder).close()  # access rights alone do not tell
-    return folder
-
-
-def nothing_measured(document: Mapping[str, Any]) -> str | None:
-    """Why, where each asked part was skipped; None where something is known."""
-    parts: Mapping[str, Any] = document["parts"]
-    if not all(is_skipped(part) for part in parts.values()):
-        return None
-    return "; ".join(f"{name}: {part['skipped']}" for name, part in parts.items())
 
 
 def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:

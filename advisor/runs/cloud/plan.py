@@ -75,15 +75,18 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
     preflight: Preflight
     findings: tuple[Finding, ...]
     bucket_region: str
-    listed: tuple[LaunchOption, ...] = ()
+    listed_usd_per_hour: float | None = None
 
     @property
     def most_usd_per_hour(self) -> float | None:
         """The price of the dearest offer with its volumes; without an offer (AWS was not asked) by the list
         price of the type on demand; None where it has none."""
-        options = self.preflight.options or self.listed
-        hourly = [usd_per_hour(option, self.sweep) for option in options]
-        return max(hourly, default=None)
+        options = self.preflight.options
+        if not options and (listed := self.listed_usd_per_hour):
+            where = {"region": self.options.region, "zone": "", "subnet": ""}
+            name, market = self.options.instance.lower(), Market.ON_DEMAND
+            options = (LaunchOption(instance_type=name, market=market, usd_per_hour=listed, **where),)
+        return max((usd_per_hour(option, self.sweep) for option in options), default=None)
 
     @property
     def most_usd(self) -> float:
@@ -113,45 +116,37 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         subnet=options.subnet,
         image=options.image,
     )
-    regions = regions_of(catalog, options)
-    preflight = look(aws, regions, wish, sweep)
+    preflight = look(aws, regions_of(catalog, options), wish, sweep)
     roots = (region.image.root_gib for region in preflight.regions)
     sweep = replace(sweep, root_gib=max((sweep.root_gib, *roots)))  # what is launched, and paid
-    findings = list(preflight.findings)
-    home = ""
-    if preflight.caller:
-        findings += allowed(aws, preflight, sweep, options.instance)
-        home, about = bucket(aws, options.region, options.bucket)
-        findings.append(about)
-        if options.data:
-            findings.append(guest_reads(aws, options.region, options.profile, options.data))
+    home, findings = _checked(options, aws, preflight, sweep)
     if home:
-        least = Starts(aws, home, options.bucket).least_life(options.instance)
-        sweep = replace(sweep, least=least)
+        sweep = replace(sweep, least=Starts(aws, home, options.bucket).least_life(options.instance))
     if preflight.options:
         cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
         hourly = usd_per_hour(cheapest, sweep)
         refuse_too_small(sweep.budget_usd, 0.0, hourly, str(cheapest), sweep.least)
-    listed = listed_usd_per_hour(catalog, types[0], options.region)
     return CloudPlan(
         options=options,
         sweep=sweep,
         preflight=preflight,
-        findings=tuple(findings),
+        findings=findings,
         bucket_region=home,
-        listed=(_on_demand(types[0].name, options.region, listed),) if listed else (),
+        listed_usd_per_hour=listed_usd_per_hour(catalog, types[0], options.region),
     )
 
 
-def _on_demand(name: str, region: str, usd_per_hour: float) -> LaunchOption:
-    return LaunchOption(
-        instance_type=name,
-        region=region,
-        zone="",
-        subnet="",
-        market=Market.ON_DEMAND,
-        usd_per_hour=usd_per_hour,
-    )
+def _checked(
+    options: CloudOptions, aws: Aws, preflight: Preflight, sweep: Sweep
+) -> tuple[str, tuple[Finding, ...]]:
+    """The bucket's region (empty without one), and all that a launch needs, found or missing."""
+    if not preflight.caller:
+        return "", preflight.findings
+    home, about = bucket(aws, options.region, options.bucket)
+    findings = [*preflight.findings, *allowed(aws, preflight, sweep, options.instance), about]
+    if options.data:
+        findings.append(guest_reads(aws, options.region, options.profile, options.data))
+    return home, tuple(findings)
 
 
 def refuse_unknown(options: CloudOptions) -> None:

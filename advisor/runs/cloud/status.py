@@ -1,16 +1,13 @@
-"""Cloud sweeps as JSON documents: what is planned, what ended, what is left on AWS."""
+"""Cloud sweeps as JSON documents: what is planned, and what ended."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from advisor.errors import unknown_name
-from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.launch_options import LaunchOption
-from advisor.infra.aws.machines import Managed
-from advisor.infra.aws.reap import Reaped, lasts, reap, usd_per_hour
+from advisor.infra.aws.reap import lasts, usd_per_hour
 from advisor.records import asdict
 
 if TYPE_CHECKING:  # a launch keeps measurements, whose store loads SQLAlchemy
@@ -107,55 +104,3 @@ def fleet_document(instances: Sequence[InstanceRun]) -> dict[str, Any]:
             for each, run in zip(instances, runs, strict=True)
         ],
     }
-
-
-# Seconds; somebody waits, and may simply look again. The reaper itself waits longer.
-_PATIENCE_TO_LOOK = 20.0
-
-
-def reap_cloud(
-    *,
-    owner: str | None = None,
-    regions: Sequence[str] = (),
-    dry_run: bool = False,
-    now: datetime | None = None,
-) -> Reaped:
-    """One pass of the reaper with the user's AWS credentials, by this machine's clock. AWS refuses requests
-    of a clock that is more than minutes off, so that a wrong one reaps nothing. `LiveError` or `CloudError`
-    when AWS cannot be asked at all, `UsageError` for a region that is none."""
-    for region in regions:
-        _refuse_unknown(region)
-    moment = now or datetime.now(UTC)
-    aws = Aws(patience=_PATIENCE_TO_LOOK) if dry_run else Aws()
-    return reap(aws, now=moment, owner=owner, dry_run=dry_run, regions=regions)
-
-
-def _refuse_unknown(region: str) -> None:
-    """A name that is mistyped would be waited for, and told as a region that does not answer."""
-    import boto3
-
-    session = boto3.session.Session()
-    partitions = session.get_available_partitions()
-    regions = [name for each in partitions for name in session.get_available_regions("ec2", each)]
-    if region not in regions:
-        raise unknown_name("region", region, regions, field="region")
-
-
-def reaped_document(reaped: Reaped, schema: str) -> dict[str, Any]:
-    """The JSON document of a reaping: render/schemas/cloud.schema.json."""
-    return {
-        "schema": schema,
-        "as_of": reaped.now.isoformat(timespec="seconds"),
-        "dry_run": reaped.dry_run,
-        "regions": list(reaped.regions),
-        "expired": [*map(_thing, reaped.expired)],
-        "kept": [*map(_thing, reaped.kept)],
-        "removed": [*map(_thing, reaped.removed)],
-        "remaining": [{**_thing(left.thing), "reason": left.reason} for left in reaped.remaining],
-        "not_told": [asdict(missing) for missing in reaped.not_listed],
-    }
-
-
-def _thing(thing: Managed) -> dict[str, Any]:
-    expires = thing.expires_at.isoformat(timespec="seconds") if thing.expires_at else None
-    return {**asdict(thing), "expires_at": expires}

@@ -43,12 +43,11 @@ class SharedRows:
         their database may be another one."""
         with closing(open_store()) as store:
             theirs = [row for row in store.read().measurements if self._is_theirs(row)]
-        before = [self._before.get(row.trial.trial_id) for row in theirs]
-        fresh = [
-            old is None or (old.status, old.started_at) != (row.status, row.started_at)
-            for old, row in zip(before, theirs, strict=True)
-        ]
-        return sum(fresh) if theirs else None
+        fresh = 0
+        for row in theirs:
+            before = self._before.get(row.trial.trial_id)
+            fresh += before is None or (before.status, before.started_at) != (row.status, row.started_at)
+        return fresh if theirs else None
 
     def _is_theirs(self, row: Measurement) -> bool:
         """EC2 names a host after its private address, or after its id; the time tells it from others
@@ -152,10 +151,10 @@ def run_cloud(
     hears of each instance that is had. `CloudError` names what is missing before anything is launched, or
     what may be left after."""
     refuse_missing(plan.findings)
-    job, hasty = job_of(plan), aws.less_patient(_PATIENCE)
+    job, hasty, options = job_of(plan), aws.less_patient(_PATIENCE), plan.options
     patient, impatient = (ResultBucket(each, job.region, job.bucket, job.prefix) for each in (aws, hasty))
     starts = Starts(hasty, job.region, job.bucket)
-    work = BucketWork(hasty, impatient, starts, say, plan.options.since)
+    work = BucketWork(hasty, impatient, starts, say, options.since)
     with _with_hint():  # some guest may have brought the sweep to its end already
         is_done = any(state.end is End.DONE for state in guest_states(patient))
     if is_done:
@@ -170,22 +169,18 @@ def run_cloud(
 
     slot = Slot(
         sweep=plan.sweep,
-        name=plan.options.instance,
+        name=options.instance,
         regions=plan.preflight.regions,
         user_data=_prepared(aws, job, patient),
     )
-
+    offers, queue = Fallbacks(plan.preflight.options), timedelta(minutes=options.queue_minutes)
     try:
-        provisioned = provision(
-            aws,
-            slot,
-            Fallbacks(plan.preflight.options),
-            work,
-            queue=timedelta(minutes=plan.options.queue_minutes),
-            on_machine=launched,
-        )
-    finally:
-        _collect_last(work, say)
+        provisioned = provision(aws, slot, offers, work, queue=queue, on_machine=launched)
+    finally:  # the results of the last minute are kept, however it ended
+        try:
+            work.collect()
+        except AdvisorError as error:
+            say(f"some measurements may still be in the bucket ({error}); the same command takes them")
     return CloudRun(
         sweep_id=plan.sweep.id,
         why=provisioned.outcome.why,
@@ -236,14 +231,6 @@ def _had(machine: LaunchedMachine) -> str:
         f"{machine.id}: {machine.instance_type} {machine.market} in {machine.zone}, at most "
         f"${machine.usd_per_hour:.3f}/h, ends itself at {until}"
     )
-
-
-def _collect_last(work: BucketWork, say: Say) -> None:
-    """The results of the last minute are kept, however it ended."""
-    try:
-        work.collect()
-    except AdvisorError as error:
-        say(f"some measurements may still be in the bucket ({error}); the same command takes them")
 
 
 def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
