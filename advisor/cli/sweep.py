@@ -146,16 +146,7 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
             if question.adaptive:
                 ended = _run_adaptively(trials, question, store, following, fresh_since)
             else:
-                outcome = execute_sweep(
-                    trials,
-                    store,
-                    executor=question.executor,
-                    ray_address=question.ray_address,
-                    retry_failed=question.retry_failed,
-                    when_busy=question.when_busy,
-                    on_progress=following,
-                    since=fresh_since,
-                )
+                outcome = execute_sweep(trials, question, store, on_progress=following, since=fresh_since)
         if question.adaptive:
             _print_adaptive(*ended, store, output)
             return
@@ -298,16 +289,7 @@ def _run_adaptively(
         if status.done:
             tell(f"{len(status.done)} done; {_doubt_text(sweep, status)}")
 
-    status = run_adaptive(
-        sweep,
-        store,
-        executor=question.executor,
-        ray_address=question.ray_address,
-        when_busy=question.when_busy,
-        on_progress=on_progress,
-        on_batch=show_batch,
-        since=since,
-    )
+    status = run_adaptive(sweep, question, store, on_progress=on_progress, on_batch=show_batch, since=since)
     return sweep, status, before
 
 

@@ -44,27 +44,25 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.settled import DEFAULT_CLOUD, DEFAULT_REGION
 from advisor.runs.fields import Budget, seconds_of
 from advisor.runs.fitting import cpu_of_machine
-from advisor.runs.sweep_questions import PlannedSweep
+from advisor.runs.sweep_questions import PlannedSweep, SweepRun
 from advisor.runs.sweeps.sweeping import host_usd_per_hour, measuring_here, probed_machine
 from advisor.sweeps.anchors import observed
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.quality.rates import rate_interval
 from advisor.sweeps.run.runner import Progress, current_rows, run_sweep
-from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, WAIT
+from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED
 
 
 def run_adaptive(
     sweep: AdaptiveSweep,
+    question: SweepRun,
     store: MeasurementStore,
     *,
-    executor: str | None,
-    ray_address: str | None,
     on_progress: Callable[[Progress], None],
     on_batch: Callable[[SweepStatus], None],
     clock: Callable[[], float] = time.monotonic,
     since: datetime | None = None,
-    when_busy: str = WAIT,
 ) -> SweepStatus:
     """Measure until the sweep stops; returns where it stands then. What was measured before `since` does not
     count.
@@ -76,10 +74,9 @@ def run_adaptive(
     status = sweep.status(rows)
     if not status.next:
         return status
-    earlier, begun = status.spent_seconds, clock()
-    machine = {} if ray_address else probed_machine()
+    earlier, begun, machine = status.spent_seconds, clock(), probed_machine(question)
     runs: dict[str, int] = {}
-    with measuring_here(sweep.trials, executor, ray_address, when_busy) as chosen:
+    with measuring_here(sweep.trials, question) as chosen:
         while status.next:
             on_batch(status)
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:

@@ -13,6 +13,7 @@ from typing import Any
 
 from advisor.cli.leaving import leaving_cleanly
 from advisor.domain import Status
+from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.sweeping import execute_sweep
 from advisor.store.measurements import open_store
 from advisor.sweeps.formats import read_file
@@ -26,7 +27,7 @@ _FAILED = {Status.FAILED.value, Status.TIMED_OUT.value}
 def main(url: str, file: str, seconds: str) -> None:
     """Until every trial has its result: those whose worker was killed are measured again."""
     trials = [one.trial for one in read_file(Path(file)).measurements]
-    measure = replayed(Path(file), float(seconds))
+    measure, again = replayed(Path(file), float(seconds)), SweepRun(preset="small", retry_failed=True)
 
     def executor() -> Executor:
         made = ProcessExecutor(measure)
@@ -35,9 +36,7 @@ def main(url: str, file: str, seconds: str) -> None:
 
     with leaving_cleanly(lambda: "stopped"), closing(open_store(url)) as store:
         for _ in range(_MOST_ROUNDS):
-            execute_sweep(
-                trials, store, executor=executor, ray_address=None, retry_failed=True, on_progress=_progress
-            )
+            execute_sweep(trials, again, store, executor=executor, on_progress=_progress)
             if not _FAILED & set(store.statuses().values()):
                 break
     _tell(event="done")

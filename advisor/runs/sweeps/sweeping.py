@@ -32,12 +32,12 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.errors import MeasuringError, UsageError, unknown_name
+from advisor.errors import MeasuringError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance import published_step_seconds
 from advisor.questions.fields import wrong
 from advisor.runs.probing import kept_fingerprint
-from advisor.runs.sweep_questions import EXECUTORS, PlannedSweep, SweepGrid
+from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun
 from advisor.sweeps.datasets.transforming import decoder
 from advisor.sweeps.machine.environment import local_cpu, machine_size
 from advisor.sweeps.machine.processes import busy_share
@@ -57,7 +57,7 @@ from advisor.sweeps.run.runner import (
     stored_runs,
 )
 from advisor.sweeps.trial.orphans import owning
-from advisor.sweeps.trial.trial_process import BUSY_SHARE, WAIT, measure_trial
+from advisor.sweeps.trial.trial_process import BUSY_SHARE, measure_trial
 
 _LOG = logging.getLogger(__name__)
 _VCPUS = (0.5, 1.0, 2.0)
@@ -148,36 +148,31 @@ def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> l
 
 def execute_sweep(
     trials: Sequence[Trial],
+    sweep: SweepRun,
     store: MeasurementStore,
     *,
-    executor: str | Callable[[], Executor] | None,
-    ray_address: str | None,
-    retry_failed: bool,
     on_progress: Callable[[Progress], None],
     since: datetime | None = None,
-    when_busy: str = WAIT,
+    executor: Callable[[], Executor] | None = None,
 ) -> Outcome:
-    """Measures what is missing or older than `since`; `MeasuringError` if it cannot now."""
-    if ray_address:
+    """Measures what is missing or older than `since`, by `executor` or the one that is asked for;
+    `MeasuringError` if it cannot now."""
+    if sweep.ray_address:
         trials = by_turns(trials)
-    again: frozenset[Status] = RETRIED if retry_failed else frozenset()
+    again: frozenset[Status] = RETRIED if sweep.retry_failed else frozenset()
     if not rounds(trials, stored_runs(trials, store, again, since=since).done):
         return Outcome()
-    with measuring_here(trials, executor, ray_address, when_busy) as chosen:
+    with measuring_here(trials, sweep, executor) as chosen:
+        machine = probed_machine(sweep)
         return run_sweep(
-            trials,
-            chosen,
-            store,
-            on_progress=on_progress,
-            again=again,
-            since=since,
-            machine={} if ray_address else probed_machine(),
+            trials, chosen, store, on_progress=on_progress, again=again, since=since, machine=machine
         )
 
 
-def probed_machine() -> dict[str, Any]:
-    """Facts of this machine beside the trial; they join a row's environment."""
-    kept = kept_fingerprint()
+def probed_machine(sweep: SweepRun | None = None) -> dict[str, Any]:
+    """Facts of this machine beside the trial; they join a row's environment. A cluster's nodes tell their
+    own."""
+    kept = None if sweep and sweep.ray_address else kept_fingerprint()
     return {"fingerprint": kept} if kept else {}
 
 
@@ -282,24 +277,21 @@ def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
 
 @contextmanager
 def measuring_here(
-    trials: Sequence[Trial],
-    executor: str | Callable[[], Executor] | None,
-    ray_address: str | None,
-    when_busy: str = WAIT,
+    trials: Sequence[Trial], sweep: SweepRun, executor: Callable[[], Executor] | None = None
 ) -> Iterator[Executor]:
-    """The executor of that name (`executor_name`), while no other sweep runs on this machine.
-    `MeasuringError`, before anything is measured, when it can never take some of the trials."""
+    """What executes the trials, while no other sweep runs on this machine. `MeasuringError`, before anything
+    is measured, when it can never take some of them."""
     with (
-        only_sweep_here(bool(ray_address)),
-        closing(_executor(executor, ray_address, trials, when_busy)) as chosen,
+        only_sweep_here(bool(sweep.ray_address)),
+        closing(executor() if executor else _executor(trials, sweep)) as chosen,
     ):
         chosen.refuse_impossible(trials)
-        if not ray_address and (share := busy_share()) > BUSY_SHARE:
+        if not sweep.ray_address and (share := busy_share()) > BUSY_SHARE:
             _LOG.warning(
                 "others keep this machine busy (tasks waited for a CPU in %.0f %% of the last 10 s); "
                 "of trials that they spoil: %s (--when-busy)",
                 100 * share,
-                when_busy,
+                sweep.when_busy,
             )
         yield chosen
 
@@ -310,25 +302,16 @@ def executor_name(name: str | None, ray_address: str | None, trials: Sequence[Tr
     return name or ("ray" if ray_address or trials_at_a_time(trials) > 1 else "process")
 
 
-def _executor(
-    given: str | Callable[[], Executor] | None,
-    ray_address: str | None,
-    trials: Sequence[Trial],
-    when_busy: str,
-) -> Executor:
-    if callable(given):
-        return given()
-    name = executor_name(given, ray_address, trials)
+def _executor(trials: Sequence[Trial], sweep: SweepRun) -> Executor:
+    name = executor_name(sweep.executor, sweep.ray_address, trials)
     if name == "ray":
         from advisor.sweeps.run.ray.executor import RayExecutor
 
-        slots = 1 if ray_address else trials_at_a_time(trials)
-        return RayExecutor(ray_address, slots=slots, when_busy=when_busy)
-    if name == "process":
-        return ProcessExecutor(partial(measure_trial, when_busy=when_busy))
+        slots = 1 if sweep.ray_address else trials_at_a_time(trials)
+        return RayExecutor(sweep.ray_address, slots=slots, when_busy=sweep.when_busy)
     if name == "inline":
         return InlineExecutor()
-    raise unknown_name("executor", name, EXECUTORS)
+    return ProcessExecutor(partial(measure_trial, when_busy=sweep.when_busy))
 
 
 def _lock_name() -> str:

@@ -10,6 +10,7 @@ from advisor.domain import Accelerator, Status
 from advisor.errors import UsageError
 from advisor.runs.adaptive import adaptive_sweep, row_of, run_adaptive, surface_of, with_gpu_steps
 from advisor.runs.fields import parse_budget
+from advisor.runs.sweep_questions import SweepRun
 from advisor.store.measurements import open_store
 from advisor.sweeps.planning.plan import merged
 from tests.models.performance.synthetic import measure, measurement, true_parameters
@@ -202,7 +203,8 @@ def run(fake, tmp_path):
     def run(budget, **more):
         sweep = adaptive_sweep(grid(), parse_budget(budget))
         shown = dict.fromkeys(("on_progress", "on_batch"), lambda _: None)
-        return run_adaptive(sweep, store, executor="process", ray_address=None, **shown, **more)
+        question = SweepRun(preset="small", executor="process")
+        return run_adaptive(sweep, question, store, **shown, **more)
 
     return run
 
