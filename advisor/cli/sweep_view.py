@@ -16,7 +16,7 @@ from advisor.cli.printing import is_terminal, live_block, print_json, tell
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError, MeasuringError
 from advisor.render.text import table
-from advisor.runs.sweeps.status import Shown, rate_of, state_of, trial_documents
+from advisor.runs.sweeps.status import Shown, trial_documents
 from advisor.sweeps.quality.rates import first_minute_rate
 from advisor.sweeps.trial.formatting import steps_text
 from advisor.sweeps.trial.formatting import trial_name as trial_name
@@ -110,13 +110,13 @@ def print_trials(
     output: str, schema: str, trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown], **facts: Any
 ) -> None:
     """The trials with their state and rate, waiting where no row is; `facts` stand in JSON."""
+    documents = trial_documents(trials, rows)
     if output == "json":
-        print_json({"schema": schema, **facts, "trials": trial_documents(trials, rows)})
+        print_json({"schema": schema, **facts, "trials": documents})
         return
-    states = [state_of(trial, rows).replace("_", " ") for trial in trials]
-    rates = [
-        "-" if rate is None else format_rate(rate) for rate in (rate_of(trial, rows) for trial in trials)
-    ]
+    states = [document["state"].replace("_", " ") for document in documents]
+    measured = [document["throughput_samples_per_second"] for document in documents]
+    rates = ["-" if rate is None else format_rate(rate) for rate in measured]
     click.echo("\n".join(trial_table(trials, {"state": states, "samples/s": rates})))
     parts = [f"{count} {state}" for state, count in Counter(states).most_common()]
     counted = format_counted(len(trials), "trial")

@@ -192,7 +192,7 @@ def _verified_on_aws(
     day, aws = today(), Aws()
     planned = plan_elsewhere(request, how.instance, context, day)
     launch = _launch(how, planned.named.instance.name, planned.request.region or "us-east-1")
-    plan, run = _rented(how, launch_options(planned, launch, how.minutes, how.samples, day), aws, output)
+    plan, run = _rented(how, launch_options(planned, launch, how, day), aws, output)
     return verdict_on(planned, plan, run, aws, context, day)
 
 
@@ -289,7 +289,7 @@ def verified_choice(
     day, aws = today(), Aws()
     own_image = how.image is not None
     candidates = best_candidates(request, top, context, day, own_image=own_image)
-    plans = plan_top(candidates, launch, how.minutes, how.samples, day, aws)
+    plans = plan_top(candidates, launch, how, day, aws)
     if how.dry_run:
         click.get_current_context().exit(show_plans(plans, output))
     most = sum(plan.most_usd for plan in plans)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -144,14 +144,11 @@ def _calls_hook(command: Sequence[str]) -> bool:
         raise UsageError(
             f"there is no file {script} that can be read", hint="start it as you do without the advisor"
         )
-    return any(_HOOK in (_text_of(Path(part)) if part.endswith(".py") else part) for part in command)
-
-
-def _text_of(script: Path) -> str:
-    try:
-        return script.read_text(errors="replace")
-    except OSError:
-        return ""
+    text = " ".join(command)
+    for part in command:
+        with suppress(OSError):
+            text += Path(part).read_text(errors="replace") if part.endswith(".py") else ""
+    return _HOOK in text
 
 
 def _watch(

@@ -238,8 +238,11 @@ class Sender:
 
 def rows_sent(result_bucket: ResultBucket) -> list[Measurement]:
     """Every row that instances have sent; `DataError` for what is none."""
-    keys = [key for key in result_bucket.keys(MEASUREMENTS_FOLDER) if key.endswith(ROW)]
-    return [read_line(result_bucket.get(key) or b"") for key in keys]
+    return [read_line(result_bucket.get(key) or b"") for key in _sent(result_bucket, ROW)]
+
+
+def _sent(result_bucket: ResultBucket, end: str) -> list[str]:
+    return [key for key in result_bucket.keys(MEASUREMENTS_FOLDER) if key.endswith(end)]
 
 
 class Collector:
@@ -256,8 +259,7 @@ class Collector:
 
     def collect(self, store: MeasurementStore) -> int:
         """The number of rows that the store has got by it now."""
-        keys = self._mailbox.keys(MEASUREMENTS_FOLDER)
-        fresh, rows = [key for key in keys if key.endswith(ROW) and key not in self._taken], []
+        fresh, rows = [key for key in _sent(self._mailbox, ROW) if key not in self._taken], []
         for key in fresh:
             try:
                 rows.append(read_line(self._mailbox.get(key) or b""))
@@ -284,9 +286,8 @@ def send_anchor(result_bucket: ResultBucket, content: bytes) -> None:
 
 def anchors_sent(result_bucket: ResultBucket) -> list[dict[str, Any]]:
     """Every anchor that instances have sent, the latest one last; `DataError` for what is none."""
-    keys = [key for key in result_bucket.keys(MEASUREMENTS_FOLDER) if key.endswith(ANCHOR)]
     try:
-        anchors = [json.loads(result_bucket.get(key) or b"") for key in keys]
+        anchors = [json.loads(result_bucket.get(key) or b"") for key in _sent(result_bucket, ANCHOR)]
         return sorted(anchors, key=lambda anchor: str(anchor["measured_at"]))
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"the bucket holds what is no anchor: {error}") from error

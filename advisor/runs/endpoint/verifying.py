@@ -54,10 +54,10 @@ def criteria_of(
 ) -> tuple[Criterion, ...]:
     """The target first, then each limit, then that requests are answered at all."""
     criteria = []
-    count = candidate.spec.count
     if (tokens := request.target_output_tokens_per_second) is not None:
         name = "output_tokens_per_second"
-        criteria.append(_criterion(name, tokens / count, figures[name], RUN_SIGMA, is_least=True))
+        target = tokens / candidate.spec.count
+        criteria.append(_by_the_mean(name, target, figures[name], RUN_SIGMA, is_least=True))
     if request.target_requests_per_second is not None:
         criteria.append(_keeps_up(figures))
     for limit in request.time_limits:
@@ -66,41 +66,44 @@ def criteria_of(
         if figure is not None and limit.percentile is not None:
             # Of percentiles that are not kept the next higher one.
             figure = figure | {"mean": figure.get(f"p{limit.percentile}", figure["p99"])}
-        criteria.append(_criterion(name, limit.most / limit.unit, figure, sigma, is_least=False))
+        criteria.append(_by_the_mean(name, limit.most / limit.unit, figure, sigma, is_least=False))
     requests = figures["requests"]
     total = requests["failed"] + requests["ok"]
     share = requests["failed"] / total if total else None
-    answered = Criterion(
-        name="failed_share", limit=_MOST_FAILED, is_least=False, measured=share, lower=share, upper=share
-    )
-    return (*criteria, answered)
+    return (*criteria, _criterion("failed_share", _MOST_FAILED, share, 0.0, is_least=False))
 
 
 def _criterion(
+    name: str, limit: float, measured: float | None, half_width: float | None, *, is_least: bool
+) -> Criterion:
+    """One with its interval; without a width it is not known."""
+    low = high = None
+    if measured is not None and half_width is not None:
+        low, high = max(0.0, measured - half_width), measured + half_width
+    return Criterion(name=name, limit=limit, is_least=is_least, measured=measured, lower=low, upper=high)
+
+
+def _by_the_mean(
     name: str, limit: float, figure: Figures | None, run_sigma: float, *, is_least: bool
 ) -> Criterion:
     """By the mean: its error within the run, and what another run would differ by."""
-    if figure is None or figure["standard_error"] is None:
-        mean = None if figure is None else figure["mean"]
-        return Criterion(name=name, limit=limit, is_least=is_least, measured=mean, lower=None, upper=None)
-    mean = figure["mean"]
-    half = _SPREAD * math.hypot(figure["standard_error"], run_sigma * mean)
-    low, high = max(0.0, mean - half), mean + half
-    return Criterion(name=name, limit=limit, is_least=is_least, measured=mean, lower=low, upper=high)
+    if figure is None:
+        return _criterion(name, limit, None, None, is_least=is_least)
+    mean, error = figure["mean"], figure["standard_error"]
+    half = None if error is None else _SPREAD * math.hypot(error, run_sigma * mean)
+    return _criterion(name, limit, mean, half, is_least=is_least)
 
 
 def _keeps_up(figures: Figures) -> Criterion:
     """A Poisson load is borne where answers end as often as requests begin, chance apart."""
     wanted, seconds = figures["requests_per_second_wanted"], figures["window_seconds"]
-    rate = figures["requests_per_second"]
-    name = "requests_per_second"
+    rate, name = figures["requests_per_second"], "requests_per_second"
     if rate is None or seconds <= 0:
-        return Criterion(name=name, limit=wanted, is_least=True, measured=None, lower=None, upper=None)
+        return _criterion(name, wanted, None, None, is_least=True)
     count = wanted * seconds
     limit = max(0.0, count - _CHANCE * math.sqrt(count)) / seconds
-    capped = figures["generator"]["is_capped"]
-    measured = 0.0 if capped else rate["mean"]
-    return Criterion(name=name, limit=limit, is_least=True, measured=measured, lower=measured, upper=measured)
+    measured = 0.0 if figures["generator"]["is_capped"] else rate["mean"]
+    return _criterion(name, limit, measured, 0.0, is_least=True)
 
 
 class ServingTrial(NamedTuple):

@@ -182,33 +182,22 @@ def shown_rows(store: MeasurementStore, trials: Sequence[Trial]) -> tuple[dict[s
 
 
 def trial_documents(trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown]) -> list[dict[str, Any]]:
-    """The trials with their state and rate, for JSON."""
-    return [
-        {
-            **trial_document(trial),
-            "state": state_of(trial, rows),
-            "reason": row.reason if (row := rows.get(trial.trial_id)) else "",
-            "throughput_samples_per_second": rate_of(trial, rows),
+    """The trials with their state (waiting where no row is) and samples per second, for JSON."""
+    documents = []
+    for trial in trials:
+        row = rows.get(trial.trial_id)
+        stands = {
+            "state": row.status.value if row else _WAITING,
+            "reason": row.reason if row else "",
+            "throughput_samples_per_second": row.throughput_samples_per_second if row else None,
         }
-        for trial in trials
-    ]
+        documents.append({**trial_document(trial), **stands})
+    return documents
 
 
 def trial_document(trial: Trial) -> dict[str, Any]:
     """A trial, for JSON."""
     return {"trial_id": trial.trial_id, "trial": trial_to_dict(trial)}
-
-
-def state_of(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> str:
-    """The state of a trial; waiting where no row is."""
-    row = rows.get(trial.trial_id)
-    return row.status.value if row else _WAITING
-
-
-def rate_of(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> float | None:
-    """Samples per second, where they were measured."""
-    row = rows.get(trial.trial_id)
-    return row.throughput_samples_per_second if row else None
 
 
 SCHEMA = "advisor.sweep-status/1"

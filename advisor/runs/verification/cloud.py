@@ -36,7 +36,7 @@ from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.fleet import plan_fleet, run_fleet
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, accelerator_of, sweep_id, type_named
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured
-from advisor.runs.questions import AUTO
+from advisor.runs.questions import AUTO, VerificationRun
 from advisor.runs.verification.verdict import VerifiedMachine, judged
 from advisor.runs.verification.verify import answers_around
 
@@ -114,12 +114,7 @@ def best_candidates(
 
 
 def plan_top(
-    candidates: Sequence[TriedCandidate],
-    launch: CloudOptions,
-    minutes: float,
-    samples: int | None,
-    today: date,
-    aws: Aws,
+    candidates: Sequence[TriedCandidate], launch: CloudOptions, how: VerificationRun, today: date, aws: Aws
 ) -> tuple[CloudPlan, ...]:
     """A launch of each, with the share of the budget that pays it as many minutes."""
     whole = sum(candidate.usd_per_hour for candidate in candidates)
@@ -132,7 +127,7 @@ def plan_top(
             sweep_id=own_id,
             region=candidate.planned.request.region or launch.region,
         )
-        shares.append(launch_options(candidate.planned, share, minutes, samples, today))
+        shares.append(launch_options(candidate.planned, share, how, today))
     return plan_fleet(shares, aws)
 
 
@@ -213,7 +208,7 @@ def _exactly(request: NetworkQuestion, candidate: Candidate) -> NetworkQuestion:
 
 
 def launch_options(
-    planned: CloudVerification, cloud: CloudOptions, minutes: float, samples: int | None, today: date
+    planned: CloudVerification, cloud: CloudOptions, how: VerificationRun, today: date
 ) -> CloudOptions:
     """The launch for it: this type alone, this disk, and the command that measures there. Its id
     has the day: what was verified today is not paid for twice."""
@@ -231,9 +226,9 @@ def launch_options(
             "--memory-format": request.memory_format if networks else None,
             "--disk": named.disk.choice,
             "--region": request.region,
-            "--minutes": f"{minutes:g}",
+            "--minutes": f"{how.minutes:g}",
             "--max-gpus": request.max_gpus,
-            "--samples": samples,
+            "--samples": how.samples,
         }
     )
     wanted = replace(cloud, instance=named.instance.name, arguments=arguments, disks=(), command=VERIFY)
