@@ -52,7 +52,8 @@ from advisor.render.facts import SCHEMA, totals
 from advisor.render.formats import LANGUAGES, REPORT_FORMATS, ReportFormat, format_of_file, report_format
 
 if TYPE_CHECKING:
-    from advisor.runs.delivery.letter import Letter, Target
+    from advisor.runs.delivery.letter import Letter
+    from advisor.runs.delivery.targets import Target
 
 send_option = click.option(
     "--send",

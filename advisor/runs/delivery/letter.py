@@ -1,4 +1,4 @@
-"""A delivery: a report, or its changes since the last one, with its files; and what a target is."""
+"""A delivery: a report, or its changes since the last one, with its files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import ssl
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -78,20 +78,6 @@ class TransientDeliveryError(DeliveryError):
     """It may work in a while; `wait_seconds` where the other side says how long."""
 
     wait_seconds: float | None = None
-
-
-class Target(Protocol):
-    """The target of a delivery. `label` names it to people, without anything secret."""
-
-    @property
-    def label(self) -> str:
-        """The target's name in messages, logs and documents."""
-
-    def check(self) -> None:
-        """`UsageError` for what can be known before the message is made."""
-
-    def send(self, message: Letter) -> None:
-        """Once; `TransientDeliveryError` where another try may help, else `DeliveryError`."""
 
 
 def not_reached(label: str, patience_seconds: float, error: BaseException) -> DeliveryError:

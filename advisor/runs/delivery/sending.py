@@ -22,8 +22,8 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from advisor.errors import DeliveryError, UsageError
 from advisor.files import state_folder
-from advisor.runs.delivery.letter import Letter, Target, TransientDeliveryError
-from advisor.runs.delivery.targets import parse_target, target_label
+from advisor.runs.delivery.letter import Letter, TransientDeliveryError
+from advisor.runs.delivery.targets import Target, parse_target, target_label
 
 ATTEMPTS = 4
 FIRST_PAUSE_SECONDS = 1.0

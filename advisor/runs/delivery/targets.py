@@ -1,4 +1,8 @@
-"""The targets of `--send`: files and S3 here, `mail` and `webhook` beside it."""
+"""The targets of `--send`: files and S3 here, `mail` and `webhook` beside it.
+
+Each has a `label`, which names it to people without anything secret; `check` raises `UsageError` for what can
+be known before the message is made; `send` sends once, and raises `TransientDeliveryError` where another try
+may help, else `DeliveryError`."""
 
 from __future__ import annotations
 
@@ -12,9 +16,9 @@ from msgspec import Struct
 from advisor.errors import DataError, DeliveryError, LiveError, UsageError
 from advisor.files import write_whole
 from advisor.infra.live.session import NO_CREDENTIALS, THROTTLED, as_live_errors, client
-from advisor.runs.delivery.letter import Letter, Target, TransientDeliveryError
-from advisor.runs.delivery.mail import mail_target
-from advisor.runs.delivery.webhook import webhook_target
+from advisor.runs.delivery.letter import Letter, TransientDeliveryError
+from advisor.runs.delivery.mail import MailTarget, mail_target
+from advisor.runs.delivery.webhook import WebhookTarget, webhook_target
 
 KINDS = (
     "file:PATH, s3://BUCKET/KEY, https://.., smtp://HOST:PORT?to=ADDRESS, or env:NAME for a "
@@ -183,6 +187,7 @@ def bucket_target(text: str) -> BucketTarget:
     return BucketTarget(match[1], key)
 
 
+Target = FileTarget | BucketTarget | MailTarget | WebhookTarget
 _MAKERS: Mapping[str, Callable[[str], Target]] = {
     "file": file_target,
     "s3": bucket_target,
