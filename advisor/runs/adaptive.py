@@ -414,9 +414,10 @@ def _sold(
     except NoOfferError:
         return
     for option in runnable(request, catalog, model, [attached(request, catalog, offer) for offer in offers]):
-        for disk in option.disks if isinstance(option, Runnable) else ():
-            resources = resources_of(catalog, option.offer, disk, request.max_gpus)
-            yield resources, Spec(offer=option.offer, disk=disk).total_usd_per_hour
+        if isinstance(option, Runnable):
+            for disk in option.disks:
+                resources = resources_of(catalog, option.offer, disk, request.max_gpus)
+                yield resources, Spec(offer=option.offer, disk=disk).total_usd_per_hour
 
 
 def gpu_of(trials: Sequence[Trial]) -> str | None:

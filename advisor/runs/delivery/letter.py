@@ -80,9 +80,10 @@ class TransientDeliveryError(DeliveryError):
     wait_seconds: float | None = None
 
 
-def not_reached(label: str, patience_seconds: float, error: BaseException) -> DeliveryError:
+def not_reached(label: str, patience_seconds: float, error: Exception) -> DeliveryError:
     """What kept a target from being reached. Only a certificate that is not trusted stays so by itself."""
-    reason, cause = "no connection", error
+    reason = "no connection"
+    cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
             why = cause.verify_message or "unknown"

@@ -119,14 +119,15 @@ class MailTarget(Struct, frozen=True, kw_only=True):
 
     def _refused(self, error: smtplib.SMTPException) -> DeliveryError:
         """By the server's code and words; of refused recipients those of the first one."""
-        code, reply = 0, str(error).encode()
         if isinstance(error, smtplib.SMTPAuthenticationError):
             return DeliveryError(f"{self.label} does not accept {USER_VARIABLE} and its password")
+        code: int = 0
+        reply: bytes | str = str(error)
         if isinstance(error, smtplib.SMTPRecipientsRefused):
             code, reply = next(iter(error.recipients.values()))
         elif isinstance(error, smtplib.SMTPResponseException):
             code, reply = error.smtp_code, error.smtp_error
-        words = one_line(reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply))[:200]
+        words = one_line(reply.decode(errors="replace") if isinstance(reply, bytes) else reply)[:200]
         # RFC 5321, 4.2.1: 4yz may be tried again, 5yz may not.
         passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)
         kind = TransientDeliveryError if passes else DeliveryError

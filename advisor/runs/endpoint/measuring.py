@@ -65,23 +65,18 @@ def measure_served(
             on_progress(f"the engine's last words: {engine['last_words']()}")
     session.require_measured(model)
     in_clear = key is not None and not (address.is_encrypted or address.is_loopback)
+    warnings = ["the key went over a connection that is not encrypted: take https"] if in_clear else []
+    deployment = deployment_document(
+        gpu=question.gpu,
+        count=question.gpus,
+        tensor_parallel=question.tensor_parallel,
+        link=question.link,
+        precision=precision,
+        is_here=address.is_loopback,
+        kv_precision=question.kv_precision and str(question.kv_precision),
+    )
     document = anchor_document(
-        session=session,
-        address=address,
-        model=model,
-        seed=_SEED,
-        lengths=(question.input_tokens, question.output_tokens),
-        deployment=deployment_document(
-            gpu=question.gpu,
-            count=question.gpus,
-            tensor_parallel=question.tensor_parallel,
-            link=question.link,
-            precision=precision,
-            is_here=address.is_loopback,
-            kv_precision=question.kv_precision and str(question.kv_precision),
-        ),
-        engine=engine,
-        warnings=["the key went over a connection that is not encrypted: take https"] if in_clear else [],
+        wanted, session, address, deployment=deployment, engine=engine, warnings=warnings
     )
     return document, session.ended
 

@@ -268,6 +268,7 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
             hint="start it on the instance, and name its {endpoint}",
         )
     served = trial.served(engine=str(candidate.engine))
+    # The words after `--` are those that the answer's exports start the engine with.
     given: dict[str, object] = {
         "--engine": candidate.engine,
         "--model": candidate.model,
@@ -284,12 +285,12 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
         "--link": served.link,
         "--minutes": f"{minutes:g}",
     }
+    arguments = (*words_of(given), "--", *engine_words(candidate, trial.request))
     wanted = replace(
         cloud,
         instance=offer.instance.name,
         region=offer.region,
-        # The words after `--` are those that the answer's exports start the engine with.
-        arguments=(*words_of(given), "--", *engine_words(candidate, trial.request)),
+        arguments=arguments,
         command=MEASURE,
         engine=vllm_requirement(candidate),
     )

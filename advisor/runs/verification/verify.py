@@ -16,6 +16,7 @@ from advisor.answers.context import Context
 from advisor.catalog.gpus import sheet_of
 from advisor.domain import (
     CacheState,
+    Gpu,
     InstancePrediction,
     Measurement,
     Observation,
@@ -97,11 +98,7 @@ def plan_verification(
     gpu = None  # of a machine that is no known instance; None too where it has no data sheet
     if not on.accelerator.is_cpu:
         gpu = sheet_named(catalog, on.emulated_gpu or next(iter(gpus_here), ""))
-    if named is not None:
-        workload = named.workload
-    else:
-        definite = request.replace(batch_size=request.batch_size or USUAL_BATCH)
-        workload = workloads_on(definite, context.model, [gpu])[gpu.name if gpu else ""][0]
+    workload = named.workload if named else _usual_workload(request, context, gpu)
     _refuse_slow_pace(on, workload, named, request.target_throughput)
     batch, own = gpu_count * workload.batch_size, str(options.data) if options.data else None
     samples = options.samples or samples_for(request.target_throughput, batch, on.vcpus)
@@ -132,6 +129,12 @@ def plan_verification(
         resources = replace(trial.resources, gpu=gpu)
         (predicted,) = context.model.predict([(trial.workload, resources)], confidence=request.confidence)
     return VerificationTrial(on, trial, named, predicted)
+
+
+def _usual_workload(request: NetworkQuestion, context: Context, gpu: Gpu | None) -> Workload:
+    """What runs on a machine that is no known instance."""
+    definite = request.replace(batch_size=request.batch_size or USUAL_BATCH)
+    return workloads_on(definite, context.model, [gpu])[gpu.name if gpu else ""][0]
 
 
 def verify(

@@ -36,12 +36,10 @@ Document = dict[str, Any]
 
 
 def anchor_document(
-    *,
+    wanted: Wanted,
     session: EndpointSession,
     address: Address,
-    model: str,
-    seed: int,
-    lengths: tuple[int, int],
+    *,
     deployment: Document,
     engine: Document,
     warnings: Sequence[str] = (),
@@ -56,7 +54,7 @@ def anchor_document(
         "schema": SCHEMA,
         "measured_at": datetime.now(UTC).isoformat(),
         "seconds": session.seconds,
-        "model": model,
+        "model": wanted.model,
         "endpoint": {
             "url": address.base,
             "route": opening.dialect.route,
@@ -73,7 +71,11 @@ def anchor_document(
         },
         "deployment": deployment,
         "machine": {**describe_machine(), "versions": describe_versions(*_VERSIONS)},
-        "traffic": {"input_tokens": lengths[0], "output_tokens": lengths[1], "seed": seed},
+        "traffic": {
+            "input_tokens": wanted.lengths.input_tokens,
+            "output_tokens": wanted.lengths.output_tokens,
+            "seed": wanted.seed,
+        },
         "loads": session.figures,
         "warnings": [*warnings_of(session), *warnings, *ended],
     }

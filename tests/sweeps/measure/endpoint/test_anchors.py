@@ -39,15 +39,8 @@ def document():
     deployment = deployment_document(
         gpu="L4", count=4, tensor_parallel=2, link=None, precision="fp8", kv_precision=None, is_here=False
     )
-    return anchor_document(
-        session=session,
-        address=address,
-        model="org/model",
-        seed=1,
-        lengths=(60, 10),
-        deployment=deployment,
-        engine={"name": "vllm", "version": "0.20.1"},
-    )
+    engine = {"name": "vllm", "version": "0.20.1"}
+    return anchor_document(wanted, session, address, deployment=deployment, engine=engine)
 
 
 def read(document, tmp_path, **more):
