@@ -64,12 +64,11 @@ def run_adaptive(
     clock: Callable[[], float] = time.monotonic,
     since: datetime | None = None,
 ) -> SweepStatus:
-    """Measure until the sweep stops; returns where it stands then. What was measured before `since` does not
-    count.
+    """Measure until the sweep stops, and tell where it stands then. Rows from before `since` do not count.
 
-    The store is the state: run again it goes on, and nothing that is stored is measured twice. A trial that
-    takes longer than expected ends the sweep when time is up, never in its middle. Raises `MeasuringError`
-    when this machine cannot, or while another sweep runs on it."""
+    The store is the state: run again it goes on, and nothing is measured twice. Time that is up ends it
+    between two trials. Raises `MeasuringError` when this machine cannot measure, or while another sweep runs
+    on it."""
     rows = current_rows(sweep.trials, store, since=since)
     status = sweep.status(rows)
     if not status.next:
@@ -112,9 +111,8 @@ class Item(NamedTuple):
 
 
 class SweepStatus(Struct, frozen=True, kw_only=True):
-    """Where a sweep stands: what it has `done`, what comes `next` (empty: it has `stopped`, and
-    says why), how well its question is answered (`doubt`, a share; None before the first batch is
-    measured), and the time that the trials took."""
+    """What is `done`, what comes `next` (empty once it has `stopped`), how uncertain the answer is (`doubt`,
+    a share; None before the first batch), and how long the trials took."""
 
     done: tuple[Item, ...]
     next: tuple[Item, ...]
@@ -199,7 +197,8 @@ class AdaptiveSweep(Struct):
         return rate, interval.standard_error**2 if interval else USUAL_NOISE**2 / (1 + len(cut.repeats))
 
     def _left(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> Iterator[int]:
-        """Cells never measured that no smaller demand was killed for."""
+        """Cells that were never measured, without those for which a trial with as much memory ran out of
+        it."""
         tried = [self.trials[row] for row in dict.fromkeys(done)]
         killed = [trial for trial in tried if measured[trial.trial_id].status is Status.OUT_OF_MEMORY]
         for row, trial in enumerate(self.trials):
@@ -223,7 +222,7 @@ class AdaptiveSweep(Struct):
     def _waiting(
         self, done: Sequence[int], rows: Sequence[int], measured: Mapping[str, Measurement]
     ) -> tuple[Item, ...]:
-        """Runs that were neither made nor, as often as they may be, tried in vain."""
+        """The runs that are still to be made."""
         items = [Item(self.trials[row], done.count(row) + 1) for row in rows]
         return tuple(
             item
@@ -241,9 +240,8 @@ def adaptive_from(trials: Sequence[Trial], sweep: PlannedSweep) -> AdaptiveSweep
 
 
 def adaptive_sweep(trials: Sequence[Trial], budget: Budget, target: float | None = None) -> AdaptiveSweep:
-    """A sweep over candidate trials. Trials that lack memory are refused beforehand. Raises `UsageError` for
-    networks whose operations the model does not know, for repeats (the sweep decides about them), and for a
-    target that no instance of the catalogue is sold for."""
+    """A sweep over candidate trials, without those that lack memory. `UsageError` for networks whose
+    operations the model does not know, for repeats, and for a target that no instance on sale serves."""
     if any(trial.plan.get("repeats", 1) > 1 for trial in trials):
         raise UsageError("--adaptive decides about repeats", field="adaptive", hint="leave --repeats out")
     if len({trial.accelerator for trial in trials} - {ON_CPU}) > 1:
@@ -267,8 +265,8 @@ def adaptive_sweep(trials: Sequence[Trial], budget: Budget, target: float | None
 
 
 def _tries(measurement: Measurement) -> int:
-    """Runs that were made, those in vain too: nothing is tried in vain for ever. What neighbours
-    spoiled is a run only where all its attempts were."""
+    """How often a trial was run, failures included. An attempt that neighbours spoiled counts with its
+    repeats as one."""
     spoiled = sum(attempt.get("status") == Status.CONTAMINATED for attempt in measurement.attempts)
     in_vain: int = len(measurement.attempts) - spoiled + spoiled // (1 + REPEATS_WHEN_SPOILED)
     return 1 + len(measurement.repeats) + in_vain
@@ -301,8 +299,8 @@ def _accelerator_rate(trial: Trial, gpu: str | None) -> float:
 
 
 def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
-    """The surface over rows; the CPU is the one of the earliest measurement, which later ones (of
-    other nodes) do not change, else this machine's."""
+    """The surface over rows, for the CPU of the earliest measurement; before the first one for this
+    machine's."""
     networks = bundled_networks()
     missing = {row.request.workload.network for row in rows} - set(networks.names)
     if missing:
@@ -332,8 +330,8 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
 def with_gpu_steps(
     surface: Surface, rows: Sequence[Row], measured: Iterable[Measurement], gpu: str
 ) -> Surface:
-    """The surface once the steps of the real GPU that were measured condition its rates. What was measured is
-    known, other batches and networks move by what it tells. An emulated GPU's rates are what they are."""
+    """The surface with its rates conditioned on measured steps of the real GPU; the same for an emulated
+    one."""
     sheets, model = load_catalog().gpus, load_model()
     observations = (observed(row, "", partial(sheet_of, sheets=sheets)) for row in measured)
     steps = [each for each in observations if isinstance(each, Observation)]

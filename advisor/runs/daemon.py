@@ -42,8 +42,7 @@ Process = subprocess.Popen[bytes]
 
 
 class Daemon(Struct):
-    """One daemon of a database. `clock` has the seconds since 1970, `occupied` whether a sweep that
-    no schedule started has this machine."""
+    """The daemon of a database. `occupied` says whether somebody runs a sweep here by hand."""
 
     book: ScheduleBook
     start: Callable[[int], Process] = start_executor
@@ -148,7 +147,7 @@ class Daemon(Struct):
             self.say(f"{schedule.name}: the run of {when} is {state}{why}")
 
     def _take_back_lost(self) -> None:
-        """After a while: processes of runs take their locks again when a server was away."""
+        """Not at once: after a server's restart the processes of runs take their locks again."""
         if self.clock() - self._leads_since < _GRACE_SECONDS:
             return
         for run in self.book.runs.open():
@@ -160,7 +159,7 @@ class Daemon(Struct):
                 self.say(f"run {run.number}: its process was lost; it {goes_on}")
 
     def _start_due(self) -> None:
-        """One run at a time has this machine; beside it those that measure elsewhere."""
+        """One run at a time on this machine, beside any number that measure elsewhere."""
         runs: list[tuple[Run, tuple[str, ...]]] = []
         for run in self.book.runs.open():
             schedule = None if run.schedule is None else self.book.numbered(run.schedule)

@@ -42,8 +42,8 @@ class SweepEvent(Struct, frozen=True):
 
 
 class EventLog:
-    """The events of a log behind a place in it; the log need not exist yet. With `says` it is what
-    somebody said, a line an event."""
+    """The events of a log (it need not exist yet) behind an event's id; `says`: the log is plain text, and
+    each line of it an event."""
 
     def __init__(self, path: Path, last_id: str | None = None, *, says: bool = False) -> None:
         self._path, self._event_of = path, _said if says else _event_of

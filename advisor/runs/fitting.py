@@ -56,12 +56,11 @@ def measurements_from(path: Path) -> list[Measurement]:
 def fit_user_model(
     measurements: Iterable[Measurement], fingerprints: Iterable[Mapping[str, Any]] = ()
 ) -> FitResult:
-    """Condition host, storage and join as they ship on these measurements, and the step times that ship on
-    what they and the `fingerprints` of probes tell of GPUs.
+    """Condition what ships, host, storage, join and step times, on these measurements and the `fingerprints`
+    of probes.
 
-    In the order of their trials, as the bundled ones are: which one was measured first (on a cluster, after a
-    crash) must not change a digit of an answer. Where GPUs are told of by too few measurements for a
-    pipeline, the one that ships is kept. Raises `DataError` where nothing can be learnt."""
+    Rows count in the order of their trials, so that no digit depends on what was measured first. Where they
+    are too few for a pipeline, the shipped one is kept. Raises `DataError` where nothing can be learnt."""
     from advisor.models.performance.fit import conditioned, fit, kept_pipeline  # loads scikit-learn
 
     shipped = load_model()
@@ -163,9 +162,8 @@ def reference_cpu(measurement: Measurement) -> ReferenceCpu:
 
 
 def cpu_of_machine(environment: Mapping[str, Any]) -> ReferenceCpu:
-    """The mark of a machine's CPU: from the catalogue's servers with a CPU of that name. A CPU that
-    nobody scored counts as fast as the one of the bundled sweep, and its rates are carried to other CPUs with
-    the doubt that this deserves."""
+    """A CPU with its mark in the catalogue. One that nobody scored counts as fast as the one of the bundled
+    sweep, with the doubt that this deserves."""
     scores, kernel = _scores(), str(environment.get("architecture") or "x86_64")
     given = str(environment.get("cpu_model", ""))
     hidden = _HIDDEN.get((given, str(environment.get("cpu_family"))))
@@ -195,9 +193,8 @@ _MOST_SHIFTS = 20
 
 
 def after_sweep(since: float) -> dict[str, Any]:
-    """The report on a sweep whose rows began at or after `since` (seconds since 1970): `fit`,
-    `drift`; empty where there are none. The better model is the user's own from then on. Never
-    raises for what the rows lack."""
+    """The better model kept (`fit`) and the `drift` of a sweep whose rows began at or after `since` (seconds
+    since 1970); empty without rows. Raises nothing that rows can cause."""
     from advisor.store.measurements import open_store  # loads SQLAlchemy
 
     with closing(open_store(reading=True)) as store:
@@ -216,8 +213,7 @@ def after_sweep(since: float) -> dict[str, Any]:
 def split_rows(
     now: Sequence[Measurement], earlier: Sequence[Measurement], since: float
 ) -> tuple[list[Measurement], list[Measurement]]:
-    """The rows from before the run, and those that it measured. Of each trial that it measured, the latest
-    good row from before it is among the former, if there was one; every other row is there as it is."""
+    """The rows as they were before a run that began at `since`, and those that it measured."""
     fresh = [row for row in now if is_fresh(row, since)]
     names = {row.trial.trial_id for row in fresh}
     replaced = {
@@ -235,11 +231,10 @@ def is_fresh(row: Measurement, since_seconds: float) -> bool:
 
 
 def drift_between(fresh: Iterable[Measurement], earlier: Sequence[Measurement]) -> dict[str, Any]:
-    """Each fresh measurement against the latest earlier one of the same trial, ready for JSON; both must have
-    ended well and tell how well their rate is known.
+    """Each fresh rate against the latest earlier one of the same trial, ready for JSON.
 
-    Beyond its interval is a pair of which each lies outside of where the other expects its next run; the
-    largest shifts of those are named, and what is another machine or version."""
+    A pair is beyond its interval where each lies outside of what the other expects of its next run. The
+    largest shifts are named, and what changed of machine and versions."""
     latest = {row.trial.trial_id: row for row in earlier if row.status is Status.OK}
     good = [row for row in fresh if row.status is Status.OK and row.trial.trial_id in latest]
     changes: list[float] = []
@@ -291,8 +286,8 @@ def _facts(row: Measurement) -> dict[str, str]:
 def _refitted(
     now: Sequence[Measurement], before: Sequence[Measurement], fresh: Sequence[Measurement]
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The new fit against the last model, and how the fresh rows lie in the last one's interval. Raises
-    `DataError` where nothing can be fitted, or kept."""
+    """What came of fitting again, and how the fresh rows lie in the last model's interval. `DataError` where
+    nothing can be fitted, or kept."""
     from advisor.models.performance.throughput import outside_interval, residuals_of, unseen_residuals
 
     result, last = fit_user_model(now, kept_fingerprints()), _last_model()

@@ -78,8 +78,7 @@ class OtherSweep(UsageError):
 
 
 class RequestedSweep(Struct, frozen=True, kw_only=True):
-    """One that can be started: `words` stand behind `advisor`; `trials` are those of this machine's
-    plan (none of a sweep on AWS, which is planned for its instance)."""
+    """A sweep to start: `words` stand behind `advisor`; `trials` are planned here, and empty for AWS."""
 
     question: SweepRun
     words: tuple[str, ...]
@@ -87,8 +86,8 @@ class RequestedSweep(Struct, frozen=True, kw_only=True):
 
 
 def requested_sweep(question: SweepRun, allowed: Allowed) -> RequestedSweep:
-    """The sweep that a client asks for. `UsageError` names what is wrong, as the command would;
-    `MeasuringError` what this machine cannot measure."""
+    """The sweep that a client asks for; `UsageError`, or `MeasuringError` for what this machine cannot
+    measure."""
     sweep = allowed.resolved(question)
     words = sweep_words(sweep)
     if sweep.on_aws:
@@ -114,8 +113,8 @@ def start_sweep(
     max_minutes: float | None = None,
     database_url: str | None = None,
 ) -> Run:
-    """Start it; returns at once. `fields` are what the client asked, for those who look later. `OtherSweep`
-    while one measures on this machine (two would measure each other), or while `MOST_ON_AWS` run there."""
+    """Start it and return at once; `fields` are what the client asked. `OtherSweep` while one runs on this
+    machine, or `MOST_ON_AWS` run there."""
     now, here = time.time(), this_process()
     _forget_oldest(book, now)
     sweep_id = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
@@ -181,8 +180,7 @@ def _refuse_beside(requested: RequestedSweep, running: Sequence[Run]) -> None:
 
 
 def stop_sweep(book: ScheduleBook, sweep_id: str) -> Run:
-    """Ask a sweep to end as Ctrl-C would; one that has ended stays as it is. Its process looks
-    into its row, so that it can be asked from any machine."""
+    """Ask a sweep to end as Ctrl-C would: a mark in its row, which its process sees on any machine."""
     book.runs.note_stop(sweep_id, now=time.time())
     return sweep_of(book, sweep_id)
 
@@ -365,8 +363,8 @@ def execute(
     clock: Callable[[], float] = time.time,
     started: Started = started_as,
 ) -> Ending | None:
-    """Run what is due. None when the run is not due: another process has it, or had it.
-    `UsageError` where there is none of that number, or it was asked for too long ago."""
+    """Run what is due; None where another process has it, or had it. `UsageError` for an unknown number, and
+    for a sweep that was asked for too long ago."""
     run = book.runs.numbered(number)
     if run is None:
         raise UsageError("there is no run {number}", number=number)
@@ -442,8 +440,8 @@ def _scheduled(work: Work, schedule: Schedule, started: Started, follow: Follow,
 
 
 def _commanded(work: Work, command: Sequence[str], folder: str, over: Callable[[], str]) -> Ending:
-    """Run a command to its end, or until `over` says why not, or somebody asks. Out of its exit code and its
-    document: `measured_now`, and `spent_usd` of a sweep on hosts that it launched itself."""
+    """Run a command to its end, or until `over` gives a reason or somebody asks. Its document tells what was
+    measured, and what a sweep on AWS spent."""
     why = ""
     with command_process(command, folder, work.log) as process:
         while process.poll() is None and not why:

@@ -55,10 +55,9 @@ def measure_script(
     profile: bool = True,
     seconds_to_begin: float = _SECONDS_TO_BEGIN,
 ) -> dict[str, Any]:
-    """The anchor document of a script's own loop, started `runs` times within the minutes; the script is
-    ended once it is measured. Of one that does not import the hook, what its processes take in the minutes.
-    What the script prints goes to stderr. Raises `UsageError` when it cannot be started, `MeasuringError`
-    when it ends before it has made some steps or was sampled enough, or never reaches its hook."""
+    """The anchor of a script's own loop, started `runs` times within the minutes and ended once it is
+    measured; without the hook only what its processes take. `UsageError` when it cannot be started,
+    `MeasuringError` when it makes too few steps, or never reaches its hook."""
     has_hook = _calls_hook(command)
     begun = time.monotonic()
     recorded: list[RecordedSteps] = []
@@ -110,8 +109,8 @@ def _usage(samples: Sequence[Sample], samples_per_second: float | None = None) -
 
 
 def instances_for(usage: Mapping[str, Any], count: int = 3) -> list[dict[str, Any]]:
-    """The cheapest instances of AWS on demand in us-east-1 that have what the steady part needs, with CPUs of
-    this machine's architecture. A vCPU counts as a CPU of this machine."""
+    """The cheapest instances on demand in us-east-1 with what the steady part needs, a vCPU for each CPU
+    here."""
     needs, catalog = usage["needs"], load_catalog()
     query = OfferQuery(
         cloud="aws",

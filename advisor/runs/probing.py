@@ -57,8 +57,8 @@ def probe_machine(
     command: Sequence[str] = COMMAND,
     timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> dict[str, Any]:
-    """The probe's document (`advisor.probe/1`), from a process that is gone on leaving. `on_progress` is told
-    each part as it begins. Raises `MeasuringError` when the process dies, is late or answers nonsense."""
+    """The probe's document (`advisor.probe/1`), made by a child process; `on_progress` gets each part's name.
+    `MeasuringError` when the child dies, is late or answers nonsense."""
     job = json.dumps({"only": list(parts), "quick": quick, "disk": str(disk)})
     with started_worker([*command, job]) as worker:
         try:

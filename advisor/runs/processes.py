@@ -43,13 +43,12 @@ def environment(database_url: str | None = None) -> dict[str, str]:
 def command_process(
     command: Sequence[str], folder: str, log: Path, *, ends_with_parent: bool = True
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command in a folder: its stderr is appended to the log, its document goes to `answer_path`. On
-    leaving it is ended politely, then by force.
+    """Start a command in a folder; its stderr is appended to the log, its document goes to `answer_path`. On
+    leaving it is ended, politely first.
 
-    By default it ends with this process, be that killed: whoever goes on with a run must not meet a sweep
-    that still measures. That needs a process without threads, since it runs code between fork and exec.
-    Signals to end wait until it can be ended: one that comes before its exec is not lost with this
-    process's handlers, and one of this process finds it to `end`."""
+    By default the kernel ends it with this process, however that dies: nobody who goes on with a run meets a
+    sweep that still measures. That runs code between fork and exec, so this process may have no threads.
+    Signals to end wait meanwhile: none is lost before the exec."""
     log.parent.mkdir(parents=True, exist_ok=True)
     error_path(log).unlink(missing_ok=True)
     variables = environment() | {ERROR_VARIABLE: str(error_path(log))}
@@ -88,8 +87,8 @@ def _before_exec(parent: int, held: Iterable[signal.Signals | int]) -> None:
 def start_executor(
     number: int, *, database_url: str | None = None, log: Path | None = None
 ) -> subprocess.Popen[bytes]:
-    """A process that executes run `number`, in a session of its own: neither Ctrl-C in this
-    terminal nor this process's death ends it in the middle of a trial."""
+    """A process that executes run `number`, in a session of its own: it outlives this process and its
+    terminal."""
     command = [*ADVISOR, "schedule", "execute", str(number)]
     with log.open("ab") if log else nullcontext() as lines:
         return subprocess.Popen(

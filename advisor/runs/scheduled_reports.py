@@ -36,8 +36,8 @@ DocumentOf = Callable[[str], dict[str, Any]]
 
 
 def report_in_process(run: Run, failed: str, log: Path) -> dict[str, Any]:
-    """The run's `sizing_report`, by `advisor schedule report`: whatever goes wrong in it, the run
-    has ended as it has. Its stderr goes to a log of its own beside `log`."""
+    """The run's `sizing_report`, made by a child process, so that no failure of it changes how the run
+    ended."""
     command = [*ADVISOR, "schedule", "report", str(run.number), "--failed", failed]
     own_log = log.with_suffix(".sending.log")
     try:
@@ -57,8 +57,8 @@ def report_lost(why: str) -> dict[str, Any]:
 
 
 def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: str = "") -> dict[str, Any]:
-    """Make the report, send what changed; the run's `sizing_report`. `failed` says why the run before it
-    failed, where it did: the message begins with that. Raises nothing that a plan or a target can cause."""
+    """Make the report, and send it or what changed; returns the run's `sizing_report`. `failed` is why the
+    run failed, told first. Raises nothing that a plan or a target can cause."""
     if schedule.reporting is None:
         raise UsageError("schedule '{name}' has no --report", name=schedule.name)
     folder = state_folder() / "schedules" / f"{schedule.name}-{schedule.number}"

@@ -171,9 +171,8 @@ def works_elsewhere(command: Sequence[str]) -> bool:
 
 
 def started_as(command: Sequence[str], due_at: float) -> list[str]:
-    """The whole command line of a run, with a JSON document on its stdout. A sweep measures anew what is
-    older than its due time (seconds since 1970): what an attempt that was cut off has measured since then is
-    not measured again."""
+    """The whole command line of a run. A sweep measures anew what is older than its due time (seconds since
+    1970), and so not again what an earlier attempt measured."""
     since = datetime.fromtimestamp(due_at, UTC).isoformat()
     fresh = ["--fresh-since", since] if is_sweep(command) else []
     return [*ADVISOR, *command, *fresh, "-o", "json"]
@@ -266,12 +265,11 @@ _LONGEST_LOOK_BACK_SECONDS = 400 * 86400.0
 
 
 def rows_for_due_times(schedule: Schedule, now: float, recent: Sequence[Run]) -> tuple[NewRun, ...]:
-    """The rows for the due times up to `now` that have none yet; the last is the latest due time.
+    """The rows of the due times up to `now` that have none yet, the latest last.
 
-    `recent` are its runs of the month, the latest ones and any open one. Each due time that is on time has
-    its row. Those that are late have one row together, at the latest: it runs once for all of them, or none
-    runs, as `misfire` says. A run is left out while another one of its schedule is open, or where the budget
-    ends."""
+    A due time has its own row. Those that no daemon saw have one together, at the latest of them, which runs
+    or is left out as `misfire` says. A run is also left out while another one of its schedule is open, and
+    where the month's budget ends. `recent`: the runs of the month, the latest and the open ones."""
     first = max(schedule.considered_until, now - _LONGEST_LOOK_BACK_SECONDS)
     line = CronLine(schedule.cron, schedule.timezone)
     between = line.between(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(now, UTC))

@@ -159,8 +159,8 @@ def _plain(value: Any) -> Any:
 
 
 def spread_document(row: Measurement) -> dict[str, Any] | None:
-    """Samples per second of each run and, with 95 %, those of the next one by that run and by all (null: too
-    few steps); median and percentiles of single steps, stalls included. None where no step was measured."""
+    """Rates of each run, the 95 % interval of the next one, and percentiles of single steps; None without
+    steps."""
     import numpy as np
 
     runs = [run for run in row.run_steps if run]

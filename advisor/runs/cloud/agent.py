@@ -77,9 +77,8 @@ def this_instance(folder: Path) -> Guest:
 
 
 def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
-    """Do the job of `s3://bucket/key`, a bucket of `region`: until it is done, the instance is taken back, or
-    its time is nearly over. Raises `AdvisorError` where it cannot even begin; that is told in the bucket too,
-    as far as that answers."""
+    """Do the job of `s3://bucket/key` (a bucket of `region`) until it is done, the instance is taken back, or
+    its time is nearly over. `AdvisorError`, told in the bucket too, where it cannot begin."""
     bucket, key = place_of(url)
     content = ResultBucket(guest.aws, region, bucket, "").get(key)
     if content is None:
@@ -140,8 +139,7 @@ def command_of(advisor: tuple[str, ...], job: Job, mounts: Mapping[str, Path]) -
 
 
 def own_data(job: Job, mounts: Mapping[str, Path]) -> dict[str, str]:
-    """A verification reads from the one disk that is meant, held to what that one sustains: made
-    data and a model's weights go onto it, as all that can be had again."""
+    """Variables by which a verification keeps made data and weights on the one disk that it verifies."""
     if job.command == SWEEP_RUN or not mounts:
         return {}
     return {"XDG_CACHE_HOME": str(next(iter(mounts.values())))}
@@ -184,8 +182,8 @@ class Sending:
 
 
 def _sending(job: Job, guest: Guest, result_bucket: ResultBucket, database: str) -> Sending | None:
-    """None where measurements go into a shared database. Rows begin with those that the bucket has already:
-    an instance goes on where the one before it was taken back."""
+    """None where measurements go into a shared database. The instance's own begins with what the bucket has:
+    it goes on where an instance that was taken back had stopped."""
     if job.command == MEASURE:
         anchor = guest.folder / _ANCHOR_FILE
         return Sending(anchor, lambda: send_anchor(result_bucket, anchor.read_bytes()))

@@ -49,8 +49,8 @@ class InstanceLog(Struct, frozen=True, kw_only=True):
 
 
 def logs_of_silent(aws: Aws, machine: LaunchedMachine, result_bucket: ResultBucket) -> list[InstanceLog]:
-    """Logs of an instance that ended without a report, the one that says most first; its console goes into
-    the bucket, since EC2 forgets it within an hour. Raises `AdvisorError` where EC2 or the bucket refuses."""
+    """Logs of an instance that ended without a report. Its console goes into the bucket, since EC2 forgets it
+    within an hour. `AdvisorError` where EC2 or the bucket refuses."""
     boot = _log(result_bucket, f"{STATES_FOLDER}{machine.id}{BOOT}{_LOG_END}")
     logs = [boot] if boot else []
     if text := console_output(aws, machine):
@@ -61,8 +61,8 @@ def logs_of_silent(aws: Aws, machine: LaunchedMachine, result_bucket: ResultBuck
 
 
 def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
-    """Every log that instances of the sweep left in the bucket, by instance, then the console of
-    each that left none there (nobody was there to keep it); `DataError` where there is none."""
+    """The logs that a sweep's instances left in the bucket, then the console of each that left none there;
+    `DataError` where there is nothing."""
     prefix = f"sweeps/{checked_sweep_id(sweep_id)}"
     home, finding = looked_at(aws, "us-east-1", bucket)
     if not finding.ok:
@@ -105,7 +105,7 @@ _AFTER_START = timedelta(seconds=2 * GPU_SECONDS) + BEFORE_EXPIRY + BILLING_MINU
 
 
 class Starts:
-    """The starts that a bucket in `region` knows of."""
+    """How long instances took from their launch until they measured, by type, as a bucket keeps it."""
 
     def __init__(self, aws: Aws, region: str, bucket: str) -> None:
         self._objects = ResultBucket(aws, region, bucket, _FOLDER)
@@ -118,8 +118,7 @@ class Starts:
             self._objects.put(f"{machine.instance_type}/{machine.id}", f"{seconds:.0f}".encode())
 
     def least_life(self, instance_type: str) -> timedelta:
-        """The least life of an instance that measures anything: its type's slowest start, and a trial;
-        `LEAST` where none is known, or none may be read."""
+        """The slowest start of a type and one trial; `LEAST` where no start is known, or may be read."""
         try:
             keys = list(self._objects.keys(f"{instance_type}/"))[-_MOST_STARTS:]
             starts = [float(self._objects.get(key) or b"nan") for key in keys]
@@ -246,10 +245,10 @@ def _sent(result_bucket: ResultBucket, end: str) -> list[str]:
 
 
 class Collector:
-    """Takes what instances have sent into a store, each object once; a row that began at `since` or later
-    takes the place of one from before it.
+    """Takes what instances have sent into a store, each object once; rows that began at `since` or later
+    replace older ones.
 
-    `refused` has what is no measurement, and why, by name: it keeps no other one back."""
+    `refused` has what is no measurement by name, and why; it keeps no other one back."""
 
     def __init__(self, result_bucket: ResultBucket, since: datetime | None = None) -> None:
         self._mailbox = result_bucket

@@ -54,9 +54,8 @@ _SENT_FLAGS = ("retry_failed", "cudnn_benchmark", "synchronise_each_step")
 
 
 def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptions, ...]:
-    """A launch for each type of instance, each with its share of the budget; what was measured
-    before `since` is measured anew. `UsageError` for what a guest would refuse, and for what is
-    known to be wrong without asking AWS."""
+    """A launch for each type, with its share of the budget; trials from before `since` are measured anew.
+    `UsageError` for all that can be known to be wrong without asking AWS."""
     gpu = () if sweep.preset else ("cuda",)
     plan_anywhere(sweep.replace(accelerator=sweep.accelerator or gpu))
     regions = sweep.region or ("us-east-1",)
@@ -149,9 +148,8 @@ class InstanceRun(NamedTuple):
 def shared_out(
     options: CloudOptions, instances: Sequence[str], *, names_gpu: bool
 ) -> tuple[CloudOptions, ...]:
-    """The question for each type, with a share of the budget that pays each as many minutes (by the known
-    on-demand prices; where one is missing, equal parts). With `names_gpu` each one's trials are of its
-    own GPU."""
+    """A launch for each type. The budget pays each as many minutes by the listed prices, or is shared equally
+    where one has no price. With `names_gpu` each one's trials are of its own GPU."""
     if len(instances) > MOST_TYPES:
         raise UsageError(
             "--instance takes {most_types} types at once, not {instances}",
@@ -193,9 +191,8 @@ def plan_fleet(options: Sequence[CloudOptions], aws: Aws) -> tuple[CloudPlan, ..
 
 
 def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[InstanceRun]:
-    """Run each as `run_cloud` does, all at once; what goes wrong with one ends no other. Ctrl-C ends all of
-    them, and is raised again when everything of all of them is ended. `CloudError` names what is missing for
-    any of them before one is launched."""
+    """Run all at once as `run_cloud` does; a failure ends no other one. Ctrl-C ends all, and is raised again
+    after that. `CloudError` names what is missing before anything is launched."""
     for plan in plans:
         refuse_missing(plan.findings)
     stop = threading.Event()

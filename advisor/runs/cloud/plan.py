@@ -34,11 +34,9 @@ _NOT_NVIDIA = ("Gaudi", "Radeon")
 
 
 class CloudOptions(Struct, frozen=True, kw_only=True):
-    """The options of a user. `arguments` are those of `command` on the instance; `needs_vcpus` and
-    `needs_mib` the largest trial's. `volumes` are taken as they are, instead of one for each of `disks`;
-    `only_this_type` takes no other one that serves as well; rows from before `since` are measured anew;
-    `engine` is the package that serves a language model, `data` the address in S3 that the guest reads.
-    Empty texts are left to the advisor."""
+    """What a user wants to launch; empty texts are left to the advisor. `arguments` are those of `command`
+    there, `needs_vcpus` and `needs_mib` the largest trial's; `volumes` replace those made of `disks`;
+    `only_this_type` takes no similar type; `engine` is a pip requirement, `data` an address in S3."""
 
     instance: str
     budget_usd: float
@@ -79,8 +77,8 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def most_usd_per_hour(self) -> float | None:
-        """The price of the dearest offer with its volumes; without an offer (AWS was not asked) by the list
-        price of the type on demand; None where it has none."""
+        """By the dearest offer with its volumes, else by the list price on demand; None where there is
+        none."""
         options = self.preflight.options
         if not options and (listed := self.listed_usd_per_hour):
             where = {"region": self.options.region, "zone": "", "subnet": ""}
@@ -167,8 +165,8 @@ def regions_of(catalog: Catalog, options: CloudOptions) -> tuple[str, ...]:
 
 
 def sweep_id(options: CloudOptions) -> str:
-    """The name that is given, or one of what is asked: the same command finds its own again. What
-    is measured anew is another sweep, with a budget of its own."""
+    """The name that is given, or one made of what is asked, so that the same command finds its own launch
+    again."""
     if options.sweep_id:
         anew = f"-{options.since.astimezone(UTC):%Y%m%dT%H%M}" if options.since else ""
         return checked_sweep_id(options.sweep_id + anew)
@@ -176,8 +174,7 @@ def sweep_id(options: CloudOptions) -> str:
 
 
 def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType, ...]:
-    """The type that is asked for, then others of its family with its GPUs that are as large as
-    the sweep needs, cheapest first: they measure the same."""
+    """The wanted type, then others of its family with its GPUs that are large enough, cheapest first."""
     wanted = type_named(catalog, options.instance)
     if not _is_large_enough(wanted, options):
         raise UsageError(
@@ -267,9 +264,8 @@ def bounded_price(aws: Aws) -> PriceOf:
 
 
 def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:
-    """`cuda:T4`, so that rows of several GPUs are told apart, and as a Ray cluster names it; the memory goes
-    with it where the cloud has the chip in several sizes (`cuda:A100-40GB`). `cpu` where the type has no GPU;
-    `UsageError` for slices of a card, and for what trials do not run on."""
+    """`cpu`, or the GPU as Ray names it: `cuda:T4`, with its memory where the cloud has it in several sizes
+    (`cuda:A100-40GB`). `UsageError` for slices of a card, and for what trials do not run on."""
     if instance.gpu_name is None:
         return ON_CPU
     if instance.gpu_name.startswith(_NOT_NVIDIA):

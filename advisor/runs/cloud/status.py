@@ -90,8 +90,8 @@ def fleet_plan_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
 
 
 def fleet_document(instances: Sequence[InstanceRun]) -> dict[str, Any]:
-    """The JSON document of the runs of a fleet: render/schemas/cloud-fleet.schema.json. The cost
-    of an instance whose sweep failed is unknown here: its whole share of the budget is counted."""
+    """The JSON document of a fleet's runs: render/schemas/cloud-fleet.schema.json. A launch that failed with
+    an instance counts with its whole share of the budget."""
     runs = [run_document(each.run) if each.run else None for each in instances]
     lost = sum(each.plan.most_usd for each in instances if each.had_instance)
     counts = [run["measured_now"] for run in runs if run]

@@ -39,8 +39,7 @@ class SharedRows:
         self._machines[machine.id] = machine
 
     def measured(self) -> int | None:
-        """The number of trials measured since this began; None where nothing of theirs is visible: then
-        their database may be another one."""
+        """How many trials the instances measured since this began; None where none of their rows is here."""
         with closing(open_store()) as store:
             theirs = [row for row in store.read().measurements if self._is_theirs(row)]
         fresh = 0
@@ -50,8 +49,8 @@ class SharedRows:
         return fresh if theirs else None
 
     def _is_theirs(self, row: Measurement) -> bool:
-        """EC2 names a host after its private address, or after its id; the time tells it from others
-        that had the address before."""
+        """EC2 names a host after its private address or its id; the time excludes earlier hosts of that
+        address."""
         host = str(row.environment.get("host", "")).partition(".")[0]
         return any(
             host in (f"ip-{machine.private_ip.replace('.', '-')}", machine.id)
@@ -68,9 +67,8 @@ Say = Callable[[str], None]
 
 
 class CloudRun(Struct, frozen=True, kw_only=True):
-    """The result of a run. `provisioned` is None where everything was measured before. `collected` counts
-    the rows that came back now, None where they went into a database that cannot be seen from here;
-    `last_line` is the last line of the guest's command."""
+    """How a run ended; `provisioned` is None where everything was measured before, `collected` None where the
+    rows went into a database that cannot be read from here."""
 
     sweep_id: str
     why: Why
@@ -80,8 +78,8 @@ class CloudRun(Struct, frozen=True, kw_only=True):
 
 
 class BucketWork:
-    """The work of a slot's guests through the bucket: rows into the user's store, and their state; `aws`
-    is asked for the logs of an instance that sent nothing, `starts` keeps each one's time."""
+    """The watched work of a launch: takes rows from the bucket into the user's store, and reads its
+    states."""
 
     def __init__(
         self, aws: Aws, result_bucket: ResultBucket, starts: Starts, say: Say, since: datetime | None = None
@@ -96,7 +94,7 @@ class BucketWork:
         self.last_line = ""
 
     def reported(self, machine: LaunchedMachine) -> Why | None:
-        """See `advisor.infra.aws.watching.Work`; a bucket that does not answer has told nothing."""
+        """See `advisor.infra.aws.reap.Work`; a bucket that does not answer has told nothing."""
         try:
             self.collect()
             states = guest_states(self._mailbox)
@@ -116,12 +114,12 @@ class BucketWork:
         return _WHY.get(state.end)
 
     def on_minute(self, machine: LaunchedMachine, spent_usd: float, trouble: str) -> None:
-        """See `advisor.infra.aws.watching.Work`."""
+        """See `advisor.infra.aws.reap.Work`."""
         if trouble:
             self._say(f"{machine.id}: EC2 is not asked now ({trouble}); ${spent_usd:.3f} at most")
 
     def on_end(self, outcome: Outcome) -> None:
-        """See `advisor.infra.aws.watching.Work`: what failed on an instance that did not report its end."""
+        """See `advisor.infra.aws.reap.Work`: shows the logs of an instance that did not report its end."""
         machine = outcome.machine
         if outcome.why is Why.TAKEN_BACK or self._phases.get(machine.id) is Phase.ENDED:
             return
@@ -147,9 +145,8 @@ class BucketWork:
 def run_cloud(
     plan: CloudPlan, aws: Aws, say: Say, on_machine: Callable[[LaunchedMachine], None] = lambda _: None
 ) -> CloudRun:
-    """Launch what was planned, wait for its measurements within the budget, and end everything. `on_machine`
-    hears of each instance that is had. `CloudError` names what is missing before anything is launched, or
-    what may be left after."""
+    """Launch what was planned, take its measurements, and end everything within the budget. `on_machine`
+    hears of each instance. `CloudError` names what is missing before a launch, or may be left after."""
     refuse_missing(plan.findings)
     job, hasty, options = job_of(plan), aws.less_patient(_PATIENCE), plan.options
     patient, impatient = (ResultBucket(each, job.region, job.bucket, job.prefix) for each in (aws, hasty))

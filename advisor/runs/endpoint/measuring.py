@@ -44,9 +44,9 @@ def measure_served(
     arguments: Sequence[str] = (),
     requests_file: Path | None = None,
 ) -> tuple[Document, AdvisorError | None]:
-    """The anchor of a model behind an endpoint, or of one that an engine is started for, and what ended the
-    measurement early, None where nothing did. `requests_file` has a line for each request as soon as it is
-    over. Raises `UsageError` for what cannot be asked; where nothing was measured, what ended it."""
+    """The anchor of a model behind an endpoint or a started engine, and what ended the load early, if
+    anything. Each request's line is in `requests_file` as soon as it is over. Raises what ended it where
+    nothing was measured."""
     key = api_key(question.api_key_file, os.environ)
     with _served(question, model, precision, arguments, on_progress) as (addresses, engine):
         address, *replicas = addresses

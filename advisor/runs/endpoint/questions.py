@@ -121,9 +121,8 @@ _verified = partial(ask, section="The endpoint that is verified")
 
 
 class VerifyGeneration(RecommendGeneration):
-    """The question of `advisor verify --task generation`: a recommendation's question, and the
-    server on one instance that has to keep its target and limits: at its endpoint, or on a rented
-    instance, where the answer's engine is started."""
+    """The question of `advisor verify --task generation`: a recommendation's, and the server that has to keep
+    its target and limits: at an endpoint, or started on a rented instance."""
 
     endpoint: str | None = _verified(
         "URL of the server on the instance, as http://localhost:8000.",

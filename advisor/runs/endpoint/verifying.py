@@ -76,7 +76,7 @@ def criteria_of(
 def _criterion(
     name: str, limit: float, measured: float | None, half_width: float | None, *, is_least: bool
 ) -> Criterion:
-    """One with its interval; without a width it is not known."""
+    """Unknown without a width: of what was too short to tell."""
     low = high = None
     if measured is not None and half_width is not None:
         low, high = max(0.0, measured - half_width), measured + half_width
@@ -86,7 +86,7 @@ def _criterion(
 def _by_the_mean(
     name: str, limit: float, figure: Figures | None, run_sigma: float, *, is_least: bool
 ) -> Criterion:
-    """By the mean: its error within the run, and what another run would differ by."""
+    """Known as well as the run tells, and as far as another run would differ."""
     if figure is None:
         return _criterion(name, limit, None, None, is_least=is_least)
     mean, error = figure["mean"], figure["standard_error"]
@@ -107,8 +107,7 @@ def _keeps_up(figures: Figures) -> Criterion:
 
 
 class ServingTrial(NamedTuple):
-    """A question about serving, ready to be measured: `candidate` is what is verified, `before`
-    the answer without the measurement."""
+    """What is verified (`candidate`) and asked, and the answer without the measurement (`before`)."""
 
     question: VerifyGeneration
     request: ServingQuestion
@@ -147,8 +146,7 @@ class ServingTrial(NamedTuple):
 def serving_trial(
     context: LanguageContext, question: VerifyGeneration, instance: str, today: date
 ) -> ServingTrial:
-    """The trial of an instance type, or of the recommended spec (`auto`); `NoOfferError` where
-    nothing is recommended."""
+    """The trial of a named type, else of the recommended spec; `NoOfferError` where there is none."""
     recommendation, model = question.recommendation, language_model_of(question)
     before = serving_recommended(context, recommendation, today=today, relax=False)
     request = settled_serving(recommendation, model, context.catalog)
@@ -174,8 +172,7 @@ def serving_trial(
 def verify_serving(
     context: LanguageContext, trial: ServingTrial, minutes: float, on_progress: Say
 ) -> ServingVerification:
-    """Load the question's endpoint as the trial wants it, and say what follows; `MeasuringError`
-    where nothing was measured."""
+    """Load the question's endpoint, and judge; `MeasuringError` where nothing was measured."""
     candidate, question = trial.candidate, trial.question
     anchor, ended = measure_served(
         trial.served(endpoint=question.endpoint, api_key_file=question.api_key_file),
@@ -248,9 +245,8 @@ def _stands_for(
 
 
 def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> CloudOptions:
-    """The launch of the trial's instance type with its disk and the answer's engine. Its id has the day: what
-    was verified today is not paid for twice. `UsageError` for an offer of another cloud, and an engine that
-    is not started there."""
+    """The launch of the instance with its disk and engine; its id has the day, so that nothing is paid twice.
+    `UsageError` for an offer of another cloud, and for other engines than vLLM."""
     candidate = trial.candidate
     offer, disk = candidate.spec.offer, candidate.spec.disk
     if offer.instance.cloud != "aws":

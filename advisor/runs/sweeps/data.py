@@ -38,9 +38,8 @@ def _silent(_here: int, _all: int) -> None:
 
 
 def planned_data(grid: SweepGrid, on_fetching: Progress = _silent) -> SweepData:
-    """The data as far as they are known without making them: what a plan may be shown with. Trial ids are
-    final once the data exist. Those at an address that tells no profile are brought here to be planned with,
-    and `on_fetching` gets (files here, all files)."""
+    """What a plan can know of the data before they are made; trial ids are final after that. Data at an
+    address that tells no profile are fetched; `on_fetching` gets (files here, all files)."""
     own_data = None
     if grid.data:
         # What lies at an address is not brought here to be planned with where it tells its profile.
@@ -51,8 +50,8 @@ def planned_data(grid: SweepGrid, on_fetching: Progress = _silent) -> SweepData:
 
 
 def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
-    """The data, made or brought here if they have to be and copied to the mounted disks;
-    `on_progress` gets (made, all). A cluster's nodes bring what lies at an address themselves."""
+    """The data, made or fetched where they are not here yet, and copied to mounted disks. A cluster's nodes
+    fetch addresses themselves."""
     if grid.ray_address and is_address(grid.data or ""):
         return planned_data(grid, on_progress)
     data = data_of_networks(grid.networks, grid.data, on_progress, with_photographs=bool(grid.preset))
@@ -66,8 +65,8 @@ def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
 
 @contextmanager
 def data_here(source: str, on_progress: Progress = _silent) -> Iterator[tuple[Path, CachedData | None]]:
-    """A data set as a path of this machine, and what its cache says where `place` is an address:
-    then it is brought first, and stays as long as the block."""
+    """A data set's path on this machine, for as long as the block; what lies at an address is fetched into
+    the cache."""
     if not is_address(source):
         yield Path(source), None
         return
@@ -145,6 +144,6 @@ def _planned_text() -> tuple[Path, DatasetProfile]:
 
 
 def plan_anywhere(grid: SweepGrid) -> list[Trial]:
-    """The trials as a machine would plan them that has whatever they need, on the data as far as they are
-    known here; `UsageError` for what every machine would refuse, as a mistyped network."""
+    """The trials as a machine that has everything would plan them; `UsageError` for what each would
+    refuse."""
     return plan_sweep(grid, planned_data(grid), anywhere=True)

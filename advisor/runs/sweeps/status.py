@@ -89,9 +89,8 @@ class Watch:
 
 @contextmanager
 def watched(options: Watching, *, usd_per_hour: float | None = None, where: str = "") -> Iterator[Watch]:
-    """Log and metrics meanwhile; what stops the sweep is logged, and raised as it was. Without a price no
-    cost is shown; `where` is the machine of trials that do not name theirs. Raises before anything is
-    measured where a file or port that was named cannot be had."""
+    """Log and metrics of a sweep, and why it stopped. No cost is shown without a price; `where` is the
+    machine of trials that name none. Raises first where a named file or port cannot be had."""
     watch = Watch(Tally(usd_per_hour=usd_per_hour, where=where))
     with ExitStack() as stack:
         level = LEVELS[options.log_level]

@@ -73,11 +73,10 @@ _EMULATED_T4 = Accelerator.parse("emulated:T4")
 
 
 def requests_of_preset(data: SweepData, disk_rate: Callable[[str], DiskRate]) -> list[SweepRequest]:
-    """`small`: what a performance model can be fitted to, in less than ten minutes on 2 cores.
+    """`small`: what a model can be fitted to, in less than ten minutes on 2 cores.
 
-    vCPUs and memory on an emulated T4 and on the CPU, with a slow disk where the data set does not fit in the
-    memory; a network whose training and inference the accelerator bounds; the input pipeline alone; and one
-    trial that cannot fit in its memory."""
+    vCPUs and memory on an emulated T4 and on the CPU, a slow disk under data larger than the memory, a
+    network bound by its accelerator, the input pipeline alone, and a trial that does not fit."""
     slow, fast = (disk_rate(text) for text in _DISKS)
     googlenet = SweepRequest(
         networks=("googlenet",),
@@ -250,9 +249,8 @@ def _requests(grid: SweepGrid, data: SweepData, elsewhere: bool) -> list[SweepRe
 
 
 def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
-    """The accelerator that `cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>` names; `UsageError` where this
-    machine (unless the trials run `elsewhere`) has no GPU. The worker finds out which GPU it is when it
-    has it."""
+    """`cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>`; `UsageError` where this machine has no GPU, unless
+    trials run `elsewhere`."""
     if text is None:
         return ON_ANY_GPU if has_cuda() and not elsewhere else Accelerator.parse("emulated:T4")
     kind, colon, gpu = text.partition(":")
@@ -320,8 +318,7 @@ def _lock_name() -> str:
 
 
 def sweep_runs_here() -> bool:
-    """Whether a sweep has this machine now, so that another one would be refused; asked without
-    taking its lock, which would get in the way of one that begins at this moment."""
+    """Whether somebody has the machine's lock; asked without taking it, which would get in a sweep's way."""
     try:
         return f"@{_lock_name()}" in Path("/proc/net/unix").read_text().split()
     except OSError:
@@ -330,8 +327,8 @@ def sweep_runs_here() -> bool:
 
 @contextmanager
 def only_sweep_here(elsewhere: bool) -> Iterator[None]:
-    """Two sweeps on one machine would measure each other. The lock is an abstract socket: one for the whole
-    machine, whoever asks, and gone with the process that holds it."""
+    """The machine's lock, an abstract socket, which goes with its process: two sweeps would measure each
+    other."""
     with socket.socket(socket.AF_UNIX) as lock, owning():
         try:
             if not elsewhere:
@@ -345,8 +342,8 @@ def only_sweep_here(elsewhere: bool) -> Iterator[None]:
 
 
 def host_usd_per_hour(sweep: PlannedSweep) -> float | None:
-    """The price that is given, or the lowest one of the type on demand in any region; None where
-    neither is given. `UsageError` for a type that is not known, or has no price."""
+    """The given price, or the type's lowest one on demand; None where neither is given. `UsageError` for an
+    unknown type, and one without a price."""
     if not sweep.instance:
         return sweep.usd_per_hour
     catalog = load_catalog()

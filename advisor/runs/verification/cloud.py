@@ -66,8 +66,7 @@ class TriedCandidate(Struct, frozen=True, kw_only=True):
 
 
 class TopChoice(Struct, frozen=True, kw_only=True):
-    """The candidates, cheapest first, and the cheapest one that passed (None: none did). `settled`:
-    all that are cheaper missed, or, without a choice, all missed."""
+    """The candidates, cheapest first, and what measuring them cost."""
 
     request: NetworkQuestion
     tried: tuple[TriedCandidate, ...]
@@ -88,9 +87,8 @@ class TopChoice(Struct, frozen=True, kw_only=True):
 def best_candidates(
     request: NetworkQuestion, top: int, context: Context, today: date, *, own_image: bool = False
 ) -> tuple[TriedCandidate, ...]:
-    """The `top` cheapest types of the answer that one trial can verify, as they are recommended; without an
-    image of the user's own those that AWS's one starts on. `NoOfferError` where nothing is recommended,
-    `UsageError` where only several instances are."""
+    """The `top` cheapest types of the answer that one trial can verify; without an image of the user's own
+    those that AWS's image starts on. `NoOfferError` where nothing is recommended."""
     wide = replace(request, max_results=max(_RANKED, request.max_results))
     candidates: dict[str, TriedCandidate] = {}
     for candidate in _answer(wide, context, today).ranked:
@@ -140,8 +138,7 @@ def verify_top(
     context: Context,
     today: date,
 ) -> TopChoice:
-    """Measure all of them at once, end everything, and choose. What came back is in the store, and
-    so an observation of the next `fit`; what goes wrong with one ends no other."""
+    """Measure all of them at once, end everything, and judge each; a failure of one ends no other."""
     runs = run_fleet(plans, aws, say)
     tried, spent_usd = [], 0.0
     for candidate, (plan, run, error, had_instance) in zip(candidates, runs, strict=True):
@@ -181,8 +178,8 @@ class CloudVerification(Struct, frozen=True, kw_only=True):
 def plan_elsewhere(
     request: NetworkQuestion, instance: str, context: Context, today: date
 ) -> CloudVerification:
-    """The spec that is verified: the recommended one for `auto`, with its disk and batch size. `NoOfferError`
-    where nothing is recommended; `UsageError` for another cloud, and for several instances."""
+    """The named type, or for `auto` the recommended spec with its disk and batch size. `NoOfferError` where
+    there is none; `UsageError` for another cloud, and for several instances."""
     if request.cloud != "aws":
         raise UsageError(
             f"--on aws launches on AWS, not on {request.cloud}", field="on", hint="leave --cloud out"
@@ -210,8 +207,8 @@ def _exactly(request: NetworkQuestion, candidate: Candidate) -> NetworkQuestion:
 def launch_options(
     planned: CloudVerification, cloud: CloudOptions, how: VerificationRun, today: date
 ) -> CloudOptions:
-    """The launch for it: this type alone, this disk, and the command that measures there. Its id
-    has the day: what was verified today is not paid for twice."""
+    """The launch that measures it: this type and disk alone, under an id with the day, so that nothing is
+    paid twice."""
     request, named = planned.request, planned.named
     networks = request.task is not Task.PREPROCESSING
     # Of `advisor verify` there; nothing is left to be chosen by a model that it may not have.

@@ -62,8 +62,8 @@ class VerifiedMachine(Struct, frozen=True, kw_only=True):
         return self.accelerator.gpu if self.accelerator.is_emulated else None
 
     def disk_rate(self, disk: Disk | None) -> DiskRate:
-        """What reads are held to: nothing without a disk; of a disk of this very instance what it
-        sustains (bursts would pass for it), with the latency that it has by itself."""
+        """What reads are held to: nothing without a disk; on this very instance what its disk sustains
+        without bursts."""
         if disk is None:
             return UNLIMITED
         if not self.is_here:
@@ -82,8 +82,8 @@ def machine_for(
     here: str | None,
     gpus_here: Sequence[str],
 ) -> VerifiedMachine:
-    """Where the trial of `--instance name` (or `auto`) runs; `UsageError` where it cannot. `here` is the type
-    this machine calls itself, `gpus_here` are the names of its GPUs."""
+    """Where the trial of an instance type, or of this machine (`auto`), runs; `UsageError` where it cannot.
+    `here` is what this machine calls its type."""
     instance = None
     if name != AUTO:
         instance = catalog.instance(name)
@@ -238,9 +238,8 @@ def judged(
 def verdict_of(
     request: NetworkQuestion, measurement: Measurement, rate: RateInterval | None, pessimistic: bool
 ) -> tuple[Verdict, str]:
-    """The verdict and the one fact that decided it. What could only have made it faster (a limit not held)
-    does not spoil a miss, and what could only have made it slower (neighbours, reading more from the disk)
-    does not spoil a pass."""
+    """The verdict and the fact that decided it. A limit that was not held spoils no miss, since it only made
+    the trial faster; neighbours spoil no pass."""
     target = request.target_throughput or 0.0
     if measurement.status is Status.OUT_OF_MEMORY:
         return Verdict.MISSED, f"it does not fit: {measurement.reason}"
@@ -311,8 +310,8 @@ def _caveats(
 def spec_to_take(
     name: str, usd: float | None, verdict: Verdict, before: Spec | None, ranked: Sequence[Spec]
 ) -> str:
-    """What to take, by price, once the named instance passed or missed: it, or the first of those that are
-    `ranked` with its measurement; `before` is what was recommended without that."""
+    """What to take after the named instance passed or missed: it, or the best of those `ranked` with its
+    measurement; `before` is the answer without it."""
     if usd is not None and verdict is Verdict.PASS and not (ranked and ranked[0].total_usd_per_hour < usd):
         instead = ", where no offer was recommended before"
         if before is not None:

@@ -144,8 +144,8 @@ def verify(
     context: Context,
     today: date,
 ) -> Verification:
-    """Run the trial, three times where its longest time allows, store what was measured, and say what
-    follows. Raises `MeasuringError` without torch, where it failed altogether, or another sweep runs here."""
+    """Run the trial, up to three times, store what was measured, and judge it. `MeasuringError` without
+    torch, for a trial that failed, and while a sweep runs here."""
     if find_spec("torch") is None:
         raise MeasuringError("measuring needs torch", hint=install_hint("sweep"))
     longest = trying.trial.plan["max_seconds"]
@@ -155,12 +155,11 @@ def verify(
 
 
 def _measured_runs(trial: Trial, store: MeasurementStore, most: int, within_seconds: float) -> Measurement:
-    """Up to `most` further runs of a trial here, each in processes of its own, whether or not there are
-    others; they join the trial's row. A further run begins where one as long as the longest so far ends
-    `within_seconds` after the first began, and all before ended well.
+    """Up to `most` runs of a trial now, each in processes of its own; they join the trial's row, and are
+    returned as one measurement.
 
-    Returns these runs alone, as one measurement: somebody waits, so that neighbours spoil a run and do not
-    repeat it. Raises `MeasuringError` while a sweep runs on this machine."""
+    Another run begins after a good one where it should end `within_seconds` of the first one's start.
+    Neighbours spoil a run and do not repeat it: somebody waits. `MeasuringError` while a sweep runs here."""
     current_rows([trial], store)  # a row that cannot be read is told before, not after
     done, begun, longest = None, time.monotonic(), 0.0
     with only_sweep_here(False), closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen:
@@ -195,8 +194,7 @@ def answers_around(request: NetworkQuestion, context: Context, fresh: Measuremen
 
 
 def _pace(named: InstancePrediction | None, workload: Workload, gpu: str) -> float:
-    """Seconds that an emulated GPU takes for a batch: of several, with what they lose by each
-    other, since nothing is exchanged between emulated ones."""
+    """Seconds that an emulated GPU takes for a batch, with what several GPUs lose by each other."""
     alone = step_seconds(workload, gpu)
     return alone / named.prediction.gpu_efficiency if named else alone
 
@@ -204,7 +202,7 @@ def _pace(named: InstancePrediction | None, workload: Workload, gpu: str) -> flo
 def _refuse_slow_pace(
     machine: VerifiedMachine, workload: Workload, named: InstancePrediction | None, target: float
 ) -> None:
-    """Emulated GPUs have the rate that is predicted: that they miss the target is no news."""
+    """Emulated GPUs have the predicted rate: where that misses the target, a trial tells nothing."""
     gpu, count = machine.emulated_gpu, named.prediction.gpus_used if named else 1
     if gpu is None:
         return
@@ -218,8 +216,7 @@ def _refuse_slow_pace(
 
 
 def _cache(request: NetworkQuestion, options: VerificationRun, machine: VerifiedMachine) -> CacheState:
-    """As `recommend` takes it: training reads again, the rest once. Made data are fewer than the
-    real ones: where those do not fit in the memory, these must not either."""
+    """Training reads its data again, from memory where they fit; all else reads them once."""
     small = request.dataset.total_mib <= machine.memory_mib
     again = request.task is Task.TRAINING and (options.data is not None or small)
     return CacheState.WARM if again else CacheState.COLD
