@@ -126,7 +126,7 @@ def checked_command(words: Sequence[str]) -> Checked:
     if kind is None:
         known = ", ".join(f"`{' '.join(allowed)}`" for allowed in ALLOWED)
         given = f"`{' '.join(words[:2])}` cannot be scheduled" if words else "no command is given"
-        raise UsageError(given, hint=f"write one of {known} behind --")
+        raise UsageError(given, hint=f"write one of {known} behind --; --report PLAN adds a report")
     command, rest = _click_command(kind), list(words[len(kind) :])
     context = command.make_context(f"advisor {' '.join(kind)}", rest)
     for name, reason in _OURS.items():
@@ -282,7 +282,7 @@ def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
     """The new schedule, its first due time, and whether a daemon will run it."""
     who = f"The daemon on {leader.host} (process {leader.pid}) runs it." if leader else _NOBODY
     command = f"  command     advisor {shlex.join(kept.command)}"
-    first = f"Added '{kept.name}': {_local(due, kept.timezone)}, and so on."
+    first = f"Added '{kept.name}': first {_local(due, kept.timezone)}, then by '{kept.cron}'."
     return "\n".join([first, command, *_reporting_lines(kept.reporting), who])
 
 
@@ -292,7 +292,10 @@ def list_text(statuses: Sequence[Status], leader: Leader | None) -> str:
         return "No schedules yet; see `advisor schedule add --help`."
     lines = table(_COLUMNS, [_row(status) for status in statuses])
     for status in statuses:
-        lines += [f"{status.schedule.name}:{line}" for line in _reporting_lines(status.schedule.reporting)]
+        lines += [
+            f"{status.schedule.name}: {' '.join(line.split())}"
+            for line in _reporting_lines(status.schedule.reporting)
+        ]
     who = f"Served by the daemon on {leader.host} (process {leader.pid})." if leader else _NOBODY
     words = ((status.schedule.name, report_words(status.report)) for status in statuses)
     drifted = [f"{name}: {text}" for name, text in words if text]
@@ -324,7 +327,7 @@ def _reporting_lines(reporting: Reporting | None) -> list[str]:
         return []
     from advisor.runs.delivery.targets import target_label
 
-    when = " where anything changed" if reporting.only_changes else ""
+    when = " if anything changed" if reporting.only_changes else ""
     to = ", ".join(target_label(word) for word in reporting.send)
     return [f"  report      {reporting.plan} as {reporting.format}, to {to}{when}"]
 

@@ -40,7 +40,7 @@ _ENDED = {
 def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     """The offers in their order, the checks, the most that it costs, and what is missing."""
     offers = plan["offers"]
-    lines = [f"Run {plan['sweep_id']} of {plan['owner']}: {shlex.join(plan['command'])}", ""]
+    lines = [f"Run {plan['sweep_id']}, by {plan['owner']}: {shlex.join(plan['command'])}", ""]
     if offers:
         rows = [
             (

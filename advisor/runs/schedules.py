@@ -219,6 +219,8 @@ def new_schedule(
             raise wrong(
                 "budget_per_month", "{field} is money, as 20USD, not '{text}'", text=times.budget_per_month
             )
+        if not is_sweep(checked.words):
+            raise wrong("budget_per_month", "{field} is for sweeps", hint="leave it out")
         if checked.usd_per_hour is None and checked.run_usd is None:
             raise wrong("budget_per_month", "{field} needs to know what a run costs", hint=_HOW_IT_COSTS)
     new = NewSchedule(

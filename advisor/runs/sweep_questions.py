@@ -396,7 +396,7 @@ def refuse(question: Question, names: Iterable[str], only_with: object) -> None:
             "{given}: only with {other}",
             given=given,
             other=only_with,
-            hint="add it, or leave that out",
+            hint=Message("add {other}, or leave it out", other=only_with),
         )
 
 

@@ -88,7 +88,7 @@ class LaunchOption(Struct, frozen=True, kw_only=True):
     usd_per_hour: float
 
     def __str__(self) -> str:
-        return f"{self.instance_type} {self.market} in {self.zone}"
+        return f"{self.instance_type} {self.market} in {self.zone or self.region}"
 
 
 class LaunchedMachine(Struct, frozen=True, kw_only=True):

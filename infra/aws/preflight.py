@@ -114,7 +114,7 @@ def credentials(aws: Aws, region: str) -> tuple[str, Finding]:
     try:
         answer = aws.ask(region, "get_caller_identity", service="sts")
     except LiveError as error:
-        return "", missing("credentials", "there are none", str(error))
+        return "", missing("credentials", str(error.message), str(error.hint or ""))
     except AdvisorError as error:
         return "", not_checked("credentials", error)
     name = str(answer.get("Arn", ""))

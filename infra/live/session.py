@@ -200,10 +200,7 @@ def as_live_errors(what: str) -> Iterator[None]:
     except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError):
         raise LiveError(
             "no AWS credentials",
-            hint=(
-                "run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY; everything but live prices works without"
-            ),
+            hint=("run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
             code=NO_CREDENTIALS,
         ) from None
     except exceptions.ProfileNotFound as error:

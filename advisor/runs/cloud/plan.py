@@ -76,15 +76,19 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
     listed_usd_per_hour: float | None = None
 
     @property
+    def priced(self) -> tuple[LaunchOption, ...]:
+        """The offers; where AWS was not asked, the type on demand by its list price."""
+        if self.preflight.options or not self.listed_usd_per_hour:
+            return self.preflight.options
+        where = {"region": self.options.region, "zone": "", "subnet": ""}
+        name, market = self.options.instance.lower(), Market.ON_DEMAND
+        listed = self.listed_usd_per_hour
+        return (LaunchOption(instance_type=name, market=market, usd_per_hour=listed, **where),)
+
+    @property
     def most_usd_per_hour(self) -> float | None:
-        """By the dearest offer with its volumes, else by the list price on demand; None where there is
-        none."""
-        options = self.preflight.options
-        if not options and (listed := self.listed_usd_per_hour):
-            where = {"region": self.options.region, "zone": "", "subnet": ""}
-            name, market = self.options.instance.lower(), Market.ON_DEMAND
-            options = (LaunchOption(instance_type=name, market=market, usd_per_hour=listed, **where),)
-        return max((usd_per_hour(option, self.sweep) for option in options), default=None)
+        """The price of the dearest with its volumes; None where there is none."""
+        return max((usd_per_hour(option, self.sweep) for option in self.priced), default=None)
 
     @property
     def most_usd(self) -> float:
@@ -120,11 +124,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     home, findings = _checked(options, aws, preflight, sweep)
     if home:
         sweep = replace(sweep, least=Starts(aws, home, options.bucket).least_life(options.instance))
-    if preflight.options:
-        cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
-        hourly = usd_per_hour(cheapest, sweep)
-        refuse_too_small(sweep.budget_usd, 0.0, hourly, str(cheapest), sweep.least)
-    return CloudPlan(
+    plan = CloudPlan(
         options=options,
         sweep=sweep,
         preflight=preflight,
@@ -132,6 +132,11 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         bucket_region=home,
         listed_usd_per_hour=listed_usd_per_hour(catalog, types[0], options.region),
     )
+    if priced := plan.priced:
+        cheapest = min(priced, key=lambda option: usd_per_hour(option, sweep))
+        hourly = usd_per_hour(cheapest, sweep)
+        refuse_too_small(sweep.budget_usd, 0.0, hourly, str(cheapest), sweep.least)
+    return plan
 
 
 def _checked(

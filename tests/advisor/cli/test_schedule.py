@@ -52,7 +52,7 @@ def ended(add):
 
 def test_a_schedule_is_added_listed_shown_and_removed(add, schedule):
     said = add()
-    assert "Added 'sweep-run': Mon " in said
+    assert "Added 'sweep-run': first Mon " in said
     assert "03:00 CE" in said
     assert "advisor sweep run --preset small" in said
     assert "No daemon runs" in said
