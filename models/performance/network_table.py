@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from advisor.domain import Task
+from advisor.domain import DataKind, Task
 from advisor.domain.workload import names_a_file
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.messages import Message
@@ -47,10 +47,10 @@ OPERATION = np.dtype(
         ("width", "<u2"),
     ]
 )
-_TEXTS = ("name", "library", "family", "input", "sample", "data")
+_TEXTS = ("name", "library", "family", "input", "sample")
 _NUMBERS = ("parameters", "weight_tensors", "weights_mib", "trained_mib", "input_bytes")
 _ROWS = ("inference_first", "inference_rows", "training_first", "training_rows")
-COLUMNS = (*_TEXTS, *_NUMBERS, *_ROWS, *(f"{name}_mib" for name in MEMORY_COLUMNS), "aliases")
+COLUMNS = (*_TEXTS, "data", *_NUMBERS, *_ROWS, *(f"{name}_mib" for name in MEMORY_COLUMNS), "aliases")
 # Attention within windows of one size does not grow with the image.
 _WINDOWED = re.compile(
     r"swin|maxx?_?vit|hiera|nest$|da_vit|longformer|global_context_vit|coa_t|modernbert|gpt_neo$"
@@ -58,42 +58,79 @@ _WINDOWED = re.compile(
 # Pixels to a side of a latent, in every autoencoder of the table.
 _LATENT = 8
 _UNFUSED = ("attention_math", "attention_masked", "softmax")
+_FLOPS_PER_GMAC = 2e9
+_NO_MEMORY = MemoryFacts(**dict.fromkeys(MEMORY_COLUMNS, 0.0))
 
 Rows = NDArray[Any]
 _Named = tuple[str, tuple[str, str]]
 
 
-class Network(Struct, frozen=True, kw_only=True):
-    """One network at one input: what it is, and what its steps do.
+class NetworkFacts(Struct, frozen=True, kw_only=True):
+    """One network at one input: what it is, what its steps do, and what they keep.
 
-    `input` is `3x224x224` of an image, `seq:128` of tokens, or a tensor's sizes. `sample` is what rates
-    count: an image, a sequence, a denoising step. `family` is the architecture's class. Weights are
-    parameters and buffers in fp32. `scaled` is the input that it was captured at where it had to be scaled to
-    this one, else empty."""
+    `input` is one sample's: `3x224x224` of an image, `seq:128` of tokens, or a tensor's sizes, `input_bytes`
+    its size as it travels to the GPU in fp32; `sample` is what rates count: an image, a sequence, a denoising
+    step. `family` is the architecture's class. Weights are parameters and buffers in fp32. `kernels` are rows
+    of the table by task, none of training where it cannot be trained: do not write to them. `scaled` is the
+    input that it was captured at where it had to be scaled to this one. `stand_in` are rows of another
+    network, for GPUs to be told apart by where its own are not known."""
 
     name: str
-    library: str
-    family: str
     input: str
-    sample: str
-    data: str
-    parameters: int
-    weight_tensors: int
-    weights_mib: float
     input_bytes: float
-    memory: MemoryFacts
-    inference: Rows
-    training: Rows
+    parameters: int
+    kernels: Mapping[Task, Rows]
+    library: str = "torchvision"
+    family: str = ""
+    sample: str = "image"
+    data: DataKind = DataKind.IMAGE
+    weight_tensors: int = 0
+    weights_mib: float = 0.0
+    memory: MemoryFacts = _NO_MEMORY
     scaled: str = ""
+    stand_in: Mapping[Task, Rows] = field(default_factory=dict)
 
     # Arrays have no hash.
     __hash__ = object.__hash__
 
-    def operations(self, task: Task) -> Rows:
-        """Rows of one inference, or of forward and backward of one training step.
+    @property
+    def key(self) -> str:
+        """The name that its measurements are stored under: libraries' networks of one name share it."""
+        return self.name.rpartition("/")[2]
 
-        Empty where the network cannot be trained. The table's own memory: do not write to it."""
-        return self.training if task is Task.TRAINING else self.inference
+    def step_rows(self, task: Task) -> Rows:
+        """The kernels that a GPU's step is timed by; `KeyError` for a task it has none of."""
+        return self.kernels[task] if task in self.kernels else self.stand_in[task]
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The sizes in `input`; of tokens their number."""
+        return tuple(map(int, re.findall(r"\d+", self.input.rpartition(":")[2])))
+
+    @property
+    def pixels(self) -> int:
+        """Pixels of an image as the network takes it; 0 where it takes none."""
+        if self.data is not DataKind.IMAGE:
+            return 0
+        return self.input_shape[-1] * self.input_shape[-2]
+
+    @property
+    def trains(self) -> bool:
+        """Whether it has a training step; so it may where nothing is known of its steps."""
+        return not self.kernels or Task.TRAINING in self.kernels
+
+    @property
+    def gmacs(self) -> float:
+        """Multiply-accumulates of one sample's inference, in billions; 0 where unknown."""
+        rows = self.kernels.get(Task.INFERENCE)
+        if rows is None:
+            return 0.0
+        return float((rows["flops"].astype(float) * rows["count"]).sum()) / _FLOPS_PER_GMAC
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether its input has channels of two dimensions, so that they may lie last."""
+        return len(self.input_shape) == 3
 
 
 class NetworkTable:
@@ -131,7 +168,7 @@ class NetworkTable:
             sorted(name if first[name] == library else f"{library}/{name}" for library, name in self._places)
         )
 
-    def find(self, name: str, input: str | None = None) -> Network:
+    def find(self, name: str, input: str | None = None) -> NetworkFacts:
         """The network of that name at an input, or at its usual one.
 
         Names are those of libraries, `library/name`, checkpoints of Hugging Face and what people call them
@@ -177,23 +214,21 @@ class NetworkTable:
             first[1] if first and first[1] != network.name else None,
         )
 
-    def shortest_name(self, network: Network) -> str:
+    def shortest_name(self, network: NetworkFacts) -> str:
         """The bare name where that means this network, else with its library."""
         source = self._place(network.name)
         is_it = source == (network.library, network.name)
         return network.name if is_it else f"{network.library}/{network.name}"
 
-    def scaled(self, network: Network, input: str) -> Network:
+    def scaled(self, network: NetworkFacts, input: str) -> NetworkFacts:
         """The network at another size of image or length of text than it was captured at.
 
         Work and memory follow pixels or tokens; attention over all of them follows their square."""
         old, new = _Input.parse(network.input), _Input.parse(input)
         ratio = old.ratio(new)
         is_global = not _WINDOWED.search(network.family)
-        inference, training = (
-            _scaled_rows(rows, ratio, is_global) for rows in (network.inference, network.training)
-        )
-        before, after = (network.training, training) if len(training) else (network.inference, inference)
+        kernels = {task: _scaled_rows(rows, ratio, is_global) for task, rows in network.kernels.items()}
+        before, after = ([*each.values()][-1] for each in (network.kernels, kernels))
         grown = _moved(after) / max(_moved(before), 1.0)
         growth = {name: 1.0 if "fixed" in name else grown for name in MEMORY_COLUMNS} | {"output": ratio}
         memory = MemoryFacts(**{name: getattr(network.memory, name) * by for name, by in growth.items()})
@@ -202,8 +237,7 @@ class NetworkTable:
             input=str(old.like(new)),
             input_bytes=network.input_bytes * ratio,
             memory=memory,
-            inference=inference,
-            training=training,
+            kernels=kernels,
             scaled=network.input,
         )
 
@@ -255,22 +289,24 @@ class NetworkTable:
         aliases = ((lines[0].rpartition(",")[2], source) for source, lines in self._places.items())
         return _by_letters((alias, source) for each, source in aliases for alias in each.split(";") if alias)
 
-    def _network(self, line: str) -> Network:
+    def _network(self, line: str) -> NetworkFacts:
         cells = dict(zip(COLUMNS, line.split(","), strict=True))
 
-        def rows(task: str) -> Rows:
+        def rows(task: Task) -> Rows:
             first = int(cells[f"{task}_first"])
-            return self._operations[first : first + int(cells[f"{task}_rows"])]
+            # A plain array: each look into a memory-mapped one makes another such.
+            return np.asarray(self._operations[first : first + int(cells[f"{task}_rows"])])
 
-        return Network(
+        kernels = {task: rows(task) for task in (Task.INFERENCE, Task.TRAINING)}
+        return NetworkFacts(
             **{name: cells[name] for name in _TEXTS},
+            data=DataKind(cells["data"]),
             parameters=int(cells["parameters"]),
             weight_tensors=int(cells["weight_tensors"]),
             weights_mib=float(cells["weights_mib"]),
             input_bytes=float(cells["input_bytes"]),
             memory=MemoryFacts(**{name: float(cells[f"{name}_mib"]) for name in MEMORY_COLUMNS}),
-            inference=rows("inference"),
-            training=rows("training"),
+            kernels={task: each for task, each in kernels.items() if len(each)},
         )
 
 

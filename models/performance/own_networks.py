@@ -55,9 +55,7 @@ def facts_of_own(
         sample=sample or _SAMPLES[data],
         parameters=round(weight_mib * 2**20 / 4),
         weight_tensors=weight_tensors,
-        weight_mib=weight_mib,
-        saved_activation_mib=0.0,
-        largest_activation_mib=0.0,
+        weights_mib=weight_mib,
         kernels=kernels,
         stand_in={} if kernels else bundled_networks().find(STAND_IN).kernels,
     )

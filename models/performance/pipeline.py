@@ -6,10 +6,10 @@ that all stay positive and priors are symmetric. GPU steps have their own featur
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -397,9 +397,9 @@ class CpuStep(NamedTuple):
     network: str
     input: str | None
     task: Task
-    batch_size: int
-    cores: float
-    seconds: float
+    batch_size: Annotated[int, Meta(gt=0)]
+    cores: Annotated[float, Meta(gt=0)]
+    seconds: Annotated[float, Meta(gt=0)]
     cpu: int = 0
 
 

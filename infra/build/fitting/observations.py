@@ -22,7 +22,7 @@ from advisor.infra.build.performance_sources.kernels import KERNEL_COLUMNS
 from advisor.models.bayes import Floats
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.frames import STEP_COLUMNS, checked_frame, published_frame, records_of
-from advisor.models.performance.network_table import OPERATION, Network, NetworkTable, network_table
+from advisor.models.performance.network_table import OPERATION, NetworkFacts, NetworkTable, network_table
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step
 
@@ -175,7 +175,7 @@ class RowReader:
         self.unknown_gpus: dict[str, int] = {}
         self.unknown_networks: dict[str, int] = {}
         self._sheets, self._networks = DataSheets(sheets), networks
-        self._cached: dict[tuple[str, str], Network | None] = {}
+        self._cached: dict[tuple[str, str], NetworkFacts | None] = {}
 
     def row(self, record: Mapping[str, Any]) -> MeasuredStep | None:
         """The observation of a record, None where its GPU or network is unknown."""
@@ -184,12 +184,12 @@ class RowReader:
         if gpu is None or gpu.capability is None:
             _count(self.unknown_gpus, record["gpu"])
             return None
-        if network is None or not len(network.operations(Task(record["task"]))):
+        if network is None or Task(record["task"]) not in network.kernels:
             _count(self.unknown_networks, record["network"])
             return None
         how = conditions_of(record, gpu)
         step = Step(
-            network.operations(Task(record["task"])),
+            network.kernels[Task(record["task"])],
             network.parameters,
             network.input_bytes,
             record["batch_size"],
@@ -198,7 +198,7 @@ class RowReader:
         source = record["source"]
         answer = 0.0 if math.isnan(record["sigma"]) else record["sigma"]
         return MeasuredStep(
-            Cell(effect_key(network), step),
+            Cell(network.key, step),
             record["step_seconds"],
             math.hypot(answer, _SCRIPT_SIGMA if how.script else _SIGMA.get(source, _USUAL_SIGMA)),
             source,
@@ -206,7 +206,7 @@ class RowReader:
             how.stack in PYTORCH,
         )
 
-    def network(self, name: str, at: str) -> Network | None:
+    def network(self, name: str, at: str) -> NetworkFacts | None:
         """The network of a name at an input, None where nobody captured it."""
         key = (name, at)
         if key not in self._cached:
@@ -219,11 +219,6 @@ class RowReader:
 
 def _count(counts: dict[str, int], name: str) -> None:
     counts[name] = counts.get(name, 0) + 1
-
-
-def effect_key(network: Network) -> str:
-    """What a network's effects are filed under: libraries' networks of one name are alike."""
-    return network.name
 
 
 def conditions_of(record: Mapping[str, Any], gpu: Gpu) -> Conditions:

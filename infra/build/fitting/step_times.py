@@ -198,15 +198,7 @@ def _kinship(observations: Sequence[MeasuredStep], residuals: Floats, posterior:
 
 def _bare_facts(operations: Any, parameters: float, task: Task) -> NetworkFacts:
     return NetworkFacts(
-        name="",
-        input="",
-        input_bytes=0.0,
-        parameters=round(parameters),
-        weight_tensors=0,
-        weight_mib=0.0,
-        saved_activation_mib=0.0,
-        largest_activation_mib=0.0,
-        kernels={task: operations},
+        name="", input="", input_bytes=0.0, parameters=round(parameters), kernels={task: operations}
     )
 
 

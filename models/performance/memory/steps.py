@@ -225,11 +225,12 @@ def device_host_mib(facts: NetworkFacts, workload: Workload, *, on_gpu: bool, on
     if workload.task is Task.PREPROCESSING:
         return 0.0
     if on_gpu:
-        return _CUDA_HOST_MIB + facts.weight_mib
+        return _CUDA_HOST_MIB + facts.weights_mib
     if not on_cpu:
         return 0.0
-    largest = facts.largest_activation_mib * workload.batch_size
+    memory = facts.memory
+    largest = max(memory.transient_fp32, memory.output) * workload.batch_size
     if workload.task is Task.INFERENCE:
-        return facts.weight_mib + 3 * largest
-    saved = facts.saved_activation_mib * workload.batch_size
-    return _TRAINING_COPIES * facts.weight_mib + saved + 3 * largest
+        return facts.weights_mib + 3 * largest
+    saved = memory.saved_fp32 * workload.batch_size
+    return _TRAINING_COPIES * facts.weights_mib + saved + 3 * largest
