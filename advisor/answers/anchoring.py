@@ -19,7 +19,7 @@ from advisor.messages import FieldName, Message
 from advisor.models.performance import PerformanceModel
 from advisor.models.performance.memory.peak import needed_card_mib
 from advisor.models.performance.memory.table import has_memory
-from advisor.models.performance.networks import NetworkFacts, NetworkTable
+from advisor.models.performance.networks import NetworkFacts, bundled_networks
 from advisor.models.performance.own_networks import STAND_IN, facts_of_own, kernels_from, peaks_of
 from advisor.models.performance.step_times import fastest_seconds, is_same_card
 from advisor.sweeps.anchors import AnchorFile, read_anchor
@@ -84,7 +84,7 @@ def _conditioned(
     warnings: list[Message],
 ) -> PerformanceModel:
     """The model that knows the anchors, too; warns of those that contradict what else is known."""
-    table = NetworkTable(facts) if facts else model.table
+    table = bundled_networks().with_own(facts) if facts else model.table
     warnings += [
         Message(
             "{origin} (batch {batch} on {gpu}) contradicts the other anchors, or the model; was "
@@ -107,7 +107,7 @@ def _without_anchors(model: PerformanceModel, workload: AnchoredWorkload) -> Anc
 
     own = captured_facts(checked_reference(workload.network), workload.task)
     needed = traced_memory(workload.network, workload.task, workload.named_precision)
-    unmeasured = replace(model, table=NetworkTable(own), card_mib_of=needed)
+    unmeasured = replace(model, table=bundled_networks().with_own(own), card_mib_of=needed)
     note = Message(
         "{network} was never measured: `advisor measure` and {anchor} narrow its intervals",
         network=own.name,

@@ -18,8 +18,7 @@ from advisor.extras import install_command
 from advisor.messages import FieldName, Message
 from advisor.models.performance.memory.peak import card_mib, gpu_peak
 from advisor.models.performance.memory.steps import Conditions
-from advisor.models.performance.network_table import OPERATION
-from advisor.models.performance.networks import NetworkFacts
+from advisor.models.performance.networks import OPERATION, NetworkFacts
 from advisor.models.performance.own_networks import facts_of_own
 
 if TYPE_CHECKING:

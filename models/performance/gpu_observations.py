@@ -12,10 +12,10 @@ import numpy as np
 from msgspec import Struct, convert
 from msgspec.structs import asdict
 
-from advisor.domain import Gpu, Observation, Task, Workload
+from advisor.domain import Gpu, Observation, Task
 from advisor.domain.machines import is_positive
 from advisor.models.network_columns import KINDS, WIDTH_STEPS
-from advisor.models.performance.network_table import OPERATION, Rows
+from advisor.models.performance.networks import OPERATION, Rows
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step
 
@@ -60,20 +60,11 @@ def observations_document(observations: GpuObservations) -> dict[str, Any]:
 
 def observations_from(document: Mapping[str, Any]) -> GpuObservations:
     """The observations; KeyError, TypeError or ValueError where they are none."""
-    gpus = {name: Gpu(**values) for name, values in document["gpus"].items()}
-    steps = [
-        Observation(
-            workload=convert({name: row[name] for name in _OF_A_WORKLOAD}, Workload),
-            gpu=gpus[row["gpu"]],
-            **{name: row[name] for name in _OF_A_STEP},
-        )
-        for row in document["steps"]
-    ]
-    layers = [
-        ProbedLayer(**{name: row[name] for name in _OF_LAYERS}, sizes=row["sizes"], gpu=gpus[row["gpu"]])
-        for row in document["layers"]
-    ]
-    return GpuObservations(tuple(steps), tuple(layers))
+    gpus = convert(document["gpus"], dict[str, Gpu])
+    # What belongs to the workload stands beside the rest of a step.
+    steps = [{**row, "workload": row, "gpu": gpus[row["gpu"]]} for row in document["steps"]]
+    layers = [{**row, "gpu": gpus[row["gpu"]]} for row in document["layers"]]
+    return convert((steps, layers), GpuObservations)
 
 
 _KINDS = {

@@ -1,49 +1,185 @@
-"""Networks at one input, as the performance model asks for them: those that ship, and one of a user's."""
+"""The bundled table of networks, by name: kernels of a step, sizes and memory, without torch.
+
+`networks.csv` has a line for each network at each captured input; `operations.npy` has the kernels of their
+steps and stays on disk, memory-mapped, until a network is asked for. Built by `python -m
+advisor.infra.build.networks build`; `advisor.models.zoo.step_facts` says what is captured, and how."""
 
 from __future__ import annotations
 
-from functools import cache
+import math
+import re
+from collections.abc import Iterable, Mapping
+from copy import copy
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+from msgspec import Struct, field
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from advisor.domain import Workload
-from advisor.errors import UsageError
-from advisor.models.performance.network_table import NetworkFacts, network_table
+from advisor.domain import DataKind, Task, Workload
+from advisor.domain.workload import names_a_file
+from advisor.errors import DataError, UsageError, unknown_name
+from advisor.messages import Message
+from advisor.models.network_columns import KINDS, MEMORY_COLUMNS, MemoryFacts
+
+FOLDER = Path(__file__).parents[3] / "advisor" / "data" / "performance"
+NETWORKS, OPERATIONS = "networks.csv", "operations.npy"
+# What people call networks, where it is not near enough to a library's name.
+SPELLINGS = "spellings.csv"
+# Whose network a bare name means, where several have one of that name.
+LIBRARIES = ("torchvision", "timm", "transformers", "diffusers", "advisor")
+# One row is kernels that are alike, with means of each: FLOPs (2 x MAC) and elements read and
+# written per sample, elements that any batch moves, and mean bytes an element x 32 in mixed
+# precision. `reduction` x `width` is the matrix that each output row is multiplied with.
+OPERATION = np.dtype(
+    [
+        ("kind", "u1"),
+        ("backward", "u1"),
+        ("count", "<u2"),
+        ("flops", "<f4"),
+        ("sample_elements", "<f4"),
+        ("fixed_elements", "<f4"),
+        ("amp_sample_width", "u1"),
+        ("amp_fixed_width", "u1"),
+        ("reduction", "<u2"),
+        ("width", "<u2"),
+    ]
+)
+_TEXTS = ("library", "family", "input", "sample")
+_NUMBERS = ("parameters", "weight_tensors", "weights_mib", "trained_mib", "input_bytes")
+_ROWS = ("inference_first", "inference_rows", "training_first", "training_rows")
+COLUMNS = ("name", *_TEXTS, "data", *_NUMBERS, *_ROWS, *(f"{name}_mib" for name in MEMORY_COLUMNS), "aliases")
+# Attention within windows of one size does not grow with the image.
+_WINDOWED = re.compile(
+    r"swin|maxx?_?vit|hiera|nest$|da_vit|longformer|global_context_vit|coa_t|modernbert|gpt_neo$"
+)
+# Pixels to a side of a latent, in every autoencoder of the table.
+_LATENT = 8
+_UNFUSED = ("attention_math", "attention_masked", "softmax")
+_FLOPS_PER_GMAC = 2e9
+_NO_MEMORY = MemoryFacts(**dict.fromkeys(MEMORY_COLUMNS, 0.0))
+
+Rows = NDArray[Any]
+_Named = tuple[str, tuple[str, str]]
+
+
+class NetworkFacts(Struct, frozen=True, kw_only=True):
+    """One network at one input: what it is, what its steps do, and what they keep.
+
+    `input` is one sample's: `3x224x224` of an image, `seq:128` of tokens, or a tensor's sizes, `input_bytes`
+    its size as it travels to the GPU in fp32; `sample` is what rates count: an image, a sequence, a denoising
+    step. `family` is the architecture's class. Weights are parameters and buffers in fp32. `kernels` are rows
+    of the table by task, none of training where it cannot be trained: do not write to them. `scaled` is the
+    input that it was captured at where it had to be scaled to this one. `stand_in` are rows of another
+    network, for GPUs to be told apart by where its own are not known."""
+
+    name: str
+    input: str
+    input_bytes: float
+    parameters: int
+    kernels: Mapping[Task, Rows]
+    library: str = "torchvision"
+    family: str = ""
+    sample: str = "image"
+    data: DataKind = DataKind.IMAGE
+    weight_tensors: int = 0
+    weights_mib: float = 0.0
+    memory: MemoryFacts = _NO_MEMORY
+    scaled: str = ""
+    stand_in: Mapping[Task, Rows] = field(default_factory=dict)
+
+    # Arrays have no hash.
+    __hash__ = object.__hash__
+
+    @property
+    def key(self) -> str:
+        """The name that its measurements are stored under: libraries' networks of one name share it."""
+        return self.name.rpartition("/")[2]
+
+    def step_rows(self, task: Task) -> Rows:
+        """The kernels that a GPU's step is timed by; `KeyError` for a task it has none of."""
+        return self.kernels[task] if task in self.kernels else self.stand_in[task]
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The sizes in `input`; of tokens their number."""
+        return tuple(map(int, re.findall(r"\d+", self.input.rpartition(":")[2])))
+
+    @property
+    def pixels(self) -> int:
+        """Pixels of an image as the network takes it; 0 where it takes none."""
+        if self.data is not DataKind.IMAGE:
+            return 0
+        return self.input_shape[-1] * self.input_shape[-2]
+
+    @property
+    def trains(self) -> bool:
+        """Whether it has a training step; so it may where nothing is known of its steps."""
+        return not self.kernels or Task.TRAINING in self.kernels
+
+    @property
+    def gmacs(self) -> float:
+        """Multiply-accumulates of one sample's inference, in billions; 0 where unknown."""
+        rows = self.kernels.get(Task.INFERENCE)
+        if rows is None:
+            return 0.0
+        return float((rows["flops"].astype(float) * rows["count"]).sum()) / _FLOPS_PER_GMAC
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether its input has channels of two dimensions, so that they may lie last."""
+        return len(self.input_shape) == 3
 
 
 class NetworkTable:
-    """Facts of every network of the bundled table, and of `own`, a network of the user's."""
+    """Networks by name, one of a user's beside them; a line is read when its network is asked for."""
 
-    def __init__(self, own: NetworkFacts | None = None) -> None:
-        self._own = own
+    def __init__(self, folder: Path = FOLDER) -> None:
+        """Raises `DataError` where the table is missing or of another version."""
+        self._own: NetworkFacts | None = None
+        self._found: dict[tuple[str, str | None], NetworkFacts] = {}
+        try:
+            self._text = (folder / NETWORKS).read_text()
+            self._operations: Rows = np.load(folder / OPERATIONS, mmap_mode="r")
+            lines = (FOLDER / SPELLINGS).read_text().splitlines()[1:]
+        except (OSError, ValueError) as error:
+            raise DataError(
+                "the network table cannot be read ({error})", hint=_WAY_OUT, error=error
+            ) from error
+        self._spellings = dict(line.split(",") for line in lines)
+        header = self._text.partition("\n")[0]
+        if tuple(header.split(",")) != COLUMNS or self._operations.dtype != OPERATION:
+            raise DataError("{folder} is of another version", hint=_WAY_OUT, folder=folder / NETWORKS)
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, str], list[str]]:
+        """The lines of each network, by library and name."""
+        places: dict[tuple[str, str], list[str]] = {}
+        for line in self._text.splitlines()[1:]:
+            name, library, _ = line.split(",", 2)
+            places.setdefault((library, name), []).append(line)
+        return places
+
+    def with_own(self, own: NetworkFacts) -> NetworkTable:
+        """The table with a network of the user's, whose name means no other then."""
+        table = copy(self)
+        table._own = own
+        return table
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All networks with facts: those that ship, sorted, and the own one."""
-        return (*network_table().names, self._own.name) if self._own else network_table().names
+        """Every network by the shortest name that means it, sorted, and the own one."""
+        return (*self._names, self._own.name) if self._own else self._names
 
-    def knows(self, name: str) -> bool:
-        """Whether `find` finds it."""
-        return self._is_own(name) or network_table().knows(name)
-
-    def find(self, name: str, source: str | None = None) -> NetworkFacts:
-        """Facts of the network under any of its names, at the input `source` (None: its own).
-
-        Other inputs than were captured are scaled from the nearest. Raises `UsageError` with near names for
-        an unknown one, and for an input that it does not take."""
-        if not (self._own and name == self._own.name):
-            return _facts(name, source)
-        if source not in (None, self._own.input):
-            raise UsageError(
-                "{name} is known at {input} alone", hint="leave out --input", name=name, input=self._own.input
-            )
-        return self._own
-
-    def other_names(self, name: str) -> tuple[str | None, str | None]:
-        """The name that a name was resolved to, and the network it may be mistaken for; None for neither."""
-        if self._is_own(name) or not network_table().knows(name):
-            return None, None
-        return network_table().other_names(name)
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        first = {name: library for library, name in sorted(self._places, key=_rank, reverse=True)}
+        return tuple(
+            sorted(name if first[name] == library else f"{library}/{name}" for library, name in self._places)
+        )
 
     def of(self, workload: Workload) -> NetworkFacts:
         """Facts of a workload's network at its input; raises as `find` does."""
@@ -53,18 +189,266 @@ class NetworkTable:
         """Facts of `name` at its own input; a `UsageError` with near names where there are none."""
         return self.find(name)
 
+    def find(self, name: str, input: str | None = None) -> NetworkFacts:
+        """The network of that name at an input, or at its usual one, by the shortest name that means it.
+
+        Names are those of libraries, `library/name`, checkpoints of Hugging Face and what people call them
+        (`ResNet-50`, `ViT-B/16`). An input is `3x384x384`, `384px`, `800x1333`, `seq:384` or `512px latent
+        64x64`; one that was not captured is scaled from the nearest. Raises `UsageError` with near names for
+        an unknown name, and for an input that the network does not take."""
+        if self._own and self._is_own(name):
+            if input not in (None, self._own.input):
+                raise UsageError(
+                    "{name} is known at {input} alone",
+                    hint="leave out --input",
+                    name=name,
+                    input=self._own.input,
+                )
+            return self._own
+        if (name, input) not in self._found:
+            self._found[name, input] = self._at(name, input)
+        return self._found[name, input]
+
+    def _at(self, name: str, input: str | None) -> NetworkFacts:
+        variants = self._places[self._known(name)]
+        if input is None:
+            return self._network(variants[0])
+        captured = [self._network(variant) for variant in variants]
+        wanted = _Input.parse(input, of_latents=captured[0].sample == "step")
+        for entry in captured:
+            if _Input.parse(entry.input).fits(wanted):
+                return entry
+        usable = [entry for entry in captured if _Input.parse(entry.input).scales_to(wanted)]
+        if not usable:
+            existing = ", ".join(entry.input for entry in captured)
+            raise UsageError(
+                "{name} does not take an input of {input}",
+                hint=Message("it takes such as {existing}", existing=existing),
+                name=name,
+                input=input,
+            )
+        nearest = min(usable, key=lambda entry: abs(math.log(_Input.parse(entry.input).ratio(wanted))))
+        return self.scaled(nearest, str(wanted))
+
+    def knows(self, name: str) -> bool:
+        """Whether `find` finds it."""
+        return self._is_own(name) or self._place(name) is not None
+
+    def other_names(self, name: str) -> tuple[str | None, str | None]:
+        """The name that `name` was resolved to, and a network of a like name in an earlier library
+        (`resnet50` of `resnet-50`); None for neither."""
+        if self._is_own(name) or not self.knows(name):
+            return None, None
+        network, plain = self.find(name), name.strip().casefold()
+        key = network.key
+        is_own = key.casefold() in (plain, plain.rpartition("/")[2])
+        alike = self._by_name.get(_squeezed(key), ()) if plain == key else ()
+        first = min(
+            (source for entry, source in alike if _loose(entry) == _loose(name)), key=_rank, default=None
+        )
+        return (
+            None if is_own or plain == network.name.casefold() else network.name,
+            first[1] if first and first[1] != key else None,
+        )
+
     def _is_own(self, name: str) -> bool:
         return self._own is not None and name == self._own.name
 
+    def scaled(self, network: NetworkFacts, input: str) -> NetworkFacts:
+        """The network at another size of image or length of text than it was captured at.
 
-@cache
-def _facts(name: str, source: str | None) -> NetworkFacts:
-    """A network of the table, by the shortest name that means it."""
-    network = network_table().find(name, source)
-    return replace(network, name=network_table().shortest_name(network))
+        Work and memory follow pixels or tokens; attention over all of them follows their square."""
+        old, new = _Input.parse(network.input), _Input.parse(input)
+        ratio = old.ratio(new)
+        is_global = not _WINDOWED.search(network.family)
+        kernels = {task: _scaled_rows(rows, ratio, is_global) for task, rows in network.kernels.items()}
+        before, after = ([*each.values()][-1] for each in (network.kernels, kernels))
+        grown = _moved(after) / max(_moved(before), 1.0)
+        growth = {name: 1.0 if "fixed" in name else grown for name in MEMORY_COLUMNS} | {"output": ratio}
+        memory = MemoryFacts(**{name: getattr(network.memory, name) * by for name, by in growth.items()})
+        return replace(
+            network,
+            input=str(old.like(new)),
+            input_bytes=network.input_bytes * ratio,
+            memory=memory,
+            kernels=kernels,
+            scaled=network.input,
+        )
+
+    def _known(self, name: str) -> tuple[str, str]:
+        if source := self._place(name):
+            return source
+        raise unknown_name("network", name, self.names, listed_by="advisor networks", field="model")
+
+    def _place(self, name: str) -> tuple[str, str] | None:
+        if names_a_file(name):
+            return None
+        plain = name.strip().removeprefix("hf_hub:").removeprefix("hf-hub:")
+        prefix, _, rest = plain.rpartition("/")
+        library = prefix.casefold().rpartition("/")[2]
+        if library in LIBRARIES:
+            return self._in(rest, (library,))
+        result = self._in(plain, LIBRARIES)
+        if result is None and prefix:
+            # An organisation's name before a checkpoint's.
+            result = self._in(rest, ("transformers", "diffusers", *LIBRARIES))
+        return result
+
+    def _in(self, name: str, libraries: Iterable[str]) -> tuple[str, str] | None:
+        """The network by its own name, then by other names, then without a tag of weights."""
+        for library in libraries:
+            if (library, name) in self._places:
+                return library, name
+        spelt, tagless = self._spellings.get(_loose(name), ""), name.partition(".")[0]
+        for names, written in (
+            (self._by_name, name),
+            (self._by_name, spelt),
+            (self._by_alias, name),
+            (self._by_name, tagless),
+            (self._by_alias, tagless),
+        ):
+            alike = names.get(_squeezed(written), ())
+            result = {source[0]: source for entry, source in alike if _loose(entry) == _loose(written)}
+            for library in libraries:
+                if library in result:
+                    return result[library]
+        return None
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, list[_Named]]:
+        return _by_letters((source[1], source) for source in self._places)
+
+    @cached_property
+    def _by_alias(self) -> Mapping[str, list[_Named]]:
+        aliases = ((lines[0].rpartition(",")[2], source) for source, lines in self._places.items())
+        return _by_letters((alias, source) for each, source in aliases for alias in each.split(";") if alias)
+
+    def _network(self, line: str) -> NetworkFacts:
+        cells = dict(zip(COLUMNS, line.split(","), strict=True))
+
+        def rows(task: Task) -> Rows:
+            first = int(cells[f"{task}_first"])
+            # A plain array: each look into a memory-mapped one makes another such.
+            return np.asarray(self._operations[first : first + int(cells[f"{task}_rows"])])
+
+        kernels = {task: rows(task) for task in (Task.INFERENCE, Task.TRAINING)}
+        library, name = cells["library"], cells["name"]
+        is_shortest = self._place(name) == (library, name)
+        return NetworkFacts(
+            **{name: cells[name] for name in _TEXTS},
+            name=name if is_shortest else f"{library}/{name}",
+            data=DataKind(cells["data"]),
+            parameters=int(cells["parameters"]),
+            weight_tensors=int(cells["weight_tensors"]),
+            weights_mib=float(cells["weights_mib"]),
+            input_bytes=float(cells["input_bytes"]),
+            memory=MemoryFacts(**{name: float(cells[f"{name}_mib"]) for name in MEMORY_COLUMNS}),
+            kernels={task: each for task, each in kernels.items() if len(each)},
+        )
+
+
+_WAY_OUT = "install the package again (in a checkout: python -m advisor.infra.build.networks build)"
 
 
 @cache
 def bundled_networks() -> NetworkTable:
-    """The table that ships."""
+    """The table that ships, opened once."""
     return NetworkTable()
+
+
+class _Input(Struct, frozen=True):
+    """Sizes of an input; `word` is what stands before them, as in `seq:128`."""
+
+    word: str
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str, *, of_latents: bool = False) -> _Input:
+        """Parses `3x224x224`, `224px`, `800x1333`, `seq:128`, `512px latent 64x64` and the like.
+
+        With `of_latents`, pixels are eight to a side of a latent."""
+        plain = text.lower().partition("latent")[2] or text.lower()
+        plain = re.sub(r"(?<=.)\(.*", "", plain).strip(" ()~").replace(",", "x")
+        match = re.fullmatch(r"(?:([a-z]+)[ :])?\s*([\d x+*]+?)\)?\s*(px)?", plain)
+        if not match:
+            raise UsageError("input '{text}' is not such as 3x224x224, 224px or seq:128", text=text)
+        sizes = tuple(int(entry) for entry in re.findall(r"\d+", match[2]))
+        if of_latents and match[3]:
+            sizes = tuple(size // _LATENT for size in sizes)
+        return cls(match[1] or "", sizes)
+
+    def __str__(self) -> str:
+        return (f"{self.word}:" if self.word else "") + "x".join(map(str, self.sizes))
+
+    def like(self, other: _Input) -> _Input:
+        """The other's size, written in full as this one is."""
+        if self.word or len(other.sizes) == len(self.sizes):
+            return _Input(self.word, other.sizes)
+        places = other.sizes * (2 if len(other.sizes) == 1 else 1)
+        return _Input("", (*self.sizes[: -len(places)], *places))
+
+    def fits(self, other: _Input) -> bool:
+        """Whether the other is this one, however short it is written, or on its side."""
+        if not self.scales_to(other):
+            return False
+        like = self.like(other).sizes
+        return like == self.sizes or (*like[:-2], *like[:-3:-1]) == self.sizes
+
+    def scales_to(self, other: _Input) -> bool:
+        """Whether they differ in size alone."""
+        if self.word or other.word:
+            return (other.word in ("", self.word)) and len(other.sizes) == len(self.sizes)
+        if len(other.sizes) > len(self.sizes) or len(self.sizes) < 2:
+            return False
+        channels = len(self.sizes) - 2
+        return self.like(other).sizes[:channels] == self.sizes[:channels]
+
+    def ratio(self, other: _Input) -> float:
+        """Pixels, or tokens, of the other over its own."""
+        return math.prod(self.like(other).sizes) / math.prod(self.sizes)
+
+
+def _scaled_rows(rows: Rows, ratio: float, is_global: bool) -> Rows:
+    scaled = np.array(rows)
+    attention = _is(rows, "attention", *_UNFUSED[:2])
+    squared = ratio * ratio if is_global and attention.any() else ratio
+    scaled["flops"] *= np.where(attention, squared, ratio)
+    scaled["sample_elements"] *= np.where(_is(rows, *_UNFUSED), squared, ratio)
+    longer = np.minimum(np.round(rows["width"] * ratio), np.iinfo(np.uint16).max)
+    grows = _is(rows, "upsample") | (attention & is_global)
+    scaled["width"] = np.where(grows, longer, rows["width"])
+    return scaled
+
+
+def _is(rows: Rows, *kinds: str) -> NDArray[np.bool_]:
+    return np.isin(rows["kind"], [KINDS.index(kind) for kind in kinds])
+
+
+def _moved(rows: Rows) -> float:
+    return float((rows["sample_elements"].astype(float) * rows["count"]).sum())
+
+
+def _rank(source: tuple[str, str]) -> int:
+    return LIBRARIES.index(source[0])
+
+
+def _by_letters(named: Iterable[_Named]) -> Mapping[str, list[_Named]]:
+    """Names and their networks by letters and digits alone: few are compared in full then."""
+    result: dict[str, list[_Named]] = {}
+    for name, source in named:
+        result.setdefault(_squeezed(name), []).append((name, source))
+    return result
+
+
+_SIGNS = str.maketrans("", "", "-_ ./")
+
+
+def _squeezed(name: str) -> str:
+    return name.translate(_SIGNS).casefold()
+
+
+@cache
+def _loose(name: str) -> str:
+    """Small letters, without signs between words; digits stay apart (1.6 is not 16)."""
+    joined = re.sub(r"(?<!\d)[-_ ./]+|[-_ ./]+(?!\d)", "", name.casefold())
+    return re.sub(r"[-_ ./]+", "_", joined)

@@ -13,8 +13,7 @@ from advisor.domain import DataKind, Observation, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.network_columns import KINDS, WIDTH_STEPS
 from advisor.models.performance.memory.peak import bundled_peak_model, card_mib
-from advisor.models.performance.network_table import OPERATION, Rows
-from advisor.models.performance.networks import NetworkFacts, bundled_networks
+from advisor.models.performance.networks import OPERATION, NetworkFacts, Rows, bundled_networks
 
 _DEFAULT_SIDE = 224
 # A plain network: of ordinary convolutions, measured on most cards.

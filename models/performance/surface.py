@@ -53,14 +53,6 @@ class Surface(Struct, frozen=True):
         """The surface over the trials' workloads and resources."""
         return cls(trials, PhysicalForm.of(trials), _places(trials))
 
-    def log_rates(self, units: Floats) -> Floats:
-        """Log samples per second (n,) at parameters `units` (p,)."""
-        return self.form.log_rates(self.trials, units)
-
-    def slopes(self, units: Floats) -> Floats:
-        """Derivatives of log rates by each parameter, shape (n, p)."""
-        return self.form.slopes(self.trials, units)
-
 
 class Belief(Struct, frozen=True):
     """Log rates: prior `mean` (n,), `slopes` (n, p) of unit-normal parameters, `misfit` (a log
@@ -77,17 +69,19 @@ class Belief(Struct, frozen=True):
     @classmethod
     def before(cls, surface: Surface) -> Belief:
         """Nothing is measured yet."""
-        units = np.zeros(len(surface.form.names))
-        return cls(surface.log_rates(units), surface.slopes(units), _MISFITS[1], surface.places)
+        form, trials = surface.form, surface.trials
+        units = np.zeros(len(form.names))
+        return cls(form.log_rates(trials, units), form.slopes(trials, units), _MISFITS[1], surface.places)
 
     @classmethod
     def after(cls, surface: Surface, cells: Sequence[int], log_rates: Floats, noise: Floats) -> Belief:
         """The surface after the measured rows; `noise` are variances of their log rates."""
         if not cells:
             return cls.before(surface)
-        units = surface.form.fitted(surface.trials.take(cells), log_rates)
-        slopes = surface.slopes(units)
-        mean = surface.log_rates(units) - slopes @ units
+        form, trials = surface.form, surface.trials
+        units = form.fitted(trials.take(cells), log_rates)
+        slopes = form.slopes(trials, units)
+        mean = form.log_rates(trials, units) - slopes @ units
         beliefs = [
             cls(mean, slopes, misfit, surface.places, tuple(cells), log_rates, noise) for misfit in _MISFITS
         ]

@@ -17,7 +17,7 @@ from advisor.infra.build.networks.variants import Variant, image_variant  # noqa
 from advisor.models.bundled import FOLDER  # noqa: E402
 from advisor.models.network_columns import MEMORY_COLUMNS  # noqa: E402
 from advisor.models.performance.memory.table import BUNDLED, MemoryTable  # noqa: E402
-from advisor.models.performance.network_table import NetworkTable, network_table  # noqa: E402
+from advisor.models.performance.networks import NetworkTable, bundled_networks  # noqa: E402
 from tests.rows import table  # noqa: E402
 
 CASES = table("infra_cases")
@@ -55,7 +55,7 @@ def broken() -> Variant:
 def test_capturing_again_gives_what_ships(tmp_path: Path, name: str) -> None:
     """The table that ships is what the code beside it makes of the installed libraries."""
     assert build([image_variant("torchvision", name, 224)], arguments_of(tmp_path)) == 0
-    made, shipped = NetworkTable(tmp_path / "table").find(name), network_table().find(name)
+    made, shipped = NetworkTable(tmp_path / "table").find(name), bundled_networks().find(name)
     for task in (Task.INFERENCE, Task.TRAINING):
         assert np.array_equal(made.kernels[task], shipped.kernels[task])
     for name in MEMORY_COLUMNS:

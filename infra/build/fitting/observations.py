@@ -22,7 +22,7 @@ from advisor.infra.build.performance_sources.kernels import KERNEL_COLUMNS
 from advisor.models.bayes import Floats
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.frames import STEP_COLUMNS, checked_frame, published_frame, records_of
-from advisor.models.performance.network_table import OPERATION, NetworkFacts, NetworkTable, network_table
+from advisor.models.performance.networks import OPERATION, NetworkFacts, NetworkTable, bundled_networks
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step
 
@@ -110,7 +110,7 @@ def measured_steps(
 ) -> tuple[list[MeasuredStep | None], Unknown]:
     """The rows of a frame as the posterior learns from them: None of a GPU or network that no table has and,
     with `only_fitted`, of what may not be fitted."""
-    reader = RowReader(load_catalog().gpus, network_table())
+    reader = RowReader(load_catalog().gpus, bundled_networks())
     rows = [
         reader.row(record) if may_be_fitted(record) or not only_fitted else None
         for record in records_of(frame)

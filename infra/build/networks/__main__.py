@@ -19,7 +19,7 @@ from typing import Any
 
 from advisor.infra.build.networks.table import capture_all, result_path, write_table
 from advisor.infra.build.networks.variants import Variant, timm_variants, unique
-from advisor.models.performance.network_table import FOLDER
+from advisor.models.performance.networks import FOLDER
 
 _WORK = Path.home() / ".cache" / "instance-sizing-advisor" / "networks"
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from advisor.infra.build.networks.variants import Variant
 from advisor.models.network_columns import MEMORY_COLUMNS
-from advisor.models.performance.network_table import COLUMNS, NETWORKS, OPERATION, OPERATIONS
+from advisor.models.performance.networks import COLUMNS, NETWORKS, OPERATION, OPERATIONS
 from advisor.records import asdict
 
 _DIGITS = 5

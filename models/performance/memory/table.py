@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from advisor.errors import DataError, UsageError
 from advisor.models.bundled import read_bundled_array
 from advisor.models.performance.memory.steps import MemoryProfile, Point, rising
-from advisor.models.performance.network_table import network_table
+from advisor.models.performance.networks import bundled_networks
 
 BUNDLED = "memory.npy"
 BATCHES = (1, 8, 64)
@@ -123,10 +123,10 @@ def bundled_memory() -> MemoryTable:
 def has_memory(name: str) -> bool:
     """Whether a name means a network whose memory ships."""
     try:
-        network = network_table().find(name)
+        network = bundled_networks().find(name)
     except UsageError:
         return False
-    return (network.library, network.name, network.input) in bundled_memory()
+    return (network.library, network.key, network.input) in bundled_memory()
 
 
 @lru_cache(maxsize=256)
@@ -135,10 +135,10 @@ def bundled_profile(name: str, size: str | None = None) -> MemoryProfile:
 
     At an input that was not replayed a row takes what so many more rows of the nearest one do. Raises
     `UsageError` for an unknown name, and for an input that the network does not take."""
-    network = network_table().find(name, size)
+    network = bundled_networks().find(name, size)
     existing = network.scaled or network.input
     try:
-        profile = bundled_memory()[network.library, network.name, existing]
+        profile = bundled_memory()[network.library, network.key, existing]
     except KeyError as error:
         raise DataError(
             "{bundled} has no {name}",
@@ -148,7 +148,7 @@ def bundled_profile(name: str, size: str | None = None) -> MemoryProfile:
         ) from error
     if not network.scaled:
         return profile
-    nearest = network_table().find(f"{network.library}/{network.name}", existing)
+    nearest = bundled_networks().find(network.name, existing)
     grown = network.memory.inference_peak_fp32 / nearest.memory.inference_peak_fp32
     return replace(
         profile,

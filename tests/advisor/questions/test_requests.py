@@ -12,7 +12,7 @@ from advisor.answers.networks import predicted
 from advisor.catalog import load_catalog
 from advisor.domain import DataKind, Precision
 from advisor.models.performance import load_model
-from advisor.models.performance.networks import NetworkTable
+from advisor.models.performance.networks import bundled_networks
 from advisor.questions.network import Predict, Recommend
 from advisor.questions.reading import from_link, from_values, question_document, question_from
 from advisor.questions.settled import parse_input, settled_network
@@ -31,7 +31,7 @@ ASKED = {"model": "resnet50", "task": "training", "batch_size": 32}
 
 
 def settled(facts=PHOTOS, **more):
-    table = MODEL.table if facts is PHOTOS else NetworkTable(facts)
+    table = MODEL.table if facts is PHOTOS else bundled_networks().with_own(facts)
     question = from_values(Recommend, {**ASKED, "model": facts.name, **more})
     return settled_network(question, table, CATALOG)
 
@@ -88,7 +88,7 @@ def test_a_text_of_ones_own_is_counted(tmp_path):
 
 
 def predicted_of(facts, **more):
-    table = NetworkTable(facts)
+    table = bundled_networks().with_own(facts)
     model = replace(MODEL, table=table, card_mib_of=lambda _: 4000.0)
     values = {**ASKED, "model": facts.name, "instance": "g5.xlarge", **more}
     return predicted(Context(CATALOG, model), from_values(Predict, values))

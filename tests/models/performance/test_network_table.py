@@ -5,13 +5,13 @@ import pytest
 
 from advisor.domain import Task
 from advisor.errors import UsageError
-from advisor.models.performance.network_table import (
+from advisor.models.performance.networks import (
     FOLDER,
     KINDS,
     LIBRARIES,
     NETWORKS,
     OPERATIONS,
-    network_table,
+    bundled_networks,
 )
 from advisor.models.zoo.networks import NETWORKS as ARTICLES
 from tests import rows
@@ -28,7 +28,7 @@ def macs(network):
 
 @pytest.fixture(scope="module")
 def table():
-    return network_table()
+    return bundled_networks()
 
 
 def test_networks_compute_what_their_papers_say(table):
@@ -57,7 +57,7 @@ def test_every_network_is_found_by_the_name_it_is_listed_under(table):
     for name in table.names:
         library, _, bare = name.rpartition("/") if name.split("/")[0] in LIBRARIES else ("", "", name)
         network = table.find(name)
-        assert network.name == bare
+        assert network.key == bare
         assert library in ("", network.library)
 
 
@@ -66,7 +66,7 @@ def test_networks_are_found_by_what_people_call_them(table):
 
     def check(called, library, name):
         network = table.find(called)
-        assert (network.library, network.name) == (library, name)
+        assert (network.library, network.key) == (library, name)
 
     assert_each(check, NAMES["called"])
 
@@ -159,15 +159,15 @@ def test_names_that_need_a_word_are_told_and_those_of_their_library_need_none(ta
     }
     for name in (*table._spellings, *aliases):
         network = table.find(name)
-        if name.casefold() != network.name.casefold():
-            assert table.other_names(name)[0] == table.shortest_name(network), name
+        if name.casefold() != network.key.casefold():
+            assert table.other_names(name)[0] == network.name, name
     namesakes = {name: table.other_names(name)[1] for name in table.names}
     known = {name: other for name, other in namesakes.items() if other}
     assert known["resnet-50"] == "resnet50"
     assert known["vit-base-patch16-224"] == "vit_base_patch16_224"
     assert known["efficientnetv2_s"] == "efficientnet_v2_s"
     for name, other in known.items():
-        assert table.find(name).name != table.find(other).name
+        assert table.find(name).key != table.find(other).key
         assert table.find(name).library != table.find(other).library
     for name in ("resnet50", "timm/resnet50", "microsoft/resnet-50", "GoogLeNet", "sdxl"):
         assert table.other_names(name) == (None, None), name

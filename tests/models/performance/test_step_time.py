@@ -13,8 +13,7 @@ from advisor.models.bayes import Parameters
 from advisor.models.bundled import power_ratio
 from advisor.models.network_columns import KINDS
 from advisor.models.performance import paced_gpu
-from advisor.models.performance.network_table import OPERATION
-from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.networks import OPERATION, bundled_networks
 from advisor.models.performance.step_parameters import Conditions, ParameterPlaces, Step, unit_of
 from advisor.models.performance.step_time import multiprocessors, steps_of
 from tests.models.performance.synthetic import UNHEARD_OF
