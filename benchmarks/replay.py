@@ -5,7 +5,9 @@
 `measured`: p99 of TTFT and p95 of TPOT of one published closed loop after another
 (`infra/build/language_sources/percentiles.csv`, which taught nothing), and how many users keep its
 limits. `replayed`: percentiles that are told over those of a discrete-event replay of an engine that
-makes a token of every request in each step and reads prompts between, with the same seconds for both.
+makes a token of every request in each step and reads prompts beside them, with the same seconds for both.
+All requests of a replay count where its users start together, as in a published benchmark; else the first
+and the last part does not.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import argparse
 import csv
 import heapq
 import json
-from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +32,10 @@ SCHEMA = "advisor.replay/1"
 ROWS = Path(__file__).parents[1] / "infra/build/language_sources/percentiles.csv"
 # Limits of the rows' source on users: p99 of TTFT, and the median time of a token, in ms.
 _MOST_TTFT_MS, _MOST_ITL_MS = 2000.0, 50.0
-_REQUESTS, _SEED = 800, 3
+# Requests of one replay, after how many it is steady, and those of each user that starts with all others.
+_REQUESTS, _STEADY, _OF_EACH, _SEED = 3000, 900, 8, 3
+# Tokens that a step of the engine takes.
+_STEP_TOKENS = 8192.0
 _P99, _P95 = PERCENTILES.index(99), PERCENTILES.index(95)
 
 
@@ -43,15 +47,16 @@ class Load(NamedTuple):
     rate: float = 0.0
 
 
+_CHAT = Traffic(1155, 211, 0.0, False, 0.64, 0.53)
 LOADS = (
-    Load(Traffic(1024, 128), users=16),
-    Load(Traffic(1024, 128), users=64),
-    Load(Traffic(128, 512), users=64),
-    Load(Traffic(1155, 211, 0.0, False, 0.64, 0.53), users=32),
+    Load(Traffic(1024, 128, starts_together=True), users=16),
+    Load(Traffic(1024, 128, starts_together=True), users=64),
+    *(Load(_CHAT._replace(think_seconds=think), users=40) for think in (0.0, 0.1, 1.0, 10.0)),
     Load(Traffic(2048, 28, 0.0, False, 0.7, 1.3), users=16),
+    Load(Traffic(300, 800, 0.0, False, 0.7, 0.8), users=100),
     Load(Traffic(1024, 128), rate=4.0),
     Load(Traffic(1024, 128), rate=12.0),
-    Load(Traffic(1155, 211, 0.0, False, 0.64, 0.53), rate=8.0),
+    Load(_CHAT, rate=8.0),
 )
 
 
@@ -74,7 +79,8 @@ def measured() -> dict[str, Any]:
     errors: dict[str, list[float]] = {"ttft_p99": [], "tpot_p95": [], "users_within_limits": []}
     with ROWS.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
-            traffic = Traffic(float(row["input_tokens"]), float(row["output_tokens"]))
+            lengths = float(row["input_tokens"]), float(row["output_tokens"])
+            traffic = Traffic(*lengths, starts_together=True)
             deployment = deployed(row["precision"])
             if row["most_users"]:
                 told = _users_within(deployment, traffic)
@@ -123,33 +129,38 @@ def replayed() -> Iterator[dict[str, Any]]:
                 found = float(np.percentile(values, percentile))
                 ratios[f"{name}_p{percentile}"] = round(float(mean * tails[place, 0]) / found, 3)
         yield {"load": f"{load.users} users" if load.users else f"{load.rate:g} a second", **ratios} | {
-            "tokens": [load.traffic.input_tokens, load.traffic.output_tokens]
+            "tokens": [load.traffic.input_tokens, load.traffic.output_tokens],
+            "think_seconds": load.traffic.think_seconds,
+            "starts_together": load.traffic.starts_together,
         }
 
 
 def replay(deployment: Deployment, load: Load) -> tuple[Floats, Floats]:
     """Seconds to the first token and of each one after it, of requests that run through an engine whose
     steps are as long as the predictor's for one request alone and for those in flight: each step makes one
-    token of each request, and reads the prompts that have room beside."""
+    token of each request, and reads as much of prompts as has room beside."""
     rng, traffic = np.random.default_rng(_SEED), load.traffic
     step, prompt = _seconds_of(deployment, traffic)
+    count = _OF_EACH * load.users if traffic.starts_together else _REQUESTS
     spreads = (traffic.input_tokens, traffic.input_sigma), (traffic.output_tokens, traffic.output_sigma)
     inputs, outputs = (
-        np.maximum(1, np.round(mean * np.exp(rng.normal(-(sigma**2) / 2, sigma, _REQUESTS))))
+        np.maximum(1, np.round(mean * np.exp(rng.normal(-(sigma**2) / 2, sigma, count))))
         for mean, sigma in spreads
     )
-    arrivals = np.cumsum(rng.exponential(1 / load.rate, _REQUESTS)) if load.rate else np.zeros(_REQUESTS)
-    sent = load.users or _REQUESTS
-    coming = list(zip(arrivals[:sent].tolist(), range(sent), strict=True))
-    first, done, now = np.zeros(_REQUESTS), np.zeros(_REQUESTS), 0.0
-    queue, left = deque[int](), dict[int, int]()
+    thinks = rng.exponential(traffic.think_seconds, count)
+    arrivals = np.cumsum(rng.exponential(1 / load.rate, count)) if load.rate else thinks.copy()
+    sent = load.users or count
+    coming = sorted(zip(arrivals[:sent].tolist(), range(sent), strict=True))
+    first, done, now = np.zeros(count), np.zeros(count), 0.0
+    queue, left = dict[int, float](), dict[int, int]()  # tokens to read, and to make
     while coming or queue or left:
         if not queue and not left:
             now = max(now, coming[0][0])
         while coming and coming[0][0] <= now:
-            queue.append(heapq.heappop(coming)[1])
-        reads = _admitted(queue, inputs)
-        now += step(max(len(left), 1)) + (prompt(float(inputs[reads].sum())) if reads else 0.0)
+            place = heapq.heappop(coming)[1]
+            queue[place] = float(inputs[place])
+        read, reads = _read(queue, _STEP_TOKENS - len(left))
+        now += step(max(len(left), 1)) + (prompt(read) if read else 0.0)
         left = {place: tokens - 1 for place, tokens in left.items()}
         left.update((place, int(outputs[place]) - 1) for place in reads)
         first[reads] = now
@@ -157,21 +168,29 @@ def replay(deployment: Deployment, load: Load) -> tuple[Floats, Floats]:
         done[ended] = now
         for place in ended:
             del left[place]
-        # In a closed loop a request comes for each that ended.
-        following = range(sent, min(sent + len(ended), _REQUESTS)) if load.users else range(0)
-        arrivals[following], sent = now, sent + len(following)
-        coming += [(now, place) for place in following]
-    several = outputs > 1
-    return first - arrivals, (done - first)[several] / (outputs[several] - 1)
+            # In a closed loop a request comes for each that ended.
+            if load.users and sent < count:
+                arrivals[sent] = now + thinks[sent]
+                heapq.heappush(coming, (float(arrivals[sent]), sent))
+                sent += 1
+    counted = np.arange(count)
+    if not traffic.starts_together:
+        counted = counted[_STEADY : count - load.users]
+    several = counted[outputs[counted] > 1]
+    return (first - arrivals)[counted], (done - first)[several] / (outputs[several] - 1)
 
 
-def _admitted(queue: deque[int], inputs: Floats) -> list[int]:
-    """Those in the queue whose prompts one step reads together."""
-    reads, budget = list[int](), 8192.0
-    while queue and (not reads or inputs[queue[0]] <= budget):
-        budget -= inputs[queue[0]]
-        reads.append(queue.popleft())
-    return reads
+def _read(queue: dict[int, float], most: float) -> tuple[float, list[int]]:
+    """Tokens of prompts in the queue that a step reads, and those prompts that end with them."""
+    room, reads = most, list[int]()
+    for place, tokens in list(queue.items()):
+        queue[place] -= min(tokens, room)
+        room -= tokens - queue[place]
+        if queue[place] > 0:
+            break
+        reads.append(place)
+        del queue[place]
+    return most - room, reads
 
 
 def _seconds_of(

@@ -411,11 +411,6 @@ class ServingQuestion(LanguageQuestion):
         return tuple(name for name in names if getattr(self, name) is not None)
 
     @property
-    def arrives(self) -> bool:
-        """Whether requests come at random times: at a rate, or of users who think in between."""
-        return self.target_requests_per_second is not None or bool(self.users and self.think_seconds)
-
-    @property
     def prompt_tokens(self) -> float:
         """Mean tokens of a prompt, with those of its pictures."""
         return self.input_tokens + self.picture_tokens

@@ -136,7 +136,9 @@ class Traffic(NamedTuple):
     in waves. `input_sigma` and `output_sigma` are standard deviations of the lengths' logarithms. Those that
     arrive by themselves do so the more in bursts the further `burstiness` is below 1, which is Poisson: the
     shape of the Gamma distribution of the times between them. Pictures among the input take as long in their
-    tower as `tower_tokens` more."""
+    tower as `tower_tokens` more. In a closed loop each user waits `think_seconds` between an answer and the
+    next request. `starts_together`: so few requests follow on another that the start of all users at the same
+    moment counts, as in published benchmarks (5 to 10 requests a user); else it is long past."""
 
     input_tokens: float
     output_tokens: float
@@ -146,6 +148,8 @@ class Traffic(NamedTuple):
     output_sigma: float = 0.0
     burstiness: float = 1.0
     tower_tokens: float = 0.0
+    think_seconds: float = 0.0
+    starts_together: bool = False
 
 
 class ServingObservation(NamedTuple):

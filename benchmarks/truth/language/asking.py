@@ -132,7 +132,7 @@ def _deployment(row: ServingRow) -> Deployment:
 
 def _traffic(row: ServingRow) -> Traffic:
     equal_lengths = "equal-lengths" in row.flags.split()
-    return Traffic(row.input_tokens, row.output_tokens, equal_lengths=equal_lengths)
+    return Traffic(row.input_tokens, row.output_tokens, equal_lengths=equal_lengths, starts_together=True)
 
 
 def _answer(rates: ServingRates, index: int) -> RowAnswer | str:

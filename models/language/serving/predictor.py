@@ -21,12 +21,19 @@ from advisor.models.language.serving.rates import (
     RequestLogs,
     ServingRates,
     binding,
+    found_in_flight,
     open_loop,
     request_logs,
     requests_of,
     tails_under,
 )
-from advisor.models.language.serving.seconds import Logs, Requests, least_seconds, static_batch_seconds
+from advisor.models.language.serving.seconds import (
+    Logs,
+    Requests,
+    least_seconds,
+    request_seconds,
+    static_batch_seconds,
+)
 from advisor.models.language.serving.values import MeasuredValue, measured
 from advisor.models.withheld import withheld_tests
 
@@ -139,18 +146,30 @@ class ServingPredictor(Gaussian, frozen=True):
         concurrency: Floats | Sequence[float] | None,
         confidence: float = 0.9,
     ) -> ServingRates:
-        """Rates with `concurrency` (n,) requests always in flight; None: as many as fit."""
+        """Rates with `concurrency` (n,) users, each with one request in flight or thinking; None: as many as
+        fit."""
         view = self._view(deployments, traffic, "maximum" if concurrency is None else "")
-        held = view.requests.held
-        wanted = held if concurrency is None else np.asarray(concurrency, dtype=float)
-        sequences = np.where(held > 0, np.minimum(wanted, held), np.nan)
-        waiting = np.maximum(wanted / sequences - 1, 0.0)
+        requests, held, think = view.requests, view.requests.held, view.requests.think_seconds
+        users = held if concurrency is None else np.asarray(concurrency, dtype=float)
+
+        def service(found: Floats, logs: Logs) -> Floats:
+            return request_seconds(requests, logs, found).service
+
+        found = found_in_flight(lambda found: service(found, view.logs), users, think)
+        sequences = np.where(held > 0, np.minimum(found, held), np.nan)
+        thinking = think / service(sequences, view.logs)
+        waiting = np.maximum(users / sequences - 1 - thinking, 0.0)
 
         def logs_of(logs: Logs) -> RequestLogs:
-            return request_logs(view.requests, logs, sequences, waiting)
+            seen = sequences
+            if think.any():  # a longer service keeps more in flight
+                seconds = service(sequences, logs)
+                seen = np.minimum(1 + (users - 1) * seconds / (seconds + think), held)
+            return request_logs(requests, logs, seen, waiting)
 
-        rates = self._rates(view, logs_of, sequences, confidence)
-        return rates._replace(tails=tails_under(view.requests, view.logs, sequences, waiting))
+        in_flight = sequences - thinking / (1 + thinking)
+        rates = self._rates(view, logs_of, sequences, confidence, in_flight=in_flight)
+        return rates._replace(tails=tails_under(requests, view.logs, sequences, waiting))
 
     def under_load(
         self,
@@ -231,6 +250,7 @@ class ServingPredictor(Gaussian, frozen=True):
                             entry.traffic.output_tokens,
                             seconds,
                             entry.requests_per_second or 0.0,
+                            entry.traffic.starts_together,
                         )
                     )
                     sigmas.append(math.hypot(sigma, _RUN_SIGMA[quantity]))

@@ -4,10 +4,10 @@ Where requests come at a rate of their own (Poisson), how many are in flight fol
 seconds of a request, whose seconds grow with those in flight.
 
 Percentiles of times follow from their means and from what requests differ in. A first token waits for prompts
-of others. In a closed loop those who start together wait for up to all the others' prompts, each as likely as
+of others. In a benchmark all start together and wait for up to all the others' prompts, each as likely as
 another, and who does not wait before its first token waits between its tokens: so that the mean tells how
-many do, and the longest wait is known. Requests that arrive by themselves queue, which has an exponential
-tail. Lengths are log-normal around their means."""
+many do, and the longest wait is known. Long after the start of a closed loop, and where requests arrive by
+themselves, they queue, which has an exponential tail. Lengths are log-normal around their means."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ _BELOW = np.array(PERCENTILES)[:, None] / 100
 # One request's own scatter around the mean of its like: engines schedule and sample beside it.
 _SCATTER = 0.03
 _LITTLE = 1e-12
+Booleans = NDArray[np.bool_]
 
 
 class Tails(NamedTuple):
@@ -76,17 +77,11 @@ def open_loop(
     all `most_in_flight` (n,) places are taken, by Sakasegawa's approximation of M/M/c (1977), the longer the
     more it comes in bursts."""
 
-    def lacking(in_flight: Floats) -> Floats:
-        return in_flight / request_seconds(in_flight + 1) - rate
+    def short(in_flight: Floats) -> Booleans:
+        return np.asarray(in_flight / request_seconds(in_flight + 1) < rate)
 
-    low, high = np.zeros_like(rate), np.maximum(most_in_flight - 1, 0.0)
+    high = _cut(short, np.zeros_like(rate), np.maximum(most_in_flight - 1, 0.0))
     capacity = most_in_flight / request_seconds(most_in_flight)
-    steps = np.arange(1, _PARTS)[:, None]
-    for _ in range(_CUTS):
-        part = (high - low) / _PARTS
-        short = lacking(low + steps * part) < 0
-        low = low + short.sum(axis=0) * part
-        high = low + part
     busy = rate / capacity
     seconds = request_seconds(high + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -95,6 +90,30 @@ def open_loop(
         wait *= (1 + 1 / burstiness) / 2
     within = busy < MOST_BUSY
     return Flow(np.where(within, high, np.nan), np.where(within, wait, np.nan))
+
+
+def found_in_flight(request_seconds: Callable[[Floats], Floats], users: Floats, think: Floats) -> Floats:
+    """Requests in flight that one finds which begins, itself included, (n,), of `users` (n,) who wait `think`
+    (n,) seconds before the next: each of the others is in flight for its part of the time (the arrival
+    theorem)."""
+    if not think.any():
+        return users
+
+    def short(found: Floats) -> Booleans:
+        seconds = request_seconds(found)
+        return np.asarray(found < 1 + (users - 1) * seconds / (seconds + think))
+
+    return np.where(think > 0, _cut(short, np.minimum(users, 1.0), users), users)
+
+
+def _cut(short: Callable[[Floats], Booleans], low: Floats, high: Floats) -> Floats:
+    """The least number between `low` and `high`, each (n,), that is not `short` (.., n), from above."""
+    steps = np.arange(1, _PARTS)[:, None]
+    for _ in range(_CUTS):
+        part = (high - low) / _PARTS
+        low = low + short(low + steps * part).sum(axis=0) * part
+        high = low + part
+    return high
 
 
 # The engine that keeps room for whole answers, and what others need of an output in the mean.
@@ -120,7 +139,7 @@ class ServingRates(NamedTuple):
     output_tokens_per_second: Bounds
     in_flight: Floats
     binds: NDArray[np.intp]
-    calibrated: NDArray[np.bool_]
+    calibrated: Booleans
     tails: Tails | None = None
 
 
@@ -217,8 +236,8 @@ def tails_of(
     """With means of `first_token` (n,), which may count a wait for a place; `prompts` (4, n) are seconds of
     prompts at each percentile of their lengths, `sigma` (n,) is of the answers'."""
     waited, most, chance = seconds.waited, seconds.most, np.maximum(seconds.chance, _LITTLE)
-    closed = np.isfinite(most)
-    longest = np.where(closed, most, 0.0)
+    started = seconds.started > 0
+    longest = np.where(started, most, 0.0)
     least = np.maximum(2 * waited - longest, 0.0)
 
     def waits(above: Floats) -> Floats:
@@ -226,7 +245,7 @@ def tails_of(
         uniform = np.maximum(longest - above / chance * (longest - least), 0.0)
         # Who finds one prompt alone before its own waits for the rest of it; many are as a queue's.
         queue = waited / chance * (1 + chance) / 2 * np.log(np.maximum(chance / above, 1.0))
-        return np.asarray(np.where(closed, uniform, queue))
+        return np.asarray(np.where(started, uniform, np.minimum(queue, most)))
 
     gaps, each = output_tokens - 1, seconds.each_token
     step = each - seconds.slowed * seconds.between
@@ -234,12 +253,12 @@ def tails_of(
     coming = (_BELOW - 0.5) * step
     first = _of_sum(waits(1 - _BELOW) - waited, prompts - seconds.prompt, coming, _NORMAL * _SCATTER * step)
     # Who waited least has most prompts of others between its tokens; they hit short answers harder.
-    of_others = np.where(closed, waited - waits(_BELOW), 0.0) / np.maximum(seconds.prompt, _LITTLE)
+    of_others = np.where(started, waited - waits(_BELOW), 0.0) / np.maximum(seconds.prompt, _LITTLE)
     by_chance = _NORMAL * np.sqrt(seconds.between) * np.exp(sigma**2 / 2)
     slower = _of_sum(seconds.slowed * of_others, seconds.slowed * by_chance, _NORMAL * _SCATTER * each)
     whole = first_token + gaps * each
     longer = gaps * each * (length_factors(sigma) - 1)
-    of_whole = _of_sum(longer, np.where(closed, 0.0, first), gaps * seconds.slowed * by_chance)
+    of_whole = _of_sum(longer, np.where(started, 0.0, first), gaps * seconds.slowed * by_chance)
     return Tails(1 + first / first_token, 1 + slower / each, 1 + of_whole / np.maximum(whole, _LITTLE))
 
 

@@ -74,6 +74,8 @@ class Requests(NamedTuple):
     output_sigma: Floats
     burstiness: Floats
     tower_tokens: Floats
+    think_seconds: Floats
+    starts_together: Floats
 
     def take(self, rows: NDArray[np.intp]) -> Requests:
         """Some of the rows, each as often as it is named."""
@@ -235,18 +237,21 @@ def _overhead(work: Work, logs: Logs, sequences: Floats) -> Floats:
 
 
 class RequestSeconds(NamedTuple):
-    """Means of a request's phases, each (n,); `rate`: of the replica for each output token. What requests
-    differ in (`tails`): seconds of their own `prompt`; seconds that they `waited` for those of others, `most`
-    at all (inf: no end), a share `chance` of them any; prompts of others that are read between a request's
-    tokens, and what each adds to the time of one (`slowed`)."""
+    """Means of a request's phases, each (n,), `service` of all; `rate`: of the replica for each output token.
+    What requests differ in (`tails`): seconds of their own `prompt`; seconds that they `waited` for those of
+    others, `most` at all (inf: no end), a share `chance` of them any, as in a queue unless all `started`
+    together; prompts of others that are read between a request's tokens, and what each adds to the time of
+    one (`slowed`)."""
 
     first_token: Floats
     each_token: Floats
     rate: Floats
+    service: Floats
     prompt: Floats
     waited: Floats
     most: Floats
     chance: Floats
+    started: Floats
     between: Floats
     slowed: Floats
 
@@ -260,14 +265,16 @@ _NO_GAP = 1e-9
 def request_seconds(
     requests: Requests, logs: Logs, sequences: Floats, arrivals: Floats | None = None
 ) -> RequestSeconds:
-    """`sequences` (n,) in flight: in a closed loop as one ends, the next one begins.
+    """`sequences` (n,) in flight as who begins finds them, itself included: in a closed loop the next one
+    begins when one has ended and its user has thought.
 
-    A first token waits for its own prompt, for those that go with it, and in a closed loop for a part of all
-    the others', which start together. Where requests arrive by themselves (`arrivals` (n,) a second) prompts
-    queue instead, as in M/M/1, longer where they come in bursts (`Traffic.burstiness`, after Allen and
-    Cunneen). The prompts of others for which it did not wait are read between its steps, as far as steps do
-    not hide them (`mixed`); those that its steps have no room for are waited for before the first token,
-    too."""
+    A first token waits for its own prompt, for those that go with it, and where all start together for a part
+    of all the others'. Long after the start prompts queue instead, as in M/M/1 of so many users: who begins
+    finds what the others leave in the mean (Schweitzer's approximation). Where requests arrive by themselves
+    (`arrivals` (n,) a second) they queue as in M/M/1, longer where they come in bursts
+    (`Traffic.burstiness`, after Allen and Cunneen). The prompts of others for which it did not wait are read
+    between its steps, as far as steps do not hide them (`mixed`); those that its steps have no room for are
+    waited for before the first token, too."""
     work, computed, output_tokens = requests.work, requests.computed_tokens, requests.output_tokens
     parts = step_parts(work, logs, sequences, requests.usual_context)
     step = step_seconds(parts, logs)
@@ -286,10 +293,15 @@ def request_seconds(
     prompt, several = reading(np.ones(1)), np.maximum(others, 1.0)
     together = np.exp(logs.together) * others / sequences
     of_many = reading(several) / several
+    started = requests.starts_together > 0
     if arrivals is None:
-        queued = np.exp(logs.queue) * others * of_many
+        # Seconds of a request that meets no prompt, and those that each prompt of others adds.
+        alone, each = np.exp(logs.first) + prompt + (gaps + 1) * step, mixed * of_many
+        at_start = np.exp(logs.queue) * others * of_many
+        ahead = np.where(started, at_start / prompt, others * each / alone)
+        queued = np.where(started, at_start, ahead * each)
         # Each prompt of the others is waited for once: before the first token or between tokens.
-        left = np.maximum(others - together - queued / prompt, 0.0)
+        left = np.maximum(others - together - ahead, 0.0)
     else:
         wanted = arrivals * mixed * of_many
         busy = np.minimum(wanted, MOST_BUSY)
@@ -310,16 +322,20 @@ def request_seconds(
     waited = prompt * together + queued + beyond
     if arrivals is None:
         most = np.maximum(others * of_many, waited)
-        chance = np.minimum(2 * waited / np.maximum(most, _NO_GAP), 1.0)
+        uniform = np.minimum(2 * waited / np.maximum(most, _NO_GAP), 1.0)
+        chance = np.where(started, uniform, others * each / (alone + others * each))
+        own = np.minimum(sequences, 1.0) * service / (service + requests.think_seconds)
+        in_flight = others + own
     else:
-        most, chance = np.full_like(waited, np.inf), busy
+        most, chance, in_flight = np.full_like(waited, np.inf), busy, sequences
+        started = np.zeros_like(started)
     left = np.maximum(left, _NO_GAP)
     slower = (each_token - step) / work.yielded / left
     return RequestSeconds(
         first_token,
         each_token / work.yielded,
-        service / (sequences * output_tokens),
-        *np.broadcast_arrays(prompt, waited, most, chance, left, slower),
+        service / (in_flight * output_tokens),
+        *np.broadcast_arrays(service, prompt, waited, most, chance, started, left, slower),
     )
 
 

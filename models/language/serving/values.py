@@ -32,6 +32,7 @@ class MeasuredValue(NamedTuple):
     output_tokens: float
     seconds: float
     arrivals: float = 0.0
+    starts_together: bool = True
 
 
 class Measured(NamedTuple):
@@ -77,8 +78,12 @@ class Measured(NamedTuple):
 def measured(rows: Sequence[MeasuredValue], parameters: Parameters) -> Measured:
     """The rows as columns; parameters that they need are added to `parameters`."""
     quantities = np.array([row.quantity for row in rows])
-    numbers = [(row.sequences, row.input_tokens, row.output_tokens, row.arrivals) for row in rows]
-    sequences, input_tokens, output_tokens, arrivals = np.array(numbers, dtype=float).reshape(-1, 4).T
+    numbers = [
+        (row.sequences, row.input_tokens, row.output_tokens, row.arrivals, row.starts_together)
+        for row in rows
+    ]
+    columns = np.array(numbers, dtype=float).reshape(-1, 5).T
+    sequences, input_tokens, output_tokens, arrivals, starts_together = columns
     alike = np.zeros(len(rows))
     return Measured(
         requests=Requests(
@@ -91,6 +96,8 @@ def measured(rows: Sequence[MeasuredValue], parameters: Parameters) -> Measured:
             output_sigma=alike,
             burstiness=np.ones(len(rows)),
             tower_tokens=alike,
+            think_seconds=alike,
+            starts_together=starts_together,
         ),
         design=design_of([row.setting for row in rows], parameters),
         members={q: np.flatnonzero(quantities == q) for q in QUANTITIES if (quantities == q).any()},

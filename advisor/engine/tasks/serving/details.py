@@ -45,7 +45,7 @@ def front_of(
     """The front of options on the chosen instances, the soonest tokens first, by medians; with what
     is chosen, whose load may lie between those of the grid."""
     points = list[_Point]()
-    grid = replicas.grid_of(replicas.numbers(options), arrives=request.arrives)
+    grid = replicas.grid_of(replicas.numbers(options), arrives=request.target_requests_per_second is not None)
     for number, option in enumerate(options):
         for load in range(grid.concurrency.shape[1]):
             rates = grid.take((np.array(number), np.array(load)))

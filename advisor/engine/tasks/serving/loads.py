@@ -95,7 +95,7 @@ class _Solver:
         """With as many instances as leave each replica a load that keeps the limits."""
         bearable = self._replicas.capacity[self._level, self._option]
         if self._request.users is not None:
-            bearable = self._users_of_grid(self._grid)[:, -1]
+            bearable = self._most_users()
 
         def enough(count: Integers, options: Integers) -> Booleans:
             return self._judged(self._at_share(load, count, options))[1]
@@ -108,7 +108,7 @@ class _Solver:
         limits, _ = self._judged(rates)
         limits = [Limit(reason, carried, self._most * self._each * bearable), *limits]
         alive = ~np.isnan(self._grid.tpot[self._level])
-        if not self._request.arrives:
+        if self._request.users is not None:
             # The times of a closed loop are not those of requests that arrive by themselves.
             _, alive = self._judged(self._grid)
         most = self._largest(alive)
@@ -124,28 +124,16 @@ class _Solver:
         return self._replicas.with_arrivals(replicas, share, self._level)
 
     def _of_users(self, users: Floats, replicas: Integers, options: Integers) -> Rates:
-        """Replicas (n,) with so many users each. Who thinks in between comes at random times, as long as the
-        replica keeps up; where it does not, all wait for each other as those who never think."""
-        think, in_flight = self._request.think_seconds, users
-        if think:
-            none = np.zeros((len(users), 1))  # in flight with nobody
-            known = np.hstack([none, self._users_of_grid(self._grid)[options]])
-            each = np.hstack([none, self._grid.concurrency[options]])
-            found = np.array([np.interp(*row) for row in zip(users, known, each, strict=True)])
-            in_flight = np.where(users > known[:, -1] * (1 + _ROUNDING), np.inf, found)
-        together = self._replicas.with_in_flight(replicas, np.ceil(in_flight * (1 - _ROUNDING)))
-        if not think:
-            return together
-        apart = self._replicas.with_arrivals(replicas, np.abs(users - in_flight) / think, self._level)
-        keeps_up = np.isfinite(apart.tpot[self._level])
-        return Rates(*(np.where(keeps_up, own, other) for own, other in zip(apart, together, strict=True)))
+        """Replicas (n,) with so many users each: whole ones."""
+        whole = np.ceil(users * (1 - _ROUNDING))
+        return self._replicas.with_users(replicas, whole, whole <= self._most_users()[options])
 
-    def _users_of_grid(self, grid: Rates) -> Floats:
-        """Users of a replica at each load, by the median: in flight, and those that think (Little's law)."""
-        requests = grid.output[Level.MEDIAN] / self._request.output_tokens
-        return np.asarray(
-            np.fmax.accumulate(grid.concurrency + self._request.think_seconds * requests, axis=1)
-        )
+    def _most_users(self) -> Floats:
+        """Users of a replica whose memory is full, by the median: in flight, and those that think (Little's
+        law)."""
+        requests = self._grid.output[Level.MEDIAN] / self._request.output_tokens
+        users = self._grid.concurrency + self._request.think_seconds * requests
+        return np.asarray(np.fmax.reduce(users, axis=1) * (1 + _ROUNDING))
 
     def _judged(self, rates: Rates) -> tuple[list[Limit], Booleans]:
         """The limits of times, in order, and the loads that keep all of them. Of an option that is looked at

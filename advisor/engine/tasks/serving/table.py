@@ -42,6 +42,7 @@ def traffic_of(request: ServingQuestion) -> Traffic:
         output_sigma=request.output_spread,
         burstiness=request.burstiness,
         tower_tokens=request.tower_tokens,
+        think_seconds=request.think_seconds,
     )
 
 
@@ -103,9 +104,9 @@ def time_span(values: Floats) -> Span:
     return Span(lower=lower, median=median, upper=upper)
 
 
-# What was predicted of a model's deployments, by traffic and confidence: a column by kind of load
-# (whether requests arrive by themselves), id of the deployment and load.
-Predicted = dict[tuple[Traffic, float], dict[tuple[bool, int, float], Any]]
+# What was predicted of a model's deployments, by confidence: a column by traffic, kind of load (whether
+# requests arrive by themselves), id of the deployment and load.
+Predicted = dict[float, dict[tuple[Traffic, bool, int, float], Any]]
 
 
 class Replicas:
@@ -129,8 +130,9 @@ class Replicas:
         most = [min(option.memory.largest_concurrency, MOST_SEQUENCES) for option in distinct.values()]
         self.held = np.array(most, dtype=float)
         self._predictor, self._confidence = predictor, request.confidence
-        self._traffic = traffic_of(request)
-        self._known = predicted.setdefault((self._traffic, request.confidence), {})
+        self._of_users = traffic_of(request)
+        self._traffic = self._of_users._replace(think_seconds=0.0)
+        self._known = predicted.setdefault(request.confidence, {})
         self.grid = self._on_grid()
         # Requests a second (3, n) that each deployment answers at most.
         self.capacity = np.nan_to_num(self.grid.output).max(axis=2) / request.output_tokens
@@ -139,14 +141,14 @@ class Replicas:
         """The deployment of each option, by its place."""
         return np.array([self._numbers[id(option.deployment)] for option in options], dtype=np.intp)
 
-    def with_in_flight(self, replicas: Integers, concurrency: Floats) -> Rates:
-        """Deployments with so many sequences always in flight; nan beyond what memory holds."""
-        return self._under(replicas, concurrency, concurrency <= self.held[replicas], loaded=False)
+    def with_users(self, replicas: Integers, users: Floats, within: Booleans) -> Rates:
+        """Deployments with so many users each; nan where not `within` what memory holds."""
+        return self._under(replicas, users, within, self._of_users)
 
     def with_arrivals(self, replicas: Integers, requests_per_second: Floats, level: Level) -> Rates:
         """Deployments to which requests arrive by themselves; nan beyond their capacity."""
         within = requests_per_second <= self.capacity[level, replicas]
-        rates = self._under(replicas, requests_per_second, within, loaded=True)
+        rates = self._under(replicas, requests_per_second, within, self._traffic, loaded=True)
         # What arrives is answered, no more, and no more than can be.
         answered = np.minimum(requests_per_second, self.capacity[:, replicas]) * self._traffic.output_tokens
         return rates._replace(output=np.where(np.isnan(rates.tpot), np.nan, answered))
@@ -168,22 +170,24 @@ class Replicas:
         new = np.ones(points.shape, dtype=bool)
         new[:, 1:] = points[:, 1:] > points[:, :-1]
         rows = np.repeat(np.arange(len(points)), len(steps))
-        rates = self._under(rows, points.ravel(), new.ravel(), loaded=False)
+        rates = self._under(rows, points.ravel(), new.ravel(), self._traffic)
         return rates._replace(concurrency=points.ravel()).shaped(points.shape)
 
-    def _under(self, rows: Integers, loads: Floats, within: Booleans, *, loaded: bool) -> Rates:
+    def _under(
+        self, rows: Integers, loads: Floats, within: Booleans, traffic: Traffic, *, loaded: bool = False
+    ) -> Rates:
         """The predictor's answer to each load that is `within` what can be done."""
         some = np.flatnonzero(within)
         numbers, known = rows[some].tolist(), self._known
         keys = [
-            (loaded, self._ids[number], load)
+            (traffic, loaded, self._ids[number], load)
             for number, load in zip(numbers, loads[some].tolist(), strict=True)
         ]
         new = {key: number for key, number in zip(keys, numbers, strict=True) if key not in known}
         if new:
             ask = self._predictor.under_load if loaded else self._predictor.closed_loop
             deployments = [self._deployments[number] for number in new.values()]
-            served = ask(deployments, self._traffic, np.array([load for *_, load in new]), self._confidence)
+            served = ask(deployments, traffic, np.array([load for *_, load in new]), self._confidence)
             known.update(zip(new, _columns(served).T, strict=True))
         columns = np.full((_COLUMNS, len(rows)), np.nan)
         columns[_PLACE:] = 0
@@ -242,7 +246,8 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
         """Replicas under the load of `rates`: not all have one user more."""
         if request.users is None:
             return self.at_once
-        return np.minimum(self.at_once, request.users / self.rates.concurrency)
+        thinking = request.think_seconds * self.rates.output[Level.MEDIAN] / request.output_tokens
+        return np.minimum(self.at_once, request.users / (self.rates.concurrency + thinking))
 
     def most_output(self, level: Level) -> Floats:
         """Output tokens a second of all instances at the largest load that keeps the limits."""

@@ -152,7 +152,9 @@ def _of_requests(request: ServingQuestion, model: LanguageModel, version: str) -
                 seconds=request.think_seconds,
             )
         else:
-            yield Message("all users start together and never pause, as in a load test")
+            yield Message(
+                "users ask again without a pause (--think-seconds); the moment when all start is long past"
+            )
     else:
         yield Message("a fixed number of requests in flight (closed loop)")
     if request.prefix_share:

@@ -46,11 +46,14 @@ class Physical:
     def closed_loop(
         self, deployments: Sequence[Deployment], traffic: Traffic, concurrency: Floats, confidence: float
     ) -> ServingRates:
-        """Steps that read weights and KV, and prompts between them."""
-        b = np.asarray(concurrency, dtype=float)
-        step, prompt = self._parts(deployments, traffic, b)
-        tpot = step + b * prompt / traffic.output_tokens
-        ttft = 0.03 + prompt * (1 + 0.1 * (b - 1))
+        """Steps that read weights and KV, and prompts between them; users in flight are found by repetition."""
+        b = users = np.asarray(concurrency, dtype=float)
+        for _ in range(60 if traffic.think_seconds else 1):
+            step, prompt = self._parts(deployments, traffic, b)
+            tpot = step + b * prompt / traffic.output_tokens
+            ttft = 0.03 + prompt * (1 + 0.1 * np.maximum(b - 1, 0))
+            seconds = ttft + (traffic.output_tokens - 1) * tpot
+            b = users * seconds / (seconds + traffic.think_seconds)
         return self._served(deployments, traffic, b, ttft, tpot)
 
     def under_load(

@@ -34,8 +34,12 @@ DEPLOYMENTS = st.builds(
     st.sampled_from(["vllm", "sglang", "trtllm"]),
     st.sampled_from(["bf16", "fp8"]),
 )
-# What hypothesis would else make up of a Traffic: lengths that spread, and bursts.
-PLAIN = (st.just(False), st.just(0.0), st.just(0.0), st.just(1.0), st.floats(0, 4000))
+# What hypothesis would else make up of a Traffic: lengths that spread, and bursts. Users think or do not, and
+# start together or long ago.
+PLAIN = (
+    *(st.just(False), st.just(0.0), st.just(0.0), st.just(1.0), st.floats(0, 4000)),
+    *(st.just(0.0) | st.floats(1e-3, 100), st.booleans()),
+)
 TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000), st.just(0.0), *PLAIN)
 
 
@@ -47,12 +51,15 @@ TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000), st.just(
     st.floats(1.1, 4),
 )
 def test_more_bandwidth_is_never_slower(deployment, traffic, concurrency, times):
-    """Also where more prompts come between the steps than there are steps."""
+    """Also where more prompts come between the steps than there are steps. Long after the start faster steps
+    bring requests sooner, and prompts wait for more of them: there the whole is sooner."""
     gpu = deployment.gpu
     faster = deployment._replace(gpu=gpu._replace(bandwidth_gb_s=gpu.bandwidth_gb_s * times))
     predictor = bundled_serving_predictor()
     rates = predictor.closed_loop([deployment, faster], traffic, [concurrency] * 2)
-    for slow, fast in (rates.tpot_seconds.median, rates.ttft_seconds.median):
+    tpot, ttft = rates.tpot_seconds.median, rates.ttft_seconds.median
+    first = ttft if traffic.starts_together else ttft + (traffic.output_tokens - 1) * tpot
+    for slow, fast in (tpot, first):
         assert np.isnan(slow) or fast <= slow * (1 + 1e-9)
 
 
@@ -90,6 +97,23 @@ def test_users_beyond_the_cache_wait_and_the_rate_stays(predictor):
     full, twice = (predictor.closed_loop([deployed()], TRAFFIC, [users]) for users in (held, 2 * held))
     assert twice.output_tokens_per_second.median == pytest.approx(full.output_tokens_per_second.median)
     assert twice.ttft_seconds.median[0] > full.ttft_seconds.median[0] + 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(DEPLOYMENTS, TRAFFICS, st.integers(1, 200), st.floats(0.1, 60))
+def test_users_who_think_hardly_are_as_those_who_never_do(deployment, traffic, users, think):
+    """Every time and percentile goes over into that of no thought; who thinks longer has less in flight, and
+    its tokens no later."""
+    thinks = (0, 1e-5, think, 2 * think)
+    traffics = [traffic._replace(think_seconds=each, starts_together=False) for each in thinks]
+    rates = bundled_serving_predictor().closed_loop([deployment] * 4, traffics, [users] * 4)
+    never, hardly, some, longer = rates.tpot_seconds.median
+    assert np.isnan(never) or (hardly >= some * (1 - 1e-9) and some >= longer * (1 - 1e-9))
+    for column in (*rates[:3], *rates.tails):
+        for values in np.atleast_2d(column):
+            assert values[1] == pytest.approx(values[0], rel=1e-3, nan_ok=True)
+    never, hardly, some, longer = rates.in_flight
+    assert np.isnan(never) or longer <= some <= hardly == pytest.approx(never, rel=1e-3)
 
 
 def test_a_cached_prefix_shortens_the_first_token_and_equal_lengths_come_in_waves(predictor):
