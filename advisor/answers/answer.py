@@ -12,7 +12,7 @@ from advisor.domain.decision import Judged
 from advisor.errors import NoOfferError
 from advisor.messages import Message
 from advisor.questions.spec import SpecQuestion
-from advisor.render.document import document_yaml, plain
+from advisor.render.document import document_yaml, plain, with_messages
 from advisor.render.tables import flat_rows, recommendation_csv
 from advisor.render.views.brief import brief_text
 from advisor.render.views.whole import EVERY, NEAREST, recommendation_markdown, whole_text
@@ -74,6 +74,10 @@ class Recommended(Answer, frozen=True, kw_only=True):
 
     no_offer: Callable[[], Message]
     start_file: Callable[[str], str]
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document, numbers unrounded, with the parameters of its sentences."""
+        return with_messages(self.message_document())
 
     def written(self, name: str) -> str:
         """The answer in one of `FORMATS`, or the file of that kind that starts its spec."""

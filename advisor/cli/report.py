@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from advisor.answers.context import load_context
-from advisor.answers.reporting.plans import Entry, read_plan, shown_name
+from advisor.answers.reporting.plans import RUNS, Entry, read_plan, shown_name
 from advisor.answers.reporting.reports import (
     Origin,
     Report,
@@ -48,6 +48,7 @@ from advisor.questions.reading import from_fields, from_texts, options_of
 from advisor.questions.settled import today
 from advisor.render.diff import difference
 from advisor.render.diff_text import difference_markdown, difference_text
+from advisor.render.document import with_sentences
 from advisor.render.facts import SCHEMA, totals
 from advisor.render.formats import LANGUAGES, REPORT_FORMATS, ReportFormat, format_of_file, report_format
 
@@ -264,6 +265,7 @@ def report(
       defaults: {region: us-east-1}  # for workloads that do not set it
       workloads:
         - {name: Thumbnails, task: inference, model: googlenet, target_throughput: 500}
+        - {name: Weekly, task: training, model: resnet50, epochs: 90, runs_per_month: 4.3}
         - {name: Chat, task: generation, model: meta-llama/Llama-3.1-8B, users: 40}
     A longer one: docs/examples/workloads.yaml. The JSON report: schemas/report.schema.json in advisor/render.
     """
@@ -294,6 +296,8 @@ def _alone(ctx: click.Context) -> None:
 
 # What no workload of a plan can say for itself, and what all of them share.
 _SHARED = ("live",)
+# What gives a run an end.
+_ENDS = ("epochs", "samples", "tokens")
 
 
 class Ask(NamedTuple):
@@ -391,13 +395,16 @@ def planned(entry: Entry, file: str) -> ReportedWorkload:
                     field, "{field} changes nothing of a report: it explains anyway", hint="leave it out"
                 )
         question = from_texts(RECOMMEND, entry.fields, "word of a workload")
+        if entry.runs_per_month and not any(getattr(question, field, None) for field in _ENDS):
+            raise wrong(RUNS, "{field} is of a run that ends", hint="give epochs, samples or tokens")
     except UsageError as error:
         raise UsageError(
             Message("{place}: workload '{name}': {what}", place=line, name=entry.name, what=error.message),
             hint=error.hint,
             field=error.field,
         ) from error
-    return ReportedWorkload(entry.name, question, command_line("recommend", options_of(question)), line)
+    command = command_line("recommend", options_of(question))
+    return ReportedWorkload(entry.name, question, command, line, entry.runs_per_month)
 
 
 def _living(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:
@@ -434,7 +441,8 @@ def _of_saved(ask: Ask) -> dict[str, Any]:
     if ask.title or ask.as_of:
         raise UsageError("a saved report keeps its title and its day", hint="leave out --title and --date")
     # Sums of an earlier version added a month of what ends to what is kept.
-    return reports[0] | {"totals": totals(reports[0]["workloads"])}
+    saved = with_sentences(reports[0])
+    return saved | {"totals": totals(saved["workloads"])}
 
 
 def _report(ask: Ask, inputs: Sequence[Input], usual: str) -> Report:

@@ -310,7 +310,7 @@ class Gain(Struct, frozen=True, kw_only=True):
     `bottleneck` is what binds then."""
 
     resource: str
-    step: str
+    step: Text
     samples_per_second: float
     percent: float
     bottleneck: Stage

@@ -32,6 +32,7 @@ from advisor.engine.prepared import Preparations
 from advisor.engine.rejected import Rejections
 from advisor.engine.table import NO_LIMIT
 from advisor.engine.tasks.network import NetworkTask
+from advisor.messages import Message
 from advisor.models.bundled import IdentityCache
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.prepared import PreparedRows
@@ -46,7 +47,7 @@ class Change(NamedTuple):
     """One resource with a little more of it."""
 
     resource: str
-    step: str
+    step: Message | str
     workload: Workload
     resources: Resources
 
@@ -89,7 +90,8 @@ def changes(model: PerformanceModel, workload: Workload, has: Resources) -> Iter
         yield Change("disk_iops", f"{IOPS_STEP:g} IOPS", workload, replace(has, disk=faster))
     larger = _larger_batch(model, workload, has)
     if larger:
-        yield Change("batch_size", f"batch {larger.batch_size}, not {workload.batch_size}", larger, has)
+        batch = Message("batch {larger}, not {now}", larger=larger.batch_size, now=workload.batch_size)
+        yield Change("batch_size", batch, larger, has)
 
 
 def _gains(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from advisor.domain import HOURS_PER_MONTH
 from advisor.messages import Message, Spell, option_name, render
 from advisor.render.i18n.catalogue import Texts
-from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd
+from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd, short_usd
 
 
 def lower_rate(rate: float) -> str:
@@ -75,6 +75,7 @@ class Look(Enum):
     RATE = "rate"
     LOWER = "lower"  # rounded down
     USD = "usd"
+    COST = "cost"  # of a month or a run, in cents; empty where there is none
     SHARE = "share"
     MIB = "mib"
 
@@ -90,6 +91,7 @@ _WRITERS: Mapping[Look, Callable[[Any], str]] = {
     Look.RATE: format_rate,
     Look.LOWER: lower_rate,
     Look.USD: format_usd,
+    Look.COST: short_usd,
     Look.SHARE: percent,
     Look.MIB: format_mib,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ import numpy as np
 from advisor.domain import Recommendation
 from advisor.domain.decision import RELAXING_STOPPED
 from advisor.domain.words import LanguageTask
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.naming import asked_of, others_text
 from advisor.questions.reading import question_document
 from advisor.render.borderline import borderline_block, decision_block, verify_command
@@ -137,6 +138,66 @@ def is_language(document: Mapping[str, Any]) -> bool:
 def plain(value: Any) -> Any:
     """A document, or a part of one, with every `Message` as its English text: what JSON and YAML can hold."""
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain_leaf))
+
+
+def with_messages(document: Mapping[str, Any]) -> dict[str, Any]:
+    """`plain`, with `messages`: its sentences by the field that holds them, which `with_sentences` reads."""
+    messages: dict[str, dict[str, Any]] = {}
+
+    def gather(value: Any, field: str) -> None:
+        if isinstance(value, Message):
+            messages.setdefault(field, {})[str(value)] = _message_block(value)
+        elif isinstance(value, Mapping):
+            for name, part in value.items():
+                gather(part, name)
+        elif isinstance(value, (list, tuple)):
+            for part in value:
+                gather(part, field)
+
+    gather(document, "")
+    blocks = {field: list(some.values()) for field, some in messages.items()}
+    return {**plain(document), **({"messages": plain(blocks)} if blocks else {})}
+
+
+def _message_block(value: Any) -> Any:
+    if isinstance(value, Message):
+        parameters = {name: _message_block(part) for name, part in value.parameters.items()}
+        return {"text": value.text, "code": value.code, "parameters": parameters}
+    if isinstance(value, (list, tuple)):
+        return [_message_block(part) for part in value]
+    return {"field": str(value)} if isinstance(value, FieldName) else value
+
+
+def with_sentences(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """A saved document whose sentences are messages again, which every language has words for. Those without
+    a message (of earlier versions, or changed since) stay as they are."""
+    messages: dict[tuple[str, str], Message] = {}
+    for field, blocks in saved.get("messages", {}).items():
+        for message in map(_message_of, blocks):
+            with suppress(
+                LookupError, TypeError, ValueError, AttributeError
+            ):  # a template that asks for more
+                messages[field, str(message)] = message
+
+    def restored(value: Any, field: str) -> Any:
+        if isinstance(value, dict):
+            return {name: restored(part, name) for name, part in value.items()}
+        if isinstance(value, list):
+            return [restored(part, field) for part in value]
+        return messages.get((field, value), value) if isinstance(value, str) else value
+
+    return {name: restored(part, name) for name, part in saved.items() if name != "messages"}
+
+
+def _message_of(block: Any) -> Any:
+    if isinstance(block, list):
+        return [_message_of(part) for part in block]
+    if not isinstance(block, dict):
+        return block
+    if "field" in block:
+        return FieldName(block["field"])
+    parameters = {name: _message_of(part) for name, part in block["parameters"].items()}
+    return Message(block["text"], code=block["code"], **parameters)
 
 
 def plain_leaf(value: object) -> Any:

@@ -146,9 +146,19 @@ def section_run_usd(section: Record) -> float | None:
     return run_usd(section["recommendation"]["recommendation"])
 
 
+def month_usd(section: Record) -> float | None:
+    """USD a month of a pick: kept running, or run as often as a plan says; None of one run, or no pick."""
+    run, often = section_run_usd(section), section.get("runs_per_month")
+    if section["answer"]["status"] != ANSWERED or run is not None:
+        return run and often and run * often
+    usd: float = section["answer"]["spec"]["usd_per_month"]
+    return usd
+
+
 def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
     """All workloads together. Hours and months are of what is kept running; `run_usd` is the cost of one of
-    each that ends, and no sum has both. Null where there is nothing to add up, never 0."""
+    each that ends, and `month_with_runs_usd` of both where a plan says how often something runs. Null where
+    there is nothing to add up, never 0."""
     answered = [section for section in sections if section["answer"]["status"] == ANSWERED]
     specs = [section["answer"]["spec"] for section in answered]
     runs = [section_run_usd(section) for section in answered]
@@ -156,6 +166,7 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
     once = [run for run in runs if run is not None]
     usd = sum(spec["usd_per_hour"] for spec in kept) if kept else None
     month = None if usd is None else per_month(usd)
+    often = any(section.get("runs_per_month") for section in answered)
     sums: dict[str, dict[str, float]] = {"market": {}, "region": {}}
     for spec in kept:
         for name, usd_by in sums.items():
@@ -172,6 +183,7 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
         "usd_per_month": month,
         "month_usd": month,
         "run_usd": sum(once) if once else None,
+        **({"month_with_runs_usd": sum(map(float, filter(None, map(month_usd, answered))))} if often else {}),
         **{f"usd_per_hour_by_{name}": dict(sorted(usd_by.items())) for name, usd_by in sums.items()},
         "price_range": _price_range(specs, runs),
         "safe": _safe(answered),

@@ -10,7 +10,7 @@ from advisor.errors import UsageError, unknown_name
 from advisor.extras import install_hint
 from advisor.files import csv_of
 from advisor.messages import Message
-from advisor.render.document import plain
+from advisor.render.document import plain, with_messages
 from advisor.render.i18n.catalogue import LANGUAGES as LANGUAGES
 
 Document = Mapping[str, Any]
@@ -52,7 +52,7 @@ class ReportFormat(NamedTuple):
 def _json(document: Document, _language: str) -> str:
     # Indented it were half as large again: twenty workloads take megabytes.
     compact = (",", ":")
-    return json.dumps(plain(document), separators=compact, allow_nan=False, ensure_ascii=False) + "\n"
+    return json.dumps(with_messages(document), separators=compact, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def report_markdown(document: Document, language: str) -> str:

@@ -14,17 +14,7 @@ from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
 from advisor.render.borderline import modest
-from advisor.render.facts import (
-    ANSWERED,
-    OF_A_SPEC,
-    covers_clouds,
-    decision_of,
-    doubt_of,
-    place_name,
-    section_run_usd,
-    spec_name,
-    type_name,
-)
+from advisor.render.facts import covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.phrases import gpu_text
@@ -153,95 +143,6 @@ def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
     return t("answer.unpriced", rate=rate) if has_risk else rate
 
 
-def totals_sentences(document: Record, t: Texts) -> list[str]:
-    """The cost of all workloads of a report together: of a month, and of one of each run that ends; then what
-    is a gamble, what the sums lack and rest on, and what they are where nothing is tried first."""
-    totals = document["totals"]
-    count, of = totals["answered"], totals["workloads"]
-    if not count:
-        return [t("totals.none", workloads=of)]
-    answered = [section for section in document["workloads"] if section["answer"]["status"] == ANSWERED]
-    runs = [section for section in answered if section_run_usd(section)]
-    kept = [section for section in answered if section not in runs]
-    month = format_usd(totals["month_usd"] or 0.0)
-    costs = [t("totals.month", usd=month, names=_names(kept, t))] if kept else []
-    if totals["run_usd"] is not None:
-        key = "totals.run" if len(runs) == 1 else "totals.runs"
-        costs.append(t(key, usd=format_usd(totals["run_usd"]), names=_names(runs, t)) + _at_most(runs, t))
-    done = t("totals.done" if count == of else "totals.some", answered=count, workloads=of)
-    says = [t.joined([t("totals.sum", costs=t.listed(costs)), done]), *_gambles(answered, t)]
-    span = totals.get("price_range") or {}
-    for name, sections in (("month", kept), ("run", runs)):
-        old = [each for each in sections if doubt_of(each["answer"]["spec"], 1.0)]
-        if old:
-            ends = {end: format_usd(span[f"{name}_usd"][end]) for end in ("low", "high")}
-            day = min(each["answer"]["spec"]["price_as_of"] for each in old)
-            says.append(t(f"spread.{name}", **ends, names=_names(old, t), day=day))
-    for market, usd_per_hour in totals["usd_per_hour_by_market"].items():
-        if market.startswith("commitment"):
-            usd = format_usd(usd_per_hour * totals["hours_per_month"])
-            says.append(t("totals.committed", market=t.known(f"market.{market}", market), usd=usd))
-    return [*says, *_committed(kept, month, t), *_without_trial(totals.get("safe"), answered, t)]
-
-
-def _names(sections: Sequence[Record], t: Texts) -> str:
-    """'Thumbnails and Chat', '7 workloads'."""
-    names = [section["name"][:80] for section in sections]
-    if len(names) > _MOST_NAMES:
-        return t("totals.names", count=len(names))
-    *first, last = names
-    return t("totals.and", first=t("brief.comma").join(first), last=last) if first else str(last)
-
-
-def _at_most(runs: Sequence[Record], t: Texts) -> str:
-    """' (90 % of them cost at most $86.65)' of the only run: bounds of several add up to no bound."""
-    spec, *others = (section["recommendation"]["recommendation"] for section in runs)
-    usd = None if others else spec["run"]["usd"]["upper"]
-    share = percent(runs[0]["answer"]["confidence"])
-    return "" if usd is None else t("totals.most", percent=share, usd=short_usd(usd))
-
-
-def _gambles(answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """Of the least sure workloads their chance to miss, the trial that settles it, and the safe cost."""
-    calls = [(call, each) for each in answered for call in calls_of_chosen(each["recommendation"])]
-    for call, section in sorted(calls, key=lambda row: float(row[0]["probability"]))[:_MOST_NAMES]:
-        run = section_run_usd(section)
-        per, usd = ("month", section["answer"]["spec"]["usd_per_month"]) if run is None else ("run", run)
-        yield t(
-            "totals.gamble",
-            name=section["name"][:80],
-            usd=t(f"cost.{per}", usd=format_usd(usd)),
-            percent=percent(1 - modest(call["probability"])),
-            trial=short_usd(call["trial"]["usd"]),
-            safe=format_usd(usd + (call[f"saves_usd_per_{per}"] or 0.0)),
-        )
-
-
-def _committed(kept: Sequence[Record], month: str, t: Texts) -> Iterator[str]:
-    """The month with a year's commitment for all that is kept on demand, where all prices are known."""
-    choices = [{row["market"]: row for row in (each["costs"] or {"choices": ()})["choices"]} for each in kept]
-    on_demand = all(each["answer"]["spec"]["market"] == Market.ON_DEMAND for each in kept)
-    if choices and on_demand and all(Market.COMMITMENT_1Y in each for each in choices):
-        usd = sum(each[Market.COMMITMENT_1Y]["usd_per_month"] for each in choices)
-        yield t("totals.commit", usd=format_usd(usd), month=month)
-
-
-def _without_trial(safe: Record | None, answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """The sums of the safe specs, where some are others than the picks; then what has none."""
-    untried = [
-        section
-        for section in answered
-        for spec in [decision_of(section["recommendation"]).get("safe")]
-        if spec and any(spec[name] != section["answer"]["spec"][name] for name in OF_A_SPEC)
-    ]
-    if safe and untried:
-        ends = sorted({"month" if section_run_usd(section) is None else "run" for section in untried})
-        costs = [t(f"safe.{end}", usd=format_usd(usd)) for end in ends if (usd := safe[f"{end}_usd"])]
-        yield t("totals.safe", names=_names(untried, t), costs=t.listed(costs))
-    if safe and safe["without"]:
-        yield t("totals.unsafe", names=", ".join(safe["without"]))
-
-
 def borderline_sentence(call: Record, t: Texts, *, clouds: bool = False) -> str:
     """'g5.4xlarge $1.624/h would save $242 a month: 23 % sure, a trial of 10 min costs $0.27'."""
     run, month, trial = call["saves_usd_per_run"], call["saves_usd_per_month"], call["trial"]
@@ -323,6 +224,11 @@ def dated_usd(record: Record, t: Texts) -> str:
     return t("price.dated", usd=usd, kind=t.known(f"price.{kind}", kind), day=record["price_as_of"])
 
 
+def _counted(count: float) -> str:
+    """'90', '1,281,167', '50M': as it is asked for, where that is short."""
+    return f"{count / 1e6:g}M" if count >= 1e6 and count % 1e4 == 0 else f"{count:,.12g}"
+
+
 def _range(limits: Record, *, write: Callable[[float], str]) -> str:
     """'8', '4..16', '32 GiB..': as it is asked for."""
     least, most = ("" if end is None else write(end) for end in (limits["least"], limits["most"]))
@@ -339,7 +245,7 @@ _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (lambda time: time if isinstance(time, str) else plain(time), "max_ttft_ms max_tpot_ms max_e2e_seconds"),
     (plain, "target_requests_per_second max_ready_seconds burstiness think_seconds images_per_request"),
     (plain, "tensor_parallel micro_batch"),
-    ("{:,.12g}".format, "epochs samples tokens"),
+    (_counted, "epochs samples tokens"),
     ("{:,.0f}".format, "users input_tokens output_tokens context_tokens sequence"),
     (format_usd, "max_run_usd max_usd_per_hour"),
     (format_mib, "min_gpu_memory_mib max_gpu_memory_mib"),

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.files import harmless
-from advisor.render.facts import ANSWERED, decision_of, run_usd, usd_per_million_samples
+from advisor.render.facts import ANSWERED, decision_of, month_usd, run_usd, usd_per_million_samples
 from advisor.render.i18n.catalogue import Texts, report_texts, workbook_texts
-from advisor.render.sentences import relax_sentence, stage_name, totals_sentences
+from advisor.render.sentences import LOCAL_ORDER, disk_name, relax_sentence, stage_name
 from advisor.render.tables import FRONT, SERVING, TUNING, columns_of_task, flat_rows, ranked_rows, value_at
+from advisor.render.views.totals import target_text, totals_sentences
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,7 @@ _OPTIONS = {
 # Excel's number format by what a heading says, the first that fits.
 _FORMATS = (
     ("USD/month", "#,##0.00"),
+    ("USD/run", "#,##0.00"),
     ("USD", "#,##0.0000"),
     ("samples/s", "#,##0.0"),
     ("Sure", "0%"),
@@ -52,6 +54,8 @@ _MOST_CHARACTERS = 32767
 _OF_TASK = {"serving": SERVING, "front": FRONT, "tuning": TUNING}
 _NARROWEST, _WIDEST = 12, 60
 _HEAD_ROW = 4
+# So many columns hold the sentences above the totals, each in a line of so many points.
+_SENTENCE_COLUMNS, _LINE_HEIGHT = 9, 15
 
 
 class Sheet(NamedTuple):
@@ -77,13 +81,8 @@ def report_workbook(document: Record, language: str = "en") -> bytes:
         writer.book.set_properties({"title": _fit(document["title"])[:200], "created": created})
         for sheet in sheets:
             title = document["title"] if sheet is sheets[0] else texts.known(sheet.name, sheet.name)
-            _write(
-                writer,
-                sheet,
-                [title, f"{document['as_of']}  {texts.known(sheet.note, sheet.note)}"],
-                texts,
-                words,
-            )
+            note = f"{document['as_of']}  {texts.known(sheet.note, sheet.note)}"
+            _write(writer, sheet, (title, note), texts, words)
         _write_totals(writer, sheets[0], document, texts, words)
     return buffer.getvalue()
 
@@ -121,21 +120,23 @@ def _write(writer: pd.ExcelWriter, sheet: Sheet, head: Sequence[str], texts: Tex
 
 
 def _write_totals(writer: pd.ExcelWriter, sheet: Sheet, document: Record, texts: Texts, words: Texts) -> None:
-    """Their sums below the picks, and in words what these rest on."""
+    """The sums below the picks, and above them what these come to and rest on, in words."""
     page, totals = writer.sheets[texts.known(sheet.name, sheet.name)], document["totals"]
+    sentences = totals_sentences(document, words)
+    wrapped = writer.book.add_format({"text_wrap": True, "valign": "top"})
+    page.merge_range(2, 0, 2, _SENTENCE_COLUMNS, _fit("\n".join(sentences)), wrapped)
+    page.set_row(2, _LINE_HEIGHT * (len(sentences) + 1))
     sums = {
         "Instances": totals["instances"],
         # An hour of what is kept and an hour of a run are no sum.
         "USD/hour": None if totals["run_usd"] else totals["usd_per_hour"],
-        "USD/month": totals["month_usd"],
+        "USD/month": totals.get("month_with_runs_usd") or totals["month_usd"],
         "USD/run": totals["run_usd"],
     }
     line = _HEAD_ROW + len(sheet.rows) + 1
     page.write_string(line, 0, texts("Total"))
     for heading, value in sums.items():
         page.write(line, sheet.headings.index(heading), value)
-    for more, sentence in enumerate(totals_sentences(document, words), start=2):
-        page.write_string(line + more, 0, _fit(sentence))
 
 
 def sheets_of(document: Record) -> list[Sheet]:
@@ -174,17 +175,21 @@ def _layouts() -> list[dict[str, Any]]:
 def _picks(document: Record) -> list[Record]:
     """Every section with its pick: where nothing meets the target no spec is bought, and none is added up."""
     hours = document["totals"]["hours_per_month"]
-    return [{**section, "spec": _pick(section, hours)} for section in document["workloads"]]
+    t = report_texts("en")
+    rows = document["workloads"]
+    return [{**row, "spec": _pick(row, hours), "target": target_text(row, t)} for row in rows]
 
 
 def _pick(section: Record, hours: float) -> Record | None:
     """The recommended spec with its chance and the cost of a month of `hours`, or that of its run."""
     answer = section["recommendation"]
-    run = run_usd(answer["recommendation"])
+    spec, run = answer["recommendation"], run_usd(answer["recommendation"])
     if section["answer"]["status"] != ANSWERED:
         return None
-    ends = {"usd_per_month": None, "run_usd": run} if run is not None else {"hours": hours}
-    return {**section["answer"]["spec"], "probability": decision_of(answer).get("probability"), **ends}
+    month = {"usd_per_month": month_usd(section)}
+    ends = {"run_usd": run, "most_usd": spec["run"]["usd"]["upper"]} if run is not None else {"hours": hours}
+    sure = {"probability": decision_of(answer).get("probability")}
+    return {**section["answer"]["spec"], **sure, **month, **ends}
 
 
 def _sheet(layout: Record, columns: Mapping[str, str], records: Sequence[Record]) -> Sheet:
@@ -258,6 +263,8 @@ def _cell(value: Any, heading: str, words: Texts) -> Any:
         return value
     if heading in _STAGES:
         return stage_name(value, words)
+    if value == LOCAL_ORDER:
+        return disk_name(value, words)
     return date.fromisoformat(value) if heading in _DAYS else _fit(str(value))
 
 

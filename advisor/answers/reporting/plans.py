@@ -7,6 +7,7 @@ workloads:
     task: inference
     model: googlenet
     target_throughput: 500          # as --target-throughput
+  - {task: training, model: resnet50, epochs: 90, runs_per_month: 4}
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.errors import UsageError, one_line, unknown_name
 from advisor.messages import Message
+from advisor.questions.fields import Number
 
 if TYPE_CHECKING:
     from yaml import MappingNode, Node
@@ -24,18 +26,21 @@ if TYPE_CHECKING:
 MOST_WORKLOADS = 500
 MOST_BYTES = 2**20
 LONGEST_NAME = 500
+_MOST_RUNS = 10_000
 _KEYS = ("title", "defaults", "workloads")
-_NAME = "name"
+_NAME, RUNS = "name", "runs_per_month"
 # They turn the direction of what follows: what is shown is not what stands there.
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 class Entry(NamedTuple):
-    """One workload as it was written: texts by option, without dashes, in the order written."""
+    """One workload as it was written: texts by option, without dashes, in the order written; and how often a
+    run that ends is made, where that is said."""
 
     name: str
     line: int
     fields: Mapping[str, tuple[str, ...]]
+    runs_per_month: float | None = None
 
 
 class Plan(NamedTuple):
@@ -132,12 +137,13 @@ class _Reader:
         return tuple(entries.values())
 
     def _entry(self, node: Node, number: int, fields: dict[str, tuple[str, ...]]) -> Entry:
-        name_given = " ".join(fields.pop(_NAME, ()))
+        name_given, runs = (" ".join(fields.pop(key, ())) for key in (_NAME, RUNS))
         try:
+            often = Number(most=_MOST_RUNS).from_text(runs, RUNS) if runs else None
             name = shown_name(name_given, "name") if name_given else _usual_name(number, fields)
         except UsageError as error:
             raise self._wrong(node, error) from None
-        return Entry(name, node.start_mark.line + 1, fields)
+        return Entry(name, node.start_mark.line + 1, fields, often)
 
     def _title(self, node: Node) -> str:
         try:

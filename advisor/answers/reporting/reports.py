@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
@@ -22,7 +23,6 @@ from advisor.answers.reporting.sections import (
     language_section,
     network_section,
 )
-from advisor.domain import Recommendation
 from advisor.domain.workload import is_own
 from advisor.engine import Preparations
 from advisor.engine.tasks.network import at_steps
@@ -38,7 +38,7 @@ from advisor.questions.network import Recommend
 from advisor.questions.reading import options_of
 from advisor.questions.settled import language_model_of, settled_serving, settled_tuning, today
 from advisor.questions.traffic import KNOWN_TRAFFIC
-from advisor.render.document import is_language
+from advisor.render.document import is_language, with_sentences
 from advisor.render.facts import SCHEMA, totals
 from advisor.render.phrases import trial_command
 
@@ -96,13 +96,14 @@ def advisor_version() -> str:
 
 
 class ReportedWorkload(NamedTuple):
-    """A workload of a report: its name, what is asked, the command that asks it alone, and where it
-    was said ('team.yaml, line 7'), for what is wrong with it."""
+    """A workload of a report: its name, what is asked, the command that asks it alone, where it was said
+    ('team.yaml, line 7'), for what is wrong with it, and how often a run that ends is made."""
 
     name: str
     question: AnyRecommend
     command: str = ""
     origin: str = ""
+    runs_per_month: float | None = None
 
 
 def report_of_question(question: AnyRecommend, sources: Sources, title: str = "") -> dict[str, object]:
@@ -175,7 +176,9 @@ def report(
     preparations, sections = Preparations(context.catalog, context.model), list[dict[str, Any]]()
     for workload in workloads:
         with _with_place(workload):
-            sections.append(_section(context, workload, preparations, head.as_of))
+            section = _section(context, workload, preparations, head.as_of)
+            often = workload.runs_per_month
+            sections.append(section | ({"runs_per_month": often} if often else {}))
         if step:
             step(len(sections))
     return _assembled(context, head, sections)
@@ -241,15 +244,20 @@ def report_of_saved(
     Where today's catalogue and model still give one, its section is whole; else, and of language models, it
     tells what the saved answer itself tells (`complete` is false)."""
     sections: list[dict[str, Any]] = []
+    names = Counter[str]()
     for file in files:
-        sections.append(_saved_section(context, file, head.as_of))
+        section = _saved_section(context, file, head.as_of)
+        names[section["name"]] += 1
+        if (number := names[section["name"]]) > 1:
+            section["name"] += f" ({number})"
+        sections.append(section)
         if step:
             step(len(sections))
     return _assembled(context, head, sections)
 
 
 def _saved_section(context: Context, file: Input, as_of: date) -> dict[str, Any]:
-    document = read_saved(file)
+    document = with_sentences(read_saved(file))
     request = document["request"]
     bare = bare_section(document, f"{request['model']} {request['task']}")
     if is_language(document):
@@ -258,18 +266,7 @@ def _saved_section(context: Context, file: Input, as_of: date) -> dict[str, Any]
     answer = answered_again(document, context, preparations)
     if answer is None:
         return bare
-    bare["recommendation"] = _translatable(document, answer)
     return network_section(bare, context, answer, at_steps(answer.request, preparations), as_of)
-
-
-def _translatable(document: Mapping[str, Any], answer: Recommendation) -> dict[str, Any]:
-    """A saved answer with its sentences as messages where the question still gives the same ones."""
-    messages = {str(message): message for message in (*answer.warnings, *answer.assumptions)}
-
-    def known(sentences: Sequence[str]) -> list[Message | str]:
-        return [messages.get(sentence, sentence) for sentence in sentences]
-
-    return {**document, **{name: known(document[name]) for name in ("warnings", "assumptions")}}
 
 
 def _assembled(context: Context, head: Report, sections: Sequence[dict[str, Any]]) -> dict[str, Any]:

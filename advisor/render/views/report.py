@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
 from advisor.domain import HOURS_PER_MONTH, LIST, Market
+from advisor.messages import Message
 from advisor.render.blocks import (
     Block,
-    Column,
     Command,
     Facts,
     Items,
@@ -32,23 +32,22 @@ from advisor.render.document import is_language
 from advisor.render.facts import covers_clouds, decision_of, doubt_of, run_usd, section_run_usd, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.sentences import (
-    aimed_at,
     asked_sentence,
     basis_sentence,
     borderline_calls,
     borderline_sentence,
     calls_of_chosen,
     columns_of,
+    disk_name,
     gpu_name,
     headline,
     price_call_leaves,
     relax_sentence,
     sample_name,
-    totals_sentences,
     unit_name,
 )
 from advisor.render.text import lower_name
-from advisor.render.views.brief import brief_leaves, other_kinds
+from advisor.render.views.brief import brief_rows, other_kinds, trial_leaves
 from advisor.render.views.details import (
     Room,
     network_parts,
@@ -58,14 +57,12 @@ from advisor.render.views.details import (
     price_part,
     serving_parts,
 )
-from advisor.render.views.specs import spec_facts
-from advisor.units import format_rate, format_target, format_usd
+from advisor.render.views.specs import machine_message, spec_facts
+from advisor.render.views.totals import WEAK, evidence_word, totals_section
+from advisor.units import format_target, format_usd, short_usd
 
 Record = Mapping[str, Any]
 
-
-# The least risk (0 to 4) that is weak evidence.
-_WEAK = 3
 # So many more specs than three stand on a first page.
 _MORE = 4
 
@@ -87,13 +84,24 @@ def report_page(document: Record, language: str, room: Room) -> Page:
     """The blocks of a report: a page a workload for whoever pays, then what it stands on."""
     t = report_texts(language)
     sections = document["workloads"]
-    blocks: list[Block] = [_totals(document, t, room)] if len(sections) > 1 else []
+    blocks: list[Block] = [totals_section(document, t, room.brief)] if len(sections) > 1 else []
+    # Whoever pays reads the first pages alone.
     for number, section in enumerate(sections, 1):
-        blocks.append(Section(section["name"], f"w{number}", list(_answer(section, t, room))))
-        if not room.brief:
-            appendix = t("appendix.title", name=section["name"])
-            blocks.append(Section(appendix, f"w{number}-more", list(_appendix(section, t, room))))
-    return Page(t("kicker_of", date=document["as_of"]), document["title"], [*blocks, _again(document, t)])
+        blocks.append(Section(_name(section, t), f"w{number}", list(_answer(section, t, room))))
+    for number, section in enumerate(sections if not room.brief else (), 1):
+        appendix = t("appendix.title", name=_name(section, t))
+        blocks.append(Section(appendix, f"w{number}-more", list(_appendix(section, t, room))))
+    first = sections[0] if sections else {"name": ""}
+    title = _name(first, t) if first["name"] == document["title"] else document["title"]
+    return Page(t("kicker_of", date=document["as_of"]), title, [*blocks, _again(document, t)])
+
+
+def _name(section: Record, t: Texts) -> str:
+    """'googlenet 推理': the name that a workload has by itself, in the reader's language."""
+    name, task = str(section["name"]), str(section["answer"]["task"])
+    model = name.removesuffix(f" {task}")
+    is_usual = model == section["answer"]["model"] or f" --model {model} " in section["command"]
+    return f"{model} {translated(Message(task), t)}" if model != name and is_usual else name
 
 
 def short_parts(section: Record, language: str = "en") -> Iterator[Leaf | Part]:
@@ -105,122 +113,6 @@ def short_parts(section: Record, language: str = "en") -> Iterator[Leaf | Part]:
     else:
         yield price_part(section, t, room)
     yield from notes_parts(answer, t)
-
-
-def _totals(document: Record, t: Texts, room: Room) -> Section:
-    """All workloads on a page: what they cost together, and a line for each."""
-    sections, totals = document["workloads"], document["totals"]
-    columns = _totals_columns(sections, t)
-    total: list[str] = []
-    if totals["answered"]:
-        sums = [totals["month_usd"], *([totals["run_usd"]] if totals["run_usd"] else [])]
-        texts = [format_usd(usd) if usd else "" for usd in sums]
-        all_of_them = totals["answered"] == totals["workloads"]
-        title = t("totals.all") if all_of_them else t("totals.part", answered=totals["answered"])
-        total = [title, *[""] * (len(columns) - 1 - len(texts)), *texts]
-    first, *others = totals_sentences(document, t)
-    blocks: list[Any] = [Paragraph(first, "answer"), Items(others)]
-    blocks += [Paragraph(t(room.brief), "note")] if room.brief else []
-    blocks.append(Table(columns, sections, total=total))
-    percents = sorted({plain(100 * section["answer"]["confidence"]) for section in sections})
-    blocks.append(Paragraph(t("totals.legend", percent=" / ".join(percents)), "note"))
-    blocks += [_quotas(totals["quotas"], t)] if totals.get("quotas") else []
-    return Section(t("totals.title"), "", blocks)
-
-
-def _quotas(quotas: Sequence[Record], t: Texts) -> Part:
-    """What the account must allow for all workloads together, and what it lacks."""
-    columns = [
-        Column(t("quota.name"), lambda quota: f"{quota['name']} ({quota['code']})", Look.LONG),
-        Column(t("table.region"), "region", Look.NAME),
-        Column(t("quota.kept"), "kept_vcpus", Look.WHOLE),
-        Column(t("quota.all"), "vcpus", Look.WHOLE),
-        Column(
-            t("quota.allowed"),
-            lambda quota: quota["allowed"] and plain(quota["allowed"]),
-            Look.TEXT,
-            t("quota.unsaid"),
-        ),
-    ]
-    short = [quota for quota in quotas if quota["allowed"] is not None and quota["vcpus"] > quota["allowed"]]
-    lacks = [t("quota.short", **{**quota, "allowed": plain(quota["allowed"])}) for quota in short]
-    return Part(
-        t("quota.title"), [Table(columns, quotas), Paragraph(t.joined([t("quota.note"), *lacks]), "note")]
-    )
-
-
-def _totals_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
-    """The columns of the table of all workloads: what was asked, the pick, how sure it is, its cost."""
-    anchors = {id(section): f"#w{number}" for number, section in enumerate(sections, 1)}
-
-    def of_spec(name: str) -> Callable[[Record], Any]:
-        return lambda section: (_answered(section) or {}).get(name)
-
-    def target(section: Record) -> str | None:
-        rate = section["answer"]["target_throughput"]
-        aims = aimed_at(section["recommendation"]["request"], t)
-        return t.listed(filter(None, [rate and f"{format_target(rate)} {unit_name(section, t)}", aims]))
-
-    def sure(section: Record) -> float | None:
-        chance = decision_of(section["recommendation"]).get("probability")
-        return None if chance is None else modest(chance)
-
-    def per_month(section: Record) -> float | None:
-        usd: float | None = of_spec("usd_per_month")(section) if section_run_usd(section) is None else None
-        return usd
-
-    def expected(section: Record) -> str | None:
-        """'2,310 images': the headings say that rates are a second's."""
-        median = of_spec("median")(section)
-        return median and f"{format_rate(median)} {unit_name(section, t).partition('/')[0]}"
-
-    return [
-        Column(
-            t("totals.workload"),
-            lambda section: section["name"][:80],
-            link=lambda section: anchors[id(section)],
-        ),
-        *columns_of(
-            t,
-            ("instance", partial(_pick_name, t=t), Look.LONG),
-            ("paying", partial(_paying, t=t)),
-            ("target", target),
-            ("expected", expected),
-            ("at_least", of_spec("lower"), Look.LOWER),
-            ("sure", sure, Look.SHARE),
-            ("evidence", lambda section: evidence_word(of_spec("risk")(section), t), Look.NAME),
-        ),
-        # Empty where there is no cost, not unknown.
-        Column(t("table.per_month"), per_month, Look.USD),
-        *(
-            [Column(t("table.per_run"), section_run_usd, Look.USD)]
-            if any(map(section_run_usd, sections))
-            else []
-        ),
-    ]
-
-
-def _pick_name(section: Record, t: Texts) -> str:
-    spec = _answered(section)
-    return type_name(spec, clouds=covers_clouds(section["recommendation"])) if spec else t("totals.none_fits")
-
-
-def _paying(section: Record, t: Texts) -> str:
-    """'on-demand', 'spot (price of 2024-09-28)' where what is paid today may be another price."""
-    spec = _answered(section)
-    market = t.known("market." + spec["market"], spec["market"]) if spec else ""
-    dated = spec and doubt_of(spec, 1.0)
-    return t("totals.paying", market=market, day=spec["price_as_of"]) if spec and dated else market
-
-
-def evidence_word(risk: int | None, t: Texts) -> str:
-    """'strong', 'fair' or 'weak', of a risk from 0 to 4; nothing where nothing is recommended."""
-    return "" if risk is None else t(f"evidence.{min(max(risk, 1), _WEAK)}")
-
-
-def _answered(section: Record) -> Record | None:
-    spec: Record | None = section["answer"]["spec"]
-    return spec if section["answer"]["status"] == "answered" else None
 
 
 def _appendix(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
@@ -243,8 +135,7 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
         yield from _nearest(section, t)
         return
     yield Paragraph(t.joined([headline(answer, t), *_cost_sentences(section, t)]), "answer")
-    shown, *others = brief_leaves(answer, t)
-    yield shown
+    yield _payers_facts(section, t)
     evidence = evidence_word(facts["spec"]["risk"], t)
     basis = basis_sentence(answer["recommendation"], t, has_risk=False)
     says = [t("answer.evidence", evidence=evidence, basis=basis.rstrip(".\u3002"))]
@@ -264,8 +155,24 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     if not room.brief:
         yield Part(t("compared.title"), list(_compared(section, t, room)))
         # The trials that settle it, and the question for the day on which it is rented.
-        again = (Paragraph(t("next.again")), Command(section["command"]))
-        yield Part(t("next.title"), [*_unproven(section, t), *others[1:], *again])
+        again = (Paragraph(t("next.again")), Command(section["command"])) if section["command"] else ()
+        yield Part(t("next.title"), [*_unproven(section, t), *trial_leaves(answer, t), *again])
+
+
+# What whoever pays reads of an answer: how it runs and what is assumed stand in the appendix.
+_PAYERS = ("for", "on", "does", "sure", "cheaper", "api", "take", "shrink")
+
+
+def _payers_facts(section: Record, t: Texts) -> Facts:
+    answer = section["recommendation"]
+    rows, spec = dict(brief_rows(asked_sentence(section, t), answer, t)), answer["recommendation"]
+    machine = translated(machine_message(spec, decodes=False), t)
+    rows["on"] = machine if spec["count"] == 1 else t("brief.each", machine=machine)
+    rows["take"] = t.listed(filter(None, (rows["take"], rows.get("second"))))
+    titles = {name: t(f"brief.{name}") for name in _PAYERS}
+    return Facts(
+        [(titles[name][:1].upper() + titles[name][1:], rows[name]) for name in _PAYERS if rows.get(name)]
+    )
 
 
 def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
@@ -276,16 +183,16 @@ def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
         ("month", spec["usd_per_month"] if run is None else None),
     ):
         if usd is not None:
-            yield t(f"answer.{name}", usd=format_usd(usd))
+            yield t(f"answer.{name}", usd=short_usd(usd))
             if doubt := doubt_of(spec, usd):
-                ends = {end: format_usd(cost) for end, cost in doubt.items()}
+                ends = {end: short_usd(cost) for end, cost in doubt.items()}
                 yield t("answer.doubt", costs=t(f"doubt.{name}"), day=spec["price_as_of"], **ends)
 
 
 def _unproven(section: Record, t: Texts) -> Iterator[Leaf]:
     """The trial of a pick with weak evidence that the answer itself has no trial of."""
     spec, command = section["answer"]["spec"], section.get("trial_command")
-    if command and spec["risk"] >= _WEAK and not calls_of_chosen(section["recommendation"]):
+    if command and spec["risk"] >= WEAK and not calls_of_chosen(section["recommendation"]):
         yield from (Paragraph(t("next.weak", name=spec["instance_type"])), Command(command))
 
 
@@ -303,19 +210,21 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
     yield Paragraph(t("rejected.by", **about, reasons=t.listed(counts)))
     rows = _compared_rows(section)[: 3 + min(_MORE, room.alternatives)]
     several = len({row["market"] for row in rows}) > 1
+    twins = Counter(type_name(row, clouds=True) for row in rows)
 
     def name(row: Record) -> str:
         paying = [t.known("market." + row["market"], row["market"])] if several else []
         seen = [t(f"kind.{row['price_kind']}")] if row.get("price_kind", LIST) != LIST else []
-        return ", ".join([type_name(row, clouds=covers_clouds(answer)), *paying, *seen])
+        disk = [disk_name(row["disk"], t)] if twins[type_name(row, clouds=True)] > 1 else []
+        return ", ".join([type_name(row, clouds=covers_clouds(answer)), *disk, *paying, *seen])
 
     columns = columns_of(
         t,
-        ("role", lambda row: row["role"] and t(f"role.{row['role']}")),
+        ("role", lambda row: t(f"role.{row['role']}")),
         ("instance", name, Look.LONG),
         ("gpu", lambda row: gpu_name(row, t) if "gpu" in row else "", Look.LONG),
         ("per_hour", "total_usd_per_hour", Look.USD),
-        ("per_month" if run is None else "per_run", "usd", Look.USD),
+        ("per_month" if run is None else "per_run", "usd", Look.COST),
         ("expected", lambda row: row.get("median"), Look.RATE),
         ("at_least", lambda row: row.get("lower"), Look.LOWER),
         *([("sure", "probability", Look.SHARE)] if any(row["probability"] for row in rows) else []),
@@ -334,7 +243,7 @@ def _compared_rows(section: Record) -> list[dict[str, Any]]:
         *(("try", call) for call in borderline_calls(answer)),
         *([("safe", safe)] if safe else []),
         *(("take", each) for each in other_kinds(answer)[:2]),
-        *(("", each) for each in alike or answer["alternatives"]),
+        *(("meets", each) for each in alike or answer["alternatives"]),
     ]
     drawn = {key_of(row): row for row in section["price_throughput"]}
     ranked = {key_of(spec): spec for spec in (pick, *answer["alternatives"])}
@@ -402,9 +311,9 @@ def _costs(section: Record, t: Texts) -> Part:
 
     run, chosen = section_run_usd(section), section["answer"]["spec"]["usd_per_hour"]
     per = (
-        ("per_month", "usd_per_month", Look.USD)
+        ("per_month", "usd_per_month", Look.COST)
         if run is None
-        else ("per_run", lambda choice: run * choice["usd_per_hour"] / chosen, Look.USD)
+        else ("per_run", lambda choice: run * choice["usd_per_hour"] / chosen, Look.COST)
     )
     # Nobody commits for a year to one run.
     choices = [

@@ -16,7 +16,7 @@ from advisor.render.document import plain
 from advisor.render.facts import covers_clouds, place_name
 from advisor.render.formats import ReportFormat
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.sentences import totals_sentences
+from advisor.render.views.totals import totals_sentences
 from advisor.units import format_usd
 
 SCHEMA = "advisor.delivery/1"

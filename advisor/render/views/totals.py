@@ -1,0 +1,333 @@
+"""The first page of a report on several workloads: the bill, what may go wrong, what would cost less, and a
+line for each workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from functools import partial
+from typing import Any
+
+from advisor.domain import Market
+from advisor.domain.results import unmeasured_gpu
+from advisor.render.blocks import Column, Items, Look, Paragraph, Part, Section, Table, percent, plain
+from advisor.render.borderline import modest
+from advisor.render.facts import (
+    ANSWERED,
+    covers_clouds,
+    decision_of,
+    doubt_of,
+    month_usd,
+    section_run_usd,
+    type_name,
+)
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.phrases import gpu_text
+from advisor.render.sentences import aimed_at, calls_of_chosen, columns_of, relax_sentence, unit_name
+from advisor.units import format_rate, format_target, short_usd
+
+Record = Mapping[str, Any]
+# So many workloads are named in a sentence, and so many gambles are told.
+_MOST_NAMES = 3
+# A name of more letters may break.
+_LONGEST = 20
+# The least risk (0 to 4) that is weak evidence.
+WEAK = 3
+
+
+def totals_section(document: Record, t: Texts, brief: str) -> Section:
+    """All workloads on a page: what they cost together, and a line for each."""
+    sections, totals = document["workloads"], document["totals"]
+    answered = list(filter(_answered, sections))
+    blocks: list[Any] = [Paragraph(_bill(totals, answered, sections, t), "answer")]
+    blocks += [Paragraph(t(brief), "note")] if brief else []
+    columns = _columns(sections, t)
+    sums = [totals.get("month_with_runs_usd") or totals["month_usd"], totals["run_usd"]]
+    texts = [short_usd(usd) if usd else "" for usd in sums[: 2 if totals["run_usd"] else 1]]
+    title = t("totals.all") if len(answered) == len(sections) else t("totals.part", answered=len(answered))
+    total = [title, *[""] * (len(columns) - 1 - len(texts)), *texts] if answered else []
+    blocks.append(Table(columns, sections, total=total))
+    blocks.append(Paragraph(_legend(sections, answered, t), "note"))
+    for name, says in (("risks", _risks(document, answered, t)), ("less", _savings(answered, t))):
+        if texts := list(says):
+            blocks.append(Part(t(f"totals.{name}"), [Items(texts)]))
+    blocks += [_quotas(totals["quotas"], t)] if totals.get("quotas") else []
+    return Section(t("totals.title"), "", blocks)
+
+
+def totals_sentences(document: Record, t: Texts) -> list[str]:
+    """The same in sentences: the bill, what may go wrong, what would cost less."""
+    sections = document["workloads"]
+    answered = list(filter(_answered, sections))
+    bill = _bill(document["totals"], answered, sections, t)
+    return [bill, *_risks(document, answered, t), *_savings(answered, t)]
+
+
+def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record], t: Texts) -> str:
+    """What a month and each run cost, then how many workloads have an answer."""
+    if not answered:
+        return t("totals.none", workloads=len(sections))
+    kept, ends = _parted(answered, lambda section: section_run_usd(section) is None)
+    often, runs = _parted(ends, lambda section: month_usd(section) is not None)
+    costs = []
+    for key, some, usd_of in (
+        ("month", kept, month_usd),
+        ("often", often, month_usd),
+        ("run" if len(runs) == 1 else "runs", runs, section_run_usd),
+    ):
+        if some:
+            usd = short_usd(sum(usd_of(section) or 0.0 for section in some))
+            costs.append(t(f"totals.{key}", usd=usd, names=_names(some, t)))
+    says = [t("totals.sum", costs=t.listed(costs))]
+    if kept and often:
+        says.append(t("totals.in_all", usd=short_usd(totals["month_with_runs_usd"])))
+    unmet = [section for section in sections if _answered(section) is None]
+    done = "totals.both" if len(sections) == 2 else "totals.done"
+    says.append(t("totals.unmet", names=_names(unmet, t)) if unmet else t(done, workloads=len(sections)))
+    return t.joined(says)
+
+
+def _parted(
+    sections: Sequence[Record], is_first: Callable[[Record], bool]
+) -> tuple[list[Record], list[Record]]:
+    """Those for which it is so, and the others."""
+    return [row for row in sections if is_first(row)], [row for row in sections if not is_first(row)]
+
+
+def _risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
+    """What may go wrong, the worst first: nothing fits, a target may be missed, a run may cost more, a rate
+    or a price is not known well."""
+    for section in document["workloads"]:
+        ways = section["recommendation"]["relax"]
+        if _answered(section) is None and ways:
+            way = relax_sentence(ways[0], section["recommendation"]["request"], t)
+            yield t("totals.way_out", name=section["name"][:80], way=way)
+    yield from _gambles(document["totals"], answered, t)
+    yield from _run_bounds(answered, t)
+    weak = [each for each in answered if each["answer"]["spec"]["risk"] >= WEAK or _unmeasured(each)]
+    if weak:
+        gpus = t("brief.comma").join(dict.fromkeys(filter(None, map(_unmeasured, weak))))
+        yield t("totals.weak", names=_names(weak, t), never=t("totals.never", gpus=gpus) if gpus else "")
+    yield from _price_risks(document, answered, t)
+
+
+def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
+    """The upper bound of the cost of each run, the dearest first, and their sum, which is no less sure."""
+    runs = [section for section in answered if section_run_usd(section)]
+    bounds = [
+        (row["recommendation"]["recommendation"]["run"]["usd"]["upper"], row["name"][:80]) for row in runs
+    ]
+    known = sorted((bound for bound in bounds if bound[0] is not None), reverse=True)
+    if not known:
+        return
+    texts = [t("totals.most_one", usd=short_usd(usd), name=name) for usd, name in known[:_MOST_NAMES]]
+    if len(known) > 1:
+        texts.append(t("totals.together", usd=short_usd(sum(usd for usd, _ in known))))
+    share = percent(runs[0]["answer"]["confidence"])
+    yield t("totals.most", percent=share, costs=t("brief.comma").join(texts))
+
+
+def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
+    """Prices that may have moved since, instances that are taken away, terms that are owed, old lists."""
+    specs = [section["answer"]["spec"] for section in answered]
+    span = document["totals"].get("price_range") or {}
+    for name, is_run in (("month", False), ("run", True)):
+        some = [each for each in answered if (section_run_usd(each) is not None) is is_run]
+        if old := [each for each in some if doubt_of(each["answer"]["spec"], 1.0)]:
+            ends = {end: short_usd(span[f"{name}_usd"][end]) for end in ("low", "high")}
+            days = _listed(sorted({each["answer"]["spec"]["price_as_of"] for each in old}), t)
+            yield t(f"spread.{name}", **ends, names=_names(old, t), days=days)
+    if spot := [each for each in answered if each["answer"]["spec"]["market"] == Market.SPOT]:
+        yield t("totals.spot", names=_names(spot, t))
+    for market, usd_per_hour in document["totals"]["usd_per_hour_by_market"].items():
+        if market.startswith("commitment"):
+            usd = short_usd(usd_per_hour * document["totals"]["hours_per_month"])
+            yield t("totals.committed", market=t.known(f"market.{market}", market), usd=usd)
+    if listed := [spec["price_as_of"] for spec in specs if not doubt_of(spec, 1.0)]:
+        age = date.fromisoformat(document["as_of"]) - date.fromisoformat(min(listed))
+        yield t("totals.age", day=min(listed), days=age.days)
+
+
+def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
+    """Of the least sure workloads their chance to miss, the trial that settles it, and the safe spec; then
+    those for which no spec is safe."""
+    month = totals["month_usd"] or 0.0
+    kept = sum(section_run_usd(section) is None for section in answered)
+    calls = [(call, each) for each in answered for call in calls_of_chosen(each["recommendation"])]
+    for call, section in sorted(calls, key=lambda row: float(row[0]["probability"]))[:_MOST_NAMES]:
+        run, spec = section_run_usd(section), section["answer"]["spec"]
+        per, usd = ("month", spec["usd_per_month"]) if run is None else ("run", run)
+        more = call[f"saves_usd_per_{per}"] or 0.0
+        says = [t(f"safe.{per}", usd=short_usd(usd + more))]
+        says += [t("safe.in_all", usd=short_usd(month + more))] if run is None and kept > 1 else []
+        safe = decision_of(section["recommendation"]).get("safe") or spec
+        about = {"name": section["name"][:80], "percent": percent(1 - modest(call["probability"]))}
+        trial = {"minutes": plain(call["trial"]["minutes"]), "trial": short_usd(call["trial"]["usd"])}
+        other = "" if safe["market"] == spec["market"] else f" ({t('market.' + safe['market'])})"
+        machine = type_name(safe, clouds=covers_clouds(section["recommendation"])) + other
+        yield t("totals.gamble", **about, **trial, safe=machine, costs=t("brief.comma").join(says))
+    if without := (totals.get("safe") or {"without": ()})["without"]:
+        yield t("totals.unsafe", names=t("brief.comma").join(without))
+
+
+def _unmeasured(section: Record) -> str:
+    """The GPU of a pick that nobody measured; '' where somebody did."""
+    text = unmeasured_gpu(section["recommendation"]["recommendation"]["extrapolation"])
+    return gpu_text(text.parameters["gpu"]) if text else ""
+
+
+def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
+    """What would cost less: spot instances, a smaller number format, a year's commitment."""
+    cheaper = [_at_market(section, Market.SPOT) for section in answered]
+    spot = [(each, row) for each, row in zip(answered, cheaper, strict=True) if row]
+    if spot:
+        says = [t("totals.for", name=each["name"][:80], usd=_usd_at(each, row, t)) for each, row in spot]
+        days = _listed(sorted({str(row["as_of"]) for _, row in spot}), t)
+        yield t("totals.on_spot", costs=t("brief.comma").join(says[:_MOST_NAMES]), days=days)
+    for section in answered:
+        steps = section["recommendation"].get("serving", {}).get("steps", ())
+        usd, now = "total_usd_per_hour", section["answer"]["spec"]["usd_per_hour"]
+        if smaller := [step for step in steps if step.get("instead") and step["instead"][usd] < now]:
+            least = min(smaller, key=lambda step: float(step["instead"][usd]))
+            cost = _usd_at(section, {"usd_per_hour": least["instead"][usd]}, t)
+            machine = type_name(least["instead"], clouds=covers_clouds(section["recommendation"]))
+            about = {"name": section["name"][:80], "option": least["option"], "spec": machine, "usd": cost}
+            yield t("totals.smaller", **about)
+    kept = [section for section in answered if section_run_usd(section) is None]
+    year = [(each, row) for each in kept if (row := _at_market(each, Market.COMMITMENT_1Y))]
+    if year:
+        month = sum(month_usd(section) or 0.0 for section in kept)
+        saved = sum((month_usd(each) or 0.0) - row["usd_per_month"] for each, row in year)
+        untried = [each for each, _ in year if calls_of_chosen(each["recommendation"])]
+        yield t(
+            "totals.commit",
+            names=_names([each for each, _ in year], t),
+            usd=short_usd(month - saved),
+            month=short_usd(month),
+            days=_listed(sorted({str(row["as_of"]) for _, row in year}), t),
+            after=t("totals.after", names=_names(untried, t)) if untried else "",
+        )
+
+
+def _at_market(section: Record, market: Market) -> Record | None:
+    """What the pick costs otherwise paid, where it is on demand and that is less."""
+    choices = {row["market"]: row for row in (section["costs"] or {"choices": ()})["choices"]}
+    row, spec = choices.get(market), section["answer"]["spec"]
+    is_less = spec["market"] == Market.ON_DEMAND and row and row["usd_per_hour"] < spec["usd_per_hour"]
+    return row if is_less else None
+
+
+def _usd_at(section: Record, row: Record, t: Texts) -> str:
+    """'$224 a month', '$20.30 a run': at another price of an hour."""
+    run, share = section_run_usd(section), row["usd_per_hour"] / section["answer"]["spec"]["usd_per_hour"]
+    usd = section["answer"]["spec"]["usd_per_month"] if run is None else run
+    return t("cost.month" if run is None else "cost.run", usd=short_usd(usd * share))
+
+
+def _names(sections: Sequence[Record], t: Texts) -> str:
+    """'Thumbnails and Chat', '7 workloads'."""
+    names = [section["name"][:80] for section in sections]
+    return t("totals.names", count=len(names)) if len(names) > _MOST_NAMES else _listed(names, t)
+
+
+def _listed(names: Sequence[str], t: Texts) -> str:
+    *first, last = names
+    return t("totals.and", first=t("brief.comma").join(first), last=last) if first else str(last)
+
+
+def _legend(sections: Sequence[Record], answered: Sequence[Record], t: Texts) -> str:
+    percents = sorted({plain(100 * section["answer"]["confidence"]) for section in sections})
+    says = [t("totals.legend", percent=" / ".join(percents))]
+    if any("serving" in section["recommendation"]["recommendation"] for section in answered):
+        says.append(t("totals.tokens"))
+    return t.joined([*says, t("totals.not_shared")])
+
+
+def _quotas(quotas: Sequence[Record], t: Texts) -> Part:
+    """What the account must allow for all workloads together, and what it lacks."""
+    allowed = Column(t("quota.allowed"), "allowed", Look.NUMBER, t("quota.unsaid"))
+    columns = [
+        Column(t("quota.name"), lambda quota: f"{quota['name']} ({quota['code']})", Look.LONG),
+        Column(t("table.region"), "region", Look.NAME),
+        Column(t("quota.kept"), "kept_vcpus", Look.WHOLE),
+        # Where no workload ends, both are the same.
+        Column(t("quota.all"), "vcpus", Look.WHOLE),
+        allowed,
+    ]
+    if all(quota["kept_vcpus"] == quota["vcpus"] for quota in quotas):
+        columns.pop(3)
+    short = [quota for quota in quotas if quota["allowed"] is not None and quota["vcpus"] > quota["allowed"]]
+    lacks = [t("quota.short", **{**quota, "allowed": allowed.text(quota)}) for quota in short]
+    note = Paragraph(t.joined([t("quota.note"), *lacks]), "note")
+    return Part(t("quota.title"), [Table(columns, quotas), note])
+
+
+def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
+    """The columns of the table of all workloads: what was asked, the pick, how sure it is, its cost."""
+    anchors = {id(section): f"#w{number}" for number, section in enumerate(sections, 1)}
+
+    def of_spec(name: str) -> Callable[[Record], Any]:
+        return lambda section: (_answered(section) or {}).get(name)
+
+    def sure(section: Record) -> str:
+        chance = decision_of(section["recommendation"]).get("probability")
+        unlimited = t("sure.unlimited") if _answered(section) else ""
+        return unlimited if chance is None else percent(modest(chance))
+
+    def expected(section: Record) -> str | None:
+        """'2,310 images': the headings say that rates are a second's."""
+        median = of_spec("median")(section)
+        return median and f"{format_rate(median)} {unit_name(section, t).partition('/')[0]}"
+
+    pick, paying = partial(_pick_name, t=t), partial(_paying, t=t)
+    is_listed = all(paying(section) in ("", t("market.on-demand")) for section in sections)
+    run = ("per_run", section_run_usd, Look.COST)
+    return [
+        Column(
+            t("totals.workload"),
+            lambda section: section["name"][:80],
+            link=lambda section: anchors[id(section)],
+        ),
+        *columns_of(
+            t,
+            ("instance", pick, Look.LONG if max(map(len, map(pick, sections))) > _LONGEST else Look.NAME),
+            *([] if is_listed else [("paying", paying)]),
+            ("target", partial(target_text, t=t)),
+            ("expected", expected),
+            ("at_least", of_spec("lower"), Look.LOWER),
+            ("sure", sure, Look.NAME),
+            ("evidence", lambda section: evidence_word(of_spec("risk")(section), t), Look.NAME),
+            ("per_month", month_usd, Look.COST),
+            *([run] if any(map(section_run_usd, sections)) else []),
+        ),
+    ]
+
+
+def target_text(section: Record, t: Texts) -> str:
+    """'500 images/s; 40 users': what a workload aims at."""
+    rate = section["answer"]["target_throughput"]
+    aims = aimed_at(section["recommendation"]["request"], t)
+    return t.listed(filter(None, [rate and f"{format_target(rate)} {unit_name(section, t)}", aims]))
+
+
+def _pick_name(section: Record, t: Texts) -> str:
+    spec = _answered(section)
+    return type_name(spec, clouds=covers_clouds(section["recommendation"])) if spec else t("totals.none_fits")
+
+
+def _paying(section: Record, t: Texts) -> str:
+    """'on-demand', 'spot (price of 2024-09-28)' where what is paid today may be another price."""
+    spec = _answered(section)
+    market = t.known("market." + spec["market"], spec["market"]) if spec else ""
+    dated = spec and doubt_of(spec, 1.0)
+    return t("totals.paying", market=market, day=spec["price_as_of"]) if spec and dated else market
+
+
+def evidence_word(risk: int | None, t: Texts) -> str:
+    """'strong', 'fair' or 'weak', of a risk from 0 to 4; nothing where nothing is recommended."""
+    return "" if risk is None else t(f"evidence.{min(max(risk, 1), WEAK)}")
+
+
+def _answered(section: Record) -> Record | None:
+    spec: Record | None = section["answer"]["spec"]
+    return spec if section["answer"]["status"] == ANSWERED else None
