@@ -284,6 +284,7 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
             "status": "added" if old is None else "removed",
             "spec": spec_document(key_of(workload.pick)) if workload.pick else None,
             "usd_per_hour": workload.usd_per_hour,
+            "run_usd": run_usd(workload.pick),
         }
     asked = _asked_differently(old, new)
     before, after = (key_of(side.pick) if side.pick else None for side in (old, new))

@@ -17,12 +17,13 @@ from advisor.render.i18n.catalogue import report_texts
 from advisor.render.markdown import page_markdown
 from advisor.render.sentences import disk_name
 from advisor.render.text import usd_or_dash
-from advisor.units import format_counted, format_rate, format_usd
+from advisor.units import format_counted, format_rate, format_usd, short_usd
 
 Document = Mapping[str, Any]
 
 # A list of some hundred prices is read by programs; people get the largest changes.
 _MOST = 5
+_AN_HOUR = " an hour"
 # Kinds of prices that nobody lists.
 _SEEN = (OBSERVED, ESTIMATED)
 
@@ -52,8 +53,9 @@ def _page(document: Document) -> Page:
     for workload in document["workloads"]:
         if workload["status"] in ("added", "removed"):
             verb = "is new" if workload["status"] == "added" else "is no longer asked for"
-            spec, usd = workload["spec"], workload["usd_per_hour"]
-            paid = f"{usd_or_dash(usd)} an hour, {usd_or_dash(usd and per_month(usd))} if kept on for a month"
+            spec, usd, run = (workload[name] for name in ("spec", "usd_per_hour", "run_usd"))
+            paid = f"{usd_or_dash(usd)} an hour, {usd_or_dash(usd and per_month(usd))} a month"
+            paid = f"{short_usd(run)} for the run" if run else paid
             what = f"{with_disk(spec)}, {paid}" if spec else "nothing fits"
             blocks.append(Paragraph(one_line(f"{workload['name']} {verb} ({what})"), "answer"))
         elif workload["status"] == "changed":
@@ -90,6 +92,11 @@ _STANDS_ON = {
 
 def _notes(document: Document) -> Iterator[str]:
     totals = document["totals"]
+    everything = totals["all_usd_per_hour"]
+    moved = any(row["status"] in ("added", "removed") for row in document["workloads"])
+    if moved and None not in everything.values():
+        month = everything | {day: per_month(everything[day]) for day in ("old", "new")}
+        yield f"always on, in all: {cost_text(month, ' a month')}"
     if totals["compared"] > 1:
         what = f"{totals['compared']} workloads that both reports answer"
         per = (
@@ -101,10 +108,6 @@ def _notes(document: Document) -> Iterator[str]:
         days = [pick["price_as_of"] for pick in picks if pick["price_kind"] in _SEEN]
         doubt = f"; with spot prices that were seen, the oldest on {min(days)}" if days else ""
         yield f"{what}: {', '.join(costs)}{doubt}"
-    everything = totals["all_usd_per_hour"]
-    if document["old"]["workloads"] != document["new"]["workloads"] and None not in everything.values():
-        month = everything | {day: per_month(everything[day]) for day in ("old", "new")}
-        yield f"all workloads: {cost_text(month, ' a month for what is kept running')}"
     asked = any(row.get("request", True) for row in document["workloads"])
     for name, change in document["stands_on"].items():
         # Other questions draw other rows of the same measurements.
@@ -146,9 +149,9 @@ def _pick_text(workload: Document) -> str:
 def _paid(workload: Document) -> str:
     """'$0.543 -> $0.521 an hour (-4.1 %), $396.39 -> $380.33 a month'; the day of an unlisted price."""
     cost, run, new = workload["cost"], workload.get("run_usd"), workload["pick"]["new"]
-    paid = cost_text(run, " for the run") if run else cost_text(cost, " an hour")
+    paid = cost_text(run, " for the run") if run else cost_text(cost, _AN_HOUR)
     if not run:
-        month = (format_usd(per_month(cost[day])) for day in ("old", "new"))
+        month = (short_usd(per_month(cost[day])) for day in ("old", "new"))
         paid += f", {' -> '.join(dict.fromkeys(month))} a month"
     kind = report_texts("en").known(f"price.{new['price_kind']}", new["price_kind"])
     return f"{paid}, at the {kind} of {new['price_as_of']}" if new["price_kind"] in _SEEN else paid
@@ -265,8 +268,8 @@ def _value(value: Any) -> str:
 
 
 def cost_text(change: Document, of: str) -> str:
-    """'$0.543 -> $0.521 an hour (-4.1 %)', or the one price where nothing changed."""
-    old, new, percent = change["old"], change["new"], change["percent"]
+    """'$0.543 -> $0.521 an hour (-4.1 %)', or the one price where nothing changed; a month's in cents."""
+    write, percent = format_usd if of == _AN_HOUR else short_usd, change["percent"]
     if not percent:
-        return f"{format_usd(new)}{of}"
-    return f"{format_usd(old)} -> {format_usd(new)}{of} ({percent:+.1f} %)"
+        return f"{write(change['new'])}{of}"
+    return f"{write(change['old'])} -> {write(change['new'])}{of} ({percent:+.1f} %)"

@@ -10,7 +10,7 @@ from advisor.domain import LIST
 from advisor.domain.words import StepKind
 from advisor.render.blocks import Column, English, Items, Look, Paragraph, Part, Table, plain, translated
 from advisor.render.charts import curves_picture, front_picture, memory_picture, price_picture, stages_picture
-from advisor.render.facts import covers_clouds, spec_name
+from advisor.render.facts import covers_clouds, section_run_usd, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import count_text, way_text
 from advisor.render.sentences import (
@@ -229,11 +229,18 @@ def notes_parts(answer: Record, t: Texts) -> Iterator[Part]:
 def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     """The chosen spec elsewhere, what its prediction stands on, and how old its data is."""
     yield evidence_part(section["evidence"], t, on_cpu=_computes_on_cpu(section))
+    run, spec = section_run_usd(section), section["answer"]["spec"]
+
+    def of_run(region: Record) -> float | None:
+        usd = region["total_usd_per_hour"]
+        return usd and run and run * usd / spec["usd_per_hour"]
+
+    per_month = ("per_month", "usd_per_month", Look.USD)
     columns = columns_of(
         t,
         ("region", "region"),
         ("per_hour", "total_usd_per_hour", Look.USD),
-        ("per_month", "usd_per_month", Look.USD),
+        per_month if run is None else ("per_run", of_run, Look.USD),
         ("kind", lambda region: t.known("kind." + region["kind"], region["kind"])),
         ("as_of", "as_of", Look.DAY),
     )
