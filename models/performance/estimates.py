@@ -7,6 +7,8 @@ a bigger machine must not have a wider interval for it."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -79,25 +81,30 @@ class Estimates(Columns, frozen=True):
         return [STAGES[stage] for stage in self.bottleneck.tolist()]
 
 
+class Alone(NamedTuple):
+    """Rates of GPUs, or of networks on CPUs, alone: samples per second (infinite without either), half
+    widths of their logarithms, whether residuals back those, and the logs of the room below the
+    hardware's peaks, each (n,)."""
+
+    samples_per_second: Floats
+    lower: Floats
+    upper: Floats
+    calibrated: Floats
+    room: Floats
+
+
 class StageErrors(Struct, frozen=True):
-    """Errors of each request's stages, and their causes, as columns of shape (n,).
+    """Causes of errors of each request's stages, as columns of shape (n,).
 
-    `accelerator_lower` and `accelerator_upper` are half widths of the rate of the GPU, or of the network on
-    the CPU, in log rate, 0 without either; `accelerator_calibrated` says whether residuals back them.
-    `other_format`: a CPU computes in another format than was measured. `other_architecture`: the CPU does not
-    run the measured one's machine code. `scaling_lower` and `scaling_upper` are half widths of what several
-    GPUs keep of their rate, 0 for one; `log_most` is what the peaks of the GPUs allow, infinite without any.
-    """
+    `several` (4, n) is what several GPUs make of a rate (`ScaledRows.columns`). `other_format`: a CPU
+    computes in another format than was measured. `other_architecture`: the CPU does not run the measured
+    one's machine code."""
 
-    accelerator_lower: Floats
-    accelerator_upper: Floats
-    accelerator_calibrated: Booleans
+    alone: Alone
+    several: Floats
     other_format: Booleans
     copy_assumed: Booleans
     other_architecture: Booleans
-    scaling_lower: Floats
-    scaling_upper: Floats
-    log_most: Floats
 
 
 class Spread(Struct, frozen=True):
@@ -131,14 +138,16 @@ class Spread(Struct, frozen=True):
 
 def spread_of(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, confidence: float) -> Spread:
     """Spread of stages and of whole trials; that of disks comes with the disk."""
+    speed_up, _, scaling_upper, scaling_calibrated = errors.several
+    alone = errors.alone
     result = [half_widths(pipeline.residuals, (group, ALL_TRIALS), confidence) for group in TRIAL_GROUPS]
     z = gaussian_multiplier(confidence)
     return Spread(
         shifts=_shifts(columns, errors, pipeline, z),
         by_group=np.array(result, dtype=float),
-        calibrated=errors.accelerator_calibrated,
+        calibrated=alone.calibrated * scaling_calibrated > 0,
         quantile=z,
-        log_most=errors.log_most,
+        log_most=np.log(alone.samples_per_second * speed_up) + alone.room + scaling_upper,
     )
 
 
@@ -212,8 +221,8 @@ def _shifts(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, z
     added = second_thread_cores(columns, pipeline.parameters)
     host = np.hypot(cores, z * (SECOND_THREAD_SIGMA * added / (columns.cores + added)))
     other_format = np.asarray(z * _OTHER_FORMAT_SIGMA * errors.other_format, dtype=float)
-    lower = _added(other_format, errors.accelerator_lower, errors.scaling_lower)
-    upper = _added(other_format, errors.accelerator_upper, errors.scaling_upper)
+    lower = _added(other_format, errors.alone.lower, errors.several[1])
+    upper = _added(other_format, errors.alone.upper, errors.several[2])
     on_cpu = columns.on_cpu > 0
     shifts = np.zeros((len(STAGES), 7, len(on_cpu)))
     for sign, first, width in ((-1, 1, lower), (1, 4, upper)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -20,7 +20,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.models.bayes import Floats
-from advisor.models.performance.estimates import StageErrors, spread_of
+from advisor.models.performance.estimates import Alone, StageErrors, spread_of
 from advisor.models.performance.gpu_observations import GpuObservations
 from advisor.models.performance.machines import Integers, ResourceTable
 from advisor.models.performance.memory import peak, steps
@@ -89,26 +89,22 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
             (cell.samples_per_second, *cell.widths, cell.room) if cell else (np.inf, 0.0, 0.0, True, np.inf)
             for cell in cells
         ]
-        rates = _Alone(*np.array(columns_of_cells, dtype=float).reshape(-1, 5)[cell_of].T.copy())
+        rates = Alone(*np.array(columns_of_cells, dtype=float).reshape(-1, 5)[cell_of].T.copy())
         self._add_cpus(rates, loads, which, machines, confidence)
         accelerator = rates.samples_per_second
         steps = accelerator / columns.batch_size
         scaled = scaled_rows(loads, which, machines, confidence, steps, self.table, self.scaling_rows)
-        speed_up, scaling_lower, scaling_upper, scaling_calibrated = scaled.columns()
-        accelerator = accelerator * speed_up
+        several = scaled.columns()
+        accelerator = accelerator * several[0]
         # A CPU's units were measured in fp32 alone.
         other_format = [load.on_cpu and load.workload.precision is not Precision.FP32 for load in loads]
         other_code = machines.architectures != self.pipeline.reference.architecture
         errors = StageErrors(
-            accelerator_lower=rates.lower,
-            accelerator_upper=rates.upper,
-            accelerator_calibrated=rates.calibrated * scaling_calibrated > 0,
+            alone=rates,
+            several=several,
             other_format=np.array(other_format, bool)[which],
             copy_assumed=np.isnan(machines.host_to_gpu_gb_per_second),
             other_architecture=other_code & (machines.architectures != ""),
-            scaling_lower=scaling_lower,
-            scaling_upper=scaling_upper,
-            log_most=np.log(accelerator) + rates.room + scaling_upper,
         )
         return PreparedRows(
             columns=columns,
@@ -230,7 +226,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
 
     def _add_cpus(
         self,
-        rates: _Alone,
+        rates: Alone,
         loads: Sequence[PipelineRequest],
         which: Integers,
         machines: ResourceTable,
@@ -255,18 +251,6 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
             rates.samples_per_second[rows] = result.samples_per_second / workload.dataset.passes
             rates.lower[rows], rates.upper[rows] = result.lower, result.upper
             rates.calibrated[rows] = result.calibrated
-
-
-class _Alone(NamedTuple):
-    """Rates of GPUs, or of networks on CPUs, alone: samples per second (infinite without either), half
-    widths of their logarithms, whether residuals back those, and the logs of the room below the
-    hardware's peaks, each (n,)."""
-
-    samples_per_second: Floats
-    lower: Floats
-    upper: Floats
-    calibrated: Floats
-    room: Floats
 
 
 def _loads(requests: Sequence[Request], cache: CacheState | None) -> tuple[list[PipelineRequest], Integers]:

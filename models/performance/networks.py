@@ -324,7 +324,7 @@ class NetworkTable:
         return _by_letters((alias, source) for each, source in aliases for alias in each.split(";") if alias)
 
     def _network(self, line: str) -> NetworkFacts:
-        cells = dict(zip(COLUMNS, line.split(","), strict=True))
+        cells: dict[str, Any] = dict(zip(COLUMNS, line.split(","), strict=True))
 
         def rows(task: Task) -> Rows:
             first = int(cells[f"{task}_first"])
