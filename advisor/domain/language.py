@@ -17,8 +17,9 @@ MILLION = 1e6
 NO_PICTURES = "no_pictures"
 # Sequences that one replica takes in at once at most: vLLM's `--max-num-seqs` of large GPUs.
 MOST_SEQUENCES = 512
-# Slots of llama.cpp's server where nobody asks for others (`--parallel`); no row with more was measured.
-_LLAMA_SLOTS = 4
+# Slots that llama.cpp's server is asked for at most (`--parallel`): rows are of one request at a time, and
+# what is told of more is the less sure the more there are.
+_LLAMA_SLOTS = 32
 
 
 def most_sequences(engine: LlmEngine) -> int:

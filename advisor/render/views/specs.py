@@ -328,7 +328,9 @@ def _cost_facts(spec: Record, confidence: float) -> Iterator[Fact]:
     if not api:
         return
     served, usd = format_count(api["most_tokens_per_day"]), spec["price"]["total_usd_per_hour"]
-    text = Message("{api}; this serves up to {served}", api=api_message(api, usd), served=served)
+    text = Message(
+        "{api}; this serves up to {served} by the median", api=api_message(api, usd), served=served
+    )
     yield Message("an API"), text
 
 

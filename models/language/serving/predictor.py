@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.domain import Withheld
-from advisor.domain.words import Link, LlmPrecision
+from advisor.domain.words import Link, LlmEngine, LlmPrecision
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers, variances
 from advisor.models.language.deployments import Deployment, ServingObservation, Traffic, unmeasured_parts
@@ -51,6 +51,11 @@ _RANKS = Message("few rows have attention data parallelism: the bounds of its ra
 _NODES = Message("no model over several instances was measured: the bounds of its rates are wider")
 # As much is not known of speculative decoding beside its acceptance.
 _DRAFT_SIGMA = 0.2
+# Rows of llama.cpp are of one request at a time: how much less is known of e times as many, in log seconds.
+_SLOTS_SIGMA = 0.15
+_SLOTS = Message(
+    "llama.cpp was measured with one request at a time: the more slots, the wider the bounds of its rates"
+)
 _DRAFT = Message(
     "speculative decoding was not measured: its gain follows from the acceptance that you stated"
 )
@@ -128,6 +133,7 @@ class ServingPredictor(Gaussian, frozen=True):
         unlike = (
             *((not is_known and model.mixed, _MIXED), (deployment.draft, _DRAFT)),
             *((deployment.nodes > 1, _NODES), (deployment.ranks > 1, _RANKS)),
+            (deployment.engine == LlmEngine.LLAMA_CPP, _SLOTS),
         )
         return (*unmeasured, *(text for applies, text in unlike if applies))
 
@@ -332,6 +338,9 @@ class ServingPredictor(Gaussian, frozen=True):
             covariance=design.covariance(posterior.covariance)[rows],
             known=[known[row] for row in rows.tolist()],
             further=np.array([_further_sigma(entry) for entry in answering])[rows],
+            in_slots=np.array([entry.engine == LlmEngine.LLAMA_CPP for entry in answering], dtype=float)[
+                rows
+            ],
         )
 
     def _rates(
@@ -343,7 +352,7 @@ class ServingPredictor(Gaussian, frozen=True):
         in_flight: Floats | None = None,
     ) -> ServingRates:
         with np.errstate(divide="ignore", invalid="ignore"):
-            each, doubts = view.with_doubts(logs_of)
+            each, doubts = view.with_doubts(logs_of, sequences)
             bounds, calibrated = {}, np.ones(len(view.known), dtype=bool)
             least = map(np.log, least_seconds(view.requests, sequences, np.exp(each.rate)))
             for quantity, mean, doubt, floor in zip(QUANTITIES, each, doubts, least, strict=True):
@@ -383,16 +392,22 @@ def _further_sigma(deployment: Deployment) -> float:
 
 
 class _View(NamedTuple):
-    """Deployments with the mean and covariance (n, logs, logs) of their logs; `further` deviates."""
+    """Deployments with the mean and covariance (n, logs, logs) of their logs; `further` deviates, and
+    what is served `in_slots` (0 or 1)."""
 
     requests: Requests
     logs: Logs
     covariance: Floats
     known: list[str]
     further: Floats
+    in_slots: Floats
 
-    def with_doubts(self, logs_of: Callable[[Logs], RequestLogs]) -> tuple[RequestLogs, RequestLogs]:
+    def with_doubts(
+        self, logs_of: Callable[[Logs], RequestLogs], sequences: Floats
+    ) -> tuple[RequestLogs, RequestLogs]:
         """Log seconds at the mean, and their standard deviations."""
+        of_slots = _SLOTS_SIGMA * self.in_slots * np.log(np.maximum(sequences, 1.0))
+        further = self.further**2 + of_slots**2
         mean, logs = logs_of(self.logs), np.array(self.logs)
         # One call for all: row k of each log is that in which the k-th of them is moved.
         moved = logs[:, None] + _DIFFERENCE * np.eye(len(logs))[:, :, None]
@@ -400,6 +415,6 @@ class _View(NamedTuple):
         doubts = []
         for quantity, of_logs in zip(QUANTITIES, np.nan_to_num(slopes), strict=True):
             reach = (of_logs.T[:, None] @ self.covariance)[:, 0]
-            own = _RUN_SIGMA[quantity] ** 2 + self.further**2
+            own = _RUN_SIGMA[quantity] ** 2 + further
             doubts.append(np.sqrt((reach * of_logs.T).sum(axis=1) + own))
         return mean, RequestLogs(*doubts)

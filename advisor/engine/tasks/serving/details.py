@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import isclose
+from math import ceil, isclose
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,7 +137,7 @@ def steps_of(
     )
     loads = ("users", "target_requests_per_second", "target_output_tokens_per_second")
     words = [
-        f"{request.declared[name].option} {load * factor:.6g}"
+        f"{request.declared[name].option} {ceil(load * factor) if name == 'users' else load * factor:.6g}"
         for name in loads
         if (load := getattr(request, name)) is not None
     ]

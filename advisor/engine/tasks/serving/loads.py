@@ -112,6 +112,9 @@ class _Solver:
             # The times of a closed loop are not those of requests that arrive by themselves.
             _, alive = self._judged(self._grid)
         most = self._largest(alive)
+        # The load itself may lie between those of the grid.
+        more = limits[-1].keeps & (np.nan_to_num(rates.output) > most.output)[self._level]
+        most = Rates(*(np.where(more, own, grid) for own, grid in zip(rates, most, strict=True)))
         # Where a target is out of reach, the row shows the most that it does.
         rates = Rates(*(np.where(carried, own, at_most) for own, at_most in zip(rates, most, strict=True)))
         return count, rates, most, limits

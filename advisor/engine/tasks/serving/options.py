@@ -255,7 +255,9 @@ class OptionFinder:
         longest = int(memory.longest_context.lower[0])
         if longest < request.longest_tokens:
             return None
-        most = memory.most_sequences(request.request_tokens)
+        # Each slot of llama.cpp has room for the longest request.
+        has_slots = request.engine is LlmEngine.LLAMA_CPP
+        most = memory.most_sequences(request.longest_tokens if has_slots else request.request_tokens)
         return GpuMemoryUse(
             weights_gib=float(memory.weights_gib[0]),
             kv_gib=float(memory.kv_gib.lower[0]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from datetime import date
 
@@ -238,17 +239,24 @@ def _of_instances(
     yield from _of_weights(request, model, chosen)
     if chosen is not None and request.kv_precision in (None, model.own_kv_precision):
         yield Message("a KV cache in {precision}", precision=chosen.kv_precision)
-    most = most_sequences(request.engine)
     if request.engine is LlmEngine.LLAMA_CPP:
-        yield Message("up to {most} sequences in a replica (--parallel)", most=most)
+        if chosen is not None:
+            slots = math.ceil(chosen.rates.concurrency / (chosen.spec.count * chosen.placement.replicas))
+            yield Message(
+                "llama-server --parallel {slots} --ctx-size {context} on each GPU",
+                slots=slots,
+                context=slots * request.longest_tokens,
+            )
+        yield Message("weights read as by several streams; one takes up to three times as long")
     else:
+        most = most_sequences(request.engine)
         yield Message("up to {most} sequences in a replica (--max-num-seqs)", most=most)
+        yield Message(
+            "weights read by several streams (vLLM's --load-format runai_streamer); one stream takes "
+            "up to three times as long"
+        )
     if not request.targets:
         yield Message("ranked by cost per million output tokens at the median rate")
-    yield Message(
-        "weights read by several streams (vLLM's --load-format runai_streamer); one stream takes "
-        "up to three times as long"
-    )
     yield Message("weights are on the disk already: their download is not counted")
     if request.disk is None and request.max_ready_seconds is None:
         yield Message(

@@ -46,7 +46,7 @@ class Physical:
     def closed_loop(
         self, deployments: Sequence[Deployment], traffic: Traffic, concurrency: Floats, confidence: float
     ) -> ServingRates:
-        """Steps that read weights and KV, and prompts between them; users in flight are found by repetition."""
+        """Steps that read weights and KV, and prompts between them; users in flight by repetition."""
         b = users = np.asarray(concurrency, dtype=float)
         for _ in range(60 if traffic.think_seconds else 1):
             step, prompt = self._parts(deployments, traffic, b)

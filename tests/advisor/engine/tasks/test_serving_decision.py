@@ -94,14 +94,20 @@ def test_what_cannot_surely_be_answered_is_not_told_as_the_sure_rate() -> None:
     assert sure <= most * 1.001
 
 
-def test_llama_cpp_serves_as_many_as_its_server_has_slots_for() -> None:
-    """Nothing was measured of more, and the server takes in no more unasked."""
-    engine = {"engine": LlmEngine.LLAMA_CPP, "precision": LlmPrecision.INT4_AWQ}
-    few = answer(**engine, users=4).chosen
-    many = answer(**engine, users=40, max_count=20).chosen
+def test_llama_cpp_has_a_slot_for_each_user_of_a_replica() -> None:
+    """The server is told how many, each as long as the longest request. Of more than one nothing was measured,
+    so that bounds grow apart with them."""
+    engine = {"engine": LlmEngine.LLAMA_CPP, "precision": LlmPrecision.INT4_AWQ, "gpus": ("A10G",)}
+    found = recommend(shipped("Qwen3-8B"), request(model="Qwen3-8B", **engine, users=5), today=TODAY)
+    few, slots = found.chosen, 5 * 1260
     assert few is not None
-    assert few.memory.largest_concurrency == 4
-    assert many is None or many.rates.concurrency / (many.spec.count * many.placement.replicas) <= 4
+    assert few.spec.count == 1
+    assert any(f"--parallel 5 --ctx-size {slots}" in str(text) for text in found.assumptions)
+    assert not any("runai" in str(text) for text in found.assumptions)
+    one = recommend(shipped("Qwen3-8B"), request(model="Qwen3-8B", **engine, users=1), today=TODAY).chosen
+    assert few.rates.output_tokens_per_second.sure_share < one.rates.output_tokens_per_second.sure_share
+    many = answer(**engine, users=200, max_count=20).chosen
+    assert many is None or many.rates.concurrency / (many.spec.count * many.placement.replicas) <= 32
 
 
 @pytest.mark.parametrize("tokens", [100.0, 6000.0])
