@@ -95,8 +95,8 @@ def test_what_cannot_surely_be_answered_is_not_told_as_the_sure_rate() -> None:
 
 
 def test_llama_cpp_has_a_slot_for_each_user_of_a_replica() -> None:
-    """The server is told how many, each as long as the longest request. Of more than one nothing was measured,
-    so that bounds grow apart with them."""
+    """The server is told how many, each as long as the longest request; nothing was measured of more than
+    one, so that bounds grow apart with them."""
     engine = {"engine": LlmEngine.LLAMA_CPP, "precision": LlmPrecision.INT4_AWQ, "gpus": ("A10G",)}
     found = recommend(shipped("Qwen3-8B"), request(model="Qwen3-8B", **engine, users=5), today=TODAY)
     few, slots = found.chosen, 5 * 1260
