@@ -300,6 +300,9 @@ def compare(
     cloud: str = 'aws',
     region: str | None = None,
     market: Literal['on-demand', 'spot', 'commitment-1y', 'commitment-3y', 'commitment-1y-convertible', 'commitment-3y-convertible'] = 'on-demand',
+    epochs: float | None = None,
+    samples: int | None = None,
+    start_minutes: float | None = None,
     target_throughput: float | None = None,
     max_latency_ms: float | None = None,
     max_price: float | None = None,
@@ -350,12 +353,38 @@ def compare(
 ) -> Comparison:
     ...
 @overload
+def compare(
+    *,
+    task: Literal['finetuning'],
+    tokens: float,
+    model: str | ModelConfig | None = None,
+    config: str | PathLike[str] | None = None,
+    method: Literal['full', 'lora', 'qlora'] = 'lora',
+    sequence: int = 2048,
+    micro_batch: int | None = None,
+    protocol: Literal['script', 'bench'] = 'script',
+    start_minutes: float | None = None,
+    confidence: float | None = None,
+    instance: str | Sequence[str] | None = None,
+    baseline: str | None = None,
+    disk: str | None = None,
+    cloud: str = 'aws',
+    region: str | None = None,
+    market: Literal['on-demand', 'spot', 'commitment-1y', 'commitment-3y', 'commitment-1y-convertible', 'commitment-3y-convertible'] = 'on-demand',
+    max_hours: float | None = None,
+    max_cost: float | None = None,
+    max_price: float | None = None,
+    performance_model: str | PathLike[str] | None = None,
+    cny_per_usd: float | None = None,
+) -> Comparison:
+    ...
+@overload
 def memory(
     *,
     model: str | Module,
     task: Literal['training', 'inference'] = 'training',
     batch_size: int = 32,
-    precision: Literal['fp32', 'amp', 'bf16', 'fp16'] = 'fp32',
+    precision: Literal['fp32', 'amp', 'bf16', 'fp16', 'auto'] | None = None,
     optimizer: Literal['sgd', 'momentum', 'adam'] | None = None,
     checkpointing: bool = False,
     keep_graph: bool = False,

@@ -15,7 +15,7 @@ AdvisorError                exit 1: told in one line, never as a traceback
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from advisor.messages import Message, Spell, Translate, option_name, render
@@ -148,6 +148,17 @@ def system_errors(
         raise kind(f"{what} ({error.strerror or error})", hint=hint, field=field) from error
 
 
+# Names of (kind, name) that people use for what has other names here.
+_MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
+    **dict.fromkeys((("task", name) for name in ("serving", "serve", "chat", "llm")), ("generation",)),
+    **dict.fromkeys(
+        (("task", name) for name in ("detection", "classification", "segmentation", "diffusion")),
+        ("inference", "training"),
+    ),
+    **dict.fromkeys((("precision", name) for name in ("q4_k_m", "gptq", "4bit")), ("int4-awq",)),
+}
+
+
 def unknown_name(
     kind: str, name: str, known: Iterable[str], *, listed_by: str = "", field: str | None = None
 ) -> UsageError:
@@ -156,7 +167,8 @@ def unknown_name(
 
     names = {known_name.casefold(): known_name for known_name in sorted(known)}
     close = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)
-    near = [names[known_name] for known_name in close]
+    near = [meant for meant in _MEANT.get((kind, name.casefold()), ()) if meant in names]
+    near = near or [names[known_name] for known_name in close]
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     some = ", ".join(list(names.values())[:MOST_NAMES]) + more
     others = (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from advisor.domain import DataKind, MemoryFormat, Offer, Spec, Task, Workload
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
 
@@ -92,7 +92,16 @@ def other_names(request: NetworkQuestion) -> list[Message]:
     taken = [Message("{name}: taken as {network}", name=model, network=name)] if model else []
     if not namesake:
         return taken
-    return [*taken, Message("{name} is another network than {other}", name=name, other=namesake)]
+    return [*taken, _not_it(name, namesake)]
+
+
+def _not_it(name: str, other: str) -> Message:
+    return Message(
+        "{name} is not {other}: for that network write {model} {other}",
+        name=name,
+        other=other,
+        model=FieldName("model"),
+    )
 
 
 def sample_size(request: NetworkQuestion) -> Message | None:

@@ -16,7 +16,7 @@ from advisor.domain import DataKind, DatasetProfile, Gpu, Market
 from advisor.domain.results import CURRENCY
 from advisor.domain.workload import is_own, names_a_file
 from advisor.engine.candidates import offers_in, place_query
-from advisor.errors import UsageError
+from advisor.errors import CANNOT_RUN, UsageError
 from advisor.files import own_model_path
 from advisor.messages import FieldName, Message
 from advisor.models.performance import load_model
@@ -28,13 +28,17 @@ from advisor.questions.settled import settled_network
 from advisor.questions.spec import SpecQuestion
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources as SourcesDocument
+from advisor.render.views.compare import Misfit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from advisor.answers.anchoring import Anchored
     from advisor.models.performance import PerformanceModel
     from advisor.models.performance.networks import NetworkFacts
 
 W = TypeVar("W", bound=NetworkQuestion)
+P = TypeVar("P")
 
 
 class Context(NamedTuple):
@@ -200,3 +204,22 @@ def cards_meant(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
     if not meant:
         raise wrong("gpu", "no GPU matches {field}", hint="ask for less")
     return [catalog.cards[name] for name in meant]
+
+
+def what_runs(
+    catalog: Catalog, question: SpecQuestion, names: Iterable[str], predicted: Callable[[str], P]
+) -> tuple[dict[str, P], list[Misfit]]:
+    """What each type does that can, and why the others cannot; `UsageError` where none can."""
+    known, misfits, errors = dict[str, P](), list[Misfit](), list[UsageError]()
+    for name in dict.fromkeys(names):
+        try:
+            known[name] = predicted(name)
+        except UsageError as error:
+            if error.code != CANNOT_RUN:
+                raise
+            errors.append(error)
+            cloud = catalog.cloud_of(name, question.cloud)
+            misfits.append(Misfit(catalog.instance(name, cloud), error.message))
+    if not known:
+        raise errors[0]
+    return known, misfits

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
-from advisor.answers.context import cards_meant, left_out
+from advisor.answers.context import cards_meant, left_out, what_runs
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import (
@@ -61,7 +61,12 @@ from advisor.render.language_document import (
     tuning_question_text,
 )
 from advisor.render.text import spec_lines
-from advisor.render.views.compare import SERVING_COLUMNS, serving_comparison_document, serving_comparison_text
+from advisor.render.views.compare import (
+    SERVING_COLUMNS,
+    TUNING_COLUMNS,
+    language_comparison_document,
+    language_comparison_text,
+)
 from advisor.render.views.memory import (
     serving_memory_document,
     serving_memory_text,
@@ -75,6 +80,7 @@ if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel
     from advisor.models.language.serving import ServingPredictor
     from advisor.questions.language import (
+        CompareFinetuning,
         CompareGeneration,
         MemoryFinetuning,
         MemoryGeneration,
@@ -90,6 +96,7 @@ if TYPE_CHECKING:
 A = TypeVar("A", GenerationRecommendation, FineTuningRecommendation, ServingPrediction, TuningPrediction)
 # Without a length `memory` tells of this one, or of the longest that the model takes.
 USUAL_CONTEXT = 8192
+_ONE_INSTANCE = Message("several instances together may hold it: here one tunes, others are not modelled")
 
 
 class LanguageContext(NamedTuple):
@@ -226,6 +233,8 @@ def _recommended(
     notes = left_out(prepared.request, prepared.task.catalog, today, strict=question.strict)
     if answer.chosen is not None:
         notes = (*notes, *prepared.task.notes(prepared.request, answer.chosen))
+    elif isinstance(question, TuningQuestion) and "gpu_memory" in answer.rejected_by_reason:
+        notes = (*notes, _ONE_INSTANCE)
     answer = prepared._replace(notes=(*prepared.notes, *notes)).noted(answer)
     return relaxed(prepared.task, answer) if relax and answer.chosen is None else answer
 
@@ -264,33 +273,31 @@ def _start_file(result: Any, question: RecommendGeneration | RecommendFinetuning
 def predicted(catalog: Catalog, question: PredictGeneration | PredictFinetuning) -> Answer:
     """The rates of the question's instance; `UsageError` where it cannot serve or tune the model."""
     prepared = _prepared(catalog, question)
-    (result,) = _predicted(prepared, [instance_named(str(question.instance), question, catalog)])
+    result = _predicted(prepared, instance_named(str(question.instance), question, catalog))
     document = partial(prepared.prediction_document, result, prepared.request, prepared.sources)
     head = spec_lines(result.candidate.spec, prepared.request, has_price=result.price is not None)
     text = prepared.question_text(prepared.request, result.candidate)
     return Answer(result=result, message_document=document, text=lambda: whole_text(head, text, document()))
 
 
-def _predicted(prepared: _Prepared, names: list[str]) -> list[Any]:
-    today = settled.today()
-    return [
-        prepared.noted(prepared.task.prediction_on(prepared.request, name, today=today)) for name in names
-    ]
+def _predicted(prepared: _Prepared, name: str) -> Any:
+    return prepared.noted(prepared.task.prediction_on(prepared.request, name, today=settled.today()))
 
 
-def compared(catalog: Catalog, question: CompareGeneration) -> Answer:
-    """The instances of the question in the order prepared, then its baseline if that is another."""
+def compared(catalog: Catalog, question: CompareGeneration | CompareFinetuning) -> Answer:
+    """The instances of the question in the order asked, then its baseline if that is another."""
     prepared = _prepared(catalog, question)
     first = question.baseline or question.instance[0]
     names = [instance_named(name, question, catalog) for name in (*question.instance, first)]
-    results = _predicted(prepared, list(dict.fromkeys(names)))
-    baseline = next(result for result in results if result.candidate.spec.offer.instance.name == names[-1])
-    shown = results, baseline, prepared.request, prepared.sources
+    known, misfits = what_runs(catalog, question, names, partial(_predicted, prepared))
+    results = list(known.values())
+    shown = results, known.get(names[-1], results[0]), prepared.request, prepared.sources, misfits
     return Answer(
         result=results,
-        message_document=partial(serving_comparison_document, *shown),
-        text=partial(serving_comparison_text, *shown),
-        columns=SERVING_COLUMNS,
+        message_document=partial(language_comparison_document, *shown),
+        text=partial(language_comparison_text, *shown),
+        notes=[each.why for each in misfits],
+        columns=TUNING_COLUMNS if isinstance(question, TuningQuestion) else SERVING_COLUMNS,
     )
 
 

@@ -39,6 +39,8 @@ from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _SQUARE = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?")
 DEFAULT_OPTIMIZER = "momentum"
+# Compute capabilities from which cards have tensor cores, and those that compute bf16.
+_TENSOR_CORES, _BF16 = 7.0, 8.0
 
 
 def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
@@ -47,10 +49,11 @@ def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
     Raises `UsageError` for what cannot be asked, `MeasuringError` where a network must be traced and torch is
     missing."""
     gpus = question.gpu or GpuFilter()
+    cards = gpus_named(catalog, gpus.names, gpus.allows)
     conditions = Conditions(
         task=question.task,
         batch_size=question.batch_size,
-        precision=question.precision,
+        precision=question.precision or usual_precision([catalog.cards[name] for name, _ in cards]),
         optimizer=Optimizer(question.optimizer or DEFAULT_OPTIMIZER),
         checkpointing=question.checkpointing,
         keeps_graph=question.keep_graph,
@@ -62,7 +65,7 @@ def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
         confidence=question.confidence,
     )
     try:
-        result = answer_memory(workload, gpus_named(catalog, gpus.names, gpus.allows))
+        result = answer_memory(workload, cards)
     except UsageError as error:
         if (error.code, error.field) == ("unknown_name", "model") and (
             hint := language_hint(question.network)
@@ -72,6 +75,14 @@ def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
     return Answer(
         result=result, message_document=partial(memory_document, result), text=partial(memory_text, result)
     )
+
+
+def usual_precision(cards: Sequence[Gpu]) -> Precision:
+    """What people train and serve in on all of the cards: mixed, where tensor cores compute it."""
+    capabilities = [card.capability or 0.0 for card in cards]
+    if max(capabilities) < _TENSOR_CORES:
+        return Precision.FP32
+    return Precision.BF16 if min(capabilities) >= _BF16 else Precision.AMP
 
 
 def _side(text: str | None) -> int | None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from advisor.answers.answer import Answer, Recommended, recommendation_text
-from advisor.answers.context import Context, cards_meant, left_out, unconverted_notes, with_anchors
+from advisor.answers.context import Context, cards_meant, left_out, unconverted_notes, what_runs, with_anchors
 from advisor.answers.curves import curves_document
 from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
 from advisor.catalog.load import WhatIfCatalog, with_host
-from advisor.domain import Candidate, Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation
+from advisor.domain import Candidate, Gpu, InstanceType, OnGpu, Recommendation
 from advisor.engine import Preparations, decide, script_assumption, stack_assumption
 from advisor.engine.explaining import (
     explain,
@@ -28,7 +28,7 @@ from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxed
 from advisor.engine.single import on_gpu, predict_instance
 from advisor.engine.tasks.network import NetworkTask
-from advisor.errors import CANNOT_RUN, UsageError
+from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.naming import asked_of, other_names
 from advisor.questions import settled
@@ -41,6 +41,7 @@ from advisor.render.records import explanation_document, rate_unit
 from advisor.render.text import wrapped
 from advisor.render.views.compare import (
     COLUMNS,
+    Misfit,
     comparison_document,
     gpu_rows,
     gpus_text,
@@ -279,7 +280,7 @@ def compared(context: Context, question: Compare) -> Answer:
 
 
 def _compared_instances(context: Context, networks: Sequence[_Named], question: Compare) -> Answer:
-    catalog = context.catalog
+    catalog, today = context.catalog, settled.today()
     named = [
         instance_named(name, question, catalog)
         for name in (question.baseline or question.instance[0], *question.instance)
@@ -291,29 +292,27 @@ def _compared_instances(context: Context, networks: Sequence[_Named], question: 
             field="instance",
             hint=Message("name another {field}", field=FieldName("instance")),
         )
-    tables = []
+    tables, cannot = [], dict[str, Misfit]()
     for network in networks:
-        request, model, today = network.request, network.model, settled.today()
-        each, cannot = list[InstancePrediction](), list[Message | str]()
-        for name in names:
-            try:
-                each.append(predict_instance(request, catalog, model, name, today=today))
-            except UsageError as error:
-                if error.code != CANNOT_RUN or name == first or len(names) < 3:
-                    raise
-                cannot.append(error.message)
-        notes = (*network.notes, *cannot)
-        cells = [replace(cell, warnings=(*notes, *cell.notes, *cell.warnings)) for cell in each]
-        tables.append((request, cells, next(cell for cell in cells if cell.instance.name == first)))
+        on = partial(predict_instance, network.request, catalog, network.model, today=today)
+        known, misfits = what_runs(catalog, question, names, on)
+        each = {
+            name: replace(cell, warnings=(*network.notes, *cell.notes, *cell.warnings))
+            for name, cell in known.items()
+        }
+        tables.append(
+            (network.request, list(each.values()), each.get(first, next(iter(each.values()))), misfits)
+        )
+        cannot |= {misfit.instance.name: misfit for misfit in misfits}
 
     def rows() -> list[dict[str, Any]]:
-        return [row for _, cells, base in tables for row in instance_rows(cells, base)]
+        return [row for _, cells, base, _ in tables for row in instance_rows(cells, base)]
 
     def text() -> str:
-        notes = notes_lines([cell for _, cells, _ in tables for cell in cells])
+        notes = notes_lines([cell for _, cells, _, _ in tables for cell in cells])
         return "\n\n".join([*(instances_text(*table) for table in tables), "\n".join(notes)])
 
-    return _comparison(context, networks, first, rows, text)
+    return _comparison(context, networks, first, rows, text, list(cannot.values()))
 
 
 def _compared_gpus(
@@ -345,11 +344,19 @@ def _compared_gpus(
     return _comparison(context, networks, first.name, rows, text)
 
 
-def _comparison(context: Context, networks: Sequence[_Named], first: str, rows: Any, text: Any) -> Answer:
+def _comparison(
+    context: Context,
+    networks: Sequence[_Named],
+    first: str,
+    rows: Any,
+    text: Any,
+    misfits: Sequence[Misfit] = (),
+) -> Answer:
     requests_of = [network.request for network in networks]
     return Answer(
         result=first,
-        message_document=lambda: comparison_document(requests_of, first, rows(), context.sources()),
+        message_document=lambda: comparison_document(requests_of, first, rows(), context.sources(), misfits),
         text=text,
+        notes=[each.why for each in misfits],
         columns=COLUMNS,
     )

@@ -219,6 +219,10 @@ class Catalog:
 
     def require_cloud(self, cloud: str) -> None:
         """`UsageError` for a cloud that the catalogue does not have; "any" is every one it has."""
+        if "," in cloud:
+            raise UsageError(
+                Message("{cloud} takes one cloud, or any", cloud=FieldName("cloud")), field="cloud"
+            )
         if cloud != "any":
             self._cloud(cloud)
 

@@ -76,6 +76,8 @@ def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     """
     answer = ask.compare(sources, question)
     if output in RECORDS:
+        for note in answer.notes:
+            tell(f"note: {note}")
         click.echo(RECORDS[output](answer.rows(), list(answer.columns)), nl=False)
     else:
         print_answer(output, answer.document(), answer.text, indent=2)

@@ -157,15 +157,16 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 # What people look for in a command that does not have it.
+_BUDGET = "--max-cost limits the cost of a run, --max-price that of an hour"
+_RATE = "--target-requests-per-s of a language model, --target-throughput of a network"
 _LIMITS = "--target-throughput --max-latency-ms --max-ttft-ms --max-tpot-ms --max-hours --max-price"
 _ELSEWHERE = {
     ("recommend", "--instance"): "it looks among all; `advisor predict --instance NAME` answers for one",
+    **dict.fromkeys(product(("recommend", "report"), ("--budget", "--max-budget")), _BUDGET),
     **dict.fromkeys(
-        (("recommend", "--budget"), ("recommend", "--max-budget")),
-        "--max-cost limits the cost of a run, --max-price that of an hour",
+        product(("recommend", "report"), ("--deadline", "--max-time")), "--max-hours limits a run"
     ),
-    ("compare", "--method"): "fine-tuning is not compared; `advisor predict` answers for each instance",
-    ("compare", "--epochs"): "rates are compared; `advisor predict` tells the hours and cost of a run",
+    **dict.fromkeys(product(("recommend", "report", "predict", "compare"), ("--rps", "--qps")), _RATE),
     **dict.fromkeys(
         product(("compare", "predict"), _LIMITS.split()),
         "it shows what is reached; `advisor recommend` holds instances to limits",

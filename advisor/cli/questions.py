@@ -158,7 +158,7 @@ def _write_usual(
         formatter.write_dl(lines)
     of_tasks = any(isinstance(param, FieldOption) and param.kinds for param in params)
     other = (
-        "; `--task generation --help` shows the options for language models"
+        "; for language models: `--task generation --help`, `--task finetuning --help`"
         if of_tasks and task is None
         else ""
     )

@@ -286,7 +286,7 @@ class TuningMemoryUse(Struct, frozen=True, kw_only=True):
 
 
 class FineTuningCandidate(Struct, frozen=True, kw_only=True):
-    """A spec that tunes, with all GPUs of its instance that are used."""
+    """A spec that tunes, with all GPUs of its instance that are used; `precision` is what they compute."""
 
     spec: Spec
     model: str
@@ -297,6 +297,7 @@ class FineTuningCandidate(Struct, frozen=True, kw_only=True):
     checkpointing: bool
     memory: TuningMemoryUse
     tokens_per_second: Span
+    precision: LlmPrecision = LlmPrecision.BF16
     hours: Span
     calibrated: bool = True
     extrapolation: tuple[Text, ...] = ()
@@ -322,6 +323,16 @@ class TuningPrediction(Struct, frozen=True, kw_only=True):
     price: Price | None
     assumptions: tuple[Text, ...] = ()
     warnings: tuple[Text, ...] = ()
+
+    @property
+    def instance(self) -> InstanceType:
+        """The type that tunes."""
+        return self.candidate.spec.offer.instance
+
+    @property
+    def region(self) -> str:
+        """The region of the offer."""
+        return self.candidate.spec.offer.region
 
 
 class TunedMemory(Struct, frozen=True, kw_only=True):

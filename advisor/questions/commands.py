@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.questions.language import (
+    CompareFinetuning,
     CompareGeneration,
     MemoryFinetuning,
     MemoryGeneration,
@@ -16,7 +17,7 @@ from advisor.questions.question import ByTask
 
 AnyRecommend = Recommend | RecommendGeneration | RecommendFinetuning
 AnyPredict = Predict | PredictGeneration | PredictFinetuning
-AnyCompare = Compare | CompareGeneration
+AnyCompare = Compare | CompareGeneration | CompareFinetuning
 AnyMemory = MemoryQuestion | MemoryGeneration | MemoryFinetuning
 
 RECOMMEND: ByTask[AnyRecommend] = ByTask(
@@ -25,7 +26,9 @@ RECOMMEND: ByTask[AnyRecommend] = ByTask(
 PREDICT: ByTask[AnyPredict] = ByTask(
     "What `advisor predict` is asked.", (Predict, PredictGeneration, PredictFinetuning)
 )
-COMPARE: ByTask[AnyCompare] = ByTask("What `advisor compare` is asked.", (Compare, CompareGeneration))
+COMPARE: ByTask[AnyCompare] = ByTask(
+    "What `advisor compare` is asked.", (Compare, CompareGeneration, CompareFinetuning)
+)
 MEMORY: ByTask[AnyMemory] = ByTask(
     "What `advisor memory` is asked.", (MemoryQuestion, MemoryGeneration, MemoryFinetuning)
 )

@@ -69,6 +69,7 @@ _OF_LOAD = (
 )
 # Limits that an answer about a named instance is held against.
 _LIMITS = ("max_ttft_ms", "max_tpot_ms", "max_e2e_seconds", "max_usd_per_hour")
+_LIMITS_OF_RUN = ("max_hours", "max_run_usd", "max_usd_per_hour")
 _OF_TUNING = (*_OF_MODEL, "method", "sequence", "micro_batch")
 _OF_TUNING_RUN = (*_OF_TUNING, "protocol", "tokens", "start_minutes", "required_confidence")
 
@@ -144,6 +145,12 @@ _SECONDS = Number(metavar="SECONDS")
 _LATENCY = Latency("MS")
 _INSTANCE: Any = ask(
     "Instance type, as g5.xlarge.", Text("TYPE"), section=HARDWARE, default=None, required=True
+)
+_INSTANCES: Any = ask(
+    "Instance types, two or more: a,b, or the option again.", Names("TYPE"), section=HARDWARE, default=()
+)
+_BASELINE: Any = _language(
+    "What counts as 1: an instance type.", Text("NAME"), default=None, usual="the first one"
 )
 _TARGET_THROUGHPUT = (
     "Tokens per second to reach: output tokens of generation, tokens of finetuning. Without a "
@@ -478,17 +485,12 @@ class CompareGeneration(ServingQuestion):
 
     asks = (*_OF_LOAD, "instance", "baseline", *OF_PLACE, *_LIMITS)
 
-    instance: tuple[str, ...] = ask(
-        "Instance types, two or more: a,b, or the option again.", Names("TYPE"), section=HARDWARE, default=()
-    )
-    baseline: str | None = _language(
-        "What counts as 1: an instance type.", Text("NAME"), default=None, usual="the first one"
-    )
+    instance: tuple[str, ...] = _INSTANCES
+    baseline: str | None = _BASELINE
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(dict.fromkeys(self.instance)) + (self.baseline is not None) < 2:
-            raise wrong("instance", "name what to compare", hint="give {field} two or more types")
+        _require_several(self.instance, self.baseline)
 
 
 class MemoryGeneration(ServingQuestion):
@@ -571,7 +573,7 @@ class RecommendFinetuning(TuningQuestion):
 class PredictFinetuning(TuningQuestion):
     """The question of `advisor predict --task finetuning`, of one instance."""
 
-    asks = (*_OF_TUNING_RUN, "instance", *OF_PLACE, "max_hours", "max_run_usd", "max_usd_per_hour")
+    asks = (*_OF_TUNING_RUN, "instance", *OF_PLACE, *_LIMITS_OF_RUN)
 
     tokens: float = _RUN_TOKENS._replace(default=1e6, value=1e6)
     instance: str | None = _INSTANCE
@@ -579,6 +581,19 @@ class PredictFinetuning(TuningQuestion):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require_instance(self.instance)
+
+
+class CompareFinetuning(TuningQuestion):
+    """The question of `advisor compare --task finetuning`."""
+
+    asks = (*_OF_TUNING_RUN, "instance", "baseline", *OF_PLACE, *_LIMITS_OF_RUN)
+
+    instance: tuple[str, ...] = _INSTANCES
+    baseline: str | None = _BASELINE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_several(self.instance, self.baseline)
 
 
 class MemoryFinetuning(TuningQuestion):
@@ -593,3 +608,8 @@ class MemoryFinetuning(TuningQuestion):
 def _require_instance(instance: str | None) -> None:
     if instance is None:
         raise wrong("instance", "name an {field} (g5.xlarge)")
+
+
+def _require_several(instances: tuple[str, ...], baseline: str | None) -> None:
+    if len(dict.fromkeys(instances)) + (baseline is not None) < 2:
+        raise wrong("instance", "name what to compare", hint="give {field} two or more types")

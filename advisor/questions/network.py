@@ -484,7 +484,11 @@ class Predict(_Named):
 class Compare(_Named):
     """The question of `advisor compare`; `network` may be several of them, divided by commas."""
 
+    asks = (*_OF_WORKLOAD, "epochs", "samples", "start_minutes", *_LIMITS)
+    not_of_gpus = ("epochs", "samples", *_Named.not_of_gpus)
     without_gpu = Message("compare instances: {instance}, two or more", instance=FieldName("instance"))
+
+    task: Task = _TASK
 
     instance: tuple[str, ...] = _hardware(
         "Instance types, two or more: a,b, or the option again.", Names("TYPE"), default=()
@@ -526,10 +530,12 @@ class MemoryQuestion(Question):
         default=Task.TRAINING,
     )
     batch_size: int = ask("Samples in a batch.", Number(whole=True, most=LARGEST_BATCH), default=32)
-    precision: Precision = ask(
-        "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
-        Choice("precision", Precision),
-        default=Precision.FP32,
+    precision: Precision | None = ask(
+        "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32), fp16, or auto: the mixed one "
+        "that all of the GPUs compute, fp32 where none has tensor cores.",
+        Choice("precision", (*Precision, AUTO), every=AUTO),
+        default=None,
+        usual=AUTO,
     )
     optimizer: str | None = ask(
         "Optimizer; decides how many values are kept per weight. Training only.",

@@ -169,12 +169,7 @@ class ByTask(NamedTuple, Generic[Q]):
             if name in tasks_of(kind):
                 return kind
         error = unknown_name("task", task, self.tasks, field="task")
-        if name == LanguageTask.FINETUNING:
-            error.hint = Message(
-                "fine-tuning is not compared: `advisor predict` answers for each instance, and `advisor "
-                "recommend --explain` has a table"
-            )
-        elif LanguageTask.FINETUNING in error.suggestions:
+        if LanguageTask.FINETUNING in error.suggestions:
             error.hint = Message("did you mean finetuning (of a language model) or training (of a network)?")
         raise error
 
@@ -203,11 +198,14 @@ _WAYS_OUT: Mapping[str, Message | str] = {
         ttft=FieldName("max_ttft_ms"),
         tpot=FieldName("max_tpot_ms"),
     ),
-    "epochs": Message("of a language model give {tokens}, times the epochs", tokens=FieldName("tokens")),
+    "epochs": Message(
+        "for a language model write {tokens}: tokens of the data set, times the epochs",
+        tokens=FieldName("tokens"),
+    ),
     **dict.fromkeys(
         ("dataset", "dataset_name"),
         Message(
-            "of a language model give {tokens}: English text has one for about 4 bytes",
+            "for a language model write {tokens}: English text has one for about 4 bytes",
             tokens=FieldName("tokens"),
         ),
     ),
@@ -215,7 +213,7 @@ _WAYS_OUT: Mapping[str, Message | str] = {
         ("max_count", "max_nodes"),
         Message("a language model is tuned on one instance here: several that share a run are not modelled"),
     ),
-    "sequence": Message("of a network write {input} seq:512", input=FieldName("input")),
+    "sequence": Message("for a network write {input} seq:512", input=FieldName("input")),
     "precision": Message(
         "a language model is tuned in 16 bits; {method} qlora keeps its weights in 4",
         method=FieldName("method"),

@@ -48,7 +48,7 @@ class GpuFilter(Struct, frozen=True):
 
     def __str__(self) -> str:
         """The text that `--gpu` takes: 'A100,40GiB..,cc8.0..'."""
-        return gpus_text(self.names, self.memory_mib, self.compute_capability) or ""
+        return gpus_text(self.names, self.memory_mib, self.compute_capability) or "any"
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of a question and of an `OfferQuery` that say the same."""
@@ -69,6 +69,8 @@ def parse_gpus(text: str) -> GpuFilter:
     """'T4,L4', '24GiB..48GiB', 'cc8.0..' or several of them: 'A100,40GiB..'.
 
     Names are checked against the catalogue later. Raises `UsageError`."""
+    if text.strip().lower() == "any":
+        return GpuFilter()
     parts = [part.strip() for part in text.split(",") if part.strip()]
     capabilities = [part for part in parts if part.lower().startswith("cc") and part[2:3] in "0123456789."]
     sizes = [part for part in parts if ".." in part and part not in capabilities]
@@ -80,7 +82,7 @@ def parse_gpus(text: str) -> GpuFilter:
                 "gpu",
                 "{field} names GPUs, not '{name}'",
                 name=name,
-                hint="instances without one compete with {precision} fp32; one of them by name: "
+                hint="leave it out: instances without a GPU compete anyway; for one of them ask "
                 "advisor predict --instance c7i.4xlarge",
             )
     if not parts or max(len(sizes), len(capabilities)) > 1:

@@ -248,6 +248,7 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
             "model": candidate.model,
             "method": str(candidate.method),
             "link": str(candidate.link),
+            "precision": str(candidate.precision),
             **fields(candidate, "micro_batch checkpointing"),
             "memory_per_gpu": asdict(candidate.memory),
         },
@@ -291,9 +292,7 @@ def tuning_prediction_document(
     prediction: TuningPrediction, request: TuningQuestion, sources: Sources
 ) -> dict[str, Any]:
     """What one instance does that tunes; price and cost are null where no price is known."""
-    block = finetuning_block(prediction.candidate, request.confidence)
-    if prediction.price is None:
-        block |= {"price": None, "run": block["run"] | {"usd": None}}
+    block = tuning_block(prediction, request.confidence)
     return _prediction_document("advisor.tuning-prediction/1", prediction, request, sources, block)
 
 
@@ -315,8 +314,14 @@ def _prediction_document(
     }
 
 
+def tuning_block(prediction: TuningPrediction, confidence: float) -> dict[str, Any]:
+    """One instance that tunes as documents tell it."""
+    block = finetuning_block(prediction.candidate, confidence)
+    return block if prediction.price else block | {"price": None, "run": block["run"] | {"usd": None}}
+
+
 def serving_block(prediction: ServingPrediction, confidence: float, sources: Sources) -> dict[str, Any]:
-    """One instance as documents tell it."""
+    """One instance that serves as documents tell it."""
     block = generation_block(prediction.candidate, confidence, sources)
     return block if prediction.price else block | {"price": None, "cost": None}
 

@@ -71,7 +71,13 @@ SERVING = {
     "bottleneck": "bottleneck",
     **_MACHINE,
 }
-TUNING = {**_PLACE, **same_paths("method micro_batch checkpointing", "tuning."), **_RATE, **_RUN, **_MACHINE}
+TUNING = {
+    **_PLACE,
+    **same_paths("method precision micro_batch checkpointing", "tuning."),
+    **_RATE,
+    **_RUN,
+    **_MACHINE,
+}
 # Of a point of latency against throughput.
 FRONT = {
     **same_paths("tensor_parallel replicas concurrency"),

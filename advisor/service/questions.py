@@ -96,6 +96,7 @@ QUESTIONS: Mapping[type[Question], str] = {
     language.MemoryGeneration: "MemoryOfGeneration",
     language.RecommendFinetuning: "RecommendFinetuning",
     language.PredictFinetuning: "PredictFinetuning",
+    language.CompareFinetuning: "CompareFinetuning",
     language.MemoryFinetuning: "MemoryOfFinetuning",
     listings.Gpus: "GpusQuestion",
     listings.Offers: "CatalogQuestion",

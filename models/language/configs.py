@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -208,9 +208,16 @@ class LanguageModels:
             )
         part = _loose(name.rpartition("/")[2])
         within = [entry for own, several in self._by_name.items() if part in own for entry in several]
+        words = re.findall(r"[a-z]+|[0-9.]+b?", name.rpartition("/")[2].casefold())
+        # 'llama-70b' is first of all a Llama of any version with 70B.
+        versions = sorted(
+            (entry for entry in self._cells if _is_version(entry, words)),
+            key=lambda entry: [float(number) for number in re.findall(r"\d+(?:\.\d+)?", entry)],
+            reverse=True,
+        )
         error = unknown_name("language model", name, self._cells, field="model")
-        if len(part) > 2 and within:
-            error.suggestions = _shortest(within)
+        if len(part) > 2 and (versions or within):
+            error.suggestions = tuple(versions[:_MOST_CHOICES]) or _shortest(within)
             error.hint = Message("did you mean {names}?", names=" or ".join(error.suggestions))
         elif not error.suggestions and (near := _near(part, self._by_name)):
             error.suggestions = _shortest(entry for own in near for entry in self._by_name[own])
@@ -222,6 +229,13 @@ class LanguageModels:
                 config=FieldName("config"),
             )
         return error
+
+
+def _is_version(entry: str, words: Sequence[str]) -> bool:
+    """Whether a model is called by the words, with nothing but numbers between or behind them."""
+    own = re.findall(r"[a-z]+|[0-9.]+b?", entry.rpartition("/")[2].casefold())
+    own = own[own[0] == "meta" :]
+    return [word for word in own if word in words or not word.replace(".", "").isdigit()] == list(words)
 
 
 def _near(part: str, names: Iterable[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -28,8 +29,7 @@ from advisor.domain.language import (
 from advisor.domain.money import aged, aged_spec
 from advisor.engine.assumptions import market_warnings, price_warnings
 from advisor.engine.candidates import judged_offer, offer_named, offers_in, place_query, rejected_offer
-from advisor.engine.columns import Columns, Floats, Integers, P
-from advisor.engine.limits import closest
+from advisor.engine.columns import Columns, Floats, P
 from advisor.engine.rejected import misses
 from advisor.engine.task import Task
 from advisor.errors import CANNOT_RUN, UsageError
@@ -50,6 +50,8 @@ class Level(IntEnum):
     HOPED = 2
 
 
+# Misses that no chance mends: there is room for the users, or none; a price is known.
+_CERTAIN, _EVEN = {"users", "over_max_price"}, 0.5
 # Reasons that several instances together may not have.
 _TOO_SMALL = ("weights", "kv")
 # An offer with what the user must mind of it, or why it cannot be had.
@@ -164,10 +166,13 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
                 hint=self.together if rejected.reason in _TOO_SMALL else None,
             )
         rows, missed = self.ranked_rows(request, options, table), list[Message]()
+        chosen_row = int(rows[0]) if len(rows) else self.nearest_row(request, table)
+        chosen = self.candidates(request, table, [chosen_row])[0]
         if not len(rows):
-            rows = np.array([self.nearest_row(request, table)])
-            missed += self._may_miss(request, table, rows)
-        chosen = self.candidates(request, table, rows[:1].tolist())[0]
+            rows = np.array([chosen_row])
+            missed += self._shortfalls(request, table, chosen_row, chosen.probability)
+            if {getattr(each.parameters["why"], "code", "") for each in missed} & _CERTAIN:
+                chosen = replace(chosen, probability=0.0)
         chosen = replace(chosen, spec=aged_spec(chosen.spec, today))
         return self.prediction(
             candidate=chosen,
@@ -177,15 +182,16 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
             **self.details(request, options, table, rows, chosen),
         )
 
-    def _may_miss(self, request: R, table: T, rows: Integers) -> Iterator[Message]:
-        """The limit that the only row misses first, by its bounds, and its price where that is another."""
-        limits = self.limits(request, table)
-        row, first = closest(limits, table.usd, rows)
-        dear = [each.reason for each in limits if each.reason == "over_max_price" and not each.keeps[row]]
-        for reason in dict.fromkeys([first, *dear]):
-            # There is room for the users, or none; a price is known.
-            code = "misses" if reason in ("users", "over_max_price") else "may_miss"
-            yield misses(self.shortfall(request, table, row, reason), code)
+    def _shortfalls(self, request: R, table: T, row: int, chance: float | None) -> Iterator[Message]:
+        """Each limit that a row misses, or may miss by its bounds."""
+        for reason in [limit.reason for limit in self.limits(request, table) if not limit.keeps[row]]:
+            why = self.shortfall(request, table, row, reason)
+            # A limit that no load keeps which keeps those before may hold at the load that is shown.
+            figures: dict[str, Any] = {"upper": math.inf, "limit": 0.0} | dict(why.parameters)
+            holds = figures["upper"] <= figures["limit"]
+            if reason != "no_interval" and not holds:
+                is_certain = reason in _CERTAIN or (chance or 0.0) < _EVEN
+                yield misses(why, "misses" if is_certain else "may_miss")
 
 
 class Cards:
@@ -238,13 +244,18 @@ def other_choices(
             yield Relaxation(changes=(change,), gives=gives)
 
 
-def require_tokens(model: LanguageModel, needed: int, field: str, refused: Message, hint: Message) -> None:
+def require_tokens(model: LanguageModel, needed: int, field: str, hint: Message) -> None:
     """Refuse sequences that the model does not take."""
     most = model.max_context
     if most is not None and needed > most:
-        about: dict[str, Any] = {"model": model.name, "most": most, **refused.parameters}
+        refused = Message(
+            "{model} takes at most {most:,} tokens, and {needed:,} are asked for",
+            model=model.name,
+            most=most,
+            needed=needed,
+        )
         ways: dict[str, Any] = {"field": FieldName(field), "most": most, **hint.parameters}
-        raise UsageError(Message(refused.text, **about), field=field, hint=Message(hint.text, **ways))
+        raise UsageError(refused, field=field, hint=Message(hint.text, **ways))
 
 
 def ram_shortage(offer: Offer, needed_gib: float) -> Rejected | None:

@@ -136,16 +136,7 @@ class TuningTask(
                 sequence=request.sequence,
                 hint=Message("did you mean {tokens:g}M?", tokens=request.tokens),
             )
-        require_tokens(
-            self.model,
-            request.sequence,
-            "sequence",
-            Message(
-                "{model} takes {most:,} tokens at most, and a sequence of {asked:,} is asked for",
-                asked=request.sequence,
-            ),
-            Message("ask for {field} {most} or less"),
-        )
+        require_tokens(self.model, request.sequence, "sequence", Message("ask for {field} {most} or less"))
 
     def options_on(self, request: TuningQuestion, judged: Sequence[JudgedOffer]) -> TuningOptions:
         """The fastest option of each offer, whatever is to be reached; all are predicted at once."""
@@ -261,6 +252,7 @@ class TuningTask(
             checkpointing=tuning.checkpointing != Checkpointing.NONE,
             memory=_memory_use(option.settled),
             tokens_per_second=Span(lower=lower, median=median, upper=upper),
+            precision=LlmPrecision.BF16 if tuning.gpu.has_bf16 else LlmPrecision.FP16,
             hours=Span(lower=shortest, median=usual, upper=longest),
             calibrated=option.calibrated,
             extrapolation=self.predictor.unmeasured(tuning),

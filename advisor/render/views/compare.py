@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from advisor.domain import LIST, InstancePrediction, OnGpu, Prediction, geometric_mean, relative
+from advisor.domain import LIST, InstancePrediction, InstanceType, OnGpu, Prediction, geometric_mean, relative
 from advisor.domain.decision import Text
-from advisor.domain.language import ServingPrediction, ServingRates
+from advisor.domain.language import GenerationCandidate, ServingPrediction, TuningPrediction
 from advisor.domain.results import BARE_STEP
 from advisor.messages import Message
 from advisor.naming import asked_of
-from advisor.questions.language import ServingQuestion
+from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.reading import question_document
-from advisor.render.blocks import lower_rate
+from advisor.render.blocks import lower_rate, percent
 from advisor.render.document import Sources
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.language_document import placement_block, serving_block
+from advisor.render.language_document import (
+    placement_block,
+    serving_block,
+    tuning_block,
+    tuning_question_text,
+)
 from advisor.render.phrases import BINDS, ENGINES, seconds_text, way_text
 from advisor.render.phrases import gpus_text as serving_gpus
 from advisor.render.records import (
@@ -26,6 +31,7 @@ from advisor.render.records import (
     instance_block,
     prediction_block,
     price_block,
+    run_block,
 )
 from advisor.render.sentences import stage_name
 from advisor.render.tables import flat_rows, same_paths, spread_paths
@@ -39,10 +45,10 @@ from advisor.render.text import (
     usd_or_dash,
     wrapped,
 )
-from advisor.units import format_rate, format_usd
+from advisor.units import format_rate, format_span, format_usd
 
 SCHEMA = "advisor.comparison/1"
-SERVING_SCHEMA = "advisor.serving-comparison/1"
+SERVING_SCHEMA, TUNING_SCHEMA = "advisor.serving-comparison/1", "advisor.tuning-comparison/1"
 # What each column of a flat row is, by its path in a row of the document.
 COLUMNS = {
     **same_paths("network instance_type"),
@@ -66,19 +72,60 @@ SERVING_COLUMNS = {
     "total_usd_per_hour": "price.total_usd_per_hour",
     "usd_per_million_output_tokens": "cost.usd_per_million_output_tokens.median",
     "ready_seconds": "serving.ready_seconds.total",
-    **same_paths("bottleneck cloud region"),
+    **same_paths("probability bottleneck cloud region"),
     **{"price_kind": "price.kind", "price_as_of": "price.as_of"},
+}
+TUNING_COLUMNS = {
+    "instance_type": "instance_type",
+    **{"gpu": "gpu.name", "gpu_count": "gpu.count"},
+    **same_paths("micro_batch checkpointing", "tuning."),
+    **spread_paths({"throughput": "predicted.throughput", "hours": "run.hours", "usd": "run.usd"}),
+    **same_paths("probability relative"),
+    "total_usd_per_hour": "price.total_usd_per_hour",
+    **same_paths("cloud region"),
+    **{"price_kind": "price.kind", "price_as_of": "price.as_of"},
+}
+# What an instance misses in a cell of a table, by the code of its shortfall: the figure and its limit.
+_MISSED = {
+    "users": "{held:,} of {users:,} users",
+    "ttft": "TTFT {figure:,g} > {limit:,g} {unit}",
+    "tpot": "TPOT {figure:,g} > {limit:,g} {unit}",
+    "e2e": "request {figure:,g} > {limit:,g} {unit}",
+    "latency": "p99 {ms:,g} > {limit:,g} ms",
+    "too_slow": "{figure:rate} < {target:target}/s",
+    "load": "{rate:,g} < {target:target} requests/s",
+    "too_long": "{figure:hours} > {limit:hours}",
+    "over_max_cost": "{figure:usd} > {limit:usd}",
+    "over_max_price": "{usd:usd} > {limit:usd}/h",
+    "slow_first_epoch": "1st epoch {hours:hours} > {most:hours}",
 }
 _REMARKS = (
     "-: no batch fits its memory, or no price is known. mean: geometric, where every network fits.",
     "These are GPUs alone, at the cheapest price of an instance over its GPUs. `advisor recommend`",
     "and `advisor predict` answer for whole instances.",
 )
-AnyPrediction = InstancePrediction | ServingPrediction
+LanguagePrediction = ServingPrediction | TuningPrediction
+AnyPrediction = InstancePrediction | LanguagePrediction
+
+
+class Misfit(NamedTuple):
+    """An instance that cannot do what is asked, and why."""
+
+    instance: InstanceType
+    why: Text
+
+
+def misfit_rows(misfits: Sequence[Misfit]) -> list[dict[str, Any]]:
+    """One record each, JSON-ready."""
+    return [{"instance_type": each.instance.name, "why": each.why} for each in misfits]
 
 
 def comparison_document(
-    requests: Sequence[NetworkQuestion], baseline: str, rows: Sequence[Mapping[str, Any]], sources: Sources
+    requests: Sequence[NetworkQuestion],
+    baseline: str,
+    rows: Sequence[Mapping[str, Any]],
+    sources: Sources,
+    misfits: Sequence[Misfit] = (),
 ) -> dict[str, Any]:
     """The versioned JSON answer; `relative` is the median over the baseline's."""
     return {
@@ -89,6 +136,7 @@ def comparison_document(
         "catalog": sources.catalog(),
         "baseline": baseline,
         "rows": list(rows),
+        "cannot": misfit_rows(misfits),
     }
 
 
@@ -106,6 +154,7 @@ def instance_rows(
             "price": price_block(answer.price) if answer.price else None,
             "total_usd_per_hour": answer.total_usd_per_hour,
             "usd_per_million_samples": answer.usd_per_million_samples,
+            "run": run_block(answer.run, answer.usd_per_run),
             **prediction_block(answer.workload, answer.prediction),
             "relative": relative(answer.prediction, baseline.prediction),
             "assumptions": list(answer.assumptions),
@@ -138,28 +187,98 @@ def _usd_per_million(cell: OnGpu, usd: float | None) -> float | None:
 
 
 def instances_text(
-    request: NetworkQuestion, answers: Sequence[InstancePrediction], baseline: InstancePrediction
+    request: NetworkQuestion,
+    answers: Sequence[InstancePrediction],
+    baseline: InstancePrediction,
+    misfits: Sequence[Misfit],
 ) -> str:
     """A table of one network, instances in the order asked."""
     title, english = f"{asked_of(request)}; {baseline.instance.name} is 1", report_texts("en")
-    header = ["instance", "gpu", "disk", "batch"]
-    header += [*_rate_headings(baseline.prediction.confidence), f"x {baseline.instance.name}", "per hour"]
-    rows = [
-        [
-            answer.instance.name,
-            answer.instance.gpu_name or "-",
-            disk_text(answer.disk),
-            str(answer.workload.batch_size),
-            *_rate_cells(answer.prediction),
-            _times(relative(answer.prediction, baseline.prediction)),
-            # What is free has no price here.
-            usd_or_dash(answer.total_usd_per_hour or None),
-            usd_or_dash(answer.usd_per_million_samples or None),
-            stage_name(str(answer.prediction.bottleneck), english, on_cpu=answer.instance.gpu_name is None),
-        ]
+    lower, median = _rate_headings(baseline.prediction.confidence)
+    rates = [_rate_cells(answer.prediction) for answer in answers]
+    runs = [
+        (answer.run.hours.median, answer.usd_per_run.median if answer.usd_per_run else None)
+        for answer in answers
+        if answer.run
+    ]
+    columns = {
+        "instance": [answer.instance.name for answer in answers],
+        "gpu": [answer.instance.gpu_name or "-" for answer in answers],
+        "disk": [disk_text(answer.disk) for answer in answers],
+        "batch": [str(answer.workload.batch_size) for answer in answers],
+        lower: [rate[0] for rate in rates],
+        median: [rate[1] for rate in rates],
+        f"x {baseline.instance.name}": [
+            _times(relative(answer.prediction, baseline.prediction)) for answer in answers
+        ],
+        # What is free has no price here.
+        "per hour": [usd_or_dash(answer.total_usd_per_hour or None) for answer in answers],
+        "per 1M": [usd_or_dash(answer.usd_per_million_samples or None) for answer in answers],
+        **(_of_runs(runs) if runs else {}),
+        "bound by": [
+            stage_name(str(answer.prediction.bottleneck), english, on_cpu=answer.instance.gpu_name is None)
+            for answer in answers
+        ],
+        **_missed_column(answers),
+    }
+    spared = ("per 1M", "disk", f"x {baseline.instance.name}", "batch") if runs else ()
+    return "\n".join([title, "", *_lines(columns, spared, misfits)])
+
+
+def _lines(
+    columns: Mapping[str, Sequence[str]], spared: Sequence[str], misfits: Sequence[Misfit]
+) -> list[str]:
+    """A table of instances that fits; what cannot run has a row of dashes, and says below why."""
+    known = {
+        "instance": [each.instance.name for each in misfits],
+        "gpu": [each.instance.gpu_name or "-" for each in misfits],
+    }
+    cells = {name: [*column, *known.get(name, ["-"] * len(misfits))] for name, column in columns.items()}
+    lines = fitting_table(cells, _LEFT, spared)
+    why = [each.why for each in misfits]
+    return [*lines, *(["", *wrapped("Left out", why, len(why))] if why else [])]
+
+
+_LEFT = ("instance", "gpu", "disk", "runs as", "micro-batch", "bound by", "misses")
+
+
+def _of_runs(runs: Sequence[tuple[float, float | None]]) -> dict[str, list[str]]:
+    """How long a run takes and what it costs, at the median rate."""
+    return {
+        "run": [format_span(hours) for hours, _ in runs],
+        "run costs": [usd_or_dash(usd) for _, usd in runs],
+    }
+
+
+def _missed_column(answers: Sequence[AnyPrediction], think_seconds: float = 0.0) -> dict[str, list[str]]:
+    """What each instance misses, or may; nothing where none does."""
+    missed = [
+        ", ".join(
+            _missed_text(text, answer, think_seconds)
+            for text in answer.warnings
+            if isinstance(text, Message) and is_miss(text)
+        )
         for answer in answers
     ]
-    return "\n".join([title, "", *table([*header, "per 1M", "bound by"], rows, right=range(3, 9))])
+    return {"misses": [text or "-" for text in missed]} if any(missed) else {}
+
+
+def _missed_text(warning: Message, answer: AnyPrediction, think_seconds: float) -> str:
+    """'TPOT 97.4 > 50 ms': a limit with the figure that misses it, the bound where the median keeps it; of
+    users those that the rates are of, in flight or thinking."""
+    why = cast(Message, warning.parameters["why"])
+    form, values = _MISSED[str(why.code)], dict[str, Any](why.parameters)
+    bounds = [values[name] for name in ("median", "upper", "lower", "rate") if name in values]
+    if bounds:
+        median, limit = bounds[0], values.get("limit", values.get("target"))
+        keeps = median >= limit if "target" in values else median <= limit
+        values["figure"] = bounds[-1] if keeps else median
+        form = f"maybe {form}" if keeps else form
+    if "held" in values and isinstance(answer, ServingPrediction):
+        rates = answer.candidate.rates
+        room = rates.concurrency + think_seconds * rates.requests_per_second.median
+        values["held"] = min(round(room), values["users"])
+    return str(Message(form, **values))
 
 
 def notes_lines(answers: Sequence[AnyPrediction]) -> list[str]:
@@ -263,74 +382,106 @@ def _times(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f}"
 
 
-def serving_comparison_document(
-    predictions: Sequence[ServingPrediction],
-    baseline: ServingPrediction,
-    request: ServingQuestion,
+def language_comparison_document(
+    predictions: Sequence[LanguagePrediction],
+    baseline: LanguagePrediction,
+    request: ServingQuestion | TuningQuestion,
     sources: Sources,
+    misfits: Sequence[Misfit],
 ) -> dict[str, Any]:
-    """Instances that serve beside each other; `relative` is the median over the baseline's."""
-    first = baseline.candidate.rates.output_tokens_per_second.median
+    """Instances that serve, or tune, beside each other; `relative` is the median over the baseline's."""
+    blocks = {
+        each.instance.name: tuning_block(each, request.confidence)
+        if isinstance(each, TuningPrediction)
+        else serving_block(each, request.confidence, sources)
+        for each in predictions
+    }
+    first = blocks[baseline.instance.name]["predicted"]["throughput"]["median"]
     rows = [
-        serving_block(prediction, request.confidence, sources)
+        block
         | {
-            "relative": prediction.candidate.rates.output_tokens_per_second.median / first,
-            "assumptions": list(prediction.assumptions),
-            "warnings": list(prediction.warnings),
+            "relative": block["predicted"]["throughput"]["median"] / first,
+            "assumptions": list(each.assumptions),
+            "warnings": list(each.warnings),
         }
-        for prediction in predictions
+        for each, block in zip(predictions, blocks.values(), strict=True)
     ]
     return {
-        "schema": SERVING_SCHEMA,
+        "schema": TUNING_SCHEMA if isinstance(request, TuningQuestion) else SERVING_SCHEMA,
         "request": question_document(request),
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
-        "baseline": baseline.candidate.spec.offer.instance.name,
+        "baseline": baseline.instance.name,
         "rows": rows,
+        "cannot": misfit_rows(misfits),
     }
 
 
-def serving_comparison_text(
-    predictions: Sequence[ServingPrediction],
-    baseline: ServingPrediction,
-    request: ServingQuestion,
+def language_comparison_text(
+    predictions: Sequence[LanguagePrediction],
+    baseline: LanguagePrediction,
+    request: ServingQuestion | TuningQuestion,
     sources: Sources,
+    misfits: Sequence[Misfit],
 ) -> str:
     """A table for a terminal."""
-    document = serving_comparison_document(predictions, baseline, request, sources)
-    rows, first = flat_rows(document["rows"], SERVING_COLUMNS), baseline.candidate
+    document = language_comparison_document(predictions, baseline, request, sources, misfits)
+    tunes = isinstance(request, TuningQuestion)
+    rows = flat_rows(document["rows"], TUNING_COLUMNS if tunes else SERVING_COLUMNS)
+    sure = ["-" if row["probability"] is None else percent(row["probability"]) for row in rows]
     columns = {
         "instance": [row["instance_type"] for row in rows],
-        **_users_columns(request, [prediction.candidate.rates for prediction in predictions]),
-        "gpu": [serving_gpus(prediction.instance) for prediction in predictions],
-        "runs as": [way_text(placement_block(each.candidate.placement)) for each in predictions],
+        "gpu": [serving_gpus(each.instance) for each in predictions],
+        ("micro-batch" if tunes else "runs as"): [_way_text(each) for each in predictions],
         f"{lower_name(request.confidence)} tokens/s": [lower_rate(row["throughput_lower"]) for row in rows],
         "median": [format_rate(row["throughput_median"]) for row in rows],
-        "TTFT": [seconds_text(row["ttft_seconds"]) for row in rows],
-        "TPOT": [seconds_text(row["tpot_seconds"]) for row in rows],
+        **({} if tunes else _of_serving(rows)),
         f"x {baseline.instance.name}": [f"{row['relative']:.2f}" for row in rows],
         "per hour": [usd_or_dash(row["total_usd_per_hour"]) for row in rows],
-        "per 1M out": [usd_or_dash(row["usd_per_million_output_tokens"]) for row in rows],
+        **(
+            _of_runs([(row["hours_median"], row["usd_median"]) for row in rows])
+            if tunes
+            else {"per 1M out": [usd_or_dash(row["usd_per_million_output_tokens"]) for row in rows]}
+        ),
+        **({"sure": sure} if {*sure} != {"-"} else {}),
+        **_missed_column(predictions, getattr(request, "think_seconds", 0.0)),
     }
-    name = ENGINES.get(str(first.engine), str(first.engine))
-    title = (
-        f"{first.model} generation, {name} {first.engine_version} with CUDA graphs; output "
-        "tokens/s of all GPUs."
-    )
+    bound = _bound_by(predictions)
+    shown = _lines(columns, (f"x {baseline.instance.name}", "per 1M out", "median", "TTFT"), misfits)
+    notes = [*wrapped("Bound by", bound, len(bound)), *notes_lines(predictions)]
+    return "\n".join([*folded(_title(baseline, request)), "", *shown, "", *notes])
+
+
+def _title(baseline: LanguagePrediction, request: ServingQuestion | TuningQuestion) -> str:
+    if isinstance(request, TuningQuestion):
+        return f"{tuning_question_text(request, None)}; tokens/s of all GPUs."
+    first = cast(GenerationCandidate, baseline.candidate)
+    engine = f"{ENGINES.get(str(first.engine), str(first.engine))} {first.engine_version}"
+    return f"{first.model} generation, {engine} with CUDA graphs; output tokens/s of all GPUs."
+
+
+def _way_text(prediction: LanguagePrediction) -> str:
+    """How the GPUs share the work: '2 x TP4'; of what tunes the sequences of a pass, '4, checkpointing'."""
+    if not isinstance(prediction, TuningPrediction):
+        return way_text(placement_block(prediction.candidate.placement))
+    recomputes = ", checkpointing" if prediction.candidate.checkpointing else ""
+    return f"{prediction.candidate.micro_batch}{recomputes}"
+
+
+def _of_serving(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    return {
+        "TTFT": [seconds_text(row["ttft_seconds"]) for row in rows],
+        "TPOT": [seconds_text(row["tpot_seconds"]) for row in rows],
+    }
+
+
+def _bound_by(predictions: Sequence[LanguagePrediction]) -> list[str]:
+    """'g6.xlarge, g5.xlarge reading the weights from GPU memory': of what serves."""
     binds: dict[str, dict[str, None]] = {}
     for each in predictions:
-        binds.setdefault(BINDS[each.candidate.binds], {})[each.instance.name] = None
-    bound = [f"{', '.join(names)} {what}" for what, names in binds.items()]
-    shown = fitting_table(columns, ("instance", "gpu", "runs as"), ("runs as", "gpu", "TTFT"))
-    notes = [*wrapped("Bound by", bound, len(bound)), *notes_lines(predictions)]
-    return "\n".join([*folded(title), "", *shown, "", *notes])
-
-
-def _users_columns(request: ServingQuestion, rates: Sequence[ServingRates]) -> dict[str, list[str]]:
-    """'28 of 64' where there is no room for all users, in flight or thinking; nothing where there is."""
-    users, think = request.users or 0, request.think_seconds
-    room = [round(each.concurrency + think * each.requests_per_second.median) for each in rates]
-    return {"users": [f"{min(held, users)} of {users}" for held in room]} if min(room) < users else {}
+        if isinstance(each, ServingPrediction):
+            binds.setdefault(BINDS[each.candidate.binds], {})[each.instance.name] = None
+    return [f"{', '.join(names)} {what}" for what, names in binds.items()]
 
 
 def _rate_headings(confidence: float) -> list[str]:

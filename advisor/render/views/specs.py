@@ -414,7 +414,8 @@ def tuning_facts(spec: Record) -> list[Fact]:
     if tuning["checkpointing"]:
         kept = Message("activations recomputed (checkpointing)")
     gpus = counted_message("GPU", predicted["gpus_used"])
-    runs = [gpus, *over, Message("{sequences} a GPU at once", sequences=batch), kept]
+    computes = [tuning["precision"]] if "precision" in tuning else []  # earlier documents do not say it
+    runs = [gpus, *over, *computes, Message("{sequences} a GPU at once", sequences=batch), kept]
     takes = Message(
         "each: {weights} GiB weights, {gradients} GiB gradients, {optimizer} GiB optimizer, "
         "{activations} GiB activations, {overhead} GiB overhead, {free} GiB free",

@@ -21,13 +21,13 @@ from advisor.service.settings import Settings
 FILE = Path(advisor.service.__path__[0]) / "openapi.json"
 DOCUMENTS = (
     *("Recommendation", "Prediction", "Comparison", "MemoryAnswer", "ServingPrediction", "ServingComparison"),
-    *("TuningPrediction", "LanguageMemory", "Catalog", "InstanceType", "Networks", "Gpus", "Measurements"),
+    *("TuningPrediction", "TuningComparison", "LanguageMemory", "Catalog", "InstanceType", "Networks", "Gpus", "Measurements"),
     *("MeasurementsImport", "SweepJob", "SweepJobs", "Schedule", "Schedules"),
 )
 # Answers of routes whose task decides which document it is.
 ANSWERS = {
     "AnyPrediction": ("Prediction", "ServingPrediction", "TuningPrediction"),
-    "AnyComparison": ("Comparison", "ServingComparison"),
+    "AnyComparison": ("Comparison", "ServingComparison", "TuningComparison"),
     "AnyMemory": ("MemoryAnswer", "LanguageMemory"),
 }
 # What any route may refuse, and when.

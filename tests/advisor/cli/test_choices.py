@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.advisor.render.schemas import assert_keeps
+
 pytestmark = pytest.mark.vector
 
 
@@ -93,10 +95,26 @@ def test_what_comes_nearest_is_no_type_ten_times_too_slow(document):
     assert all(each["usd_per_hour"] > 0.02 for each in slow)
 
 
-def test_what_cannot_run_ends_no_comparison(document):
-    answer = document("compare --task training --model resnet50 --instance g5.xlarge,t3.medium,g6.xlarge")
-    assert [row["instance_type"] for row in answer["rows"]] == ["g5.xlarge", "g6.xlarge"]
-    assert all("t3.medium cannot run this" in " ".join(row["warnings"]) for row in answer["rows"])
+@pytest.mark.parametrize(
+    ("question", "misfit", "schema"),
+    [
+        ("--task training --model resnet50 --epochs 5", "t3.medium", "comparison"),
+        ("--task generation --model llama-3.1-8b --users 40", "g4dn.xlarge", "serving-comparison"),
+        ("--task finetuning --model qwen3-8b --tokens 50M --max-hours 4", "g4dn.xlarge", "tuning-comparison"),
+    ],
+)
+def test_what_cannot_run_ends_no_comparison_and_each_row_says_what_it_misses(
+    question, misfit, schema, document, shown
+):
+    asked = f"compare {question} --max-price 0.9 --instance {misfit},g6e.xlarge,p5.4xlarge"
+    answer, text = document(asked), shown(*asked.split())
+    assert_keeps(answer, schema)
+    assert [row["instance_type"] for row in answer["rows"]] == ["g6e.xlarge", "p5.4xlarge"]
+    assert [(each["instance_type"], misfit in each["why"]) for each in answer["cannot"]] == [(misfit, True)]
+    lines = {line.split()[0]: line for line in text.splitlines() if line}
+    assert all("> $0.900/h" in lines[row["instance_type"]] for row in answer["rows"])
+    assert set(lines[misfit].split()[2:]) == {"-"}
+    assert lines["Left"].startswith(f"Left out: {misfit} cannot ")
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,6 @@ def require_possible(request: ServingQuestion, model: LanguageModel) -> None:
         model,
         needed,
         "input_tokens" if is_mean and room > 0 else "max_context",
-        Message("{model} takes {most:,} tokens at most, and a sequence may have {needed:,}", needed=needed),
         Message("give {field} {room} or less", room=room)
         if is_mean and room > 0
         else Message("ask for {field} {most} or less, input and output together"),
