@@ -119,7 +119,9 @@ def _row_of_question(
     if len(good):
         return int(best_rows(request, table, good)[0]), []
     judged = list(limits(request, table))
-    row, _ = closest(judged, table.usd, wanted)
+    # A price that no batch changes tells nothing of which to take.
+    good = wanted[answering(replace(request, max_usd_per_hour=None), table)[wanted]]
+    row = int(best_rows(request, table, good)[0]) if len(good) else closest(judged, table.usd, wanted)[0]
     reasons = [limit.reason for limit in judged if not limit.keeps[row]]
     return row, [misses(shortfall(request, table, row, reason)) for reason in reasons]
 

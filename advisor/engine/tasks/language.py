@@ -166,11 +166,16 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
                 hint=self.together if rejected.reason in _TOO_SMALL else None,
             )
         rows, missed = self.ranked_rows(request, options, table), list[Message]()
-        chosen_row = int(rows[0]) if len(rows) else self.nearest_row(request, table)
-        chosen = self.candidates(request, table, [chosen_row])[0]
+        answers = bool(len(rows))
+        if not answers:
+            # A price that no split changes tells nothing of which to take.
+            whatever = replace(request, max_usd_per_hour=None)
+            rows = self.ranked_rows(whatever, options, table)[:1]
         if not len(rows):
-            rows = np.array([chosen_row])
-            missed += self._shortfalls(request, table, chosen_row, chosen.probability)
+            rows = np.array([self.nearest_row(whatever, table)])
+        chosen = self.candidates(request, table, rows[:1].tolist())[0]
+        if not answers:
+            missed += self._shortfalls(request, table, int(rows[0]), chosen.probability)
             if {getattr(each.parameters["why"], "code", "") for each in missed} & _CERTAIN:
                 chosen = replace(chosen, probability=0.0)
         chosen = replace(chosen, spec=aged_spec(chosen.spec, today))

@@ -21,8 +21,16 @@ from advisor.service.settings import Settings
 FILE = Path(advisor.service.__path__[0]) / "openapi.json"
 DOCUMENTS = (
     *("Recommendation", "Prediction", "Comparison", "MemoryAnswer", "ServingPrediction", "ServingComparison"),
-    *("TuningPrediction", "TuningComparison", "LanguageMemory", "Catalog", "InstanceType", "Networks", "Gpus", "Measurements"),
-    *("MeasurementsImport", "SweepJob", "SweepJobs", "Schedule", "Schedules"),
+    *(
+        "TuningPrediction",
+        "TuningComparison",
+        "LanguageMemory",
+        "Catalog",
+        "InstanceType",
+        "Networks",
+        "Gpus",
+    ),
+    *("Measurements", "MeasurementsImport", "SweepJob", "SweepJobs", "Schedule", "Schedules"),
 )
 # Answers of routes whose task decides which document it is.
 ANSWERS = {

@@ -111,7 +111,7 @@ def test_what_cannot_run_ends_no_comparison_and_each_row_says_what_it_misses(
     assert_keeps(answer, schema)
     assert [row["instance_type"] for row in answer["rows"]] == ["g6e.xlarge", "p5.4xlarge"]
     assert [(each["instance_type"], misfit in each["why"]) for each in answer["cannot"]] == [(misfit, True)]
-    lines = {line.split()[0]: line for line in text.splitlines() if line}
+    lines = {line.split()[0]: line for line in reversed(text.splitlines()) if line}
     assert all("> $0.900/h" in lines[row["instance_type"]] for row in answer["rows"])
     assert set(lines[misfit].split()[2:]) == {"-"}
     assert lines["Left"].startswith(f"Left out: {misfit} cannot ")
