@@ -356,7 +356,6 @@ def _row(
 
 
 def _fault(run: Mapping[str, Any], is_script: bool) -> str:
-    """Why a run cannot be believed; empty where it can."""
     steps, batch, peak = run["step_seconds"], run["batch_size"], run.get("gpu_peak_reserved_mib")
     if not isinstance(batch, int) or isinstance(batch, bool) or not 1 <= batch <= _LARGEST_BATCH:
         return f"a batch size is a whole number above 0, not {_short(batch)}"

@@ -85,13 +85,13 @@ def subscribe(listener: Callable[[Event], None]) -> Iterator[None]:
 
 
 @contextmanager
-def handled(handler: logging.Handler) -> Iterator[None]:
-    """Every event of this process goes to a logging handler too."""
-    _LOG.addHandler(handler)
+def handled(handler: logging.Handler, log: logging.Logger = _LOG) -> Iterator[None]:
+    """Every event of this process goes to a logging handler too; or every record of another log."""
+    log.addHandler(handler)
     try:
         yield
     finally:
-        _LOG.removeHandler(handler)
+        log.removeHandler(handler)
 
 
 @contextmanager

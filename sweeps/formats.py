@@ -322,19 +322,18 @@ def _not_a_number(word: str) -> NoReturn:
 
 def _impossible(row: Measurement) -> str:
     """Why this cannot have been measured; empty when it can."""
-    if not all(map(is_positive, (*row.step_seconds, *row.warmup_step_seconds))):
-        return "a step takes a finite number of seconds above 0"
-    if row.status is Status.OK and not row.step_seconds:
-        return "status ok, but not one step was measured"
-    if row.status not in (Status.OK, Status.CONTAMINATED) and not row.reason:
-        return f"status {row.status}, but no reason"
-    if not all(map(is_positive, row.stage_rates.values())):
-        return "a stage rate is a finite number above 0"
-    if not isinstance(row.environment.get("cpu_model", ""), (str, type(None))):
-        return "environment.cpu_model is a text"
-    if not isinstance(row.trial.dataset_path, str):
-        return "dataset_path is a text"
-    return _untold(row)
+    is_whole = row.status in (Status.OK, Status.CONTAMINATED)
+    model = row.environment.get("cpu_model", "")
+    steps_are_times = all(map(is_positive, (*row.step_seconds, *row.warmup_step_seconds)))
+    reasons = (
+        (not steps_are_times, "a step takes a finite number of seconds above 0"),
+        (row.status is Status.OK and not row.step_seconds, "status ok, but not one step was measured"),
+        (not (is_whole or row.reason), f"status {row.status}, but no reason"),
+        (not all(map(is_positive, row.stage_rates.values())), "a stage rate is a finite number above 0"),
+        (not isinstance(model, (str, type(None))), "environment.cpu_model is a text"),
+        (not isinstance(row.trial.dataset_path, str), "dataset_path is a text"),
+    )
+    return next((reason for is_wrong, reason in reasons if is_wrong), "") or _untold(row)
 
 
 def _untold(row: Measurement) -> str:

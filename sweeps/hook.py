@@ -106,7 +106,6 @@ class _Mark:
         self.event = event
 
     def wait(self) -> None:
-        """Until it has."""
         if self.event is not None:
             self.event.synchronize()
 

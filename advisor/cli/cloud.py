@@ -57,7 +57,9 @@ def _document(reaped: Reaped, schema: str) -> dict[str, Any]:
         "kept": [*map(_thing, reaped.kept)],
         "removed": [*map(_thing, reaped.removed)],
         "remaining": [{**_thing(left.thing), "reason": left.reason} for left in reaped.remaining],
-        "not_told": [asdict(missing) for missing in reaped.not_listed],
+        "not_told": [
+            {"region": kind.region, "kind": kind.kind, "reason": kind.reason} for kind in reaped.not_listed
+        ],
     }
 
 

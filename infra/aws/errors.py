@@ -78,7 +78,6 @@ class Refused(CloudError):
             code=code,
         )
         self.operation = operation
-        self.code = code
         self.answer = message
 
     @property
@@ -209,6 +208,13 @@ def not_checked(check: str, error: Exception, without: str = "") -> Finding:
     mend = mend_of(error) if isinstance(error, Refused) else "ask again later"
     text = f"{without} ({error})" if without else str(error)
     return Finding(check=check, ok=False, text=text, mend=mend, stops=not without)
+
+
+def absent(check: str, error: Exception, codes: str | tuple[str, ...], text: str, mend: str) -> Finding:
+    """It is missing, where AWS says one of these codes; else it could not be asked for."""
+    if isinstance(error, Refused) and error.code.startswith(codes):
+        return missing(check, text, mend)
+    return not_checked(check, error)
 
 
 def refuse_missing(findings: Iterable[Finding]) -> None:

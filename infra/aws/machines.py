@@ -19,7 +19,7 @@ from advisor.domain import Market
 from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws import tags
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.errors import Refused, reaping_refusal
+from advisor.infra.aws.errors import AwsFailure, Refused, reaping_refusal
 from advisor.infra.aws.launch_options import LaunchedMachine, oldest_first
 
 # 'User initiated (2026-11-21 16:00:00 GMT)'
@@ -148,6 +148,10 @@ class ManagedKind(Struct, frozen=True, kw_only=True):
         """Whether EC2 takes several ids at once; what is deleted goes one by one."""
         return not self.removal.startswith("delete_")
 
+    def request(self, *ids: str) -> dict[str, Any]:
+        """The parameters of its removal."""
+        return {f"{self.id_field}s": list(ids)} if self.goes_by_lists else {self.id_field: ids[0]}
+
 
 KINDS = tuple(
     ManagedKind(**row)
@@ -166,6 +170,35 @@ def managed_of(aws: Aws, kind: ManagedKind, region: str, *, owner: str | None) -
             result = _managed(kind, entry, region)
             if result and result.state not in kind.gone.split() and owner in (None, result.owner):
                 yield result
+
+
+class Unlisted(Struct, frozen=True, kw_only=True):
+    """Things of a kind ("all": of any) that a region did not list, and why."""
+
+    region: str
+    kind: str
+    error: AdvisorError
+
+    @property
+    def reason(self) -> str:
+        """The refusal, and its remedy."""
+        return reaping_refusal(self.error)
+
+
+def all_managed(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], list[Unlisted]]:
+    """The things of every kind; one that may not be listed hinders no other one."""
+    result: list[Managed] = []
+    not_listed: list[Unlisted] = []
+    for kind in KINDS:
+        try:
+            result += managed_of(aws, kind, region, owner=owner)
+        except AdvisorError as error:
+            # Nobody answers, or nobody is known: nor would they for other kinds.
+            is_last = not isinstance(error, Refused) or error.kind is AwsFailure.CREDENTIALS
+            not_listed.append(Unlisted(region=region, kind="all" if is_last else kind.name, error=error))
+            if is_last:
+                break
+    return result, not_listed
 
 
 def enabled_regions(aws: Aws, home: str) -> list[str]:
@@ -251,11 +284,8 @@ def _remove_lists(aws: Aws, kind: ManagedKind, things: Sequence[Managed]) -> lis
 def _refusal(aws: Aws, kind: ManagedKind, things: Sequence[Managed]) -> AdvisorError | None:
     """Send the request; why these were not removed by it. One that is gone (`InvalidVolume.NotFound`, ..) is
     removed: somebody was faster, or the answer to our own first request got lost."""
-    wanted: dict[str, Any] = {kind.id_field: things[0].id}
-    if kind.goes_by_lists:
-        wanted = {f"{kind.id_field}s": [thing.id for thing in things]}
     try:
-        aws.ask(things[0].region, kind.removal, **wanted)
+        aws.ask(things[0].region, kind.removal, **kind.request(*(thing.id for thing in things)))
     except AdvisorError as error:
         is_gone = isinstance(error, Refused) and ".NotFound" in error.code
         return None if len(things) == 1 and is_gone else error
@@ -263,7 +293,6 @@ def _refusal(aws: Aws, kind: ManagedKind, things: Sequence[Managed]) -> AdvisorE
 
 
 def _wait_for(aws: Aws, ending: Sequence[Managed], deadline: datetime) -> list[Remaining]:
-    """Until these instances have ended; those that have not are returned."""
     left = {managed.id: managed for managed in ending}
     while left:
         states = _states(aws, list(left.values()))

@@ -32,9 +32,6 @@ from advisor.infra.aws.launch_options import (
 # For so long an offer without capacity is left alone (karpenter, UnavailableOfferingsTTL).
 CAPACITY_MEMORY = timedelta(minutes=3)
 
-# What a refusal bars: a kind of thing, and which one of it.
-_Barred = tuple[str, ...]
-
 
 def in_order(
     options: Sequence[LaunchOption], types: Sequence[str], regions: Sequence[str]
@@ -57,33 +54,28 @@ class Fallbacks:
 
     def __init__(self, options: Sequence[LaunchOption]) -> None:
         self._options = list(options)
-        self._out_until: dict[_Barred, datetime] = {}
-        self._barred: dict[_Barred, str] = {}
+        # What a refusal bars (`_reach`): until when, and for what.
+        self._barred: dict[tuple[str, ...], tuple[datetime, str]] = {}
         self.tried: list[tuple[LaunchOption, str]] = []
 
     def open(self, now: datetime) -> Iterator[LaunchOption]:
         """The offers that may be tried now, best first; found anew each time."""
-        for option in self._options:
-            if not self._is_barred(option) and self._free_at(option) <= now:
-                yield option
+        return (option for option in self._options if self._free_at(option) <= now)
 
     def refused(self, option: LaunchOption, code: str, reaction: Reaction, now: datetime) -> None:
         """Remember what an offer was refused for."""
         self.tried.append((option, code))
-        if reaction is Reaction.NEXT_OFFER:
-            self._out_until[_offer(option)] = now + CAPACITY_MEMORY
-        else:
-            self._barred[_reach(option, reaction)] = code
+        until = now + CAPACITY_MEMORY if reaction is Reaction.NEXT_OFFER else _NEVER
+        self._barred[_reach(option, reaction)] = until, code
 
     def next_free_at(self) -> datetime | None:
         """When the first offer may be asked for again; None where none ever may."""
-        return min(
-            (self._free_at(option) for option in self._options if not self._is_barred(option)), default=None
-        )
+        first = min(map(self._free_at, self._options), default=_NEVER)
+        return None if first == _NEVER else first
 
     def all_refused_for(self, code: str) -> bool:
         """Whether every offer is barred for that one reason."""
-        return bool(self._barred) and set(self._barred.values()) == {code}
+        return {why for until, why in self._barred.values() if until == _NEVER} == {code}
 
     def reasons_text(self) -> str:
         """'g4dn.xlarge spot in us-east-1a: InsufficientInstanceCapacity, ..', each offer once."""
@@ -91,19 +83,13 @@ class Fallbacks:
         return ", ".join(f"{name}: {code}" for name, code in last.items()) or "no offer is known"
 
     def _free_at(self, option: LaunchOption) -> datetime:
-        least = datetime.min.replace(tzinfo=UTC)
-        return self._out_until.get(_offer(option), least)
-
-    def _is_barred(self, option: LaunchOption) -> bool:
-        return any(_reach(option, entry) in self._barred for entry in _LASTING)
+        barred = (self._barred.get(_reach(option, reaction)) for reaction in _REACTIONS)
+        return max((until for until, _ in filter(None, barred)), default=_ALWAYS)
 
 
-def _offer(option: LaunchOption) -> _Barred:
-    return option.instance_type, option.zone, option.market
-
-
-def _reach(option: LaunchOption, reaction: Reaction) -> _Barred:
-    """The scope of a permanent refusal."""
+def _reach(option: LaunchOption, reaction: Reaction) -> tuple[str, ...]:
+    if reaction is Reaction.NEXT_OFFER:
+        return "offer", option.instance_type, option.zone, option.market
     if reaction is Reaction.NEXT_ZONE:
         return "zone", option.instance_type, option.zone
     if reaction is Reaction.NEXT_QUOTA:
@@ -112,9 +98,18 @@ def _reach(option: LaunchOption, reaction: Reaction) -> _Barred:
     return "market", option.instance_type, option.region, option.market
 
 
-_LASTING = (Reaction.NEXT_ZONE, Reaction.NEXT_QUOTA, Reaction.NEXT_MARKET)
+_REACTIONS = (Reaction.NEXT_OFFER, Reaction.NEXT_ZONE, Reaction.NEXT_QUOTA, Reaction.NEXT_MARKET)
+_ALWAYS, _NEVER = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datetime.max))
 
 
+# One hop: a container on the instance does not reach its credentials.
+_METADATA = {
+    "HttpTokens": "required",
+    "HttpEndpoint": "enabled",
+    "HttpPutResponseHopLimit": 1,
+    "InstanceMetadataTags": "enabled",
+}
+_SPOT = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
 # Lists of EC2 lag behind what was done, by seconds (EC2 API, "Eventual consistency").
 POLL = 3.0
 LOOKS = 11  # for half a minute
@@ -144,33 +139,6 @@ class Order(Struct, frozen=True, kw_only=True):
 def run_instances(order: Order) -> dict[str, Any]:
     """The parameters of `RunInstances`."""
     sweep, option = order.sweep, order.option
-    request: dict[str, Any] = {
-        "ClientToken": order.token,
-        "MinCount": 1,
-        "MaxCount": 1,
-        "ImageId": order.image.id,
-        "InstanceType": option.instance_type,
-        "UserData": order.user_data,
-        "InstanceInitiatedShutdownBehavior": "terminate",
-        # One hop: a container on the instance does not reach its credentials.
-        "MetadataOptions": {
-            "HttpTokens": "required",
-            "HttpEndpoint": "enabled",
-            "HttpPutResponseHopLimit": 1,
-            "InstanceMetadataTags": "enabled",
-        },
-        "BlockDeviceMappings": _disks(order),
-        # A public address to reach the outside by, and a group without any rule for what comes in.
-        "NetworkInterfaces": [
-            {
-                "DeviceIndex": 0,
-                "SubnetId": option.subnet,
-                "Groups": [order.group],
-                "AssociatePublicIpAddress": True,
-                "DeleteOnTermination": True,
-            }
-        ],
-    }
     is_spot = option.market is Market.SPOT
     kinds = ("instance", "volume", "network-interface", *(("spot-instances-request",) if is_spot else ()))
     worn = {
@@ -180,16 +148,32 @@ def run_instances(order: Order) -> dict[str, Any]:
         tags.USD_PER_HOUR: f"{order.usd_per_hour:.6f}",
         tags.SPENT_BEFORE_USD: f"{order.spent_before_usd:.6f}",
     }
-    request["TagSpecifications"] = tags.specifications(worn, kinds)
+    # A public address to reach the outside by, and a group without any rule for what comes in.
+    interface = {
+        "DeviceIndex": 0,
+        "SubnetId": option.subnet,
+        "Groups": [order.group],
+        "AssociatePublicIpAddress": True,
+        "DeleteOnTermination": True,
+    }
+    request: dict[str, Any] = {
+        "ClientToken": order.token,
+        "MinCount": 1,
+        "MaxCount": 1,
+        "ImageId": order.image.id,
+        "InstanceType": option.instance_type,
+        "UserData": order.user_data,
+        "InstanceInitiatedShutdownBehavior": "terminate",
+        "MetadataOptions": _METADATA,
+        "BlockDeviceMappings": _disks(order),
+        "NetworkInterfaces": [interface],
+        "TagSpecifications": tags.specifications(worn, kinds),
+    }
     if sweep.profile:
         request["IamInstanceProfile"] = {"Name": sweep.profile}
     if is_spot:
-        options = {
-            "SpotInstanceType": "one-time",
-            "InstanceInterruptionBehavior": "terminate",
-            "MaxPrice": f"{option.usd_per_hour:.6f}",
-        }
-        request["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": options}
+        spot = {**_SPOT, "MaxPrice": f"{option.usd_per_hour:.6f}"}
+        request["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": spot}
     return request
 
 

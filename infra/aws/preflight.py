@@ -16,6 +16,7 @@ from advisor.infra.aws.errors import (
     AwsFailure,
     Finding,
     Refused,
+    absent,
     action_of,
     good,
     mend_of,
@@ -101,12 +102,14 @@ def _decisions(
     return {entry["EvalDecision"] for entry in answer.get("EvaluationResults", ())}
 
 
-# No instance has this id: EC2 looks at the permission first.
-_NOBODY = "i-00000000000000000"
-_NO_GROUP = "sg-00000000000000000"
-_NO_VOLUME = "vol-00000000000000000"
-_NO_INTERFACE = "eni-00000000000000000"
-_NO_SPOT = "sir-00000000"
+# By kind an id that no such thing has, and the kind's name in IAM: EC2 looks at the permission first.
+_NOTHING = {
+    "instance": ("i-00000000000000000", "instance"),
+    "security-group": ("sg-00000000000000000", "security-group"),
+    "volume": ("vol-00000000000000000", "volume"),
+    "network-interface": ("eni-00000000000000000", "network-interface"),
+    "spot-request": ("sir-00000000", "spot-instances-request"),
+}
 
 
 def credentials(aws: Aws, region: str) -> tuple[str, Finding]:
@@ -126,9 +129,8 @@ def region_enabled(aws: Aws, region: str, home: str = "us-east-1") -> Finding:
     try:
         answer = aws.ask(home, "describe_regions", RegionNames=[region], AllRegions=True)
     except AdvisorError as error:
-        if isinstance(error, Refused) and error.code == "InvalidParameterValue":
-            return missing("region", f"there is no region {region}", "`aws ec2 describe-regions`")
-        return not_checked("region", error)
+        text, mend = f"there is no region {region}", "`aws ec2 describe-regions`"
+        return absent("region", error, "InvalidParameterValue", text, mend)
     listed = answer.get("Regions", ())
     if not listed or listed[0].get("OptInStatus") == "not-opted-in":
         return missing(
@@ -146,18 +148,15 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
     try:
         aws.ask(region, "get_instance_profile", service="iam", InstanceProfileName=name)
     except AdvisorError as error:
-        if isinstance(error, Refused) and error.code == "NoSuchEntity":
-            return missing(
-                "profile",
-                f"there is no instance profile {name}",
-                "`advisor cloud template account > account.json`, then `aws cloudformation deploy "
-                "--stack-name advisor-account --template-file account.json --capabilities "
-                "CAPABILITY_NAMED_IAM`; or give --instance-profile none",
-            )
         # It may exist all the same: the dry run shows.
         if isinstance(error, Refused) and error.kind is AwsFailure.PERMISSION:
             return good("profile", f"{name}, which may not be looked at")
-        return not_checked("profile", error)
+        mend = (
+            "`advisor cloud template account > account.json`, then `aws cloudformation deploy "
+            "--stack-name advisor-account --template-file account.json --capabilities "
+            "CAPABILITY_NAMED_IAM`; or give --instance-profile none"
+        )
+        return absent("profile", error, "NoSuchEntity", f"there is no instance profile {name}", mend)
     return good("profile", name)
 
 
@@ -189,24 +188,15 @@ def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
     yield _dry_run(aws, region, "run_instances", launch)
     yield _dry_run(aws, region, "create_security_group", group)
     tag = [{"Key": tags.EXPIRES_AT, "Value": tags.time_text(order.expires_at)}]
-    held: dict[str, tuple[dict[str, Any], str]] = {
-        "terminate_instances": ({"InstanceIds": [_NOBODY]}, f"instance/{_NOBODY}"),
-        "delete_security_group": ({"GroupId": _NO_GROUP}, f"security-group/{_NO_GROUP}"),
-        "create_tags": ({"Resources": [_NO_GROUP], "Tags": tag}, f"security-group/{_NO_GROUP}"),
-        "delete_volume": ({"VolumeId": _NO_VOLUME}, f"volume/{_NO_VOLUME}"),
-        "delete_network_interface": (
-            {"NetworkInterfaceId": _NO_INTERFACE},
-            f"network-interface/{_NO_INTERFACE}",
-        ),
-        "cancel_spot_instance_requests": (
-            {"SpotInstanceRequestIds": [_NO_SPOT]},
-            f"spot-instances-request/{_NO_SPOT}",
-        ),
-    }
-    for operation, (request, thing) in held.items():
+    group_id, _ = _NOTHING["security-group"]
+    held = [("create_tags", {"Resources": [group_id], "Tags": tag}, "security-group")]
+    kinds = (kind for kind in KINDS if kind.name in _NOTHING)
+    held += [(kind.removal, kind.request(_NOTHING[kind.name][0]), kind.name) for kind in kinds]
+    for operation, request, kind_name in held:
         facts = _dry_run(aws, region, operation, request)
         if not facts.ok and facts.check == "permission":
-            facts = _simulated(aws, region, caller, operation, thing, facts)
+            nobody, named = _NOTHING[kind_name]
+            facts = _simulated(aws, region, caller, operation, f"{named}/{nobody}", facts)
         yield facts
 
 
@@ -426,10 +416,8 @@ def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
     try:
         home = _readable_bucket(aws, region, name)
     except AdvisorError as error:
-        if isinstance(error, Refused) and error.code in ("NoSuchBucket", "404"):
-            mend = f"`aws s3 mb s3://{name} --region {region}`"
-            return "", missing("bucket", f"there is no bucket {name}", mend)
-        return "", not_checked("bucket", error)
+        text, mend = f"there is no bucket {name}", f"`aws s3 mb s3://{name} --region {region}`"
+        return "", absent("bucket", error, ("NoSuchBucket", "404"), text, mend)
     return home, good("bucket", f"{name} in {home}")
 
 

@@ -209,7 +209,6 @@ class Provisioner:
         return False
 
     def _queue(self, queue_until: datetime) -> None:
-        """Wait until an offer may be asked for again."""
         free_at, now = self._fallbacks.next_free_at(), self._aws.clock.now()
         if free_at is None and self._fallbacks.all_refused_for(_OVER_BUDGET):
             least = math.ceil(self._slot.sweep.least / timedelta(minutes=1))
@@ -345,7 +344,6 @@ def _end(aws: Aws, slot: Slot, provisioner: Provisioner, error: BaseException | 
 def _worked(
     aws: Aws, provisioner: Provisioner, work: Work, queue: timedelta, on_machine: OnMachine
 ) -> tuple[Outcome, int]:
-    """The end of the work, and the number of instances that it took."""
     last, count = None, 0
     while True:
         try:

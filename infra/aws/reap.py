@@ -7,7 +7,6 @@ is touched; nothing is detached or emptied by force."""
 from __future__ import annotations
 
 import math
-import queue
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
@@ -26,18 +25,18 @@ from advisor.domain import DiskChoice
 from advisor.errors import AdvisorError, CloudError, UsageError
 from advisor.infra.aws import machines, tags
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.errors import AwsFailure, Refused, kind_of, mend_of, reaping_refusal
+from advisor.infra.aws.errors import AwsFailure, Refused, kind_of, mend_of
 from advisor.infra.aws.launch_options import LEAST, LaunchedMachine, LaunchOption, Sweep
 from advisor.infra.aws.machines import (
-    KINDS,
     PATIENCE,
     POLL_SECONDS,
     Managed,
     NotListed,
     Remaining,
+    Unlisted,
+    all_managed,
     enabled_regions,
     instance,
-    managed_of,
     remove_all,
 )
 from advisor.units import format_usd
@@ -64,15 +63,23 @@ def end_sweep(aws: Aws, regions: Iterable[str], sweep: Sweep, first: LaunchedMac
         with suppress(AdvisorError):  # it is found by its tag again, and listed where it stays
             aws.ask(first.region, "terminate_instances", InstanceIds=[first.id])
     for region in regions:
-        result, not_listed = _of_sweep(aws, region, sweep)
-        left += not_listed
-        if first is not None and first.region == region:
-            result += _unlisted(first, sweep.id, result)
+        managed, not_listed = all_managed(aws, region, sweep.owner)
+        left += map(_unseen, not_listed)
+        result = [entry for entry in managed if entry.sweep_id == sweep.id]
+        # Lists may not show it (any more, or again: EC2 asks one of several).
+        if first and first.region == region and all(entry.id != first.id for entry in result):
+            result.append(Managed("instance", first.id, region, sweep.id, sweep.owner, first.expires_at))
         remaining = remove_all(aws, result)
         there = {entry.thing.id for entry in remaining}
         removed += [entry for entry in result if entry.id not in there]
         left += [f"{entry.thing.kind} {entry.thing.id} in {region}: {entry.reason}" for entry in remaining]
     return Ended(removed=tuple(removed), left=tuple(left))
+
+
+def _unseen(entry: Unlisted) -> str:
+    if isinstance(entry.error, Refused) and entry.kind != "all":
+        return f"no {entry.kind} in {entry.region} is listed: {mend_of(entry.error)}"
+    return f"what there is in {entry.region} is not known: {entry.reason}"
 
 
 def end_instance(aws: Aws, machine: LaunchedMachine) -> None:
@@ -88,29 +95,6 @@ def end_instance(aws: Aws, machine: LaunchedMachine) -> None:
         if aws.clock.now() >= deadline:
             raise CloudError(f"{machine.id} in {machine.region} does not end")
         aws.clock.sleep(POLL_SECONDS)
-
-
-def _of_sweep(aws: Aws, region: str, sweep: Sweep) -> tuple[list[Managed], list[str]]:
-    """All there is; a kind that may not be listed hinders the end of no other, and is listed."""
-    result: list[Managed] = []
-    not_listed: list[str] = []
-    for kind in KINDS:
-        try:
-            listed = managed_of(aws, kind, region, owner=sweep.owner)
-            result += [entry for entry in listed if entry.sweep_id == sweep.id]
-        except Refused as refused:
-            not_listed.append(f"no {kind.name} in {region} is listed: {mend_of(refused)}")
-        except AdvisorError as error:  # nobody answers: nor would they for other kinds
-            return result, [*not_listed, f"what there is in {region} is not known: {error}"]
-    return result, not_listed
-
-
-def _unlisted(machine: LaunchedMachine, sweep_id: str, things: Iterable[Managed]) -> list[Managed]:
-    """The instance, where lists do not show it (any more, or again: EC2 asks one of several)."""
-    if any(managed.id == machine.id for managed in things):
-        return []
-    owner, expires_at = "", machine.expires_at
-    return [Managed("instance", machine.id, machine.region, sweep_id, owner, expires_at)]
 
 
 def not_ended(ended: Ended, machine: LaunchedMachine | None, meter: Meter | None) -> NotEndedError:
@@ -306,14 +290,6 @@ REGIONS_AT_ONCE = 8
 HOME_REGION = "us-east-1"  # lists the regions there are
 
 
-class Unlisted(Struct, frozen=True, kw_only=True):
-    """Things of a kind ("all": of any) that a region did not list, and why."""
-
-    region: str
-    kind: str
-    reason: str
-
-
 class Reaped(Struct, frozen=True, kw_only=True):
     """The result of a pass. `expired` was to be removed; `remaining` are those of it that are still there
     (none in a dry run, which tries nothing), `kept` those whose time is not over or unknown."""
@@ -362,7 +338,7 @@ def reap(
 
 
 def _reap_region(aws: Aws, region: str, now: datetime, owner: str | None, dry_run: bool) -> Reaped:
-    result, not_listed = _expired_in(aws, region, owner)
+    result, not_listed = all_managed(aws, region, owner)
     expired = [entry for entry in result if entry.is_expired(now)]
     return Reaped(
         now=now,
@@ -375,23 +351,6 @@ def _reap_region(aws: Aws, region: str, now: datetime, owner: str | None, dry_ru
     )
 
 
-def _expired_in(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], list[Unlisted]]:
-    """Expired resources of a region; a kind that may not be listed hinders no other one."""
-    result: list[Managed] = []
-    not_listed: list[Unlisted] = []
-    for kind in KINDS:
-        try:
-            result += managed_of(aws, kind, region, owner=owner)
-        except AdvisorError as error:
-            if not isinstance(error, Refused) or error.kind is AwsFailure.CREDENTIALS:
-                # Nobody answers, or nobody is known: nor would they for other kinds.
-                answer = Unlisted(region=region, kind="all", reason=reaping_refusal(error))
-                return result, [*not_listed, answer]
-            answer = Unlisted(region=region, kind=kind.name, reason=reaping_refusal(error))
-            not_listed.append(answer)
-    return result, not_listed
-
-
 Thing = TypeVar("Thing")
 Answer = TypeVar("Answer")
 
@@ -400,19 +359,15 @@ def each_at_once(work: Callable[[Thing], Answer], things: Sequence[Thing], most:
     """`work` of each thing, in their order, by so many threads at most; what one raises is raised. The
     threads are daemons: Ctrl-C does not wait for what they are asking, as that of a `ThreadPoolExecutor`
     does."""
-    left: queue.SimpleQueue[tuple[Thing, Future[Answer]]] = queue.SimpleQueue()
     futures = [Future[Answer]() for _ in things]
-    for pair in zip(things, futures, strict=True):
-        left.put(pair)
+    coming = iter(list(zip(things, futures, strict=True)))  # shared: each is taken by one thread
 
     def run() -> None:
-        with suppress(queue.Empty):
-            while True:
-                thing, future = left.get_nowait()
-                try:
-                    future.set_result(work(thing))
-                except BaseException as error:
-                    future.set_exception(error)
+        for thing, future in coming:
+            try:
+                future.set_result(work(thing))
+            except BaseException as error:
+                future.set_exception(error)
 
     for _ in range(min(most, len(things))):
         threading.Thread(target=run, daemon=True).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,13 +14,14 @@ from advisor.catalog.support import quota_code, quota_name
 from advisor.domain import InstanceType, Market
 from advisor.errors import AdvisorError
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.errors import Finding, Refused, good, missing, not_checked
+from advisor.infra.aws.errors import Finding, absent, good, missing, not_checked
 from advisor.infra.aws.launch_options import Image, LaunchOption
 from advisor.infra.live.aws import newest_by_zone
 
 # Deep Learning AMI with the NVIDIA driver, Ubuntu 24.04; the newest one of each region. Not 22.04:
 # its only Python beyond 3.10 is 3.11.0rc1, with which torch 2.12 and newer cannot be imported.
 IMAGE_PARAMETER = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+_ANOTHER_IMAGE = "give another one with --image ami-.."
 # A spot request names at most so many times the present price, and never more than on demand: the
 # budget counts what it names.
 SPOT_HEADROOM = 1.2
@@ -54,11 +56,9 @@ def subnets(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[list[Sub
     try:
         rows = list(aws.pages(region, "describe_subnets", "Subnets", **wanted))
     except AdvisorError as error:
-        if isinstance(error, Refused) and error.code.startswith("InvalidSubnet"):
-            text = f"{region} has no subnet {wish.subnet}"
-            mend = f"`aws ec2 describe-subnets --region {region}`, then give another --subnet"
-            return [], missing("subnet", text, mend)
-        return [], not_checked("subnet", error)
+        text = f"{region} has no subnet {wish.subnet}"
+        mend = f"`aws ec2 describe-subnets --region {region}`, then give another --subnet"
+        return [], absent("subnet", error, "InvalidSubnet", text, mend)
     usable = [
         Subnet(id=row["SubnetId"], zone=row["AvailabilityZone"], network=row["VpcId"])
         for row in rows
@@ -82,13 +82,11 @@ def image(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[Image | No
             name = str(newest["Parameter"]["Value"])
         answer = aws.ask(region, "describe_images", ImageIds=[name])
     except AdvisorError as error:
-        if isinstance(error, Refused) and error.code.startswith(("InvalidAMIID", "ParameterNotFound")):
-            return None, _no_image(region, wish.image or IMAGE_PARAMETER)
-        return None, not_checked("image", error)
-    rows = answer.get("Images", ())
-    if not rows:
-        return None, _no_image(region, name)
-    row = rows[0]
+        text = f"{region} has no image {wish.image or IMAGE_PARAMETER}"
+        return None, absent("image", error, ("InvalidAMIID", "ParameterNotFound"), text, _ANOTHER_IMAGE)
+    row = next(iter(answer.get("Images", ())), None)
+    if row is None:
+        return None, missing("image", f"{region} has no image {name}", _ANOTHER_IMAGE)
     if wrong := unfit(row, wish.types, named=bool(wish.image)):
         return None, wrong
     result = _image(row)
@@ -102,34 +100,27 @@ def _image(row: Mapping[str, Any]) -> Image:
     return Image(id=row["ImageId"], root_device=root, root_gib=root_gib)
 
 
-def _no_image(region: str, name: str) -> Finding:
-    return missing("image", f"{region} has no image {name}", "give another one with --image ami-..")
-
-
 def offered_zones(
     aws: Aws, region: str, types: Sequence[InstanceType]
 ) -> tuple[dict[str, set[str]], Finding]:
     """The zones that offer each type."""
-    wanted = [{"Name": "instance-type", "Values": [type_.name for type_ in types]}]
+    names = [type_.name for type_ in types]
+    wanted: dict[str, Any] = {
+        "LocationType": "availability-zone",
+        "Filters": [{"Name": "instance-type", "Values": names}],
+    }
+    operation = "describe_instance_type_offerings", "InstanceTypeOfferings"
     result: dict[str, set[str]] = {}
     try:
-        rows = aws.pages(
-            region,
-            "describe_instance_type_offerings",
-            "InstanceTypeOfferings",
-            LocationType="availability-zone",
-            Filters=wanted,
-        )
-        for row in rows:
+        for row in aws.pages(region, *operation, **wanted):
             result.setdefault(row["InstanceType"], set()).add(row["Location"])
     except AdvisorError as error:
         return {}, not_checked("offering", error)
-    names = ", ".join(type_.name for type_ in types)
     if not result:
         return {}, missing(
             "offering",
-            f"{region} offers none of {names}",
-            f"`advisor catalog show {types[0].name}` lists the regions that do",
+            f"{region} offers none of {', '.join(names)}",
+            f"`advisor catalog show {names[0]}` lists the regions that do",
         )
     text = "; ".join(f"{name} in {', '.join(sorted(zones))}" for name, zones in result.items())
     return result, good("offering", text)
@@ -178,29 +169,24 @@ def spot_caps(
     """By type and zone what a spot request names at most; zones without a price are left out."""
     if Market.SPOT not in wish.markets:
         return {}, []
-    names = [type_.name for type_ in wish.types]
     now = aws.clock.now()
+    wanted: dict[str, Any] = {
+        "InstanceTypes": [type_.name for type_ in wish.types],
+        "ProductDescriptions": ["Linux/UNIX"],
+        "StartTime": now,
+        "EndTime": now,
+    }
     try:
-        rows = list(
-            aws.pages(
-                region,
-                "describe_spot_price_history",
-                "SpotPriceHistory",
-                InstanceTypes=names,
-                ProductDescriptions=["Linux/UNIX"],
-                StartTime=now,
-                EndTime=now,
-            )
-        )
+        rows = list(aws.pages(region, "describe_spot_price_history", "SpotPriceHistory", **wanted))
     except AdvisorError as error:
         return {}, [not_checked("spot prices", error, f"{region} is not tried on the spot market")]
     caps: dict[tuple[str, str], float] = {}
     for name, zones in newest_by_zone(rows).items():
         most = wish.price_of(name, region)
-        for zone, facts in zones.items():
-            prices_ = [usd for usd in facts if usd is not None]
-            if len(prices_) == len(facts) == 1 and most is not None:
-                caps[name, zone] = min(most, SPOT_HEADROOM * prices_[0])
+        for zone, prices in zones.items():
+            usd, *others = prices
+            if usd is not None and not others and most is not None:
+                caps[name, zone] = min(most, SPOT_HEADROOM * usd)
     return caps, []
 
 
@@ -213,24 +199,18 @@ def options(
     caps: Mapping[tuple[str, str], float],
 ) -> Iterator[LaunchOption]:
     """Every offer of the region that is allowed, and whose price is bounded."""
-    for type_ in wish.types:
-        for net in nets:
-            for market in wish.markets:
-                usd = (
-                    caps.get((type_.name, net.zone))
-                    if market is Market.SPOT
-                    else wish.price_of(type_.name, region)
-                )
-                offered = net.zone in zones.get(type_.name, ())
-                if offered and usd is not None and (type_.name, market) in allowed:
-                    yield LaunchOption(
-                        instance_type=type_.name,
-                        region=region,
-                        zone=net.zone,
-                        subnet=net.id,
-                        market=market,
-                        usd_per_hour=usd,
-                    )
+    for type_, net, market in itertools.product(wish.types, nets, wish.markets):
+        name, is_spot = type_.name, market is Market.SPOT
+        usd = caps.get((name, net.zone)) if is_spot else wish.price_of(name, region)
+        if net.zone in zones.get(name, ()) and usd is not None and (name, market) in allowed:
+            yield LaunchOption(
+                instance_type=name,
+                region=region,
+                zone=net.zone,
+                subnet=net.id,
+                market=market,
+                usd_per_hour=usd,
+            )
 
 
 _FREE = "Linux/UNIX"
@@ -246,34 +226,30 @@ _OLDEST_OPEN_DRIVER = 7.5
 def unfit(row: Mapping[str, Any], types: Sequence[InstanceType], *, named: bool) -> Finding | None:
     """Why the image (an item of `Images`) does not serve the types; None where it does. `named`:
     it is a user's own choice, and the user knows its driver."""
-    name, wanted = row["ImageId"], types[0]
-    extra = row.get("PlatformDetails", _FREE)
-    if extra != _FREE or row.get("ProductCodes"):
-        return missing(
-            "image",
+    name, wanted, title = row["ImageId"], types[0], str(row.get("Name", ""))
+    extra, needed = row.get("PlatformDetails", _FREE), wanted.cpu.architecture
+    made_for = row.get("Architecture", needed)
+    capability = load_catalog().capability_of(wanted.gpu_name)
+    reasons = (
+        (
+            extra != _FREE or row.get("ProductCodes"),
             f"{name} ({extra}) is billed by the hour on top, which no budget counts",
             "give one of plain Linux with --image",
-        )
-    title = str(row.get("Name", ""))
-    if _OLD_PYTHON.search(title) and "deep learning" not in title.lower():
-        return missing(
-            "image",
+        ),
+        (
+            _OLD_PYTHON.search(title) and "deep learning" not in title.lower(),
             f"{name} ({title}) comes with an older Python than 3.11, and the start script needs one",
             "give a newer one with --image, or one of AWS's Deep Learning images",
-        )
-    needed = wanted.cpu.architecture
-    made_for = row.get("Architecture", needed)
-    if made_for != needed:
-        return missing(
-            "image",
+        ),
+        (
+            made_for != needed,
             f"{name} is made for {made_for}, and {wanted.name} is {needed}",
             f"give one for {needed} with --image",
-        )
-    capability = load_catalog().capability_of(wanted.gpu_name)
-    if not named and capability is not None and capability < _OLDEST_OPEN_DRIVER:
-        return missing(
-            "image",
+        ),
+        (
+            not named and capability is not None and capability < _OLDEST_OPEN_DRIVER,
             f"the driver of AWS's image does not know the {wanted.gpu_name} of {wanted.name}",
             "give one with a proprietary driver of branch 580 with --image",
-        )
-    return None
+        ),
+    )
+    return next((missing("image", text, mend) for holds, text, mend in reasons if holds), None)

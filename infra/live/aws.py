@@ -306,10 +306,10 @@ class AwsPrices:
             about = [next(rows) for _ in range(_LINES_BEFORE)]
             header = next(rows)
             name, usd = header.index("Instance Type"), header.index("PricePerUnit")
-            counts = _counting(header, region)
+            wanted = _counting(header, region).items()
             for row in rows:
-                price = price_from(row[usd]) if counts(row) else None
-                if price is not None:
+                counts = all(row[column] in values for column, values in wanted)
+                if counts and (price := price_from(row[usd])) is not None:
                     prices.setdefault(row[name], set()).add(price)
         except (StopIteration, ValueError, IndexError, csv.Error):
             raise unreadable(SERVICE) from None
@@ -327,18 +327,11 @@ class AwsPrices:
             yield piece
 
 
-def _counting(header: Sequence[str], region: str) -> Callable[[Sequence[str]], bool]:
-    """Whether a row is the on-demand price of an hour of Linux in the region itself."""
-    wanted = [(header.index(column), value) for column, value in _ROW.items()]
-    wanted.append((header.index("Region Code"), region))
-    market = header.index(_MARKET_COLUMN) if _MARKET_COLUMN in header else None
-
-    def counts(row: Sequence[str]) -> bool:
-        if any(row[column] != value for column, value in wanted):
-            return False
-        return market is None or row[market] in ("", "OnDemand")
-
-    return counts
+def _counting(header: Sequence[str], region: str) -> dict[int, tuple[str, ...]]:
+    """By column what may stand there in the on-demand price of an hour of Linux in the region itself."""
+    wanted = {column: (value,) for column, value in _ROW.items()} | {"Region Code": (region,)}
+    market = {_MARKET_COLUMN: ("", "OnDemand")} if _MARKET_COLUMN in header else {}
+    return {header.index(column): values for column, values in (wanted | market).items()}
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:

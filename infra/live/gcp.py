@@ -140,15 +140,11 @@ class GcpPrices:
 
 
 def _rate(part: Part, region: str, market: Market, known: Rates) -> float | str:
-    """Dollars an hour of a part, or why there is none."""
-    listed = [
-        known[name, part.unit, region, market]
-        for name in part.names
-        if (name, part.unit, region, market) in known
-    ]
-    if not listed:
+    keys = ((name, part.unit, region, market) for name in part.names)
+    listed = next((known[key] for key in keys if key in known), None)
+    if listed is None:
         return f"the price list has no {market} price of {part.names[0]} in {region}"
-    rate, *others = listed[0]
+    rate, *others = listed
     if others:
         return f"the price list has several prices of {part.names[0]} in {region}"
     if rate is None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from datetime import date
 from functools import cache
@@ -103,25 +103,19 @@ class Deadline:
         seconds = max(0.0, min(each or self._each, self._end - time.monotonic()))
         if seconds <= 0:
             raise LiveError(f"{what}: no time is left to ask for it", hint="ask again later")
-        answers: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
+        answer: Future[Answer] = Future()
 
         def work() -> None:
             try:
-                answers.put((ask(), None))
+                answer.set_result(ask())
             except BaseException as error:
-                answers.put((None, error))
+                answer.set_exception(error)
 
         # A daemon does not keep the program from ending.
         threading.Thread(target=work, daemon=True).start()
-        try:
-            answer, error = answers.get(timeout=seconds)
-        except queue.Empty:
-            raise LiveError(
-                f"{what} did not answer within {seconds:.0f} seconds", hint="ask again later"
-            ) from None
-        if error is not None:
-            raise error
-        return answer  # type: ignore[return-value]
+        if not wait([answer], seconds).done:
+            raise LiveError(f"{what} did not answer within {seconds:.0f} seconds", hint="ask again later")
+        return answer.result()
 
 
 def each_within(seconds: float, what: str, answers: Iterable[Answer]) -> Iterator[Answer]:
@@ -198,15 +192,11 @@ def as_live_errors(what: str) -> Iterator[None]:
     try:
         yield
     except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError):
-        raise LiveError(
-            "no AWS credentials",
-            hint=("run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
-            code=NO_CREDENTIALS,
-        ) from None
+        hint = "run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        raise LiveError("no AWS credentials", hint=hint, code=NO_CREDENTIALS) from None
     except exceptions.ProfileNotFound as error:
-        raise LiveError(
-            str(error), hint="set AWS_PROFILE to another one, or run `aws configure`", code=NO_CREDENTIALS
-        ) from None
+        hint = "set AWS_PROFILE to another one, or run `aws configure`"
+        raise LiveError(str(error), hint=hint, code=NO_CREDENTIALS) from None
     except exceptions.ClientError as error:
         raise _refused(what, error) from error
     except (exceptions.ConnectTimeoutError, exceptions.ReadTimeoutError):
@@ -228,14 +218,14 @@ def required(answer: Any, name: str, what: str) -> Any:
 
 def _refused(what: str, error: Any) -> LiveError:
     code, operation = error.response.get("Error", {}).get("Code", ""), error.operation_name
+    text, hint, known = f"AWS {what} refused {operation}: {code or error}", None, ""
     if code in ("ExpiredToken", "ExpiredTokenException", "RequestExpired"):
-        return LiveError("the AWS credentials have expired", hint="log in again", code=NO_CREDENTIALS)
-    if code in ("AuthFailure", "UnrecognizedClientException", "InvalidClientTokenId"):
-        return LiveError(
-            f"AWS {what} does not accept the credentials", hint="run `aws configure`", code=NO_CREDENTIALS
-        )
-    if code in ("UnauthorizedOperation", "AccessDeniedException", "AccessDenied"):
-        return LiveError(f"the AWS credentials may not {operation}", hint="allow it, or ask without it")
-    if "Throttl" in code or code == "RequestLimitExceeded":
-        return LiveError(f"AWS {what} throttles {operation}", hint="ask again in a minute", code=THROTTLED)
-    return LiveError(f"AWS {what} refused {operation}: {code or error}")
+        text, hint, known = "the AWS credentials have expired", "log in again", NO_CREDENTIALS
+    elif code in ("AuthFailure", "UnrecognizedClientException", "InvalidClientTokenId"):
+        text, hint = f"AWS {what} does not accept the credentials", "run `aws configure`"
+        known = NO_CREDENTIALS
+    elif code in ("UnauthorizedOperation", "AccessDeniedException", "AccessDenied"):
+        text, hint = f"the AWS credentials may not {operation}", "allow it, or ask without it"
+    elif "Throttl" in code or code == "RequestLimitExceeded":
+        text, hint, known = f"AWS {what} throttles {operation}", "ask again in a minute", THROTTLED
+    return LiveError(text, hint=hint, code=known)

@@ -5,7 +5,6 @@ Nothing here shows a header: a key travels in one."""
 from __future__ import annotations
 
 import ipaddress
-import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct, field
 
 from advisor.errors import LiveError, UsageError
@@ -168,19 +168,15 @@ def _tried(ask: Callable[[], Answer]) -> Answer:
 
 
 def _page(source: WebList, client: Client, wanted: Parameters) -> tuple[dict[str, Any], int]:
-    """A page and its bytes. JSON has no NaN and no infinity, though Python reads them."""
+    """A page and its bytes."""
     body = _body(source, client, wanted, MOST_MIB_A_PAGE)
     try:
-        page = json.loads(body, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        page = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
         raise _again(unreadable(source.service)) from None
     if not isinstance(page, dict):
         raise unreadable(source.service)
     return page, len(body)
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(name)
 
 
 def _body(source: WebList, client: Client, wanted: Parameters, most_mib: float) -> bytes:

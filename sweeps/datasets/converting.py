@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.sweeps.datasets.lmdb_images import BYTES_A_RECORD, write_lmdb
-from advisor.sweeps.datasets.making import in_order
+from advisor.sweeps.datasets.making import in_order, spans
 from advisor.sweeps.datasets.opening import (
     check_free,
     made_whole,
@@ -97,7 +97,8 @@ def _changed(source: SampleSource, path: Path, change: Change, processes: int) -
     if not processes:
         yield from (changed(source, index, change) for index in range(len(source)))
         return
-    for chunk in in_order(partial(_changed_chunk, path, change), _spans(len(source)), processes):
+    chunks = spans(len(source), _SAMPLES_TOGETHER)
+    for chunk in in_order(partial(_changed_chunk, path, change), chunks, processes):
         yield from chunk
 
 
@@ -120,8 +121,8 @@ def broken_samples(path: Path, processes: int, progress: Callable[[int, int], No
     Every sample is read and decoded, in `processes` side processes. Raises `UsageError` and `DataError` where
     the data set as a whole cannot be opened."""
     count = len(open_dataset(path))
-    spans, broken = _spans(count), list[str]()
-    for span, faults in zip(spans, in_order(partial(_broken_chunk, path), spans, processes), strict=True):
+    chunks, broken = spans(count, _SAMPLES_TOGETHER), list[str]()
+    for span, faults in zip(chunks, in_order(partial(_broken_chunk, path), chunks, processes), strict=True):
         broken += faults
         progress(span.stop, count)
     return count, broken
@@ -137,12 +138,6 @@ def _broken_chunk(path: Path, span: range) -> list[str]:
         except DataError as error:
             faults.append(str(error))
     return faults
-
-
-def _spans(count: int) -> list[range]:
-    """The samples of each piece of work of a side process."""
-    firsts = range(0, count, _SAMPLES_TOGETHER)
-    return [range(first, min(first + _SAMPLES_TOGETHER, count)) for first in firsts]
 
 
 @lru_cache(maxsize=1)

@@ -7,6 +7,7 @@ lines, so that no protobuf package is needed."""
 from __future__ import annotations
 
 import errno
+import io
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -163,6 +164,7 @@ _CHANNELS, _HEIGHT, _WIDTH, _DATA, _LABEL, _ENCODED = 1, 2, 3, 4, 5, 7
 _VARINT, _BYTES = 0, 2
 _SKIPPED = {1: 8, 5: 4}  # wire types of fixed size, in bytes
 _PLANES = 3
+_NO_DATUM = "the record is no Datum of Caffe"
 
 
 def datum(sample: Sample) -> bytes:
@@ -175,42 +177,35 @@ def datum(sample: Sample) -> bytes:
 
 def sample_of(message: bytes) -> Sample:
     """The sample in a message. Raises `DataError` for what is no such message."""
-    fields: dict[int, int | bytes] = {}
-    offset = 0
-    try:
-        while offset < len(message):
-            field, value, offset = _field(message, offset)
-            fields[field] = value
-    except IndexError as error:
-        raise DataError("the record is cut off") from error
+    stream, fields = io.BytesIO(message), dict[int, int | bytes]()
+    while stream.tell() < len(message):
+        field, value = _field(stream)
+        fields[field] = value
     content, label = fields.get(_DATA, b""), fields.get(_LABEL, 0)
     if not isinstance(content, bytes) or not isinstance(label, int):
-        raise DataError("the record is no Datum of Caffe")
+        raise DataError(_NO_DATUM)
     if fields.get(_ENCODED):
         return Sample(SampleKind.JPEG, content, label)
     height, width = fields.get(_HEIGHT, 0), fields.get(_WIDTH, 0)
-    whole = isinstance(height, int) and isinstance(width, int)
-    if not whole or not content or len(content) != _PLANES * height * width:  # type: ignore[operator]
-        raise DataError("the record is no Datum of Caffe with three planes of pixels")
+    are_sizes = isinstance(height, int) and isinstance(width, int)
+    if not are_sizes or not content or len(content) != _PLANES * height * width:  # type: ignore[operator]
+        raise DataError(f"{_NO_DATUM} with three planes of pixels")
     return Sample(SampleKind.PIXELS, content, label, height, width)  # type: ignore[arg-type]
 
 
-def _field(message: bytes, offset: int) -> tuple[int, int | bytes, int]:
-    """(field number, value, where the next one begins)."""
-    key, offset = _read_varint(message, offset)
+def _field(stream: io.BytesIO) -> tuple[int, int | bytes]:
+    """The number of the next field, and its value."""
+    key = _read_varint(stream)
     field, wire = key >> 3, key & 7
     if wire == _VARINT:
-        value, offset = _read_varint(message, offset)
-        return field, value, offset
-    if wire == _BYTES:
-        length, offset = _read_varint(message, offset)
-    elif wire in _SKIPPED:
-        length = _SKIPPED[wire]
-    else:
-        raise DataError("the record is no Datum of Caffe")
-    if offset + length > len(message):
+        return field, _read_varint(stream)
+    if wire != _BYTES and wire not in _SKIPPED:
+        raise DataError(_NO_DATUM)
+    length = _read_varint(stream) if wire == _BYTES else _SKIPPED[wire]
+    content = stream.read(length)
+    if len(content) < length:
         raise DataError("the record is cut off")
-    return field, message[offset : offset + length], offset + length
+    return field, content
 
 
 def _varint(value: int) -> bytes:
@@ -221,13 +216,13 @@ def _varint(value: int) -> bytes:
     return bytes([*groups, value])
 
 
-def _read_varint(message: bytes, offset: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[offset]
-        value |= (byte & 0x7F) << shift
-        offset, shift = offset + 1, shift + 7
-        if byte < 0x80:
-            return value, offset
-        if shift > 63:
-            raise DataError("the record is no Datum of Caffe")
+def _read_varint(stream: io.BytesIO) -> int:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = stream.read(1)
+        if not byte:
+            raise DataError("the record is cut off")
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return value
+    raise DataError(_NO_DATUM)

@@ -57,16 +57,10 @@ _SIDE_SPREAD = 0.1
 _CROP_SHARE = (0.5, 1.0)
 
 
-def write_samples(folder: Path, indices: range, seed: int) -> int:
-    """Write one JPEG file an index into `folder`; returns the bytes written.
-
-    A file's content depends on the seed and its index alone."""
-    total = 0
+def write_samples(folder: Path, indices: range, seed: int) -> None:
+    """Write one JPEG file an index into `folder`; its content depends on the seed and its index alone."""
     for index in indices:
-        content = make_sample(random.Random(f"{seed}:{index}"))
-        (folder / f"{index:07d}.jpg").write_bytes(content)
-        total += len(content)
-    return total
+        (folder / f"{index:07d}.jpg").write_bytes(make_sample(random.Random(f"{seed}:{index}")))
 
 
 def make_sample(draw: random.Random) -> bytes:
@@ -128,7 +122,6 @@ def _encode(image: Image, quality: int) -> bytes:
 
 @cache
 def _bytes_per_pixel(number: int) -> dict[int, float]:
-    """Bytes per pixel of a photograph's middle, by quality."""
     crop = _random_crop(photographs()[number], random.Random(number))
     pixels = crop.size[0] * crop.size[1]
     return {quality: len(_encode(crop, quality)) / pixels for quality in _QUALITIES}
@@ -169,6 +162,11 @@ def be_a_side_process() -> None:
         os._exit(1)  # it was killed before this was asked for
 
 
+def spans(count: int, together: int) -> list[range]:
+    """The numbers up to `count`, so many together."""
+    return [range(first, min(first + together, count)) for first in range(0, count, together)]
+
+
 SEED = 0
 _PROCESSES = 2
 _CHUNK = 64
@@ -197,11 +195,9 @@ def ensure_dataset(
 
 
 def _make(folder: Path, samples: int, progress: Progress) -> DatasetProfile:
-    chunks = [range(first, min(first + _CHUNK, samples)) for first in range(0, samples, _CHUNK)]
-    made, write = 0, partial(write_samples, folder, seed=SEED)
+    chunks, write = spans(samples, _CHUNK), partial(write_samples, folder, seed=SEED)
     for chunk, _ in zip(chunks, in_order(write, chunks, _PROCESSES), strict=True):
-        made += len(chunk)
-        progress(made, samples)
+        progress(chunk.stop, samples)
     images = JpegFiles(folder)
     profile = DatasetProfile(
         name="photographs",

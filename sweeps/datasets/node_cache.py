@@ -52,12 +52,7 @@ def make_room(entry: Path, needs: Needs) -> None:
     """Remove what was not used for longest until what is missing fits on the disk, and the whole
     data set into `ADVISOR_DATA_CACHE_GIB`; never what is read or filled now. What others fill at
     the time counts as if it were here."""
-    text = os.environ.get("ADVISOR_DATA_CACHE_GIB", "")
-    limit_bytes = math.nan
-    with suppress(ValueError):
-        limit_bytes = float(text or "inf") * _GIB
-    if not limit_bytes > 0:
-        raise UsageError(f"ADVISOR_DATA_CACHE_GIB is no size: '{text}'", hint="write a number of GiB, as 200")
+    limit_bytes = _limit_bytes()
     root, own = entry.parent, (entry.name, entry.name + FILLING)
     with (root / f".room{LOCK}").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -80,6 +75,14 @@ def make_room(entry: Path, needs: Needs) -> None:
         f"free, the cache may take {limit})",
         hint="name a larger disk with ADVISOR_DATA_CACHE, or raise ADVISOR_DATA_CACHE_GIB",
     )
+
+
+def _limit_bytes() -> float:
+    text = os.environ.get("ADVISOR_DATA_CACHE_GIB", "") or "inf"
+    with suppress(ValueError):
+        if (gib := float(text)) > 0:
+            return gib * _GIB
+    raise UsageError(f"ADVISOR_DATA_CACHE_GIB is no size: '{text}'", hint="write a number of GiB, as 200")
 
 
 def _last_used(entry: Path) -> float:
@@ -191,7 +194,6 @@ def _entry_of(address: str) -> Path:
 
 
 def _held(lock: IO[bytes], entry: Path, address: str, on_progress: Progress) -> CachedData:
-    """The complete data set, under a shared lock."""
     filled: CachedData | None = None
     while True:
         fcntl.flock(lock, fcntl.LOCK_SH)
@@ -224,7 +226,6 @@ class _Fill:
         self._fetched_bytes = 0
 
     def run(self) -> CachedData:
-        """Everything there, under its name."""
         begun = time.monotonic()
         files, size = self._list()
         missing = sum(file.size for file in self._listed() if not self._is_here(file))

@@ -198,11 +198,6 @@ def profile_folder(path: Path) -> DatasetProfile:
     return profile
 
 
-def count_samples(path: Path) -> int:
-    """Images, or tokens of a text; `UsageError` where there are none."""
-    return profile_text(path).samples if recognise(path) == TEXT else len(open_dataset(path))
-
-
 def read_profile(folder: Path, samples: int | None = None) -> DatasetProfile | None:
     """The profile that was written when the data set was made; None without a valid one."""
     try:
@@ -311,8 +306,9 @@ def _remove(folder: Path) -> None:
         folder.unlink()
 
 
-def _holds(folder: Path, samples: int) -> bool:
+def _holds(path: Path, samples: int) -> bool:
     try:
-        return count_samples(folder) == samples
+        held = profile_text(path).samples if recognise(path) == TEXT else len(open_dataset(path))
     except (UsageError, DataError):
         return False
+    return held == samples

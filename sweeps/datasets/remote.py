@@ -31,17 +31,35 @@ _ENDPOINT_VARIABLES = (
     "AWS_REGION",
 )
 _TRIES = 5
-# What S3's codes mean, and the way out.
-_REFUSALS = {
+# What S3's codes and the errors of file systems mean, and the way out.
+_REFUSALS: dict[tuple[str, ...], tuple[type[AdvisorError], str, str]] = {
+    ("NoSuchBucket", "404"): (
+        UsageError,
+        "there is no bucket '{bucket}'",
+        "compare the name with `aws s3 ls`, and AWS_ENDPOINT_URL where the store is not AWS's",
+    ),
+    ("FileNotFoundError",): (
+        UsageError,
+        "there is nothing at {address}",
+        "compare the address with what your store lists",
+    ),
     ("403", "AccessDenied", "AllAccessDisabled", "InvalidObjectState"): (
+        DataError,
         "{address} may not be read with these credentials",
         "allow s3:ListBucket and s3:GetObject, or name credentials with AWS_PROFILE",
     ),
+    ("PermissionError",): (
+        DataError,
+        "{address} may not be read with these credentials",
+        "sign in, or ask for the right to list and read it",
+    ),
     ("PreconditionFailed", "412"): (
+        DataError,
         "files at {address} change while they are brought",
         "run the command again when they are complete",
     ),
     ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"): (
+        DataError,
         "the credentials for {address} are not valid ({reason})",
         "sign in again (`aws sso login`, `aws configure`)",
     ),
@@ -105,12 +123,12 @@ class S3Folder(Struct, frozen=True, dict=True):
     @property
     def store(self) -> str:
         """The endpoint; "" for AWS, whose buckets have names of their own."""
-        with self._faults():
+        with _faults_of(self.address):
             return _endpoint(*map(os.environ.get, _ENDPOINT_VARIABLES))
 
     def files(self, only: str = "") -> Iterator[RemoteFile]:
         prefix = "/".join(filter(None, (self.prefix, only)))
-        with self._faults():
+        with _faults_of(self.address):
             pages = self._client.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self.bucket, Prefix=prefix):
                 for entry in page.get("Contents", ()):
@@ -120,7 +138,7 @@ class S3Folder(Struct, frozen=True, dict=True):
 
     def read(self, file: RemoteFile) -> Iterator[bytes]:
         """See `RemoteFolder`; a file that was overwritten after it was listed is refused."""
-        with self._faults():
+        with _faults_of(self.address):
             body = self._client.get_object(Bucket=self.bucket, Key=file.key, IfMatch=f'"{file.tag}"')["Body"]
             yield from body.iter_chunks(PART_BYTES)
 
@@ -138,29 +156,6 @@ class S3Folder(Struct, frozen=True, dict=True):
             **({} if session.get_credentials() else {"signature_version": UNSIGNED}),
         )
         return session.client("s3", config=config)
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        from botocore.exceptions import ClientError
-
-        try:
-            yield
-        except ClientError as error:
-            raise self._refused(str(error.response.get("Error", {}).get("Code", ""))) from error
-        except Exception as error:  # botocore's and urllib3's, and ValueError for a wrong endpoint
-            raise _unreachable(self.address, error) from error
-
-    def _refused(self, code: str) -> AdvisorError:
-        if code in ("NoSuchBucket", "404"):
-            return UsageError(
-                f"there is no bucket '{self.bucket}'",
-                field="data",
-                hint="compare the name with `aws s3 ls`, and AWS_ENDPOINT_URL where the store is not AWS's",
-            )
-        for codes, (text, hint) in _REFUSALS.items():
-            if code in codes:
-                return DataError(text, address=self.address, reason=code, hint=hint)
-        return _unreachable(self.address, code)
 
 
 class FsspecFolder(Struct, frozen=True, dict=True):
@@ -250,21 +245,18 @@ def _beneath(key: str, prefix: str) -> str:
 
 @contextmanager
 def _faults_of(address: str) -> Iterator[None]:
+    """Errors of boto3 (botocore's, urllib3's, ValueError for a wrong endpoint), and of each file system."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise UsageError(
-            f"there is nothing at {address}",
-            field="data",
-            hint="compare the address with what your store lists",
-        ) from error
-    except PermissionError as error:
-        raise DataError(
-            f"{address} may not be read with these credentials",
-            hint="sign in, or ask for the right to list and read it",
-        ) from error
-    except Exception as error:  # each file system has its own for expired credentials
-        raise _unreachable(address, error) from error
+    except Exception as error:
+        code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
+        names = {str(code), *(kind.__name__ for kind in type(error).__mro__)}
+        for codes, (kind, text, hint) in _REFUSALS.items():
+            if names & set(codes):
+                bucket = address.partition("://")[2].partition("/")[0]
+                text = text.format(address=address, bucket=bucket, reason=code)
+                raise kind(text, hint=hint, field="data" if kind is UsageError else None) from error
+        raise _unreachable(address, code or error) from error
 
 
 def _unreachable(address: str, error: object) -> DataError:

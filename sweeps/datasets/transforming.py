@@ -8,6 +8,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,16 +63,13 @@ def decode_costs(source: SampleSource) -> dict[str, float]:
     if next(iter(samples.values())).kind is SampleKind.PIXELS:
         ways: dict[str, Callable[[Sample], object]] = {STORED: pixels_of}
     else:
-        ways = {name: _of_content(decoder(name)) for name in names}
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(_ROUNDS):
-        for name, way in ways.items():
-            seconds[name].append(_seconds_a_sample(way, samples))
-    return {name: statistics.median(values) for name, values in seconds.items()}
+        ways = {name: partial(_decoded, decoder(name)) for name in names}
+    rounds = [[_seconds_a_sample(way, samples) for way in ways.values()] for _ in range(_ROUNDS)]
+    return dict(zip(ways, map(statistics.median, zip(*rounds, strict=True)), strict=True))
 
 
-def _of_content(decode: Decode) -> Callable[[Sample], object]:
-    return lambda sample: decode(sample.content)
+def _decoded(decode: Decode, sample: Sample) -> object:
+    return decode(sample.content)
 
 
 def _seconds_a_sample(way: Callable[[Sample], object], samples: dict[str, Sample]) -> float:

@@ -138,8 +138,7 @@ class MachineSize(Struct, frozen=True, kw_only=True):
 
 def machine_size(proc: Path = PROC) -> MachineSize:
     """This machine, as far as this process may use it."""
-    limit = memory_limit_bytes(proc)
-    quota = cpu_quota(proc)
+    quota, limit = cpu_quota(proc), min((most for most, _ in _memory_limits(proc)), default=math.inf)
     return MachineSize(
         cpus=tuple(allowed_cpus()),
         host_memory_mib=total_memory_mib(),
@@ -195,47 +194,28 @@ def cpu_quota(proc: Path = PROC) -> float:
     for group in limiting_groups("cpu", proc):
         quota, period = text_of(group / "cpu.cfs_quota_us"), text_of(group / "cpu.cfs_period_us")
         if text := text_of(group / "cpu.max"):
-            quotas.append(parse_quota_v2(text))
-        elif quota and period:
-            quotas.append(parse_quota_v1(quota, period))
+            quota, _, period = text.partition(" ")
+        if quota:
+            quotas.append(parse_quota(quota, period))
     return min(quotas, default=math.inf)
-
-
-def memory_limit_bytes(proc: Path = PROC) -> float:
-    """The memory limit of this process's cgroups, page cache included; inf without a limit."""
-    return min((most for most, _ in _memory_limits(proc)), default=math.inf)
 
 
 def free_memory_bytes(proc: Path = PROC, meminfo: Path = _MEMINFO) -> float:
     """Memory that may still be allocated: available on the machine, and within the cgroups' limits."""
     rooms = [most - used for most, used in _memory_limits(proc)]
-    available = parse_available_bytes(text_of(meminfo))
-    return min([total_memory_mib() * _MIB, available, *rooms])
+    rooms += [1024.0 * int(kib) for kib in re.findall(r"MemAvailable:\s+(\d+) kB", text_of(meminfo))]
+    return min([total_memory_mib() * _MIB, *rooms])
 
 
-def parse_quota_v2(text: str) -> float:
-    """cpu.max: '150000 100000' -> 1.5 CPUs; 'max 100000' -> inf."""
-    quota, _, period = text.strip().partition(" ")
-    return math.inf if quota == "max" else int(quota) / int(period or 100_000)
-
-
-def parse_quota_v1(quota: str, period: str) -> float:
-    """cpu.cfs_quota_us and cpu.cfs_period_us: '150000', '100000' -> 1.5; '-1' -> inf."""
-    return math.inf if int(quota) <= 0 else int(quota) / int(period)
+def parse_quota(quota: str, period: str) -> float:
+    """CPUs by cpu.max or cpu.cfs_quota_us and its period: '150000', '100000' -> 1.5; 'max', '-1' -> inf."""
+    return math.inf if quota == "max" or int(quota) <= 0 else int(quota) / int(period or 100_000)
 
 
 def parse_memory_limit(text: str) -> float:
     """memory.max or memory.limit_in_bytes in bytes; inf where they mean no limit."""
     value = math.inf if text.strip() == "max" else float(text)
     return math.inf if value >= _NO_LIMIT_BYTES else value
-
-
-def parse_available_bytes(meminfo: str) -> float:
-    """MemAvailable of /proc/meminfo in bytes; inf where it is missing."""
-    for line in meminfo.splitlines():
-        if line.startswith("MemAvailable:"):
-            return float(line.split()[1]) * 1024
-    return math.inf
 
 
 def _memory_limits(proc: Path) -> list[tuple[float, float]]:

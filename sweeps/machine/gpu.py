@@ -238,11 +238,9 @@ class GpuSampler(ThreadSampler):
     @property
     def environment(self) -> dict[str, Any]:
         """See `summarised`; `gpu_sampling` is `unavailable` without NVML, absent without a GPU."""
-        if not self._is_needed:
-            return {}
-        if not self._samples:
-            return {"gpu_sampling": "unavailable"}
-        return summarised(self._samples)
+        if self._samples:
+            return summarised(self._samples)
+        return {"gpu_sampling": "unavailable"} if self._is_needed else {}
 
     def _run(self) -> None:
         while self._device:

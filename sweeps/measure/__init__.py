@@ -5,6 +5,7 @@ the networks that come from it, torchvision and Pillow for `data`."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,11 +35,12 @@ def measure_network(
     before; without `profile` there is no table of operations. `keep` gets the document as it is after each
     run. Raises `UsageError` for what cannot be asked, `MeasuringError` where torch or the device is missing,
     or nothing could be measured."""
-    settings = dict(locals())
     load_torch()
-    from advisor.sweeps.measure.network import measure
+    from advisor.sweeps.measure.network import measure, open_session
 
-    return measure(**settings)
+    ends_at = time.monotonic() + minutes * 60
+    session = open_session(reference, device, precision, ends_at, data=data, report=report, keep=keep)
+    return measure(session, tasks, batches, profile)
 
 
 __all__ = ["measure_network"]

@@ -262,37 +262,40 @@ _LADDER_SHARE = 0.6
 _BATCHES_EXPECTED = 7
 
 
-def measure(
+def open_session(
     reference: str,
-    *,
-    minutes: float,
-    tasks: Sequence[Task],
-    precision: Precision,
-    data: Path | None,
     device: str | None,
-    batches: Mapping[Task, int] | None,
-    profile: bool,
+    precision: Precision,
+    ends_at: float,
+    *,
     report: Callable[[str], None],
-    keep: Callable[[dict[str, Any]], None],
-) -> dict[str, Any]:
-    """See `advisor.sweeps.measure.measure_network`."""
+    data: Path | None = None,
+    keep: Callable[[dict[str, Any]], None] = lambda _document: None,
+) -> AnchorSession:
+    """A session of a network until `ends_at`, on CUDA where no device is named and torch sees one."""
     network = open_network(reference)
     if device == "cuda":
         need_cuda()
-    kind = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if data is not None and not network.info.takes_images:
         raise UsageError(f"{reference} takes no images", hint="leave --data out")
-    session = AnchorSession(
+    return AnchorSession(
         network=network,
-        device=kind,
-        device_facts=device_facts(kind),
+        device=device,
+        device_facts=device_facts(device),
         precision=precision,
         data=data,
-        ends_at=time.monotonic() + minutes * 60,
+        ends_at=ends_at,
         report=report,
         keep=keep,
     )
-    if kind == "cpu":
+
+
+def measure(
+    session: AnchorSession, tasks: Sequence[Task], batches: Mapping[Task, int] | None, profile: bool
+) -> dict[str, Any]:
+    """See `advisor.sweeps.measure.measure_network`."""
+    if session.device == "cpu":
         session.warnings.append("measured on this CPU, not on a GPU: no answer takes it for an anchor")
     torch.manual_seed(0)
     for number, task in enumerate(tasks):
@@ -309,7 +312,7 @@ def measure(
         reasons = {run["reason"] for run in session.runs if run["reason"]}
         why = "; ".join(sorted(reasons)) or "no time for a single batch: give more --minutes"
         raise MeasuringError(f"nothing could be measured: {why}")
-    every = {} if batches else {task.value: captured_operations(network, task) for task in tasks}
+    every = {} if batches else {task.value: captured_operations(session.network, task) for task in tasks}
     return session.document(captured={name: operations for name, operations in every.items() if operations})
 
 

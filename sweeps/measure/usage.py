@@ -41,6 +41,11 @@ class _Taken(Struct):
     copied_bytes: int = 0
     written_bytes: int = 0
 
+    @property
+    def runnable_seconds(self) -> float:
+        """In which it computed, or waited for a CPU."""
+        return self.cpu_seconds + self.waited_seconds
+
 
 class Sample(Struct, frozen=True, kw_only=True):
     """Totals of all processes of a session since it began, and what they hold at that moment.
@@ -76,28 +81,24 @@ class UsageSampler(ThreadSampler):
 
     def _sample(self) -> Sample | None:
         moment, held, living, busiest, is_blocked = time.monotonic(), 0.0, 0, 0.0, False
-        processes = (
-            (int(entry.name), stat_fields(int(entry.name))) for entry in Path("/proc").glob("[0-9]*")
-        )
-        for pid, fields in processes:
+        for pid in (int(entry.name) for entry in Path("/proc").glob("[0-9]*")):
+            fields = stat_fields(pid)
             if not fields or int(fields[_SESSION]) != self._session or fields[_STATE] == "Z":
                 continue
             living += 1
             held += _held_mib(pid)
-            before = self._taken.get((pid, fields[_STARTED]), _Taken())
-            now = self._taken[pid, fields[_STARTED]] = _taken(pid, fields)
-            busiest = max(
-                busiest, now.cpu_seconds + now.waited_seconds - before.cpu_seconds - before.waited_seconds
-            )
+            process = pid, fields[_STARTED]
+            before = self._taken.get(process, _Taken())
+            now = self._taken[process] = _taken(pid, fields)
+            busiest = max(busiest, now.runnable_seconds - before.runnable_seconds)
             is_blocked = is_blocked or fields[_STATE] == "D"
-        every = self._taken.values()
-        total = _Taken(*(sum(getattr(taken, name) for taken in every) for name in _Taken.__struct_fields__))
         gpus = self._gpus()
         if not living:
             return None
+        every = self._taken.values()
         return Sample(
             moment=moment,
-            total=total,
+            total=_Taken(*(sum(getattr(one, name) for one in every) for name in _Taken.__struct_fields__)),
             busiest=busiest,
             machine_seconds=busy_seconds(allowed_cpus()),
             is_blocked=is_blocked,
@@ -107,7 +108,6 @@ class UsageSampler(ThreadSampler):
         )
 
     def _gpus(self) -> list[Facts]:
-        """Those on which the session computes."""
         try:
             states = gpu_states(self._session) if self._has_gpus else []
         except MeasuringError:  # no driver, or no package for it
@@ -155,8 +155,7 @@ def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None)
     def rate(name: str) -> float:
         return float(getattr(steady[-1].total, name) - getattr(steady[0].total, name)) / seconds
 
-    own = rate("cpu_seconds")
-    gpus = _gpus_of(steady)
+    own, gpus = rate("cpu_seconds"), _gpus_of(steady)
     usage: dict[str, Any] = {
         "seconds": round(seconds, 1),
         "is_steady": first is not None,
@@ -175,16 +174,18 @@ def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None)
         "samples_per_second": samples_per_second,
         "gpus": gpus,
     }
-    runnable = map(sum, zip(_rates(steady, "cpu_seconds"), _rates(steady, "waited_seconds"), strict=True))
-    needed = statistics.quantiles(runnable, n=20)[-1]
-    needs = {
-        "vcpus": max(1, math.ceil(min(needed, size.vcpus) - 0.05)),
+    needed = statistics.quantiles(_rates(steady, "runnable_seconds"), n=20)[-1]
+    return usage | {"bound_by": _bound_by(usage), "needs": _needs(usage, min(needed, size.vcpus))}
+
+
+def _needs(usage: dict[str, Any], cores: float) -> dict[str, Any]:
+    return {
+        "vcpus": max(1, math.ceil(cores - 0.05)),
         "memory_mib": math.ceil(_RESERVE * usage["memory_mib"]),
         "disk_mib_per_second": usage["disk_read_mib_per_second"],
-        "gpus": len(gpus),
-        "gpu_memory_mib": max((math.ceil(_RESERVE * gpu["memory_mib"]) for gpu in gpus), default=0),
+        "gpus": len(usage["gpus"]),
+        "gpu_memory_mib": max((math.ceil(_RESERVE * gpu["memory_mib"]) for gpu in usage["gpus"]), default=0),
     }
-    return usage | {"bound_by": _bound_by(usage), "needs": needs}
 
 
 def _gpus_of(samples: Sequence[Sample]) -> list[dict[str, Any]]:

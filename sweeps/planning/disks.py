@@ -42,7 +42,6 @@ def parse_named_rate(text: str) -> DiskRate | None:
 
 
 def _limit(text: str) -> tuple[str, float]:
-    """One limit, as the field of a `DiskRate` and its value."""
     if match := _IOPS.match(text):
         return "read_iops", parse_positive(match.group(1), "IOPS")
     if match := _LATENCY.match(text):

@@ -43,17 +43,13 @@ class PlannedNetwork(Struct, frozen=True, kw_only=True):
         return self.info.kind is Kind.TEXT and not self.fingerprint
 
     @property
-    def samples_per_row(self) -> int:
-        """Tokens in a row of words; 1 for others."""
-        return self.info.samples_per_row
-
-    @property
     def made_data(self) -> DatasetProfile:
         """A profile of a million rows, for batches that are made in memory."""
+        each = self.info.samples_per_row
         return DatasetProfile(
             name="made-in-memory",
-            samples=1_000_000 * self.samples_per_row,
-            bytes_per_sample=_BYTES_PER_VALUE * math.prod(self.info.input_shape) / self.samples_per_row,
+            samples=1_000_000 * each,
+            bytes_per_sample=_BYTES_PER_VALUE * math.prod(self.info.input_shape) / each,
             storage_format="synthetic",
             width=1,
             height=1,
@@ -121,14 +117,11 @@ class SweepData(Struct, frozen=True, kw_only=True):
 
     def of(self, network: PlannedNetwork) -> StoredData:
         """The data that a network reads; `UsageError` where it is missing."""
-        name = network.info.name
-        if network.photographs:
-            return self._there(self.images, name, "images", "a folder of them")
-        if network.text:
-            return self._there(self.text, name, "text", "a text file")
-        return StoredData(network.made_data)
-
-    def _there(self, data: StoredData | None, name: str, kind: str, wanted: str) -> StoredData:
+        if not (network.photographs or network.text):
+            return StoredData(network.made_data)
+        data = self.images if network.photographs else self.text
         if data is None:
-            raise UsageError(f"{name} reads {kind}", hint=f"name {wanted} with --data, or leave it out")
+            kind, wanted = ("images", "a folder of them") if network.photographs else ("text", "a text file")
+            hint = f"name {wanted} with --data, or leave it out"
+            raise UsageError(f"{network.info.name} reads {kind}", hint=hint)
         return data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -252,7 +253,7 @@ def _plan(
         "warmup_seconds": (GPU_SECONDS if heats else 0.0, 0.0),
         "iterations": (request.iterations, None),
         "repeats": (request.repeats, 1),
-        "samples_per_row": (network.samples_per_row, 1),
+        "samples_per_row": (network.info.samples_per_row, 1),
         "network_fingerprint": (network.fingerprint, ""),
         "decoder": (request.decoder if network.photographs else PILLOW, PILLOW),
         "transform": (SERVED if network.photographs and task is Task.INFERENCE else AUGMENTED, AUGMENTED),
@@ -284,20 +285,10 @@ def usual_seconds(*trials: Trial) -> float:
 
 
 def _refuse_silly_size(request: SweepRequest) -> None:
-    axes = (
-        request.networks,
-        request.tasks,
-        request.batch_sizes,
-        request.vcpus,
-        request.memory_mib,
-        request.disks,
-        request.caches,
-    )
-    count = 1
-    for axis in axes:
-        if not axis:
-            raise UsageError("a sweep needs at least one network, task, vCPU, memory and disk")
-        count *= len(axis)
+    axes = ("networks", "tasks", "batch_sizes", "vcpus", "memory_mib", "disks", "caches")
+    count = math.prod(len(getattr(request, axis)) for axis in axes)
+    if not count:
+        raise UsageError("a sweep needs at least one network, task, vCPU, memory and disk")
     if count > MAX_TRIALS:
         raise UsageError(
             f"{count:,} trials are more than the {MAX_TRIALS:,} a sweep may have", hint="ask for fewer values"

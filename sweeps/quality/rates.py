@@ -91,12 +91,10 @@ def _change(values: Sequence[float], tolerated: float) -> int | None:
     if count < 3:
         return None
     values = _drawn_in(values)
-    deviation = _deviation(values)
-    total, before = sum(values), 0.0
+    deviation, sums = _deviation(values), list(itertools.accumulate(values))
     best, best_cut, difference = 0.0, 0, 0.0
-    for cut in range(1, count):
-        before += values[cut - 1]
-        gap = abs(before / cut - (total - before) / (count - cut))
+    for cut, before in enumerate(sums[:-1], 1):
+        gap = abs(before / cut - (sums[-1] - before) / (count - cut))
         errors = gap / (deviation * math.sqrt(1 / cut + 1 / (count - cut)))
         if errors > best:
             best, best_cut, difference = errors, cut, gap

@@ -36,27 +36,18 @@ class Spool:
 
     def keep(self, measurement: Measurement) -> Path:
         """Write it durably; returns the file. `DataError` when no place takes it."""
-        line = to_jsonl([measurement])
         for path in [self.path] if self.path else [folder / self._name for folder in _folders()]:
-            try:
-                _append(path, line)
-            except OSError:
-                continue
-            self.path = path
-            return path
+            with suppress(OSError):
+                _append(path, to_jsonl([measurement]))
+                self.path = path
+                return path
         raise DataError("no place on this machine took what was measured", hint="free some space")
 
     def explained(self, failure: DataError) -> DataError:
         """The failure, with what to do with the file where there is one."""
-        if self.path is None:
-            return failure
-        return DataError(
-            f"{failure}",
-            hint=(
-                "what was measured is kept, and no run of it lost: once the database is back, "
-                f"advisor measurements import {self.path}"
-            ),
-        )
+        kept = "what was measured is kept, and no run of it lost: once the database is back, advisor "
+        hint = f"{kept}measurements import {self.path}"
+        return DataError(f"{failure}", hint=hint) if self.path else failure
 
 
 def unsaved_files() -> list[Path]:

@@ -191,25 +191,23 @@ def run_sweep(
     skipped = len(trials) - len({trial.trial_id for trial in todo})
     outcome = Outcome()
 
-    def report(started: Trial | None = None, measurement: Measurement | None = None) -> None:
-        done, total = outcome.measured + queue.passed_over, len(todo)
-        on_progress(
-            Progress(done=done, total=total, skipped=skipped, started=started, measurement=measurement)
-        )
+    def report(started: Trial | None = None, **news: Measurement) -> None:
+        done = outcome.measured + queue.passed_over
+        on_progress(Progress(done=done, total=len(todo), skipped=skipped, started=started, **news))
 
     with leasing(store.leases) as owner:
         queue = TrialQueue(todo, store, owner, retried=before.retried, runs_of=runs_of, on_claim=report)
         report()
         with subscribe(queue.note):
-            is_filled = True
-            while is_filled:
+            while True:
                 for bare in executor.execute(queue):
                     measurement = replace(bare, environment={**bare.environment, **machine})
                     if queue.complete(measurement):
                         outcome.count(measurement.status, measurement.reason)
                         report(measurement=measurement)
                 report()
-                is_filled = queue.refill(poll_seconds)
+                if not queue.refill(poll_seconds):
+                    break
         queue.raise_if_failed()
     return outcome
 

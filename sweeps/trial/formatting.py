@@ -54,27 +54,26 @@ def planned_facts(trial: Trial) -> dict[str, Any]:
 
 def ending_facts(measurement: Measurement) -> dict[str, Any]:
     """The facts of a run's end, flat; unknown ones are left out."""
-    facts = {
-        "status": measurement.status.value,
-        "reason": measurement.reason,
-        "limited_by": measurement.limited_by.value,
-        "samples_per_second": _rounded(measurement.throughput_samples_per_second),
-        "steps": len(measurement.step_seconds),
-        "other_cores": _rounded(measurement.environment.get("other_cores")),
-    }
-    return {name: value for name, value in facts.items() if value not in (None, "")}
+    return _known(
+        status=measurement.status.value,
+        reason=measurement.reason,
+        limited_by=measurement.limited_by.value,
+        samples_per_second=measurement.throughput_samples_per_second,
+        steps=len(measurement.step_seconds),
+        other_cores=measurement.environment.get("other_cores"),
+    )
 
 
 def kept_facts(measurement: Measurement) -> dict[str, Any]:
     """The facts of a trial's row over all its runs, flat; unknown ones are left out."""
-    facts = {
-        "status": measurement.status.value,
-        "trial": trial_name(measurement.trial),
-        "samples_per_second": _rounded(measurement.throughput_samples_per_second),
-        "reason": measurement.reason,
-    }
-    return {name: value for name, value in facts.items() if value not in (None, "")}
+    return _known(
+        status=measurement.status.value,
+        trial=trial_name(measurement.trial),
+        samples_per_second=measurement.throughput_samples_per_second,
+        reason=measurement.reason,
+    )
 
 
-def _rounded(number: Any) -> Any:
-    return round(number, 3) if isinstance(number, float) else number
+def _known(**facts: Any) -> dict[str, Any]:
+    known = {name: value for name, value in facts.items() if value not in (None, "")}
+    return {name: round(value, 3) if isinstance(value, float) else value for name, value in known.items()}

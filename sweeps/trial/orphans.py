@@ -31,7 +31,7 @@ from advisor.sweeps.trial.limits.usage import remove_group
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, scratch_parent, tag_in
 
 
-class Orphan(Struct, frozen=True, kw_only=True):
+class Orphan(Struct, frozen=True):
     """`kind`: process, mount, loop device, cgroup or folder. `remove` is idempotent, and raises
     OSError or `MeasuringError` when it cannot; `command` does the same with more rights."""
 
@@ -64,9 +64,11 @@ def orphan_processes() -> Iterator[Orphan]:
         marks = (text.removeprefix(_VARIABLE) for text in variables if text.startswith(_VARIABLE))
         tag = tag_in(next(marks, b"").decode(errors="replace"))
         if tag and not ends_by_itself and is_running(int(entry.name), since):
-            command, remove = f"kill -9 {entry.name}", partial(_end, int(entry.name), since)
-            name = f"{entry.name} ({text_of(entry / 'comm') or '?'})"
-            yield Orphan(kind="process", name=name, owner=tag, command=command, remove=remove)
+            name, end = (
+                f"{entry.name} ({text_of(entry / 'comm') or '?'})",
+                partial(_end, int(entry.name), since),
+            )
+            yield Orphan("process", name, tag, f"kill -9 {entry.name}", end)
 
 
 def _end(pid: int, since: str) -> None:
@@ -85,16 +87,14 @@ def orphan_groups() -> Iterator[Orphan]:
         for folder, children, _ in os.walk(root):
             for group in (Path(folder, name) for name in sorted(children)):
                 if tag := tag_in(group.name):
-                    command, remove = f"rmdir '{group}'", partial(remove_group, group)
-                    yield Orphan(kind="cgroup", name=str(group), owner=tag, command=command, remove=remove)
+                    yield Orphan("cgroup", str(group), tag, f"rmdir '{group}'", partial(remove_group, group))
 
 
 def orphan_mounts() -> Iterator[Orphan]:
     """The innermost first."""
     for point in sorted(mounted_places(), key=lambda entry: len(entry.parts), reverse=True):
         if tag := _owner_of_path(point):
-            command, remove = f"umount -l '{point}'", partial(_unmount, point)
-            yield Orphan(kind="mount", name=str(point), owner=tag, command=command, remove=remove)
+            yield Orphan("mount", str(point), tag, f"umount -l '{point}'", partial(_unmount, point))
 
 
 def orphan_loops() -> Iterator[Orphan]:
@@ -103,7 +103,7 @@ def orphan_loops() -> Iterator[Orphan]:
         device = Path("/dev") / backing.parts[-3]
         if tag := _owner_of_path(Path(text_of(backing).removesuffix(" (deleted)"))):
             command, remove = f"losetup -d {device}", partial(_detach, device)
-            yield Orphan(kind="loop device", name=str(device), owner=tag, command=command, remove=remove)
+            yield Orphan("loop device", str(device), tag, command, remove)
 
 
 def mounted_places() -> list[Path]:
@@ -112,7 +112,6 @@ def mounted_places() -> list[Path]:
 
 
 def _owner_of_path(point: Path) -> OwnerTag | None:
-    """The mark of the folder that it lies in."""
     return next((tag for part in point.parts if (tag := tag_in(part))), None)
 
 
@@ -172,8 +171,7 @@ def unfinished_folders(parent: Path, name: str = "*") -> Iterator[Orphan]:
 
 
 def _orphan(folder: Path, tag: OwnerTag) -> Orphan:
-    command, remove = f"rm -r '{folder}'", partial(_remove, folder)
-    return Orphan(kind="folder", name=str(folder), owner=tag, command=command, remove=remove)
+    return Orphan("folder", str(folder), tag, f"rm -r '{folder}'", partial(_remove, folder))
 
 
 def _remove(folder: Path) -> None:
@@ -265,14 +263,9 @@ def remove(orphans: Iterable[Orphan]) -> Removed:
 def clean_up() -> int:
     """Removes what killed sweeps left; returns how much. What stays is logged with a command."""
     removed = remove(find_orphans())
-    for entry in removed.stuck:
-        _LOG.warning(
-            "%s %s of a killed sweep cannot be removed (%s): %s",
-            entry.orphan.kind,
-            entry.orphan.name,
-            entry.reason,
-            entry.orphan.command,
-        )
+    for orphan, reason in ((entry.orphan, entry.reason) for entry in removed.stuck):
+        text = "%s %s of a killed sweep cannot be removed (%s): %s"
+        _LOG.warning(text, orphan.kind, orphan.name, reason, orphan.command)
     return len(removed.gone)
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from advisor.sweeps.machine.processes import is_running, start_ticks, stat_fields
 
@@ -121,13 +122,8 @@ def this_process() -> Owner:
 
 def columns_of(owner: Owner) -> dict[str, Any]:
     """The owner as the columns of a row that it owns."""
-    return {
-        "owner": owner.name,
-        "host": owner.host,
-        "place": owner.place,
-        "pid": owner.pid,
-        "started": owner.started,
-    }
+    columns = asdict(owner)
+    return {"owner": columns.pop("name"), **columns}
 
 
 def process_has_gone(where: str, pid: int, start_time: str) -> bool:

@@ -155,11 +155,15 @@ def read_gpus() -> tuple[GpuDevice, ...]:
         known = gpus()
     except MeasuringError:
         return ()
-    of_card = []
-    for card in known:
-        parts = card["mig_slices"] if card["mig_mode"] == "Enabled" else [card]
-        # Those without a UUID to name them by are left out.
-        of_card.append([GpuDevice(part["uuid"], card["numa_node"]) for part in parts if part["uuid"]])
+    # Those without a UUID to name them by are left out.
+    of_card = [
+        [
+            GpuDevice(part["uuid"], card["numa_node"])
+            for part in (card["mig_slices"] if card["mig_mode"] == "Enabled" else [card])
+            if part["uuid"]
+        ]
+        for card in known
+    ]
     every = [device for devices in of_card for device in devices]
     if VISIBLE_GPUS not in os.environ:
         return tuple(every)
@@ -259,7 +263,6 @@ class _Waiting(Struct):
     reported: bool = False
 
     def for_any(self, look: Callable[[], T | None]) -> T:
-        """Waits until `look` finds anything, and returns it."""
         while not (taken := look()):
             if time.monotonic() > self.deadline:
                 raise MeasuringError(

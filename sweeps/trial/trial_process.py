@@ -103,7 +103,6 @@ def timeout_of(trial: Trial) -> float:
 
 
 def _reported(attempt: Callable[[Trial], Measurement], trial: Trial, number: int) -> Measurement:
-    """One attempt, with events at its beginning and its end."""
     trial_id, begun = trial.trial_id, time.monotonic()
     emit("attempt_began", trial_id=trial_id, attempt=number)
     measurement = attempt(trial)
@@ -152,7 +151,7 @@ def run_attempt(
     set in memory: who empties the page cache, or reads a disk, has it alone."""
     started_at = datetime.now(UTC).isoformat()
     timeout_seconds = timeout_of(trial) if timeout_seconds is None else timeout_seconds
-    measurement, shares_disk = None, side_by_side and stays_in_memory(trial)
+    measurement = None
     try:
         with trial_place(trial, side_by_side, taking=taking) as placement:
             request = request_for(trial.resources, placement.cpus, block_device(Path(trial.dataset_path)))
@@ -165,7 +164,7 @@ def run_attempt(
             shown = {} if trial.accelerator.is_gpu and not placement.gpus else visible
             with limits(request) as hold, started_worker(command, shown) as worker:
                 emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
-                measurement = _converse(trial, shares_disk, request, hold, worker, timeout_seconds)
+                measurement = _converse(trial, side_by_side, request, hold, worker, timeout_seconds)
                 measurement = _with_place(measurement, placement, side_by_side, before)
                 # A kill for memory is the cause of whatever the worker reported last.
                 if not measurement.step_seconds and hold.killed_for_memory():
@@ -191,7 +190,7 @@ def stays_in_memory(trial: Trial) -> bool:
 
 def _converse(
     trial: Trial,
-    shares_disk: bool,
+    side_by_side: bool,
     request: LimitRequest,
     hold: ResourceLimits,
     worker: Worker,
@@ -204,7 +203,7 @@ def _converse(
         "trial": trial_to_dict(trial),
         "usage_source": dict(hold.usage_source()),
         "cpus": list(request.cpus),
-        "shares_disk": shares_disk,
+        "shares_disk": side_by_side and stays_in_memory(trial),
         "wait_for_go": True,
     }
     try:
@@ -224,17 +223,20 @@ def _converse(
         return _failure(trial, Status.OUT_OF_MEMORY, hold.limited_by, str(error))
     except (WorkerEnded, ProcessLookupError):
         return _failure(trial, Status.FAILED, hold.limited_by, worker.last_output())
+    environment = {**measurement.environment, **_facts_of_limits(trial, request, hold)}
+    return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=environment)
+
+
+def _facts_of_limits(trial: Trial, request: LimitRequest, hold: ResourceLimits) -> dict[str, Any]:
     # A volume of that type, or this machine's disk: held to rate and IOPS (the worker holds up reads to its
     # latency), or as it is.
     disk_source = MOUNTED if trial.on_mounted_disk else "throttled" if request.limits_disk else "host"
-    facts = {
-        **measurement.environment,
+    return {
         **describe_container(),  # the worker sees the trial's own group as the container
         "limits_held": dict(hold.held),
         "disk": request.device,
         "disk_source": disk_source,
     }
-    return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=facts)
 
 
 def _answer_under_limits(

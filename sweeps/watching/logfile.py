@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -165,11 +165,9 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
-    if value is None or isinstance(value, (bool, int)):
-        return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return without_secrets(str(value))
+    return value if value is None or isinstance(value, int) else without_secrets(str(value))
 
 
 class SharedFile(RotatingFileHandler):
@@ -234,16 +232,9 @@ def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
         handler = SharedFile(path)
     handler.setLevel(level)
     warnings = logging.getLogger("advisor.sweeps")
-    answer = [handler, *([logging.lastResort] if logging.lastResort else [])]
-    try:
-        for entry in answer:
-            warnings.addHandler(entry)
-        with handled(handler):
-            yield
-    finally:
-        for entry in answer:
-            warnings.removeHandler(entry)
-        handler.close()
+    usual = handled(logging.lastResort, warnings) if logging.lastResort else nullcontext()
+    with closing(handler), handled(handler), handled(handler, warnings), usual:
+        yield
 
 
 _HIDDEN = "***"

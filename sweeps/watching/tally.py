@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, start_http_server, write_to_textfile
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily as _Counter
+from prometheus_client.core import GaugeMetricFamily as _Gauge
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from advisor.domain import Measurement, Status, Trial
@@ -72,7 +75,7 @@ class TextFile:
 
 
 _PREFIX = "advisor_sweep_"
-_OUTCOMES = ("ok", "failed")
+_Family = _Counter | _Gauge
 
 
 def sweep_registry(progress: Callable[[], SweepProgress]) -> CollectorRegistry:
@@ -90,33 +93,33 @@ class _OfSweep(Collector):
         """Every label is there from the beginning, so that rates have a start."""
         now = self._progress()
         ended = {status.value: now.counts.get(status, 0) for status in Status}
+        renewals = {outcome: now.heartbeats.get(outcome, 0) for outcome in ("ok", "failed")}
         yield _counts("trials", "Trials that have ended, by how they ended.", "status", ended)
-        yield _counter("attempts", "Attempts, with those that neighbours spoiled.", now.attempts)
-        yield _counter("trial_seconds", "Seconds from a trial's beginning to its storing.", now.trial_seconds)
-        yield _gauge("elapsed_seconds", "Seconds since the sweep began.", now.elapsed_seconds)
-        yield _gauge("remaining_seconds", "Seconds until all trials have ended, expected.", now.rest_seconds)
-        yield _gauge("trials_left", "Trials that have not ended yet.", now.left)
-        yield _gauge("trials_running", "Trials that are being measured by this driver.", len(now.running))
-        yield _gauge("trials_skipped", "Trials that were measured before the sweep began.", now.skipped)
-        renewals = {outcome: now.heartbeats.get(outcome, 0) for outcome in _OUTCOMES}
         yield _counts("heartbeats", "Renewals of this driver's leases.", "outcome", renewals)
-        if now.last_heartbeat_at is not None:
-            text = "When the leases were last renewed, in seconds since 1970."
-            yield _gauge("last_heartbeat_timestamp_seconds", text, now.last_heartbeat_at)
-        if now.usd is not None:
-            yield _counter("cost_usd", "Cost of the host so far, by the price given.", now.usd)
-
-
-def _counter(name: str, text: str, value: float) -> Metric:
-    return CounterMetricFamily(_PREFIX + name, text, value=value)
-
-
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(_PREFIX + name, text, value=value)
+        heartbeat = "When the leases were last renewed, in seconds since 1970."
+        figures: tuple[tuple[type[_Family], str, str, float | None], ...] = (
+            (_Counter, "attempts", "Attempts, with those that neighbours spoiled.", now.attempts),
+            (
+                _Counter,
+                "trial_seconds",
+                "Seconds from a trial's beginning to its storing.",
+                now.trial_seconds,
+            ),
+            (_Gauge, "elapsed_seconds", "Seconds since the sweep began.", now.elapsed_seconds),
+            (_Gauge, "remaining_seconds", "Seconds until all trials have ended, expected.", now.rest_seconds),
+            (_Gauge, "trials_left", "Trials that have not ended yet.", now.left),
+            (_Gauge, "trials_running", "Trials that are being measured by this driver.", len(now.running)),
+            (_Gauge, "trials_skipped", "Trials that were measured before the sweep began.", now.skipped),
+            (_Gauge, "last_heartbeat_timestamp_seconds", heartbeat, now.last_heartbeat_at),
+            (_Counter, "cost_usd", "Cost of the host so far, by the price given.", now.usd),
+        )
+        for family, name, text, value in figures:
+            if value is not None:
+                yield family(_PREFIX + name, text, value=value)
 
 
 def _counts(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
-    family = CounterMetricFamily(_PREFIX + name, text, labels=[label])
+    family = _Counter(_PREFIX + name, text, labels=[label])
     for key, value in values.items():
         family.add_metric([key], value)
     return family
@@ -126,14 +129,16 @@ HERE = "here"
 _ENDED_ELSEWHERE = ("not_stored", "kept_in_file")
 
 
-class Running(Struct, frozen=True, kw_only=True):
-    """A trial that is being measured, and on which node (`HERE` is this machine)."""
+class Running(Struct, kw_only=True):
+    """A trial that is being measured, and on which node (`HERE` is this machine, "" none yet); `since` is a
+    moment of the tally's clock."""
 
     trial_id: str
     name: str
-    where: str
-    seconds: float
-    attempt: int
+    where: str = ""
+    seconds: float = 0.0
+    attempt: int = 1
+    since: float = 0.0
 
 
 class SweepProgress(Struct, frozen=True, kw_only=True):
@@ -160,13 +165,6 @@ class SweepProgress(Struct, frozen=True, kw_only=True):
         return sum(self.counts.values())
 
 
-class _Begun(Struct):
-    name: str
-    since: float
-    where: str = ""
-    attempt: int = 1
-
-
 class Tally:
     """Keeps count: written by the runner's threads, read by a display's."""
 
@@ -182,7 +180,7 @@ class Tally:
         self._clock = clock
         self._lock = threading.Lock()
         self._begun = self._first_start = self._last_end = clock()
-        self._running: dict[str, _Begun] = {}
+        self._running: dict[str, Running] = {}
         self._counts: Counter[Status] = Counter()
         self._heartbeats: Counter[str] = Counter()
         self._heartbeat_at: float | None = None
@@ -233,16 +231,11 @@ class Tally:
                 skipped=self._skipped,
                 left=left,
                 counts=dict(self._counts),
+                # The others wait for a node of a cluster.
                 running=tuple(
-                    Running(
-                        trial_id=trial_id,
-                        name=entry.name,
-                        where=entry.where,
-                        seconds=now - entry.since,
-                        attempt=entry.attempt,
-                    )
-                    for trial_id, entry in self._running.items()
-                    if entry.where  # the others wait for a node of a cluster
+                    replace(entry, seconds=now - entry.since)
+                    for entry in self._running.values()
+                    if entry.where
                 ),
                 elapsed_seconds=elapsed,
                 rest_seconds=rest,
@@ -256,14 +249,15 @@ class Tally:
             )
 
     def _begin(self, trial: Trial) -> None:
-        begun = _Begun(trial_name(trial), self._clock(), self._where)
+        name, now = trial_name(trial), self._clock()
+        begun = Running(trial_id=trial.trial_id, name=name, where=self._where, since=now)
         if not (self._running or self._before + self._done):
             # Making data and starting Ray are no part of the pace.
             self._first_start = self._last_end = begun.since
         self._running[trial.trial_id] = begun
         self._usual = usual_seconds(trial)
 
-    def _place(self, begun: _Begun, node: str) -> None:
+    def _place(self, begun: Running, node: str) -> None:
         if not begun.where:
             begun.since = self._clock()  # until now it waited for that node
         begun.where = HERE if node == this_node() else node

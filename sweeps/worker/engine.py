@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import nn
@@ -33,19 +33,18 @@ class Completion(Protocol):
         """Seconds from the end of an earlier step to the end of this one; both have ended."""
 
 
-class Moment:
+class Moment(NamedTuple):
     """A completion that the host's clock knows beforehand, or has seen."""
 
-    def __init__(self, due: float, clock: Callable[[], float], sleep: Callable[[float], None]):
-        self.at = due
-        self._clock = clock
-        self._sleep = sleep
+    at: float
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
 
     def wait(self) -> None:
         """Sleep until then."""
-        remaining = self.at - self._clock()
+        remaining = self.at - self.clock()
         if remaining > 0:
-            self._sleep(remaining)
+            self.sleep(remaining)
 
     def seconds_since(self, earlier: Moment) -> float:
         """Seconds between the two."""

@@ -87,7 +87,6 @@ class CommonRun:
         return max(1, math.ceil(seconds / self._pace))
 
     def _steps(self, count: int) -> list[float]:
-        """Runs so many steps of each process together; they show the pace."""
         box = TimeBox(seconds=0.0, min_steps=count, max_seconds=0.0, iterations=count)
         self._group.wait()
         own = timed_steps(self._runner, self._batches, box)

@@ -9,7 +9,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
@@ -166,19 +166,17 @@ def measure(
     get_set(READY)
     group.wait()
     forget_peaks(_device(trial))
-    batches = _batches(trial, opened, runner, source, group)
     gpu = gpu_uuid() if _device(trial) == AcceleratorKind.CUDA else None
-    if group.size > 1:
-        window = common_timed_run(trial, job, CommonRun(trial, runner, batches, group), group, gpu)
-    else:
-        window = timed_run(trial, job, runner, batches, gpu)
-    batches.close()
+    with closing(_batches(trial, opened, runner, source, group)) as batches:
+        if group.size > 1:
+            window = common_timed_run(trial, job, CommonRun(trial, runner, batches, group), group, gpu)
+        else:
+            window = timed_run(trial, job, runner, batches, gpu)
     _tell_steps(trial, window)
     with suppress(DataError):  # the files may have gone meanwhile: what was measured stays
         shares["cached_share_after"] = _cached_share(files, read)
-    measured = replace(
-        _measurement(trial, job, window, runner, shares), peak_memory_mib=peak.read(), started_at=started_at
-    )
+    measured = _measurement(trial, job, window, runner, shares)
+    measured = replace(measured, peak_memory_mib=peak.read(), started_at=started_at)
     if is_synthetic(trial.plan):
         group.leave()
         rate = trial.samples_per_step / fmean(measured.step_seconds)
@@ -198,11 +196,10 @@ def accompany(trial: Trial, job: Mapping[str, Any], rank: int) -> None:
     group.wait()
     # The first one brings the page cache into its state.
     group.wait()
-    batches = _batches(trial, opened, runner, source, group)
-    run = CommonRun(trial, runner, batches, group)
-    run.prepare()
-    run.timed()
-    batches.close()
+    with closing(_batches(trial, opened, runner, source, group)) as batches:
+        run = CommonRun(trial, runner, batches, group)
+        run.prepare()
+        run.timed()
     if not is_synthetic(trial.plan):
         # The first one measures its GPU alone.
         group.wait()
@@ -210,7 +207,6 @@ def accompany(trial: Trial, job: Mapping[str, Any], rank: int) -> None:
 
 
 def _loaded(trial: Trial) -> tuple[Runnable, StepRunner, SampleSource | None]:
-    """The network, what computes it, and the stored images where it takes any."""
     torch.set_num_threads(compute_threads(trial.resources.vcpus / trial.processes))
     torch.manual_seed(0)
     opened = open_network(trial.workload.network)
@@ -242,8 +238,7 @@ def _tell_steps(trial: Trial, window: TimedRun) -> None:
 def _measurement(
     trial: Trial, job: Mapping[str, Any], window: TimedRun, runner: StepRunner, shares: Mapping[str, Any]
 ) -> Measurement:
-    """The measurement of the timed run; the stages follow later."""
-    contention = _contention(trial, job, window)
+    contention, used = _contention(trial, job, window), window.used
     interfered = contention.interfered and trial.plan.get("clock") != CPU_CLOCK
     spoiled = interfered or is_gpu_shared(window.machine)
     return Measurement(
@@ -252,24 +247,24 @@ def _measurement(
         limited_by=LimitedBy.HOST,
         step_seconds=tuple(window.step_seconds),
         warmup_step_seconds=tuple(window.warmup_seconds),
-        cpu_seconds=window.cpu_seconds,
+        cpu_seconds=used.cpu_seconds,
         wall_seconds=window.wall_seconds,
-        read_bytes=window.read_bytes,
+        read_bytes=used.read_bytes,
         environment={
             **describe_machine(),
             "versions": describe_versions("torch", "torchvision", "numpy", "Pillow"),
             "gpu": None,
             **torch_facts(_device(trial)),
             **peaks(_device(trial), window.machine.get("gpu_process_memory_mib")),
-            "anonymous_memory_mib": window.after.anonymous_memory_mib,
+            "anonymous_memory_mib": used.anonymous_memory_mib,
             "steady": is_steady(window.step_seconds, trial.loader_period),
             "substituted_operators": list(substituted_operators()),
-            "read_operations": window.read_operations,
+            "read_operations": used.read_operations,
             "own_cores": contention.own_cores,
             "other_cores": contention.other_cores,
             "waited_cores": contention.waited_cores,
             "sibling_cores": contention.sibling_cores,
-            "pressure": window.pressure,
+            "pressure": {name: some / window.wall_seconds for name, some in used.pressure.items()},
             **shares,
             **window.machine,
             **runner.engine.environment,
@@ -280,16 +275,16 @@ def _measurement(
 def _contention(trial: Trial, job: Mapping[str, Any], window: TimedRun) -> Contention:
     """What others took of the trial, and whether it lacked anything: an emulated GPU that never waits for a
     batch, and a disk that gives all that it may, bound it whoever else computes."""
-    seconds, disk, waited = window.wall_seconds, trial.resources.disk, window.waited_seconds
-    paced = trial.emulated_step_seconds
-    read = (window.read_bytes or 0) / MIB / seconds
+    seconds, disk, used = window.wall_seconds, trial.resources.disk, window.used
+    paced, waited = trial.emulated_step_seconds, used.waited_seconds
+    read = (used.read_bytes or 0) / MIB / seconds
     at_limit = bool(
         (paced and window.step_seconds and fmean(window.step_seconds) <= paced / _AT_LIMIT)
         or (disk.read_mib_per_second and read >= _AT_LIMIT * disk.read_mib_per_second)
-        or (disk.read_iops and (window.read_operations or 0) / seconds >= _AT_LIMIT * disk.read_iops)
+        or (disk.read_iops and (used.read_operations or 0) / seconds >= _AT_LIMIT * disk.read_iops)
     )
     return Contention(
-        own_cores=window.cpu_seconds / seconds,
+        own_cores=used.cpu_seconds / seconds,
         busy_cores=window.busy_seconds / seconds,
         cpus=len(job["cpus"]),
         vcpus=trial.resources.vcpus,

@@ -33,7 +33,7 @@ from advisor.sweeps.machine.environment import allowed_cpus, last_level_cache_mi
 from advisor.sweeps.machine.gpu import GpuSampler
 from advisor.sweeps.quality.rates import count_warmup_steps
 from advisor.sweeps.trial.child import ending_of
-from advisor.sweeps.trial.limits.usage import grown, read_usage
+from advisor.sweeps.trial.limits.usage import read_usage
 from advisor.sweeps.worker.engine import CudaCompletion, Engine, TorchEngine, gpu_uuid
 from advisor.sweeps.worker.inputs import cached_share, device_batch, evict, photograph_batches
 from advisor.sweeps.worker.policy import gpu_alone_seconds
@@ -67,11 +67,6 @@ class StoredPart:
 
     def __len__(self) -> int:
         return len(self._indices)
-
-    @property
-    def is_all(self) -> bool:
-        """Whether that is the whole source."""
-        return len(self) == len(self._source)
 
     def read(self, index: int) -> Sample:
         """See `SampleSource`."""
@@ -160,7 +155,6 @@ def stage_results(
 def _stages(
     trial: Trial, job: Mapping[str, Any], opened: Runnable, runner: StepRunner, source: SampleSource | None
 ) -> dict[Stage, Callable[[], _Run]]:
-    """What measures each stage, in their order."""
     engine, stages = runner.engine, dict[Stage, Callable[[], _Run]]()
     if (seconds := trial.emulated_step_seconds) is not None:
         stages[Stage.ACCELERATOR] = lambda: (trial.samples_per_step / seconds, {})
@@ -188,14 +182,13 @@ def _storage(trial: Trial, job: Mapping[str, Any], source: SampleSource) -> _Run
     part.evict()
     before = read_usage(job["usage_source"])
     read = read_for(SECONDS, part, workers=max(1, trial.plan["loader_workers"]))
-    operations = grown(before.read_operations, read_usage(job["usage_source"]).read_operations)
     facts = {
         "samples": read.samples,
         "seconds": read.seconds,
-        "operations": operations,
+        "operations": read_usage(job["usage_source"]).since(before).read_operations,
         "mib_per_second": read.size / MIB / read.seconds,
         # Then the run may be shorter than a second, and a throttle let a part pass at once.
-        "whole_data_set": part.is_all and read.samples == len(part),
+        "whole_data_set": read.samples == len(part) == len(source),
     }
     return read.size / size / read.seconds, facts
 
@@ -243,7 +236,6 @@ def _transfer(trial: Trial, opened: Runnable, device: torch.device) -> _Run:
 def _steps(
     runner: StepRunner, batches: Iterator[Any], warming: int, period: int = 1, seconds: float = SECONDS
 ) -> list[float]:
-    """Seconds of each step in steady state."""
     box = TimeBox(
         seconds=seconds, min_steps=_FEWEST_STEPS, max_seconds=_LONGEST * seconds, rel_error=1.0, period=period
     )
@@ -260,10 +252,8 @@ class _Copying(Engine):
         self._device = device
 
     def mark(self) -> Any:
-        """The end of all copies so far."""
         return CudaCompletion(self._device)
 
     def launch(self, inputs: Any, targets: Any) -> Any:  # noqa: ARG002
-        """Begin one copy."""
         to_device(inputs, self._device)
         return CudaCompletion(self._device, inputs)

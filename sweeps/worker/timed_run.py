@@ -83,7 +83,6 @@ def _cpu_mhz(cpus: Sequence[int], root: Path) -> float | None:
 
 
 def _integers(cpus: Sequence[int], root: Path, file: str) -> list[int]:
-    """The number in that file of each CPU that has one."""
     values = []
     for cpu in cpus:
         with suppress(ValueError):
@@ -251,46 +250,15 @@ WARMING_STEPS = 3
 
 
 class TimedRun(Struct, frozen=True, kw_only=True):
-    """Raw steps, and what was used while they ran."""
+    """Raw steps, and what the trial's own processes `used` while they ran."""
 
     warmup_seconds: list[float]
     step_seconds: list[float]
     wall_seconds: float
-    before: Usage
-    after: Usage
+    used: Usage
     busy_seconds: float
     sibling_seconds: float
     machine: Mapping[str, Any]
-
-    @property
-    def cpu_seconds(self) -> float:
-        """CPU time of the trial's own processes."""
-        return self.after.cpu_seconds - self.before.cpu_seconds
-
-    @property
-    def waited_seconds(self) -> float | None:
-        """What its threads waited for a CPU that others had; None where nothing counts that."""
-        before, after = self.before, self.after
-        if before.waited_seconds is None or after.waited_seconds is None:
-            return None
-        held = after.throttled_seconds - before.throttled_seconds
-        return max(0.0, after.waited_seconds - before.waited_seconds - held)
-
-    @property
-    def pressure(self) -> dict[str, float]:
-        """The share of the time in which some task waited for CPU, memory or disk."""
-        before, after = self.before.pressure, self.after.pressure
-        return {name: (after[name] - before[name]) / self.wall_seconds for name in after if name in before}
-
-    @property
-    def read_bytes(self) -> int | None:
-        """Read from the disk; None where nothing counts that."""
-        return grown(self.before.read_bytes, self.after.read_bytes)
-
-    @property
-    def read_operations(self) -> int | None:
-        """In so many requests of the disk; None where nothing counts that."""
-        return grown(self.before.read_operations, self.after.read_operations)
 
 
 def timed_run(
@@ -344,7 +312,7 @@ def watched_run(
         start = time.perf_counter()
         steps = timed()
         wall_seconds = time.perf_counter() - start
-    after, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"]) - busy
+    used, busy = read_usage(job["usage_source"]).since(before), busy_seconds(job["cpus"]) - busy
     beside = busy_seconds(siblings) - beside
     machine = changes(state, machine_state(job["cpus"]), len(job["cpus"]))
     warmup = count_warmup_steps(steps, trial.loader_period)
@@ -353,8 +321,7 @@ def watched_run(
         warmup_seconds=first_minute + steps[:warmup],
         step_seconds=steps[warmup:],
         wall_seconds=wall_seconds,
-        before=before,
-        after=after,
+        used=used,
         busy_seconds=busy,
         sibling_seconds=beside,
         machine=machine | sampler.environment | ({"pace": pace} if pace else {}),

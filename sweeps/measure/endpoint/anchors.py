@@ -94,7 +94,6 @@ def _deployment(
     precision: str,
     kv_precision: str,
 ) -> tuple[Deployment, int]:
-    """The deployment that was served, and the number of its replicas."""
     served, engine = document["deployment"], document["engine"]
     if not served["gpu"]:
         raise _no_anchor(path, "it names no GPU; measure again with --gpu NAME")

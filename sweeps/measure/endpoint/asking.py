@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -50,23 +50,13 @@ class Dialect(NamedTuple):
 
     def body(self, model: str, prompt: str, tokens: int) -> dict[str, Any]:
         """The request for so many tokens; greedy, so that runs are alike."""
-        body: dict[str, Any] = {"model": model, "max_tokens": tokens, "temperature": 0.0}
-        body["stream"] = True
-        if self.is_chat:
-            body["messages"] = [{"role": "user", "content": prompt}]
-        else:
-            body["prompt"] = prompt
+        said = {"messages": [{"role": "user", "content": prompt}]} if self.is_chat else {"prompt": prompt}
+        body = {"model": model, "max_tokens": tokens, "temperature": 0.0, "stream": True, **said}
         if self.forces_length:
             body |= {"ignore_eos": True, "min_tokens": tokens}
         if self.counts_usage:
             body["stream_options"] = {"include_usage": True}
         return body
-
-
-class _Connection:
-    """The connection of one request; `was_used` by another one before."""
-
-    was_used = False
 
 
 async def _note_use(_session: object, trace: SimpleNamespace, _params: object) -> None:
@@ -141,7 +131,7 @@ class Client:
         """The beginning of an answer. llama.cpp's server ends a connection after an answer that it
         streamed, and does not say so: a request that meets such a one is sent again."""
         while True:
-            connection = _Connection()
+            connection = SimpleNamespace(was_used=False)
             try:
                 return await self._session.post(
                     url, json=body, headers=self._headers, allow_redirects=False, trace_request_ctx=connection
@@ -182,12 +172,9 @@ class Client:
                 content = await answer.content.read(_ERROR_BYTES)
         except (TimeoutError, aiohttp.ClientError):
             return answer.reason or ""
-        try:
-            document = json.loads(content)
-        except (ValueError, RecursionError):
-            document = None
-        if isinstance(document, dict):
-            return self._line(error_text(document))
+        with suppress(ValueError, RecursionError):
+            if isinstance(document := json.loads(content), dict):
+                return self._line(error_text(document))
         return self._line(content[:_SHOWN].decode(errors="replace"))
 
     @property

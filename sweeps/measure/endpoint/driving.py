@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -214,12 +215,10 @@ class Driver:
                 tasks |= {asyncio.create_task(self._slot(driven, ends_at, n, slots)) for n in range(slots)}
             await self._until_over(driven, ends_at, tasks)
         finally:
-            driven.ended_seconds = min(self._client.now_seconds, ends_at)
-            driven.busy_share = (time.process_time() - busy) / max(
-                1e-3, self._client.now_seconds - driven.began_seconds
-            )
-            ticker.cancel()
-            for task in tasks:
+            now = self._client.now_seconds
+            driven.ended_seconds = min(now, ends_at)
+            driven.busy_share = (time.process_time() - busy) / max(1e-3, now - driven.began_seconds)
+            for task in (ticker, *tasks):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -264,18 +263,17 @@ class Driver:
             await asyncio.wait(tasks, timeout=_DRAIN_SECONDS)
 
     async def _request(self, driven: DrivenLoad, slot: int, tokens: int) -> bool:
-        """One request from its prompt to its end; whether it succeeded."""
-        prompt = self._prompts.text(self._prompts.drawn_length(self._lengths.input_tokens))
         dialect = self._opening.dialect
+        prompt = self._prompts.text(self._prompts.drawn_length(self._lengths.input_tokens))
         record = RequestRecord(driven.number, slot, self._client.now_seconds, tokens)
         driven.requests.append(record)
         try:
             body = dialect.body(self._opening.served_model, prompt, tokens)
             await self._client.complete(body, dialect.route, record)
         except RequestFailed as error:
-            ended = [request for request in driven.requests if request.ended_seconds is not None]
+            ended = [request for request in driven.requests if not math.isnan(request.ended_seconds)]
             least = max(_LEAST_FAILURES, driven.load.concurrency or 0)
-            last = sorted(ended, key=lambda request: request.ended_seconds or 0.0)[-least:]
+            last = sorted(ended, key=lambda request: request.ended_seconds)[-least:]
             if len(last) >= least and all(request.status != OK for request in last):
                 driven.failed = error
             return False

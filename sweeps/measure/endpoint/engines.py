@@ -197,26 +197,38 @@ class EngineStart(NamedTuple):
     gpus: str = ""
 
 
-class _Begun(NamedTuple):
+class _Begun(Struct):
     start: EngineStart
     process: subprocess.Popen[bytes]
     log: IO[bytes]
     at_seconds: float
+    listening_seconds: float = math.nan
 
     @property
     def seconds(self) -> float:
-        """Since its start."""
         return time.monotonic() - self.at_seconds
 
-    def serving(self, listening_seconds: float) -> RunningEngine:
-        """The running engine, once it is ready."""
-        return RunningEngine(
-            f"http://{HOST}:{self.start.port}",
-            tuple(self.start.command),
-            listening_seconds,
-            self.seconds,
-            partial(_last, self.log),
-        )
+    def look(self, patience_seconds: float, report: Progress) -> RunningEngine | None:
+        """The running engine; None until it is ready, for as long as there is patience."""
+        program, port = self.start.command[0], self.start.port
+        if (code := self.process.poll()) is not None:
+            raise MeasuringError(f"{program} ended with exit code {code} before it served: {self._end()}")
+        if math.isnan(self.listening_seconds):
+            with suppress(OSError), closing(socket.create_connection((HOST, port), timeout=1.0)):
+                self.listening_seconds = self.seconds
+        if not math.isnan(self.listening_seconds) and _is_healthy(port):
+            report(f"ready after {self.seconds:.1f} s")
+            url, command = f"http://{HOST}:{port}", tuple(self.start.command)
+            return RunningEngine(url, command, self.listening_seconds, self.seconds, partial(_last, self.log))
+        if self.seconds >= patience_seconds:
+            raise MeasuringError(
+                f"{program} did not serve within {patience_seconds:.0f} s: {self._end()}",
+                hint=Message("start it yourself, and measure it by --endpoint"),
+            )
+        return None
+
+    def _end(self) -> str:
+        return _last(self.log) or "it said nothing"
 
 
 @contextmanager
@@ -254,11 +266,11 @@ def _begun(start: EngineStart, report: Progress) -> Iterator[_Begun]:
 
 def _ready(begun: Sequence[_Begun], patience_seconds: float, report: Progress) -> list[RunningEngine]:
     """All engines, each asked in turn, so that none waits for another to be ready."""
-    attempts = [_attempts(engine, patience_seconds, report) for engine in begun]
     engines: list[RunningEngine | None] = [None] * len(begun)
     next_report_seconds = _REPORT_EVERY_SECONDS
     while True:
-        engines = [known or next(more) for known, more in zip(engines, attempts, strict=True)]
+        pairs = zip(engines, begun, strict=True)
+        engines = [known or engine.look(patience_seconds, report) for known, engine in pairs]
         ready = [engine for engine in engines if engine is not None]
         if len(ready) == len(begun):
             return ready
@@ -266,30 +278,6 @@ def _ready(begun: Sequence[_Begun], patience_seconds: float, report: Progress) -
             next_report_seconds += _REPORT_EVERY_SECONDS
             report(f"not ready after {seconds:.0f} s")
         time.sleep(_POLL_EVERY_SECONDS)
-
-
-def _attempts(engine: _Begun, patience_seconds: float, report: Progress) -> Iterator[RunningEngine | None]:
-    """None until it is ready, for as long as there is patience."""
-    listening = math.nan
-    while True:
-        if (code := engine.process.poll()) is not None:
-            raise MeasuringError(
-                f"{engine.start.command[0]} ended with exit code {code} before it served: "
-                f"{_last(engine.log) or 'it said nothing'}"
-            )
-        if math.isnan(listening):
-            with suppress(OSError), closing(socket.create_connection((HOST, engine.start.port), timeout=1.0)):
-                listening = engine.seconds
-        if not math.isnan(listening) and _is_healthy(engine.start.port):
-            report(f"ready after {engine.seconds:.1f} s")
-            yield engine.serving(listening)
-        if engine.seconds >= patience_seconds:
-            raise MeasuringError(
-                f"{engine.start.command[0]} did not serve within {patience_seconds:.0f} s: "
-                f"{_last(engine.log) or 'it said nothing'}",
-                hint=Message("start it yourself, and measure it by --endpoint"),
-            )
-        yield None
 
 
 def _is_healthy(port: int) -> bool:

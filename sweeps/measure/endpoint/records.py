@@ -29,12 +29,7 @@ def load_figures(driven: DrivenLoad) -> Figures:
     TTFT is that of requests that began in the window, TPOT and the whole time that of requests that ended in
     it, the time between pieces that of pieces in it; tokens/s counts the tokens that came in it."""
     begin, end = window(driven)
-    began = [request for request in driven.requests if begin <= request.started_seconds < end]
-    ended = [
-        request
-        for request in driven.requests
-        if request.status == OK and request.ended_seconds is not None and begin < request.ended_seconds <= end
-    ]
+    ended = [entry for entry in driven.requests if entry.status == OK and begin < entry.ended_seconds <= end]
     # Each piece with the tokens that it stands for, also of answers that were cut.
     pieces = [(moment, entry.tokens_per_piece) for entry in driven.requests for moment in entry.piece_seconds]
     gaps = [
@@ -43,7 +38,11 @@ def load_figures(driven: DrivenLoad) -> Figures:
         for earlier, later in itertools.pairwise(request.piece_seconds)
         if begin <= earlier and later <= end
     ]
-    seconds, late = max(0.0, end - begin), distribution(driven.late_seconds)
+    late = distribution(driven.late_seconds)
+
+    def of_ended(name: str) -> Figures | None:
+        return distribution([getattr(request, name) for request in ended])
+
     return {
         "kind": driven.load.kind,
         "concurrency": driven.load.concurrency,
@@ -51,22 +50,20 @@ def load_figures(driven: DrivenLoad) -> Figures:
         "status": _status(driven, ended),
         "reason": driven.failed.detail if driven.failed else "",
         "began_seconds": driven.began_seconds,
-        "window_seconds": seconds,
+        "window_seconds": max(0.0, end - begin),
         "requests": _counts(driven.requests, len(ended)),
-        "input_tokens": distribution([request.input_tokens for request in ended]),
-        "output_tokens": distribution([request.output_tokens for request in ended]),
-        "asked_tokens": distribution([request.asked_tokens for request in ended]),
+        **{name: of_ended(name) for name in ("input_tokens", "output_tokens", "asked_tokens")},
         "cached_share": _cached_share(ended),
-        "tokens_per_piece": float(np.mean([request.tokens_per_piece for request in ended]))
-        if ended
-        else None,
+        "tokens_per_piece": float(np.mean([entry.tokens_per_piece for entry in ended])) if ended else None,
         "in_flight": _in_flight(driven.requests, begin, end),
-        "ttft_seconds": distribution([request.ttft_seconds for request in began]),
-        "tpot_seconds": distribution([request.tpot_seconds for request in ended]),
+        "ttft_seconds": distribution(
+            [entry.ttft_seconds for entry in driven.requests if begin <= entry.started_seconds < end]
+        ),
+        "tpot_seconds": of_ended("tpot_seconds"),
         "itl_seconds": distribution(gaps),
-        "e2e_seconds": distribution([_end(request) - request.started_seconds for request in ended]),
+        "e2e_seconds": distribution([entry.ended_seconds - entry.started_seconds for entry in ended]),
         "output_tokens_per_second": _rate(pieces, begin, end),
-        "requests_per_second": _rate([(_end(request), 1.0) for request in ended], begin, end),
+        "requests_per_second": _rate([(entry.ended_seconds, 1.0) for entry in ended], begin, end),
         "generator": {
             "busy_share": driven.busy_share,
             "late_p99_seconds": late and late["p99"],
@@ -80,13 +77,12 @@ def window(driven: DrivenLoad) -> tuple[float, float]:
     load's time. For a Poisson load it begins with the first answer."""
     first: dict[int, float] = {}
     for request in driven.requests:
-        if request.status == OK and request.ended_seconds is not None:
+        if request.status == OK:
             slot = request.slot if driven.load.concurrency else 0
             first[slot] = min(first.get(slot, math.inf), request.ended_seconds)
     latest = driven.began_seconds + _MOST_WARM_UP * (driven.ended_seconds - driven.began_seconds)
     is_warm = len(first) == (driven.load.concurrency or 1)
-    begin = min(latest, max(first.values())) if is_warm else latest
-    return begin, driven.ended_seconds
+    return min(latest, max(first.values())) if is_warm else latest, driven.ended_seconds
 
 
 def distribution(values: Sequence[float | None]) -> Figures | None:
@@ -127,11 +123,8 @@ def _in_flight(requests: Sequence[RequestRecord], begin: float, end: float) -> f
     """Mean number of requests between their start and their end."""
     if end <= begin:
         return None
-    spans = (
-        min(end, request.ended_seconds if request.ended_seconds is not None else end)
-        - max(begin, request.started_seconds)
-        for request in requests
-    )
+    # What is not over has no end (NaN), which `min` passes over where it stands second.
+    spans = (min(end, entry.ended_seconds) - max(begin, entry.started_seconds) for entry in requests)
     return sum(max(0.0, span) for span in spans) / (end - begin)
 
 
@@ -163,11 +156,6 @@ def _cached_share(ended: Sequence[RequestRecord]) -> float | None:
     return sum(request.cached_tokens or 0 for request in counted) / total if total else None
 
 
-def _end(request: RequestRecord) -> float:
-    assert request.ended_seconds is not None  # it was answered
-    return request.ended_seconds
-
-
 OK, CUT = "ok", "cut"
 
 
@@ -193,8 +181,9 @@ class RequestRecord(Struct):
     """One request. Moments are seconds after the measurement began.
 
     `status`: ok, cut (the load was over before the answer), or a fault's code, whose `detail` is what the
-    server said. `piece_seconds` has the moment of each piece of the answer, of one token where the server
-    streams each. `output_tokens` is the server's own count, else the pieces'."""
+    server said. `ended_seconds` is NaN until it is over. `piece_seconds` has the moment of each piece of the
+    answer, of one token where the server streams each. `output_tokens` is the server's own count, else the
+    pieces'."""
 
     load: int
     slot: int
@@ -202,7 +191,7 @@ class RequestRecord(Struct):
     asked_tokens: int
     status: str = CUT
     detail: str = ""
-    ended_seconds: float | None = None
+    ended_seconds: float = math.nan
     piece_seconds: list[float] = field(default_factory=list)
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -230,7 +219,7 @@ class RequestRecord(Struct):
 
     def row(self) -> dict[str, Any]:
         """The request as a line of JSON has it; moments to the microsecond."""
-        ended = None if self.ended_seconds is None else round(self.ended_seconds, 6)
+        ended = None if math.isnan(self.ended_seconds) else round(self.ended_seconds, 6)
         pieces = [round(moment, 6) for moment in self.piece_seconds]
         moments = {"started_seconds": round(self.started_seconds, 6), "ended_seconds": ended}
         return asdict(self) | moments | {"piece_seconds": pieces}

@@ -26,9 +26,8 @@ from torch.nn.parallel import DistributedDataParallel
 from advisor.domain import Precision, Task
 from advisor.domain.results import mean_step_seconds
 from advisor.errors import UsageError
-from advisor.models.zoo.opening import open_network
 from advisor.sweeps.measure.document import SYNTHETIC
-from advisor.sweeps.measure.network import AnchorSession, device_facts, steps_on
+from advisor.sweeps.measure.network import open_session, steps_on
 from advisor.sweeps.worker.engine import Completion, Engine, TorchEngine
 from advisor.sweeps.worker.group import Group
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox
@@ -209,23 +208,13 @@ class _Ranks:
     def __init__(self, job: Job, rank_place: RankPlace, waiting: Any, report: Callable[[str], None]) -> None:
         self._job, self._place, self._report = job, rank_place, report
         self._ranks = Group(rank_place.rank, rank_place.ranks, waiting)
-        self._network = open_network(job.reference)
-        self._device = f"cuda:{rank_place.local_rank}" if rank_place.on_gpu else "cpu"
         self._seconds = job.minutes * 60 / 3
-        kind = "cuda" if rank_place.on_gpu else "cpu"
-        self._session = AnchorSession(
-            network=self._network,
-            device=kind,
-            device_facts=device_facts(kind),
-            precision=Precision(job.precision),
-            data=None,
-            ends_at=time.monotonic() + job.minutes * 60,
-            report=report,
-            keep=lambda _: None,
-        )
+        self._device = f"cuda:{rank_place.local_rank}" if rank_place.on_gpu else "cpu"
+        kind, ends_at = self._device.partition(":")[0], time.monotonic() + job.minutes * 60
+        self._session = open_session(job.reference, kind, Precision(job.precision), ends_at, report=report)
+        self._network = self._session.network
 
     def document(self) -> dict[str, Any]:
-        """The document of all ranks."""
         alone, gradient_bytes = self._alone()
         together = self._together(mean_step_seconds(alone))
         reduced = self._all_reduces(gradient_bytes)
@@ -324,5 +313,4 @@ class _Ranks:
         return TimeBox(seconds=0.0, min_steps=steps, max_seconds=0.0, iterations=steps)
 
     def _slowest(self, values: list[float]) -> list[float]:
-        """Those of the rank that took longest."""
         return max(self._ranks.gathered(values), key=fmean)

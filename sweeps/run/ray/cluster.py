@@ -334,22 +334,7 @@ def connected(address: str | None, has: Mapping[str, float] | None = None, gpus:
         ) from error
     if address:
         _refuse_unreachable(address)
-    own = task_options(tuple((has or {}).items()))
-    options = (
-        {"address": address}
-        if address
-        else {
-            "address": "local",  # else Ray joins a cluster that happens to run here, or RAY_ADDRESS
-            "include_dashboard": False,
-            "dashboard_host": "127.0.0.1",  # were it ever switched on
-            "_memory": own.pop("memory"),
-            **own,
-            "object_store_memory": _OBJECT_STORE_BYTES,
-            "runtime_env": {
-                "env_vars": {"PYTHONPATH": str(Path(__file__).parents[4]), OWNER_VARIABLE: str(own_tag())}
-            },
-        }
-    )
+    options = {"address": address} if address else _options_of_our_own(has or {})
     for remaining in reversed(range(_START_ATTEMPTS)):
         try:
             # Above errors: the loss of a node is reported by us, and not with Ray's state dump.
@@ -366,6 +351,20 @@ def connected(address: str | None, has: Mapping[str, float] | None = None, gpus:
             if not remaining:
                 raise _no_ray(address, error) from error
     raise AssertionError("unreachable")
+
+
+def _options_of_our_own(has: Mapping[str, float]) -> dict[str, Any]:
+    own = task_options(tuple(has.items()))
+    variables = {"PYTHONPATH": str(Path(__file__).parents[4]), OWNER_VARIABLE: str(own_tag())}
+    return {
+        "address": "local",  # else Ray joins a cluster that happens to run here, or RAY_ADDRESS
+        "include_dashboard": False,
+        "dashboard_host": "127.0.0.1",  # were it ever switched on
+        "_memory": own.pop("memory"),
+        **own,
+        "object_store_memory": _OBJECT_STORE_BYTES,
+        "runtime_env": {"env_vars": variables},
+    }
 
 
 def _no_ray(address: str | None, error: Exception) -> MeasuringError:

@@ -65,6 +65,21 @@ class Usage(Struct, frozen=True, kw_only=True):
     throttled_seconds: float = 0.0
     pressure: Mapping[str, float] = field(default_factory=dict)
 
+    def since(self, before: Usage) -> Usage:
+        """What was used from then on; `waited_seconds` without what the group's own quota held back."""
+        waited = grown(before.waited_seconds, self.waited_seconds)
+        throttled = self.throttled_seconds - before.throttled_seconds
+        earlier = before.pressure
+        return Usage(
+            cpu_seconds=self.cpu_seconds - before.cpu_seconds,
+            anonymous_memory_mib=self.anonymous_memory_mib,
+            read_bytes=grown(before.read_bytes, self.read_bytes),
+            read_operations=grown(before.read_operations, self.read_operations),
+            waited_seconds=None if waited is None else max(0.0, waited - throttled),
+            throttled_seconds=throttled,
+            pressure={name: some - earlier[name] for name, some in self.pressure.items() if name in earlier},
+        )
+
 
 class MemoryPeak:
     """The most memory, page cache included, that the group behind a hold's `usage_source()` took since this

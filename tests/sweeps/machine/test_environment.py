@@ -15,11 +15,10 @@ from advisor.sweeps.machine.environment import (
     describe_machine,
     free_memory_bytes,
     machine_size,
-    parse_available_bytes,
     parse_memory_limit,
-    parse_quota_v1,
-    parse_quota_v2,
+    parse_quota,
     sibling_cpus,
+    total_memory_mib,
 )
 from advisor.sweeps.machine.mounts import v1_groups, v2_group
 from advisor.sweeps.machine.processes import Contention, busy_seconds, busy_share, pressure, waited_seconds
@@ -31,11 +30,10 @@ MEMINFO = "\n".join(table("sweeps")["meminfo"])
 @pytest.mark.parametrize(
     ("result", "limit"),
     [
-        (parse_quota_v2("150000 100000\n"), 1.5),
-        (parse_quota_v2("max 100000\n"), math.inf),
-        (parse_quota_v2("max\n"), math.inf),
-        (parse_quota_v1("50000\n", "100000\n"), 0.5),
-        (parse_quota_v1("-1\n", "100000\n"), math.inf),
+        (parse_quota("150000", "100000"), 1.5),
+        (parse_quota("max", "100000"), math.inf),
+        (parse_quota("50000", ""), 0.5),
+        (parse_quota("-1", "100000"), math.inf),
         (parse_memory_limit("1073741824\n"), 2**30),
         (parse_memory_limit("max\n"), math.inf),
         (parse_memory_limit("9223372036854771712\n"), math.inf),
@@ -85,7 +83,9 @@ def test_without_cgroups_nothing_is_limited(tmp_path):
     (tmp_path / "mountinfo").write_text("")
     assert cpu_quota(tmp_path) == math.inf
     assert free_memory_bytes(tmp_path, tmp_path / "missing") > 0
-    assert parse_available_bytes(MEMINFO) == 24111956 * 1024
+    (tmp_path / "meminfo").write_text(MEMINFO)
+    total, available = total_memory_mib() * 2**20, 24111956 * 1024
+    assert free_memory_bytes(tmp_path, tmp_path / "meminfo") == min(total, available)
 
 
 @given(
