@@ -55,7 +55,6 @@ def test_a_part_has_no_sample_twice_and_about_the_size_that_was_asked_for(count,
     for index in range(len(part)):
         part.read(index)
     assert len(set(part._source.read_ones)) == len(part) == min(count, -int(-mib // 1))
-    assert part.is_all == (len(part) == count)
 
 
 def test_every_sample_is_read_once_by_all_threads_together_until_time_is_up():
