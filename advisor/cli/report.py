@@ -396,7 +396,7 @@ def planned(entry: Entry, file: str) -> ReportedWorkload:
                 )
         question = from_texts(RECOMMEND, entry.fields, "word of a workload")
         if entry.runs_per_month and not any(getattr(question, field, None) for field in _ENDS):
-            raise wrong(RUNS, "{field} is of a run that ends", hint="give epochs, samples or tokens")
+            raise UsageError("{key} is of a run that ends", key=RUNS, hint="give epochs, samples or tokens")
     except UsageError as error:
         raise UsageError(
             Message("{place}: workload '{name}': {what}", place=line, name=entry.name, what=error.message),

@@ -13,7 +13,7 @@ from advisor.domain.money import is_listed
 from advisor.messages import Message
 from advisor.naming import covers_clouds as asks_clouds
 from advisor.render.blocks import translated
-from advisor.render.facts import covers_clouds, place_name, spec_name
+from advisor.render.facts import covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.records import by_price, fields, spec_fields
 from advisor.render.text import AnyAnswer
@@ -62,11 +62,9 @@ def _doubt(call: Record, *, clouds: bool) -> Message | None:
         doubt = Message("{kinds}; today's could be {range}", kinds=kinds, range=_range(chosen, call))
     if listed is None or listed == chosen:
         return doubt
-    named = Message("{name} ({cloud})", name=spec_name(listed), cloud=listed["cloud"])
+    named = Message("{name}", name=type_name(listed, clouds=clouds))
     if listed["market"] != chosen["market"]:
-        named = Message("{name}, {market}", name=spec_name(listed), market=Message(listed["market"]))
-    elif not clouds:
-        named = Message("{name}", name=spec_name(listed))
+        named = Message("{name}, {market}", name=named, market=Message(listed["market"]))
     usd = Message("{usd:usd}/h", usd=listed["total_usd_per_hour"])
     if call["per"] == "run":
         usd = Message("{usd} for the run", usd=short_usd(listed["cost"]["median"]))

@@ -207,7 +207,8 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
         for reason, count in catalog["rejected_by_reason"].items()
     ]
     about = {"considered": f"{of:,}", "fit": f"{of - left:,}", "rejected": f"{left:,}"}
-    yield Paragraph(t("rejected.by", **about, reasons=t.listed(counts)))
+    dear = [t("rejected.dear")] if covers_clouds(answer) else []
+    yield Paragraph(t.joined([t("rejected.by", **about, reasons=t.listed(counts)), *dear]))
     rows = _compared_rows(section)[: 3 + min(_MORE, room.alternatives)]
     several = len({row["market"] for row in rows}) > 1
     twins = Counter(type_name(row, clouds=True) for row in rows)

@@ -220,3 +220,34 @@ def test_a_delivery_that_fails_is_told_and_what_was_written_stays(stderr, saved,
         err = stderr("report", "--from", saved[0], "--out", out, "--send", server.url, code=1)
     assert "answered 404: no such hook" in err
     assert out.exists()
+
+
+def test_a_saved_answer_is_told_in_chinese_and_one_without_parameters_still_opens(answer, ask, tmp_path):
+    saved, old = answer("recommend", *QUESTION, "--market", "any"), tmp_path / "old.json"
+    new = tmp_path / "new.json"
+    new.write_text(json.dumps(saved))
+    sentences = [*saved["warnings"], *saved["assumptions"], *(row["detail"] for row in saved["rejected"])]
+    sentences += saved["decision"]["sentences"]
+    code, told, _ = ask("report", "--from", str(new), "--language", "zh-CN")
+    assert code == 0
+    assert [sentence for sentence in sentences if sentence in told] == []
+    del saved["messages"]
+    old.write_text(json.dumps(saved))
+    code, told, _ = ask("report", "--from", str(old), "--language", "zh-CN")
+    assert code == 0
+    assert saved["assumptions"][0] in told
+
+
+def test_a_plan_says_how_often_it_runs(ask, document, tmp_path):
+    file = tmp_path / "often.yaml"
+    file.write_text(PLAN + "    epochs: 2\n    runs_per_month: 4\n")
+    totals = document("--plan", str(file))["totals"]
+    assert totals["month_with_runs_usd"] == pytest.approx(totals["month_usd"] + 4 * totals["run_usd"])
+    code, told, _ = ask("report", "--plan", str(file), *DAY)
+    assert code == 0
+    assert "for the planned runs of 2. resnet50 training" in told
+    assert "Runs may cost more than expected: up to" in told
+    file.write_text(PLAN + "    runs_per_month: 4\n")
+    code, _, err = ask("report", "--plan", str(file))
+    assert code == 2
+    assert "line 9: workload '2. resnet50 training': runs_per_month is of a run that ends" in err
