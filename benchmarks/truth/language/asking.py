@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from advisor.domain.words import LlmEngine, LlmPrecision
 from advisor.errors import AdvisorError
-from advisor.infra.build.fitting.serving import fit_serving, rows_of, version_of
+from advisor.infra.build.fitting.serving import conditioned_on, fit_serving, rows_of, version_of
 from advisor.infra.build.language_sources.rows import ServingRow
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu_facts
@@ -40,7 +40,7 @@ def refitted(rows: Sequence[ServingRow]) -> ServingPredictor:
 
 def conditioned(predictor: ServingPredictor, rows: Sequence[ServingRow]) -> ServingPredictor:
     """What is known once a user measured the rows."""
-    return predictor.conditioned_on(_values(rows))
+    return conditioned_on(predictor, _values(rows))
 
 
 def _values(rows: Sequence[ServingRow]) -> list[MeasuredValue]:

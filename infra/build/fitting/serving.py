@@ -29,12 +29,13 @@ from advisor.models.bayes import (
     Search,
     most_likely,
     student_weights,
+    variances,
 )
 from advisor.models.language.configs import LanguageModels
 from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving.effects import OF_ROWS, Setting, line_of, minor_version
-from advisor.models.language.serving.predictor import ServingPredictor
+from advisor.models.language.serving.predictor import RUN_SIGMA, ServingPredictor
 from advisor.models.language.serving.rates import sequences_held
 from advisor.models.language.serving.values import QUANTITIES, MeasuredValue, measured
 from advisor.models.performance.step_times import chip
@@ -291,6 +292,32 @@ def held_out_widths(values: Sequence[MeasuredValue]) -> dict[str, tuple[float, .
     return {name: _quantiles(group) for name, group in residuals.items()}
 
 
+def conditioned_on(predictor: ServingPredictor, values: Sequence[MeasuredValue]) -> ServingPredictor:
+    """The predictor once values of rows are known, as if one user had measured them."""
+    settings = [value.setting._replace(source="") for value in values]
+    own = [
+        value._replace(setting=setting._replace(deployment=predictor.answering(setting.deployment)))
+        for value, setting in zip(values, settings, strict=True)
+    ]
+    return predictor.knowing(own, _run_sigmas(own))
+
+
+def log_estimates(predictor: ServingPredictor, values: Sequence[MeasuredValue]) -> tuple[Floats, Floats]:
+    """Log seconds of values as a question would have them: means and deviations, each (n,)."""
+    own = [value._replace(setting=value.setting._replace(source="")) for value in values]
+    parameters = predictor.parameters()
+    columns = measured(own, parameters)
+    known = predictor.extended(parameters)
+    mean, slopes = columns.linearised(known.mean)
+    used = np.flatnonzero(slopes.any(axis=0))
+    doubt = variances(slopes[:, used], known.covariance[np.ix_(used, used)]) + _run_sigmas(own) ** 2
+    return mean, np.sqrt(doubt)
+
+
+def _run_sigmas(values: Sequence[MeasuredValue]) -> Floats:
+    return np.array([RUN_SIGMA.get(value.quantity, RUN_SIGMA["rate"]) for value in values])
+
+
 def _residuals(
     values: Sequence[MeasuredValue], out: Rows, scored: Rows, tried: bool
 ) -> list[tuple[str, float]]:
@@ -306,7 +333,7 @@ def _standardised(
     predictor: ServingPredictor, values: Sequence[MeasuredValue]
 ) -> Iterator[tuple[str, float]]:
     """Residuals of values in predicted deviations, with the group that each calibrates."""
-    mean, doubt = predictor.log_estimates(values)
+    mean, doubt = log_estimates(predictor, values)
     left = (np.log([value.seconds for value in values]) - mean) / doubt
     known = predictor.known([value.setting.deployment for value in values])
     for value, group, one in zip(values, known, left.tolist(), strict=True):
@@ -326,7 +353,7 @@ def _after_trials(
     for loops in lines.values():
         runs = [list(loops.values())[place] for place in rng.permutation(len(loops))]
         if len(runs) > _TRIALS:
-            known = predictor.conditioned_on(list(chain(*runs[:_TRIALS])))
+            known = conditioned_on(predictor, list(chain(*runs[:_TRIALS])))
             yield from _standardised(known, list(chain(*runs[_TRIALS:])))
 
 

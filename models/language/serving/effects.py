@@ -117,7 +117,7 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
         "version": 0.07,
         "cell": 0.07,
         "load": 0.13,
-        "own": 0.12,
+        **dict.fromkeys(("user", "own"), 0.085),
     },
     "prompt": {"model": 0.18, "mixture": 0.3, "mixed": 0.3, "cell": 0.1, "own": 0.15},
 }
@@ -150,9 +150,10 @@ _USUAL_BANDWIDTH_GB_S = 3352.0
 _YEAR, _USUAL_YEAR = Prior(-0.15, 0.15), 2025.0
 # The best kept public benchmark of engines: predictions mean what it would measure.
 REFERENCE_SOURCE = "inferencex"
-# Effects of who measured, and of what stands for one line of rows: no question names them. `own`
-# stands in their place in questions and in a user's trials, and moves with those alone; so does
-# `host`, as all-reduces over PCIe take up to three times as long on one host as on another.
+# Effects of who measured, and of what stands for one line of rows: no question names them. `user`, of
+# all settings of whoever asks, and `own`, of one, stand in their place in questions and in a user's
+# trials, and move with those alone; so does `host`, as all-reduces over PCIe take up to three times as
+# long on one host as on another.
 OF_ROWS = ("source", "client", "cell")
 
 
@@ -239,6 +240,7 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "static": "static" if setting.load == "static" else "",
         "eager": "eager" if setting.eager else "",
         "cell": cell if setting.source else "",
+        "user": "" if setting.source else "own",
         "own": "" if setting.source else cell,
         "host": "" if setting.source or way != "pcie" else cell,
     }

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.domain import Withheld
 from advisor.domain.words import Link, LlmEngine, LlmPrecision
 from advisor.messages import Message
-from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers, variances
+from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers
 from advisor.models.language.deployments import Deployment, ServingObservation, Traffic, unmeasured_parts
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving.effects import Setting, design_of, line_of, minor_version, shape_of
@@ -42,7 +42,7 @@ _MOST_UPDATES, _REWEIGHTED = 8, 3
 # Nearer to capacity than this the fixed point runs away, and bounds with it.
 _MOST_GROWTH = 0.9
 # How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
-_RUN_SIGMA = {"each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate": 0.05, "batch": 0.05}
+RUN_SIGMA = {"each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate": 0.05, "batch": 0.05}
 # Ranks and nodes wait for each other: so much longer are steps and prompts, in log seconds, by 18 rows of
 # ranks on B200 and three of pipelines on A100, and so little is known of either.
 _RANKS_WAIT, _NODES_WAIT = (0.25, 0.8), (0.3, 0.3)
@@ -239,7 +239,7 @@ class ServingPredictor(Gaussian, frozen=True):
         """The predictor once a user's own trials are known; each counts with its own sigmas."""
         values, sigmas = [], []
         for entry in observations:
-            deployment = self._answering(entry.deployment)
+            deployment = self.answering(entry.deployment)
             arrives = entry.requests_per_second is not None
             setting = Setting(deployment, load="open" if arrives else "")
             for quantity, seconds, sigma in (
@@ -259,35 +259,11 @@ class ServingPredictor(Gaussian, frozen=True):
                             entry.traffic.starts_together,
                         )
                     )
-                    sigmas.append(math.hypot(sigma, _RUN_SIGMA[quantity]))
-        return self._conditioned(values, np.array(sigmas))
+                    sigmas.append(math.hypot(sigma, RUN_SIGMA[quantity]))
+        return self.knowing(values, np.array(sigmas))
 
-    def conditioned_on(self, values: Sequence[MeasuredValue]) -> ServingPredictor:
-        """The predictor once values of rows are known, as if one user had measured them."""
-        own = [
-            value._replace(
-                setting=value.setting._replace(
-                    deployment=self._answering(value.setting.deployment), source=""
-                )
-            )
-            for value in values
-        ]
-        sigmas = [_RUN_SIGMA.get(value.quantity, _RUN_SIGMA["rate"]) for value in own]
-        return self._conditioned(own, np.array(sigmas))
-
-    def log_estimates(self, values: Sequence[MeasuredValue]) -> tuple[Floats, Floats]:
-        """Log seconds of values as a question would have them: means and deviations, each (n,)."""
-        own = [value._replace(setting=value.setting._replace(source="")) for value in values]
-        parameters = self.parameters()
-        columns = measured(own, parameters)
-        known = self.extended(parameters)
-        mean, slopes = columns.linearised(known.mean)
-        used = np.flatnonzero(slopes.any(axis=0))
-        sigma = np.array([_RUN_SIGMA.get(v.quantity, _RUN_SIGMA["rate"]) for v in own])
-        doubt = variances(slopes[:, used], known.covariance[np.ix_(used, used)]) + sigma**2
-        return mean, np.sqrt(doubt)
-
-    def _conditioned(self, values: Sequence[MeasuredValue], sigma: Floats) -> ServingPredictor:
+    def knowing(self, values: Sequence[MeasuredValue], sigma: Floats) -> ServingPredictor:
+        """The predictor once values of a user's own are known, with standard errors of their logs (n,)."""
         if not values:
             return self
         parameters = self.parameters()
@@ -303,7 +279,7 @@ class ServingPredictor(Gaussian, frozen=True):
         )
         return replace(self, names=after.names, mean=after.mean, covariance=after.covariance)
 
-    def _answering(self, deployment: Deployment) -> Deployment:
+    def answering(self, deployment: Deployment) -> Deployment:
         """With its minor version, or the version that answers where none is named."""
         version = minor_version(deployment.version) or self.engine_version(deployment.engine)
         return deployment._replace(version=version)
@@ -315,7 +291,7 @@ class ServingPredictor(Gaussian, frozen=True):
         keys = [(id(deployment), traffic) for deployment, traffic in zip(deployments, each, strict=True)]
         # Rows that differ in their load alone share all else.
         distinct = dict(zip(keys, deployments, strict=True))
-        answering = [self._answering(deployment) for deployment in distinct.values()]
+        answering = [self.answering(deployment) for deployment in distinct.values()]
         traffics = [traffic for _, traffic in distinct]
         settings = [
             Setting(deployment, load=load or ("waves" if traffic.equal_lengths else ""))
@@ -415,6 +391,6 @@ class _View(NamedTuple):
         doubts = []
         for quantity, of_logs in zip(QUANTITIES, np.nan_to_num(slopes), strict=True):
             reach = (of_logs.T[:, None] @ self.covariance)[:, 0]
-            own = _RUN_SIGMA[quantity] ** 2 + further
+            own = RUN_SIGMA[quantity] ** 2 + further
             doubts.append(np.sqrt((reach * of_logs.T).sum(axis=1) + own))
         return mean, RequestLogs(*doubts)

@@ -178,15 +178,13 @@ def sequences_held(deployments: Sequence[Deployment], input_tokens: Floats, outp
     )
     kept = [1.0 if entry.engine == _KEEPS_ROOM else _ROOM for entry in deployments]
     tokens = input_tokens + np.array(kept) * output_tokens
-    limits = [entry.max_sequences or _most_unasked(entry) for entry in deployments]
+    # Where nobody limits them.
+    unasked = [
+        float(starting_sequences(entry.gpu.memory_gib)) if entry.engine == LlmEngine.VLLM else MOST_SEQUENCES
+        for entry in deployments
+    ]
+    limits = [entry.max_sequences or most for entry, most in zip(deployments, unasked, strict=True)]
     return np.asarray(np.minimum(memory.most_sequences(tokens).median, limits))
-
-
-def _most_unasked(deployment: Deployment) -> float:
-    """Sequences that an engine takes in at once where nobody limits them."""
-    if deployment.engine != LlmEngine.VLLM:
-        return MOST_SEQUENCES
-    return float(starting_sequences(deployment.gpu.memory_gib))
 
 
 class RequestLogs(NamedTuple):

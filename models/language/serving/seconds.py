@@ -147,12 +147,6 @@ def step_seconds(parts: Parts, logs: Logs) -> Floats:
     return np.asarray(np.maximum(seconds, bytes_alone / MOST_SHARE))
 
 
-def read_weights(parts: Parts, logs: Logs) -> Floats:
-    """Seconds that reading the weights adds to a step (n,): none where arithmetic takes longer."""
-    with_them = smooth_maximum(parts.weights + parts.kv, parts.arithmetic)
-    return np.asarray((with_them - smooth_maximum(parts.kv, parts.arithmetic)) * np.exp(logs.step))
-
-
 def prompt_seconds(work: Work, logs: Logs, tokens: Floats, length: Floats, launched: bool = True) -> Floats:
     """Reading `tokens` (n,) of prompts, without the engine's own time; each sees half of `length`
     (n,) tokens in the mean. Not `launched`: beside steps, behind which launches hide."""
@@ -278,7 +272,9 @@ def request_seconds(
     work, computed, output_tokens = requests.work, requests.computed_tokens, requests.output_tokens
     parts = step_parts(work, logs, sequences, requests.usual_context)
     step = step_seconds(parts, logs)
-    mixed, weights = np.exp(logs.mixed), read_weights(parts, logs)
+    mixed, with_them = np.exp(logs.mixed), smooth_maximum(parts.weights + parts.kv, parts.arithmetic)
+    # What reading the weights adds to a step: nothing where arithmetic takes longer.
+    weights = (with_them - smooth_maximum(parts.kv, parts.arithmetic)) * np.exp(logs.step)
     # Between a request's tokens that several come of lie fewer steps.
     gaps, others = (output_tokens - 1) / work.yielded, np.maximum(sequences - 1, 0.0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from advisor.infra.build.fitting.files import write_serving
-from advisor.infra.build.fitting.serving import fit_serving, rows_of
+from advisor.infra.build.fitting.serving import fit_serving, log_estimates, rows_of
 from advisor.infra.build.language_sources.rows import read_serving
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import bundled_gpu_facts
@@ -26,12 +26,12 @@ def test_a_fit_explains_its_rows_and_scaled_rows_scale_answers(values):
     """Rows at twice the seconds are answered with about twice the seconds."""
     shipped = bundled_serving_predictor()
     once = fit_serving(values, shipped=shipped)
-    mean, doubt = once.log_estimates(values)
+    mean, doubt = log_estimates(once, values)
     off = np.abs(mean - np.log([value.seconds for value in values]))
     assert np.median(off) < 0.12
     assert (doubt > 0).all()
     slower = [value._replace(seconds=2 * value.seconds) for value in values]
-    twice, _ = fit_serving(slower, shipped=shipped).log_estimates(values)
+    twice, _ = log_estimates(fit_serving(slower, shipped=shipped), values)
     assert np.median(twice - mean) == pytest.approx(np.log(2), abs=0.2)
 
 
