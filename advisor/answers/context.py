@@ -138,6 +138,15 @@ def left_out(request: SpecQuestion, catalog: Catalog, today: date, *, strict: bo
     return (*(note for note in notes if note is not None), *unconverted_notes(catalog, query))
 
 
+def searched(request: SpecQuestion) -> tuple[Message, ...]:
+    """That a question without a region searches all of them, where its cloud has no usual one."""
+    if request.region is not None:
+        return ()
+    return (
+        Message("all regions searched, however far from you ({field} names one)", field=FieldName("region")),
+    )
+
+
 def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
     """A note for each currency without a known rate, with the clouds that have prices in it."""
     return [

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
-from advisor.answers.context import cards_meant, left_out, what_runs
+from advisor.answers.context import cards_meant, left_out, searched, what_runs
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import (
@@ -235,6 +235,7 @@ def _recommended(
         notes = (*notes, *prepared.task.notes(prepared.request, answer.chosen))
     elif isinstance(question, TuningQuestion) and "gpu_memory" in answer.rejected_by_reason:
         notes = (*notes, _ONE_INSTANCE)
+    answer = replace(answer, assumptions=(*answer.assumptions, *searched(prepared.request)))
     answer = prepared._replace(notes=(*prepared.notes, *notes)).noted(answer)
     return relaxed(prepared.task, answer) if relax and answer.chosen is None else answer
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from advisor.answers.answer import Answer, Recommended, recommendation_text
-from advisor.answers.context import Context, cards_meant, left_out, unconverted_notes, what_runs, with_anchors
+from advisor.answers.context import (
+    Context,
+    cards_meant,
+    left_out,
+    searched,
+    unconverted_notes,
+    what_runs,
+    with_anchors,
+)
 from advisor.answers.curves import curves_document
 from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
@@ -98,7 +106,11 @@ def recommended(
         task = NetworkTask(preparations)
         result = decide.recommend(task, request, today=today, strict=question.strict)
     notes = left_out(request, context.catalog, today, strict=question.strict)
-    result = replace(result, warnings=(*context.notes, *notes, *result.warnings))
+    result = replace(
+        result,
+        warnings=(*context.notes, *notes, *result.warnings),
+        assumptions=(*result.assumptions, *searched(request)),
+    )
     if result.chosen is not None:
         settings = settings_of_candidate(result.chosen, context.catalog, context.model)
         settings = with_cheaper_specs(result, settings, preparations, context.model)

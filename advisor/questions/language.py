@@ -207,6 +207,11 @@ class LanguageQuestion(SpecQuestion):
                 "name one language model",
                 hint="give {model} meta-llama/Llama-3.1-8B, or {config} config.json",
             )
+        named = getattr(self, "instance", "")
+        if named is None:
+            raise wrong("instance", "name an {field} (g5.xlarge)")
+        if isinstance(named, tuple) and len({*named, getattr(self, "baseline", None)} - {None}) < 2:
+            raise wrong("instance", "name what to compare", hint="give {field} two or more types")
 
     @property
     def model_text(self) -> str:
@@ -475,10 +480,6 @@ class PredictGeneration(ServingQuestion):
 
     instance: str | None = _INSTANCE
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_instance(self.instance)
-
 
 class CompareGeneration(ServingQuestion):
     """The question of `advisor compare --task generation`."""
@@ -487,10 +488,6 @@ class CompareGeneration(ServingQuestion):
 
     instance: tuple[str, ...] = _INSTANCES
     baseline: str | None = _BASELINE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_several(self.instance, self.baseline)
 
 
 class MemoryGeneration(ServingQuestion):
@@ -578,10 +575,6 @@ class PredictFinetuning(TuningQuestion):
     tokens: float = _RUN_TOKENS._replace(default=1e6, value=1e6)
     instance: str | None = _INSTANCE
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_instance(self.instance)
-
 
 class CompareFinetuning(TuningQuestion):
     """The question of `advisor compare --task finetuning`."""
@@ -591,10 +584,6 @@ class CompareFinetuning(TuningQuestion):
     instance: tuple[str, ...] = _INSTANCES
     baseline: str | None = _BASELINE
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_several(self.instance, self.baseline)
-
 
 class MemoryFinetuning(TuningQuestion):
     """The question of `advisor memory --task finetuning`."""
@@ -603,13 +592,3 @@ class MemoryFinetuning(TuningQuestion):
 
     tokens: float = 1e9  # of a run that nobody asks about
     gpu: GpuFilter | None = GPU
-
-
-def _require_instance(instance: str | None) -> None:
-    if instance is None:
-        raise wrong("instance", "name an {field} (g5.xlarge)")
-
-
-def _require_several(instances: tuple[str, ...], baseline: str | None) -> None:
-    if len(dict.fromkeys(instances)) + (baseline is not None) < 2:
-        raise wrong("instance", "name what to compare", hint="give {field} two or more types")

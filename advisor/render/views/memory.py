@@ -197,8 +197,8 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
         if (use := split.use) is not None
     ]
     remarks = [
-        "GiB per GPU, on the fewest GPUs that hold the model (each repeats what no split divides). unused:",
-        "what the engine leaves free; sequences and the longest context are of one copy of the model.",
+        "GiB per GPU, on the fewest GPUs that hold the model; what a split cannot divide lies whole on each.",
+        "unused: what the engine leaves free; sequences, longest context: of one copy of the model.",
     ]
     return _model_memory(folded(title), header, rows, remarks, answer.gpus)
 
@@ -216,12 +216,17 @@ def _model_memory(
     remarks: Sequence[str],
     gpus: Sequence[SplitMemory | TunedMemory],
 ) -> str:
-    """A table of the GPUs that hold a model, and why the others do not."""
+    """A table of the GPUs that hold a model, and why the others do not, each reason once."""
     lines = [*title, ""]
     lines += [*table(header, rows, right=range(1, 9)), *remarks] if rows else []
-    missed = [gpu for gpu in gpus if gpu.use is None]
+    missed = dict[str, list[str]]()
+    for gpu in gpus:
+        if gpu.use is None:
+            why = str(gpu.why_not).removeprefix(f"{gpu.gpu} is ").replace(gpu.gpu, "it")
+            missed.setdefault(why, []).append(gpu.gpu)
     lines += ["", "Does not fit:"] if missed else []
-    lines += [line for gpu in missed for line in folded(f"  {gpu.gpu}: {gpu.why_not}", indent=4)]
+    for why, names in missed.items():
+        lines += folded(f"  {', '.join(names)}: {why}", indent=4)
     return "\n".join(lines)
 
 
@@ -245,7 +250,7 @@ def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
 def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
     """The memory of a tuned model on each GPU, for a terminal."""
     title = f"{answer.model} finetuning ({answer.method}), sequences of {answer.sequence:,} tokens"
-    header = ("GPU", "memory", "GPUs", "batch", "weights", "optimizer", "activations", "overhead", "free")
+    header = ("GPU", "memory", "GPUs", "batch", "weights", "training", "activations", "overhead", "free")
     rows = [
         [
             tuned.gpu,
@@ -260,7 +265,7 @@ def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
         if (use := tuned.use) is not None
     ]
     remarks = [
-        "GiB of each GPU; batch: sequences that a GPU computes at once; optimizer: gradients",
-        "and moments; *: activations are computed again (checkpointing).",
+        "GiB of each GPU; batch: sequences that a GPU computes at once; training: gradients and the",
+        "optimizer's state; *: activations are computed again (checkpointing).",
     ]
     return _model_memory([title], header, rows, remarks, answer.gpus)
