@@ -18,9 +18,7 @@ from advisor.domain import Recommendation
 from advisor.engine import Preparations, recommend
 from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.messages import Message
-from advisor.questions.network import NetworkQuestion
 from advisor.questions.reading import question_from
-from advisor.questions.values import DATASETS, dataset_for
 from advisor.render.document import SCHEMA as RECOMMENDATION
 from advisor.render.facts import SCHEMA as REPORT
 from advisor.render.records import candidate_block
@@ -118,8 +116,9 @@ def answered_again(
     if document["performance_model"]["id"] != context.model.id or document["live"]:
         return None
     try:
-        request = _request(document, context)
-        answer = recommend(request, preparations, today=answered_on(document))
+        # Questions of older versions lack fields: those answers tell what they tell themselves.
+        question = question_from(document["request"])
+        answer = recommend(question, preparations, today=answered_on(document))
     except (AdvisorError, LookupError, TypeError, ValueError, OverflowError):
         return None
     spec, saved = answer.chosen or answer.nearest, document["recommendation"] or document["nearest"]
@@ -142,28 +141,6 @@ def _same(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         and record["disk"]["order"] == other["disk"]["order"]
         and all(math.isclose(a, b, rel_tol=_SAME) for a, b in numbers)
     )
-
-
-def _request(document: Mapping[str, Any], context: Context) -> NetworkQuestion:
-    """The question of a recommendation's document; `UsageError` where it cannot be known."""
-    request = document["request"]
-    if "width" not in request["dataset"]:  # an older version's
-        request = {**request, "dataset": _known_dataset(request, context)}
-    if "max_results" not in request:
-        count, pareto = 1 + len(document["alternatives"]), bool(document["pareto"])
-        request = {**request, "max_results": count, "pareto": pareto}
-    return question_from(request)
-
-
-def _known_dataset(request: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """The data set of an answer that does not say how large a sample is once it is decoded."""
-    saved = request["dataset"]
-    facts = context.model.table.find(request["model"], request.get("file"))
-    known = dataset_for(saved["name"], facts) if saved["name"] in DATASETS else None
-    names = ("name", "samples", "bytes_per_sample", "storage_format")
-    if known is None or any(saved[name] != getattr(known, name) for name in names):
-        raise UsageError("how large the samples of {dataset} are was not saved", dataset=saved["name"])
-    return {**saved, "width": known.width, "height": known.height, "sample": known.sample}
 
 
 def answered_on(document: Mapping[str, Any]) -> date:

@@ -67,8 +67,10 @@ def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record]
     """What a month and each run cost, then how many workloads have an answer."""
     if not answered:
         return t("totals.none", workloads=len(sections))
-    kept, ends = _parted(answered, lambda section: section_run_usd(section) is None)
-    often, runs = _parted(ends, lambda section: month_usd(section) is not None)
+    kept = [section for section in answered if section_run_usd(section) is None]
+    ends = [section for section in answered if section_run_usd(section) is not None]
+    often = [section for section in ends if section.get("runs_per_month")]
+    runs = [section for section in ends if not section.get("runs_per_month")]
     costs = []
     for key, some, usd_of in (
         ("month", kept, month_usd),
@@ -85,13 +87,6 @@ def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record]
     done = "totals.both" if len(sections) == 2 else "totals.done"
     says.append(t("totals.unmet", names=_names(unmet, t)) if unmet else t(done, workloads=len(sections)))
     return t.joined(says)
-
-
-def _parted(
-    sections: Sequence[Record], is_first: Callable[[Record], bool]
-) -> tuple[list[Record], list[Record]]:
-    """Those for which it is so, and the others."""
-    return [row for row in sections if is_first(row)], [row for row in sections if not is_first(row)]
 
 
 def _risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
