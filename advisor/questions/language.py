@@ -581,6 +581,7 @@ class CompareFinetuning(TuningQuestion):
 
     asks = (*_OF_TUNING_RUN, "instance", "baseline", *OF_PLACE, *_LIMITS_OF_RUN)
 
+    tokens: float = _RUN_TOKENS._replace(default=1e6, value=1e6)
     instance: tuple[str, ...] = _INSTANCES
     baseline: str | None = _BASELINE
 
