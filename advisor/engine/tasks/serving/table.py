@@ -247,7 +247,8 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
         if request.users is None:
             return self.at_once
         thinking = request.think_seconds * self.rates.output[Level.MEDIAN] / request.output_tokens
-        return np.minimum(self.at_once, request.users / (self.rates.concurrency + thinking))
+        each = self.rates.concurrency + thinking
+        return np.asarray(np.minimum(self.at_once, request.users / each))
 
     def most_output(self, level: Level) -> Floats:
         """Output tokens a second of all instances at the largest load that keeps the limits."""
