@@ -55,7 +55,9 @@ def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: 
     with suppress(BrokenPipeError):
         click.echo(text, nl=False)
     if chosen is None:
-        raise NoOfferError(answer.no_offer())
+        # The answer above it tells what comes nearest.
+        is_told = export_to is None and output == "table"
+        raise NoOfferError(Message("no offer does what you ask") if is_told else answer.no_offer())
 
 
 def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | None) -> None:

@@ -13,8 +13,6 @@ from advisor.domain.results import Span, Withheld
 from advisor.domain.words import KvPrecision, Link, LlmEngine, LlmMethod, LlmPrecision, ServingBind, StepKind
 
 MILLION = 1e6
-# The code of what is assumed of a model that reads pictures where none are asked for.
-NO_PICTURES = "no_pictures"
 # Sequences that one replica takes in at once at most: vLLM's `--max-num-seqs` of large GPUs.
 MOST_SEQUENCES = 512
 # Slots that llama.cpp's server is asked for at most (`--parallel`): rows are of one request at a time, and

@@ -140,8 +140,12 @@ SHUFFLED, STORED_ORDER = "shuffled", "stored"
 REPLAYED_FROM = "replayed_from"
 
 
-# The codes of remarks: that a GPU was not measured, prices in a currency without a rate, a bare step's rate.
-UNMEASURED_GPU = "unmeasured_gpu"
+# The codes of remarks: that a GPU was not measured, or not in a format, or a network not in a task; that what
+# is assumed moves the price; prices in a currency without a rate; a bare step's rate.
+UNMEASURED_GPU, UNMEASURED_FORMAT = "unmeasured_gpu", "unmeasured_format"
+UNMEASURED_NETWORK = "unmeasured_network"
+UNMEASURED = (UNMEASURED_GPU, UNMEASURED_FORMAT, UNMEASURED_NETWORK)
+DECIDES = "decides"
 CURRENCY = "currency"
 BARE_STEP = "bare_step"
 

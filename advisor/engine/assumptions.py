@@ -31,6 +31,7 @@ from advisor.domain import (
     Prediction,
     Price,
     Protocol,
+    Span,
     Spec,
     Stack,
     Stage,
@@ -41,9 +42,9 @@ from advisor.domain import (
 )
 from advisor.domain.decision import MISS_COST
 from advisor.domain.money import is_old
-from advisor.domain.results import BARE_STEP
+from advisor.domain.results import BARE_STEP, DECIDES
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.naming import other_names, sample_size
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
@@ -74,8 +75,10 @@ def assumptions(
     messages = script_assumption(request, chosen.prediction if chosen else None)
     if chosen is not None:
         messages += assumed_facts(request, chosen.spec.offer.instance, chosen.spec.disk)
+    if request.disk is None and request.dataset.is_read:
+        messages.append(_of_disk(request, chosen if ranked else None))
     messages += _of_data(request, chosen.workload if chosen else None)
-    messages += _of_run(request)
+    messages += _of_run(request, chosen)
     if chosen is not None and (hours := chosen.first_epoch) is not None:
         messages.append(
             Message(
@@ -91,8 +94,6 @@ def assumptions(
     messages += _of_what_computes(request, chosen)
     if chosen is not None and request.batch_size is None:
         messages.append(Message("batch size {size} chosen by the advisor", size=chosen.workload.batch_size))
-    if request.disk is None and request.dataset.is_read:
-        messages.append(_of_disk(chosen if ranked else None))
     messages.append(Message("sustained disk rates, never burst; the disk of the system is not counted"))
     if request.stack is Stack.COMPILE and request.task is not Task.PREPROCESSING:
         messages.append(Message("compiling, minutes at the start, not counted in rates"))
@@ -102,24 +103,36 @@ def assumptions(
     return (*messages, *other_names(request))
 
 
-def _of_disk(chosen: Candidate | None) -> Message:
+def _of_disk(request: NetworkQuestion, chosen: Candidate | None) -> Message:
     """The size of the disk, and what it costs beside its instances."""
     if chosen is None or not (usd := chosen.spec.count * chosen.spec.disk.usd_per_hour):
         return Message("disk sized for the data set plus 20 %")
-    return Message("disk sized for the data set plus 20 %, {usd:usd}/h of the price", usd=usd)
+    if request.task is not Task.INFERENCE or request.dataset_samples is not None:
+        return Message("disk sized for the data set plus 20 %, {usd:usd}/h of the price", usd=usd)
+    return Message(
+        "{usd:usd}/h of the price for disks to hold {name} ({option})",
+        code=DECIDES,
+        usd=usd,
+        name=request.dataset.name,
+        option=FieldName("dataset_samples"),
+    )
 
 
 def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Message]:
     """Assumptions about the data, the arithmetic, and the size of a sample."""
-    dataset = request.dataset
+    dataset, size = request.dataset, sample_size(request)
+    if size and dataset.kind is not DataKind.IMAGE and not request.input:
+        yield Message("{size} ({option})", code=DECIDES, size=size, option=FieldName("input"))
     if dataset.is_read:
         yield Message(
-            "{name} ({samples:,} samples of {kilobytes} kB, {storage}, {size:mib})",
+            "{name}: {samples:,} samples of {kilobytes} kB, {storage}, {size:mib} ({option})",
+            code="" if "/" in dataset.name else DECIDES,
             name=dataset.name,
             samples=dataset.samples,
             kilobytes=_kilobytes(dataset),
             storage=dataset.storage_format,
             size=dataset.total_mib,
+            option=FieldName("dataset"),
         )
     else:
         yield Message(
@@ -127,7 +140,6 @@ def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Me
             kilobytes=_kilobytes(dataset),
         )
     yield stack_assumption(request, workload)
-    size = sample_size(request)
     taken = [int(pixels) for pixels in re.findall(r"\d+", request.sample_input or "")][-2:]
     if (
         size
@@ -136,10 +148,13 @@ def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Me
         and math.prod(taken) > _ENLARGED * dataset.pixels
     ):
         yield Message(
-            "its images of {width} x {height} pixels are enlarged to {size}; --input takes another size",
+            "images enlarged from {width} x {height} to {wide} x {high} pixels ({option})",
+            code=DECIDES,
             width=dataset.width,
             height=dataset.height,
-            size=size,
+            wide=taken[1],
+            high=taken[0],
+            option=FieldName("input"),
         )
     if request.task is Task.TRAINING:
         yield Message("every epoch reads the data again")
@@ -234,7 +249,7 @@ def miss_assumptions(request: SpecQuestion) -> list[Message]:
     return [Message("ranked by price x (1 + {cost:g} x the chance of a miss)", cost=MISS_COST)]
 
 
-def _of_run(request: NetworkQuestion) -> list[Message]:
+def _of_run(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:
     """Assumptions about the time and the cost of a run."""
     samples = request.run_samples
     if samples is None:
@@ -246,10 +261,24 @@ def _of_run(request: NetworkQuestion) -> list[Message]:
         messages = [Message("a run of {epochs} ({length})", epochs=epochs, length=length)]
     if request.task is Task.TRAINING:
         messages.append(Message("its first epoch reads from the disk, later ones what RAM does not cache"))
-    start = Message(
-        "a start of {minutes:g} min counted, validation and checkpoints not", minutes=60 * request.start_hours
+    return [
+        *messages,
+        start_assumption(request.start_hours, chosen.run.hours if chosen and chosen.run else None),
+    ]
+
+
+# A start that takes less of a run is not worth a line.
+_SHORT_START = 0.1
+
+
+def start_assumption(start_hours: float, hours: Span | None) -> Message:
+    """The minutes in which nothing runs yet, of a run of so many `hours`."""
+    return Message(
+        "a start of {minutes:g} min counted ({option}), validation and checkpoints not",
+        code=DECIDES if hours and start_hours > _SHORT_START * hours.median else "",
+        minutes=60 * start_hours,
+        option=FieldName("start_minutes"),
     )
-    return [*messages, start]
 
 
 def _kilobytes(dataset: DatasetProfile) -> str:
@@ -275,8 +304,7 @@ def stack_assumption(request: NetworkQuestion, workload: Workload | None) -> Mes
         parts.append(Message("{precision} ({tf32})", precision=str(precision), tf32=_TF32[request.tf32]))
     else:
         parts.append(str(precision))
-    size = sample_size(request)
-    if size:
+    if request.dataset.kind is DataKind.IMAGE and (size := sample_size(request)):
         parts.append(Message("on {input}", input=size))
     return Message("{parts}", parts=parts)
 

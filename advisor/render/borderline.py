@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from typing import Any
 
 from advisor.domain import (
@@ -13,6 +14,7 @@ from advisor.domain import (
     CloseCallKind,
     DataKind,
     Market,
+    Provenance,
     Task,
 )
 from advisor.domain.decision import MISS_COST, Judged
@@ -21,6 +23,7 @@ from advisor.messages import Message
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
+from advisor.render.blocks import percent
 from advisor.render.price_doubt import PER, ranked_cost
 from advisor.render.records import brief_block, by_price, spec_fields
 from advisor.units import short_usd
@@ -119,6 +122,25 @@ _TO = {
     (True, True): Message("to reach the target and keep the limits"),
     (False, False): Message("to do this"),
 }
+_TO_SERVE = Message("to serve {users:,} users"), Message("to serve {users:,} users within the limits")
+
+
+def _chance_message(chosen: Any, request: Any) -> Message:
+    """'likely: 76 % sure to serve 40 users within the limits', and what else must hold."""
+    aims, limits = (any(getattr(request, name, None) for name in names) for names in (_AIMS, _LIMITS))
+    words = next(words for least, words in _WORDS if round(chosen.probability, 2) >= least)
+    aim = _TO[aims, limits]
+    if users := getattr(request, "users", None):
+        aim = Message(_TO_SERVE[limits].text, users=users)
+    # A chance is of rates alone: what else must hold makes nothing certain.
+    provisos = list(_provisos(chosen, request))
+    if provisos and words is _WORDS[0][1]:
+        words = Message("{percent:.0f} % sure {aim}")
+    sure = Message(words.text, percent=100 * modest(chosen.probability), aim=aim)
+    for number, proviso in enumerate(provisos):
+        joint = Message("{sure} and {proviso}") if number else Message("{sure} if {proviso}")
+        sure = Message(joint.text, sure=sure, proviso=proviso)
+    return sure
 
 
 def sure_message(answer: Judged[Any, Any]) -> Message | None:
@@ -126,14 +148,7 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
     chosen, request, safe = answer.chosen, answer.request, answer.safe
     if chosen is None or chosen.probability is None:
         return None
-    aims, limits = (any(getattr(request, name, None) for name in names) for names in (_AIMS, _LIMITS))
-    words = next(words for least, words in _WORDS if round(chosen.probability, 2) >= least)
-    sure = Message(words.text, percent=100 * modest(chosen.probability), aim=_TO[aims, limits])
-    if request.ends and chosen.spec.offer.market is Market.SPOT:
-        sure = Message("{sure} if it is never interrupted", sure=sure)
-    if _may_cost_too_much(chosen, request):
-        # The chance is of rates, at the price that is known.
-        sure = Message("{sure}, at that price", sure=sure)
+    sure = _chance_message(chosen, request)
     if answer.is_safe or request.is_sure:
         return sure
     may_miss = (call for call in answer.close_calls if call.kind is CloseCallKind.CHOSEN_MAY_MISS)
@@ -150,14 +165,30 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
     if request.ends and getattr(safe, "usd_per_run", None):
         more = safe.usd_per_run.median - chosen.usd_per_run.median
         dearer = Message("{more} more for the run", more=short_usd(max(0.0, more)))
-    without = Message("{sure}; safe without a trial") if trial else Message("{sure}; safe")
+    text = Message("{sure}; safe ({least} sure or more): {safe}, {usd:usd}/h ({dearer})")
+    if not is_measured(safe):
+        text = Message(
+            "{sure}; safe ({least} sure or more, its GPU never measured): {safe}, {usd:usd}/h ({dearer})"
+        )
     return Message(
-        "{sure}: {safe}, {usd:usd}/h ({dearer})",
-        sure=Message(without.text, sure=sure),
+        text.text,
+        sure=sure,
+        least=percent(request.confidence),
         safe=spec_name(safe.spec, request),
         usd=safe.spec.total_usd_per_hour,
         dearer=dearer,
     )
+
+
+def _provisos(chosen: Any, request: Any) -> Iterator[Message]:
+    """What must hold for a chance to be right, beside the rates."""
+    told, price = getattr(chosen, "prediction", chosen), chosen.spec.offer.price
+    if request.ends and chosen.spec.offer.market is Market.SPOT:
+        yield Message("never interrupted")
+    if _may_cost_too_much(chosen, request):
+        yield Message("the price of {day} holds", day=price.as_of.isoformat())
+    if told.withheld is None and getattr(told, "provenance", "") == Provenance.MODELLED:
+        yield Message("a model never tested on such a case is right")
 
 
 def _may_cost_too_much(chosen: Any, request: Any) -> bool:

@@ -41,7 +41,7 @@ from advisor.render.records import (
     spec_block,
     withheld_block,
 )
-from advisor.units import format_count, format_target
+from advisor.units import format_count, format_target, format_usd
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
 # What the two latencies are the means of; users and tools mean different things by TPOT.
@@ -352,7 +352,13 @@ def serving_question_text(
         parts.append(f"{of}{_TIMES[limit.reason]} <= {limit.most:g}\u00a0{'ms' if limit.unit > 1 else 's'}")
     if request.max_ready_seconds is not None:
         parts.append(f"ready <= {request.max_ready_seconds:g} s")
-    return ", ".join(parts)
+    return ", ".join([*parts, *_further_limits(request)])
+
+
+def _further_limits(request: ServingQuestion | TuningQuestion) -> list[str]:
+    share, most = getattr(request, "prefix_share", None), request.max_usd_per_hour
+    cached = [f"{100 * share:g} % of prompts cached"] if share else []
+    return [*cached, *([] if most is None else [f"at most {format_usd(most)}/h"])]
 
 
 _TIMES = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "a whole request"}
@@ -371,4 +377,4 @@ def tuning_question_text(request: TuningQuestion, candidate: FineTuningCandidate
         parts.append(f"within {request.max_hours:g} h")
     if request.max_run_usd is not None:
         parts.append(f"at most ${request.max_run_usd:,g} a run")
-    return ", ".join(parts)
+    return ", ".join([*parts, *_further_limits(request)])

@@ -16,7 +16,7 @@ from advisor.render.blocks import translated
 from advisor.render.facts import covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.records import by_price, fields, spec_fields
-from advisor.render.text import AnyAnswer
+from advisor.render.text import SURE, AnyAnswer
 from advisor.units import short_usd
 
 # How a price of an instance is known that is not listed, or old; and that of a disk.
@@ -34,13 +34,15 @@ PER = {
 Record = Mapping[str, Any]
 
 
-def doubt_sentence(document: Record, t: Texts) -> str:
-    """The doubt about the price of a document's spec, in one line; empty where there is none."""
+def doubt_sentences(document: Record, t: Texts) -> list[str]:
+    """The doubt about the price of a document's spec, whole and without a firmer one; none where there is no
+    doubt."""
     call = document.get("price_call")
     if not call or "per" not in call or not (doubt := _doubt(call, clouds=covers_clouds(document))):
-        return ""
+        return []
     asks = t("brief.asks") if call["todays_price"]["command"] and not document.get("live") else ""
-    return translated(doubt, t) + asks
+    alone = _doubt({**call, "listed": None}, clouds=False) or doubt
+    return [translated(sentence, t) + asks for sentence in (doubt, alone)]
 
 
 def price_sentences(call: Record, *, clouds: bool) -> list[Message]:
@@ -55,11 +57,9 @@ def _doubt(call: Record, *, clouds: bool) -> Message | None:
     listed."""
     chosen, listed = call["chosen"], call["listed"]
     kinds = _kinds(chosen)
-    if not kinds:
+    if not kinds or chosen["high_usd_per_hour"] <= SURE * chosen["low_usd_per_hour"]:
         return None
-    doubt = Message("{kinds}", kinds=kinds)
-    if chosen["low_usd_per_hour"] != chosen["high_usd_per_hour"]:
-        doubt = Message("{kinds}; today's could be {range}", kinds=kinds, range=_range(chosen, call))
+    doubt = Message("{kinds}; today's may be {range}", kinds=kinds, range=_range(chosen, call))
     if listed is None or listed == chosen:
         return doubt
     named = Message("{name}", name=type_name(listed, clouds=clouds))

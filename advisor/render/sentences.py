@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Provenance, Stage
-from advisor.domain.results import unmeasured_gpu
+from advisor.domain.results import UNMEASURED, UNMEASURED_FORMAT, UNMEASURED_GPU
 from advisor.messages import Message
 from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
@@ -17,16 +17,15 @@ from advisor.render.borderline import modest
 from advisor.render.facts import covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
-from advisor.render.phrases import gpu_text
 from advisor.render.price_doubt import price_sentences
 from advisor.render.text import SURE, lower_name, upper_name
-from advisor.units import ceil_ms, format_hours, format_mib, format_span, format_target, format_usd, short_usd
+from advisor.units import ceil_ms, format_mib, format_span, format_target, format_usd, short_usd
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
 _OF_CHOSEN = "chosen_may_miss"
-# So many workloads are named in a sentence.
-_MOST_NAMES = 3
+# The word for the least evidence, and for what is riskier.
+WEAK = 3
 _SAMPLES = {OUTPUT_UNIT: "output_tokens", TUNING_UNIT: "tokens"}
 
 
@@ -111,36 +110,42 @@ def _market_of(spec: Record, t: Texts) -> str:
     return t("brief.comma").join([market, *said])
 
 
-def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
-    """The sources of a spec's rate, its risk, and the source of its price where one is known; without the
-    risk as a row, which its title begins."""
-    provenance, price = spec["predicted"]["provenance"], spec.get("price")
-    # How predictions did whose truth was withheld; no older document has it.
-    test = spec["predicted"].get("withheld")
-    proof = ""
-    if test:
-        half, held = f"{test['median_percent']:.2g}", f"{test['held_percent']:.0f}"
-        proof = t("answer.withheld" if has_risk else "brief.withheld", half=half, held=held)
-    elif spec.get("serving") and spec["extrapolation"]:
-        proof = t("answer.outside", fact=translated(spec["extrapolation"][0], t))
-    elif not has_risk and provenance == Provenance.MODELLED:
-        proof = t("brief.untested")
-    if not has_risk and (text := unmeasured_gpu(spec["extrapolation"])):
-        proof += t("brief.unmeasured", gpu=gpu_text(text.parameters["gpu"]))
-    rate = t.known(f"basis.{provenance}", provenance) + proof
-    if has_risk:
-        risk = t(f"risk.{spec['risk']}")
-        rate = t(
-            "answer.rate",
-            provenance=t.known("provenance." + provenance, ""),
-            risk=risk,
-            number=spec["risk"],
-            proof=proof,
+def evidence_word(risk: int | None, t: Texts) -> str:
+    """'strong', 'fair' or 'weak', of a risk from 0 to 4; nothing where nothing is recommended."""
+    return "" if risk is None else t(f"evidence.{min(max(risk, 1), WEAK)}")
+
+
+def never_measured(spec: Record, t: Texts, *, names: bool = False) -> list[str]:
+    """'never measured in bf16': what of a GPU no measurement backs; with `names` 'H100 never measured in
+    bf16', and what of the network none does. A saved answer does not tell it."""
+    codes = UNMEASURED if names else (UNMEASURED_GPU, UNMEASURED_FORMAT)
+    remarks = [remark for remark in spec["extrapolation"] if getattr(remark, "code", "") in codes]
+    return [
+        t(
+            f"named.{remark.code}" if names else f"never.{remark.code}",
+            **{name: translated(value, t) for name, value in remark.parameters.items()},
         )
+        for remark in remarks
+    ]
+
+
+def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
+    """The sources of a spec's rate, how predictions like it did whose truth was withheld, what was never
+    measured, and the source of its price where one is known; `has_risk`: as a sentence that says how strong
+    that evidence is."""
+    provenance, price = spec["predicted"]["provenance"], spec.get("price")
+    rate = t.known(f"basis.{provenance}", provenance)
+    if test := spec["predicted"].get("withheld"):  # no older document has it
+        half, held = f"{test['median_percent']:.2g}", f"{test['held_percent']:.0f}"
+        rate += t("answer.withheld" if has_risk else "brief.withheld", half=half, held=held)
+    elif provenance == Provenance.MODELLED and (has_risk or spec.get("probability") is None):
+        rate += t("brief.untested")
+    says = [rate, *never_measured(spec, t, names=True)]
     if price:
         kind = t.known("price." + price["kind"], price["kind"])
-        rate = t("answer.stands", rate=rate, kind=kind, date=price["as_of"])
-    return t("answer.unpriced", rate=rate) if has_risk else rate
+        says.append(t("answer.dated", kind=kind, date=price["as_of"]))
+    basis = t.listed(says)
+    return t("answer.evidence", evidence=evidence_word(spec["risk"], t), basis=basis) if has_risk else basis
 
 
 def borderline_sentence(call: Record, t: Texts, *, clouds: bool = False) -> str:
@@ -184,8 +189,8 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
     without, sure = ("relax.one_run", "relax.likely_run") if run else ("relax.one", "relax.likely")
     return t(
         without if chance is None else sure,
-        hours=format_hours(run["hours"]) if run else "",
-        cost=format_usd(run["usd"]) if run else "",
+        hours=format_span(run["hours"]) if run else "",
+        cost=short_usd(run["usd"]) if run else "",
         percent=percent(modest(chance or 0.0)),
         changes=", ".join(changes),
         name=type_name(gives, clouds=request["cloud"] == "any"),
@@ -238,7 +243,9 @@ def _range(limits: Record, *, write: Callable[[float], str]) -> str:
 # How fields of a request are written; one that is left out, or as it is anyway, is not.
 _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (str, "precision stack memory_format tf32 protocol input disk accelerated_only allow_extrapolation"),
-    (str, "kv_precision engine method api_usd_per_million image_size"),
+    (str, "kv_precision engine method image_size"),
+    # Dollars of a million tokens in, and of one out.
+    (lambda usd: " in, $".join(usd.split(",")), "api_usd_per_million"),
     (plain, "batch_size max_hours start_minutes max_first_epoch_hours max_latency_ms"),
     (plain, "max_gpus max_count max_nodes"),
     # '2000', or 'p99:2000' as it is asked for.
@@ -247,7 +254,8 @@ _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (plain, "tensor_parallel micro_batch"),
     (_counted, "epochs samples tokens"),
     ("{:,.0f}".format, "users input_tokens output_tokens context_tokens sequence"),
-    (format_usd, "max_run_usd max_usd_per_hour"),
+    (short_usd, "max_run_usd"),
+    (format_usd, "max_usd_per_hour"),
     (format_mib, "min_gpu_memory_mib max_gpu_memory_mib"),
     (", ".join, "gpus disk_types price_kinds"),
     (partial(_range, write=plain), "compute_capability vcpus"),
@@ -269,8 +277,8 @@ _USUAL: Mapping[str, tuple[object, ...]] = {
 
 # What is aimed at where no rate is: what runs, and by when, or for whom.
 _AIMS = (
-    "epochs samples tokens max_hours max_run_usd max_latency_ms users target_requests_per_second "
-    "max_ttft_ms max_tpot_ms max_e2e_seconds"
+    "epochs samples tokens max_hours max_run_usd max_latency_ms max_usd_per_hour users "
+    "target_requests_per_second max_ttft_ms max_tpot_ms max_e2e_seconds"
 )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from advisor.domain import Gpu
 from advisor.domain.machines import gpu_of_row, number_of
-from advisor.domain.results import UNMEASURED_GPU
+from advisor.domain.results import UNMEASURED_GPU, UNMEASURED_NETWORK
 from advisor.messages import Message
 from advisor.models.bundled import power_ratio, read_data_sheets
 from advisor.models.language.language_model import LanguageModel
@@ -183,6 +183,7 @@ def unmeasured_parts(
     if not model_known:
         yield Message(
             "{network} was not measured in {task}: its rate follows from what it computes",
+            code=UNMEASURED_NETWORK,
             network=model,
             task=task,
         )

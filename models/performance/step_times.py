@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import Gpu, Observation, Precision, Protocol, Provenance, Stack, Task, Withheld, Workload
-from advisor.domain.results import UNMEASURED_GPU
+from advisor.domain.results import UNMEASURED_FORMAT, UNMEASURED_GPU, UNMEASURED_NETWORK
 from advisor.messages import Message
 from advisor.models.bayes import Floats, Gaussian, HalfWidths, Parameters, multipliers
 from advisor.models.bundled import IdentityCache
@@ -338,11 +338,15 @@ class StepTimes(Struct, frozen=True, kw_only=True):
                 )
         elif arithmetic_of(workload.precision) not in measured:
             yield Message(
-                "{gpu} was never measured in {precision}", gpu=gpu.name, precision=workload.precision
+                "{gpu} was never measured in {precision}",
+                code=UNMEASURED_FORMAT,
+                gpu=gpu.name,
+                precision=workload.precision,
             )
         if not self.knows(facts, workload):
             yield Message(
                 "{network} was not measured in {task}: its rate follows from what it computes",
+                code=UNMEASURED_NETWORK,
                 network=facts.name,
                 task=Message(str(workload.task)),
             )

@@ -19,9 +19,9 @@ from advisor.domain.language import (
     TuningMemoryUse,
     TuningPrediction,
 )
-from advisor.domain.results import Span
+from advisor.domain.results import DECIDES, Span
 from advisor.domain.words import Link, LlmMethod, LlmPrecision, Protocol
-from advisor.engine.assumptions import assumed_facts, miss_assumptions
+from advisor.engine.assumptions import assumed_facts, miss_assumptions, start_assumption
 from advisor.engine.candidates import rejected_offer
 from advisor.engine.columns import Floats, OptionTable
 from advisor.engine.constraints import Amount, Choice, Constraint, of_place
@@ -40,7 +40,7 @@ from advisor.engine.tasks.language import (
     ram_shortage,
     require_tokens,
 )
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.models.language.config_values import uncovered
 from advisor.models.language.deployments import GpuFacts
 from advisor.models.language.finetuning.predictor import (
@@ -55,7 +55,7 @@ from advisor.models.language.memory import weight_gib
 from advisor.naming import spec_name
 from advisor.questions.fields import wrong
 from advisor.questions.language import TuningQuestion
-from advisor.units import floor_rate
+from advisor.units import floor_rate, format_span
 
 # GPUs of one instance that share a run; as many as there are, too. Memory is told of up to a host's eight.
 _COUNTS, _COUNTS_OF_A_HOST = (1, 2, 4, 8, 16), (1, 2, 4, 8)
@@ -381,9 +381,9 @@ def unsupported_message(tuning: FineTuning) -> Message:
     """Why a card cannot tune, whatever its memory."""
     code = unsupported(tuning)
     if code == "no_bf16":
-        return Message("{gpu} has no bf16, which full tuning computes in", gpu=tuning.gpu.name)
+        return Message("no bf16, which full tuning computes in")
     if code == "capability":
-        return Message("{gpu} is older than what libraries tune on", gpu=tuning.gpu.name)
+        return Message("too old for the libraries that tune")
     return Message("only NVIDIA's GPUs were measured tuning language models")
 
 
@@ -393,7 +393,6 @@ def misfit_message(tuning: FineTuning) -> Message:
         _MISFIT[tuning.gpus > 1].text,
         needed=least_memory(tuning).upper_gib,
         available=tuning.gpu.memory_gib,
-        gpu=tuning.gpu.name,
         gpus=tuning.gpus,
     )
 
@@ -405,8 +404,8 @@ _TOO_SLOW = (
 )
 # Of one GPU, and of several.
 _MISFIT = (
-    Message("tuning needs up to {needed:,.1f} GiB, and {gpu} has {available:.1f} GiB"),
-    Message("tuning needs up to {needed:,.1f} GiB on each of {gpus} GPUs, and {gpu} has {available:.1f} GiB"),
+    Message("needs up to {needed:,.1f} GiB of GPU memory, has {available:.1f} GiB"),
+    Message("needs up to {needed:,.1f} GiB on each of {gpus} GPUs, which have {available:.1f} GiB"),
 )
 
 
@@ -414,11 +413,11 @@ def described(request: TuningQuestion, candidate: FineTuningCandidate) -> Messag
     """A candidate in a clause, as the line says it that tells that nothing answers."""
     return Message(
         "{name} with {lower:,g} tokens/s or more (median {median:rate}), done in up to "
-        "{hours:hours}, at {usd:usd}/h",
+        "{hours}, at {usd:usd}/h",
         name=spec_name(candidate.spec, request),
         lower=floor_rate(candidate.tokens_per_second.lower),
         median=candidate.tokens_per_second.median,
-        hours=candidate.hours.upper,
+        hours=format_span(candidate.hours.upper, up=True),
         usd=candidate.spec.total_usd_per_hour,
     )
 
@@ -435,19 +434,24 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
     if request.method == LlmMethod.FULL:
         yield Message("AdamW with 32-bit weights, gradients and moments")
     else:
-        yield Message("adapters of rank {rank} on every matrix, AdamW in 32 bits", rank=ADAPTER_RANK)
+        yield Message(
+            "{method}: adapters of rank {rank} on every matrix, AdamW in 32 bits ({option})",
+            code=DECIDES,
+            method=request.method,
+            rank=ADAPTER_RANK,
+            option=FieldName("method"),
+        )
     yield Message(
-        "sequences packed to {sequence:,} tokens, {count} or more in an optimizer step",
+        "packed sequences of {sequence:,} tokens ({option}), {count} or more in an optimizer step",
+        code=DECIDES,
         sequence=request.sequence,
         count=STEP_SEQUENCES,
+        option=FieldName("sequence"),
     )
     if request.micro_batch is None and chosen is not None:
         yield Message("micro-batch and checkpointing as fit and are fastest")
     yield Message("one instance tunes: several that share a run are not modelled")
-    yield Message(
-        "a start of {minutes:g} min is counted, evaluation and checkpoints are not",
-        minutes=60 * request.start_hours,
-    )
+    yield start_assumption(request.start_hours, chosen.hours if chosen else None)
     if request.target_tokens_per_second is None:
         yield Message("ranked by cost of the run at the median rate")
     else:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from advisor.domain import Candidate, Market, NodeNetwork, Spec
 from advisor.naming import setting_text
+from advisor.render.borderline import modest
 from advisor.render.records import rate_unit
 from advisor.render.text import disk_text, lower_name
 from advisor.units import floor_rate, format_usd
@@ -36,10 +37,17 @@ def start_of(candidate: Candidate) -> Start:
             f"{workload.network} {workload.task}, batch {workload.batch_size}, "
             f"{setting}: {lower_name(prediction.confidence)} "
             f"{floor_rate(prediction.lower):,g} {rate_unit(workload.dataset)} "
-            f"({prediction.provenance})",
+            f"({prediction.provenance}){chance_text(candidate.probability)}",
         ),
         network=candidate.node_network,
     )
+
+
+def chance_text(probability: float | None) -> str:
+    """', 76 % sure to meet the target and limits that were asked for'."""
+    if probability is None:
+        return ""
+    return f", {100 * modest(probability):.0f} % sure to meet the target and limits that were asked for"
 
 
 def header(start: Start, mark: str = "#") -> str:

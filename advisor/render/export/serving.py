@@ -20,8 +20,8 @@ from advisor.messages import FieldName, Message
 from advisor.models.language.configs import Weights, bundled_language_models
 from advisor.questions.language import ServingQuestion
 from advisor.render.export import COMPOSE, ON_CLUSTERS, export_start
-from advisor.render.export.parts import Start, header, is_spot
-from advisor.render.language_document import placement_block
+from advisor.render.export.parts import Start, chance_text, header, is_spot
+from advisor.render.language_document import placement_block, serving_question_text
 from advisor.render.phrases import engine_text, speculation_words
 from advisor.render.text import disk_text, lower_name
 from advisor.render.views.specs import placement_message
@@ -158,9 +158,10 @@ def _about(
 ) -> tuple[str, ...]:
     rate, confidence = candidate.rates.output_tokens_per_second, request.confidence
     lines = [
-        f"{candidate.model} generation, weights {candidate.precision}: {lower_name(confidence)} "
+        f"{serving_question_text(request, candidate)}{chance_text(candidate.probability)}",
+        f"Weights {candidate.precision}: {lower_name(confidence)} "
         f"{floor_rate(rate.lower):,g} output tokens/s (modelled), {engine_text(candidate)}, "
-        f"{placement_message(placement_block(candidate.placement))}"
+        f"{placement_message(placement_block(candidate.placement))}",
     ]
     # Without a question about it the format is the published one.
     if request.precision not in (None, *SIXTEEN_BIT):

@@ -1,24 +1,22 @@
 """The answer in a dozen lines: what to rent, what it does, how sure that is, what to try first.
 
-It is made of an answer's document, whatever the task, in the reader's language. Where a terminal has no room,
-rows that can be looked up are left out or cut; the question and how sure its answer is come last."""
+It is made of an answer's document, whatever the task, in the reader's language. Where a terminal has no
+room, rows have shorter texts or are left to `--explain`; none is cut off, and what was asked stays."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from textwrap import wrap
 from typing import Any
 
-from advisor.domain import IMAGENET, Market, Task
-from advisor.domain.language import NO_PICTURES
-from advisor.domain.results import CURRENCY, P99_OVER_P50, UNMEASURED_GPU, unmeasured_gpu
+from advisor.domain import Market, Task
+from advisor.domain.results import CURRENCY, DECIDES, P99_OVER_P50, UNMEASURED
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
 from advisor.render.borderline import modest
 from advisor.render.facts import answer_facts, covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
-from advisor.render.phrases import ENGINES, gpu_text, seconds_text, speculation_message
-from advisor.render.price_doubt import doubt_sentence, price_sentences
+from advisor.render.phrases import ENGINES, count_text, gpu_text, seconds_text, speculation_message
+from advisor.render.price_doubt import doubt_sentences, price_sentences
 from advisor.render.sentences import (
     aimed_at,
     asked_sentence,
@@ -27,24 +25,32 @@ from advisor.render.sentences import (
     borderline_sentence,
     bound_name,
     calls_of_chosen,
+    evidence_word,
     goal_text,
     instead_text,
     live_text,
+    never_measured,
     per_hour,
     relax_sentence,
     stage_name,
 )
 from advisor.render.text import INDENT, WIDTH, fact, folded, folded_command
-from advisor.render.views.specs import TIMES, api_message, machine_message, placement_message
+from advisor.render.views.specs import TIMES, api_message, machine_message, placement_message, tuning_messages
 from advisor.units import ceil_ms, format_rate, format_span, format_usd, short_usd
 
 Record = Mapping[str, Any]
 LINES = 12
-# What is assumed where the question says nothing, and a reader may want to change.
-_ASSUMED: Mapping[str, object] = {
-    **{"dataset": None, "stack": "eager", "protocol": "script", "engine": "vllm", "method": "lora"},
-    **{"input_tokens": 1154.7, "output_tokens": 211.13, "sequence": 2048, "think_seconds": 0.0},
-}
+# A row by the key of its title: its text, then shorter ones; an empty one leaves it out.
+Row = tuple[str, ...]
+# Where there is no room, what is least asked for first: the row that becomes shorter, or the end of another.
+_SPARED = (
+    *(("more", "basis"), ("trial", ""), ("second", ""), ("way_3", ""), ("on", ""), ("does", "")),
+    *(("bound", "does"), ("price", ""), ("try", ""), ("cheaper", ""), ("take", ""), ("looked", "")),
+    *(("basis", ""), ("assumed", ""), ("more", ""), ("note", ""), ("assumed", ""), ("take", "")),
+    *(("shrink", ""), ("mind", ""), ("way_2", "")),
+)
+# Savings that are worth no line.
+_LITTLE = {"month": 10.0, "run": 1.0}
 # Another kind of spec is worth a line up to so many times the price of what keeps a target; else up to so
 # many times the cost of a sample, and the price.
 _MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
@@ -53,12 +59,6 @@ _OF_A_SPEC = ("cloud", "instance_type", "count", "market")
 _NEAR, _AS_GOOD = 1.02, 0.98
 # What is used less will not hold anything back next.
 _NEXT = 0.1
-# Where there is no room: rows that are left out, that are cut, and that are left out then.
-_SPARED, _CUT = (
-    ("trial", "second", "way_3", "note"),
-    ("live", "price", "on", "looked", "cheaper", "try", "assumed", "take", "does"),
-)
-_LATER, _LAST = ("cheaper", "try", "shrink", "more"), ("mind", "basis", "for", "sure", "api")
 
 
 def brief_text(asked: str, document: Record) -> str:
@@ -74,10 +74,10 @@ def brief_text(asked: str, document: Record) -> str:
         where = " ".join(filter(None, (place["cloud"], place["region"])))
         head = t("brief.none", where=where, market=place["market"])
         return "\n".join(fitted(head, list(_none_rows(asked, document, t)), t))
-    rows = [("price", doubt_sentence(document, t)), *brief_rows(asked, document, t)]
+    rows: list[Row] = [("price", *doubt_sentences(document, t)), *brief_rows(asked, document, t)]
     if live := document.get("live"):
         rows.insert(0, ("live", " ".join(live["warnings"]) or live_text(live["checked"][0], t)))
-    rows += [("more", t("brief.explain"))]
+    rows += [("more", t("brief.explain"), t("brief.in_explain"), "")]
     return "\n".join(fitted(head_line(spec, document, t), rows, t))
 
 
@@ -96,26 +96,32 @@ def head_line(spec: Record, document: Record, t: Texts) -> str:
     return line
 
 
-def fitted(head: str, rows: Sequence[tuple[str, str]], t: Texts) -> list[str]:
-    """The lines of a head and its rows; where there are too many, rows are left out and cut in the order of
-    `_SPARED`, `_CUT`, `_LATER` and `_LAST`, as far as it takes."""
-    room = WIDTH - INDENT
-    lines = {
-        name: folded_command(text, room) if name == "trial" else folded(text, room)
-        for name, text in rows
-        if text
-    }
-    top = folded(head, indent=2)
-    for names, is_spared in ((_SPARED, True), (_CUT, False), (_LATER, True), (_LAST, False)):
-        for name in names:
-            over = len(top) + sum(map(len, lines.values())) - LINES
-            if over > 0 and is_spared:
-                lines.pop(name, None)
-            elif over > 0 and name in lines:
-                lines[name] = _cut(" ".join(lines[name]), max(1, len(lines[name]) - over))
-    if "more" not in lines and "basis" in lines:
-        lines["basis"] = _cut(" ".join(lines["basis"]), 1)
-        lines["basis"][0] += t("brief.rest") if len(lines["basis"][0]) + 12 < room else ""
+def fitted(head: str, rows: Sequence[Row], t: Texts) -> list[str]:
+    """The lines of a head and its rows; where there are too many, rows are shortened in the order of
+    `_SPARED`, each as little as saves a line."""
+    room, top = WIDTH - INDENT, folded(head, indent=2)
+    texts = {name: variants for name, *variants in rows if variants and variants[0]}
+
+    def lines_of(name: str) -> list[str]:
+        text = texts[name][0]
+        return folded_command(text, room) if name == "trial" and text else folded(text, room)
+
+    lines = {name: lines_of(name) for name in texts}
+    for name, host in _SPARED:
+        if not lines.get(name) or len(top) + sum(map(len, lines.values())) <= LINES:
+            continue
+        if host in lines:
+            *_, end = filter(None, texts[name])
+            alone = texts[host]
+            texts[host] = [t("brief.joined", host=text, title=t(f"brief.{name}"), end=end) for text in alone]
+            if len(joined := lines_of(host)) < len(lines[host]) + len(lines[name]):
+                lines[host] = joined
+                del lines[name]
+            else:
+                texts[host] = alone
+        while not host and texts[name][1:] and len(lines_of(name)) == len(lines[name]):
+            texts[name].pop(0)
+        lines |= {} if host else {name: lines_of(name)}
     return top + [
         fact("" if number else t(f"brief.{name}"), line)
         for name, some in lines.items()
@@ -123,21 +129,10 @@ def fitted(head: str, rows: Sequence[tuple[str, str]], t: Texts) -> list[str]:
     ]
 
 
-def _cut(text: str, most: int) -> list[str]:
-    """The first lines of a text, the last one cut after a clause or a word."""
-    lines = wrap(text, WIDTH - INDENT, break_on_hyphens=False)
-    if len(lines) <= most:
-        return lines
-    last = f"{lines[most - 1]} "[: WIDTH - INDENT - len(" ..")]
-    clause = max(last.rfind(end) for end in (", ", "; ", ". "))
-    return [*lines[: most - 1], f"{last[: clause if clause > 0 else last.rfind(' ')].rstrip(',;.: ')} .."]
-
-
 def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list[Leaf]:
     """The same rows for a report or a page, which have room for all of them: the facts in one block, how far
     to trust it, and trials below them. They tell warnings and trials elsewhere."""
-    section = {"answer": answer_facts(document), "recommendation": document}
-    rows = dict(brief_rows(asked_sentence(section, t), document, t, spell))
+    rows = whole_rows({"answer": answer_facts(document), "recommendation": document}, t, spell)
     basis = rows.pop("basis")
     for name in ("mind", "note", "trial"):
         rows.pop(name, None)
@@ -148,50 +143,67 @@ def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list
     return [Facts(facts), Paragraph(t("brief.based", basis=basis), "note"), *trial_leaves(document, t)]
 
 
-def brief_rows(
-    asked: str, document: Record, t: Texts, spell: Spell = option_name
-) -> Iterator[tuple[str, str]]:
-    """The rows below the name and price of an answer's spec, each by the key of its title; fields of the
-    question as `spell` names them."""
+def whole_rows(section: Record, t: Texts, spell: Spell = option_name) -> dict[str, str]:
+    """The longest text of each row of a section's answer, by the key of its title."""
+    rows = brief_rows(asked_sentence(section, t), section["recommendation"], t, spell)
+    return {name: text for name, text, *_ in rows}
+
+
+def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_name) -> Iterator[Row]:
+    """The rows below the name and price of an answer's spec; fields of the question as `spell` names them."""
     spec, request = document["recommendation"], document["request"]
     yield "for", asked
-    yield "on", _machine(spec, request, t)
-    yield "does", _rate(spec, request, t)
+    yield "on", *_machine(spec, request, t)
+    yield "does", *_rate(spec, request, t)
     yield "bound", binding_text(spec, t)
     yield "sure", sure_text(document, t)
     for call in calls_of_chosen(document):
-        yield "trial", call["trial"]["command"]
+        yield "trial", call["trial"]["command"], ""
     yield from _borderline_rows(document, t)
     call, clouds = document.get("price_call") or {}, covers_clouds(document)
     # One line on prices will do.
-    doubt = doubt_sentence(document, t)
-    if call.get("cheaper") and "per" in call and not doubt:
-        yield "cheaper", translated(price_sentences(call, clouds=clouds)[-1], t)
+    doubts = doubt_sentences(document, t)
+    if call.get("cheaper") and "per" in call and not doubts:
+        yield "cheaper", translated(price_sentences(call, clouds=clouds)[-1], t), ""
     if api := (spec.get("cost") or {}).get("api"):
-        yield "api", translated(api_message(api, spec["price"]["total_usd_per_hour"]), t)
+        usd = spec["price"]["total_usd_per_hour"]
+        yield "api", *(translated(api_message(api, usd, turns=turns), t) for turns in (True, False))
     others = [_other(other, document, t) for other in other_kinds(document)[:2]]
     safe = decision_of(document).get("safe") or spec
     is_kin = any(_kind(each) == _kind(spec) for each in document["alternatives"] if _is_same(each, safe))
     none = t(
-        "brief.no_other" if _is_same(spec, safe) or is_kin else "brief.only_safe", where=_searched(request)
+        "brief.no_other" if _is_same(spec, safe) or is_kin else "brief.only_safe", where=_searched(request, t)
     )
-    yield from zip(("take", "second"), others or [none], strict=False)
+    yield "take", *(others[0] if others else (none, ""))
+    yield from (("second", text, "") for text, _ in others[1:])
     if smaller := [step for step in document.get("serving", {}).get("steps", ()) if step.get("instead")]:
         most = _NEAR * min(step["instead"]["total_usd_per_hour"] for step in smaller)
         # Of equal prices the first, which changes answers least.
         least = next(step for step in smaller if step["instead"]["total_usd_per_hour"] <= most)
-        yield "shrink", t("brief.smaller", option=least["option"], spec=instead_text(least))
-    yield "assumed", _assumed(document, t, spell)
+        yield "shrink", t("brief.smaller", option=least["option"], spec=instead_text(least)), ""
+    # What moves the price; the rest is in `--explain`.
+    assumed = [translated(text, t, spell) for text in document["assumptions"] if _code(text) == DECIDES]
+    yield "assumed", *(t.listed(assumed[:count]) for count in range(len(assumed) or 1, 0, -1))
     # What was never measured stands in the basis, the day of an old price in its own row.
-    codes = {translated(text, t): getattr(text, "code", "") for text in document["warnings"]}
-    told = ("price", UNMEASURED_GPU, CURRENCY, spec["market"])
+    codes = {translated(text, t): _code(text) for text in document["warnings"]}
+    told = ("price", *UNMEASURED, CURRENCY, spec["market"])
     live = (document.get("live") or {"warnings": ()})["warnings"]
     beside = [text for text, code in codes.items() if code not in told and text not in live]
     market = [_market_text(spec, [text for text, code in codes.items() if code == spec["market"]], t)]
     # What an engine or a format lacks weighs more than where decoding was measured.
     yield "mind", t.listed(filter(None, [*market, *(beside if spec.get("serving") else ())]))
-    yield "note", "" if spec.get("serving") else t.listed(beside)
-    yield "basis", basis_sentence({**spec, "price": None} if doubt else spec, t, has_risk=False)
+    yield "note", "" if spec.get("serving") else t.listed(beside), ""
+    unpriced = {**spec, "price": None}
+    bases = [basis_sentence(each, t, has_risk=False) for each in (unpriced if doubts else spec, unpriced)]
+    yield (
+        "basis",
+        *(t("brief.evidence", evidence=evidence_word(spec["risk"], t), basis=basis) for basis in bases),
+    )
+
+
+def _code(sentence: object) -> str:
+    """What programs know a sentence by; that of a saved answer has none."""
+    return str(getattr(sentence, "code", ""))
 
 
 def _market_text(spec: Record, warnings: Sequence[str], t: Texts) -> str:
@@ -202,79 +214,88 @@ def _market_text(spec: Record, warnings: Sequence[str], t: Texts) -> str:
     return t.listed(warnings)
 
 
-def _borderline_rows(document: Record, t: Texts) -> Iterator[tuple[str, str]]:
+def _borderline_rows(document: Record, t: Texts) -> Iterator[Row]:
     for call in borderline_calls(document):
-        yield "try", borderline_sentence(call, t, clouds=covers_clouds(document))
+        saved = [call[f"saves_usd_per_{per}"] or least for per, least in _LITTLE.items()]
+        if all(usd >= least for usd, least in zip(saved, _LITTLE.values(), strict=True)):
+            yield "try", borderline_sentence(call, t, clouds=covers_clouds(document)), ""
 
 
-def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[tuple[str, str]]:
+def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
     """The rows where nothing answers: the question, what comes nearest, and what would make something fit."""
     request, nearest, counts = document["request"], document["nearest"], document["catalog"]
     yield "for", asked
     if nearest:
         yield "nearest", head_line(nearest, document, t)
-        yield "does", _rate(nearest, request, t)
+        yield "does", *_rate(nearest, request, t)
         yield "bound", binding_text(nearest, t)
     ways = (relax_sentence(change, request, t) for change in document["relax"][:3])
-    yield from zip(("ways", "way_2", "way_3"), ways, strict=False)
+    yield from zip(("ways", "way_2", "way_3"), ways, ("",) * 3, strict=False)
     yield from _borderline_rows(document, t)
     reasons = counts["rejected_by_reason"].items()
     said = t.listed(f"{t.known('reason.' + reason, reason)} {count:,}" for reason, count in reasons)
     # Types without a price are no offers.
     count = max(counts["offers_considered"], sum(counts["rejected_by_reason"].values()))
-    yield "looked", said and t("brief.types", count=f"{count:,}", reasons=said)
-    yield "more", t("brief.explain_none")
+    yield "looked", said and t("brief.types", count=f"{count:,}", reasons=said), ""
+    yield "more", t("brief.explain_none"), t("brief.in_explain"), ""
 
 
-def _machine(spec: Record, request: Record, t: Texts) -> str:
+def _machine(spec: Record, request: Record, t: Texts) -> tuple[str, str]:
     """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM; batch 32, bf16'; of a served model '; vLLM 0.18,
-    bf16, 1 replica on 1 GPU'; with what drafts tokens."""
+    bf16, 1 replica on 1 GPU'; with what drafts tokens. Then without what few look at."""
     machine, serving = translated(machine_message(spec, decodes=False), t), spec.get("serving")
-    parts = [machine if spec["count"] == 1 else t("brief.each", machine=machine)]
-    runs = []
+    first = machine if spec["count"] == 1 else t("brief.each", machine=machine)
+    runs, details = list[str](), list[str]()
     if spec.get("batch_size") and request["task"] != Task.PREPROCESSING:
-        batch = t("limit.batch_size", value=spec["batch_size"])
-        runs = [batch, spec["precision"], spec["memory_format"]]
-    if serving:
-        drafts = speculation_message(request)
-        runs = [
-            f"{ENGINES.get(serving['engine'], serving['engine'])} {serving['engine_version']}",
-            serving["precision"],
-            serving["kv_precision"] != serving["precision"] and t("brief.kv", format=serving["kv_precision"]),
-            translated(placement_message(serving["placement"]), t),
-            drafts and translated(drafts, t),
-        ]
-    says = [run for run in runs if run and run != "contiguous"]
-    return t.listed([*parts, *([t("brief.comma").join(says)] if says else [])])
+        runs = [t("limit.batch_size", value=spec["batch_size"]), spec["precision"]]
+        details = [spec["memory_format"]] if spec["memory_format"] not in (None, "contiguous") else []
+    elif "tuning" in spec:
+        *runs, batch, kept = (translated(text, t) for text in tuning_messages(spec["tuning"]))
+        details = [batch, kept]
+    elif serving:
+        engine, drafts = ENGINES.get(serving["engine"], serving["engine"]), speculation_message(request)
+        runs = [f"{engine} {serving['engine_version']}", serving["precision"]]
+        runs += [translated(drafts, t)] if drafts else []
+        is_other = serving["kv_precision"] != serving["precision"]
+        details = [t("brief.kv", format=serving["kv_precision"])] if is_other else []
+        details += [translated(placement_message(serving["placement"]), t)]
+    comma = t("brief.comma")
+    whole, brief = (t.listed(filter(None, (first, comma.join(says)))) for says in ([*runs, *details], runs))
+    return whole, brief
 
 
-def _rate(spec: Record, request: Record, t: Texts) -> str:
-    """The rate, what a request waits, then the time of the run or the cost of a million. Where nothing is
-    aimed at, `sure_text` tells the lower bound."""
+def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
+    """The rate, what a request waits (what is limited first), then the time of the run or the cost of a
+    million; then without that cost, and without times that nobody limits. Where nothing is aimed at,
+    `sure_text` tells the lower bound."""
     predicted = spec["predicted"]
     serving, run, cost = (spec.get(name) for name in ("serving", "run", "cost"))
     rates, unit, confidence = predicted["throughput"], predicted["unit"], predicted["confidence"]
-    rate, lower = format_rate(rates["median"]), lower_rate(rates["lower"])
-    says = [f"{rate} {t.known(f'unit.{unit}', unit)}"]
+    lower = lower_rate(rates["lower"])
+    rate = f"{format_rate(rates['median'])} {t.known(f'unit.{unit}', unit)}"
     if run:
-        says[-1] = t("brief.run", rate=says[-1], hours=format_span(run["hours"]["median"]))
+        text = t("brief.run", rate=rate, hours=format_span(run["hours"]["median"]))
         if spec["probability"] is not None:
-            says[-1] += t("brief.likely_run", percent=percent(confidence), most=_most_of_run(run, t))
-        return says[-1]
+            text += t("brief.likely_run", percent=percent(confidence), most=_most_of_run(run, t))
+        return [text]
+    offered = serving and serving["offered_requests_per_second"]
+    if serving and not (request.get("users") or offered):
+        rate = t("brief.flight", rate=rate, flight=count_text(serving["rates"]["concurrency"]))
     # What arrives by itself is the rate at any bound.
     if spec["probability"] is not None and rates["lower"] < _AS_GOOD * rates["median"]:
-        says = [t("brief.rate", median=says[0], percent=percent(confidence), lower=lower)]
-    elif serving and serving["offered_requests_per_second"]:
+        rate = t("brief.rate", median=rate, percent=percent(confidence), lower=lower)
+    elif serving and offered:
         most = serving["most"]["requests_per_second"]["lower"]
-        says = [t("brief.offered", rate=says[0], most=lower_rate(most))]
-    if times := list(_times(spec, request, t)):
-        says.append(", ".join(times))
+        rate = t("brief.offered", rate=rate, most=lower_rate(most))
+    times = ", ".join(_times(spec, request, t))
+    limited = ", ".join(_times(spec, request, t, is_other=True)) if serving else times
     key, of = ("brief.tokens", "output_tokens") if serving else ("brief.samples", "samples")
     if cost and "api" in cost:  # an API's price is of tokens in and out
         key, of = "brief.both", "tokens"
     usd = cost and cost[f"usd_per_million_{of}"]
     usd = usd["median"] if serving and usd else usd
-    return t.listed([*says, *([t(key, usd=short_usd(usd))] if usd is not None else [])])
+    costs = "" if usd is None else t(key, usd=short_usd(usd))
+    return [t.listed(filter(None, says)) for says in ((rate, times, costs), (rate, times), (rate, limited))]
 
 
 def _most_of_run(run: Record, t: Texts) -> str:
@@ -297,7 +318,9 @@ def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -
             most=f"{ceil_ms(latency['p99_ms'] / 1000):,g}",
         )
     serving: Record = spec.get("serving") or {}
-    for name, title, option in TIMES if serving else ():
+    for name, title, option in (
+        sorted(TIMES, key=lambda time: request.get(time[2]) is None) if serving else ()
+    ):
         limit = request.get(option)
         if limit is None and (is_limited or name == "e2e"):
             continue
@@ -332,7 +355,8 @@ def sure_text(document: Record, t: Texts) -> str:
     if spec["probability"] is not None:
         return translated(next(iter(decision_of(document).get("sentences", ())), ""), t)
     predicted, run = spec["predicted"], spec.get("run")
-    rate = f"{lower_rate(predicted['throughput']['lower'])} {t.known('unit.' + predicted['unit'], '')}"
+    unit = t.known(f"unit.{predicted['unit']}", predicted["unit"])
+    rate = f"{lower_rate(predicted['throughput']['lower'])} {unit}"
     bounds = t("brief.within", rate=rate, most=_most_of_run(run, t)) if run else rate
     key = "brief.unlimited" if run or spec.get("serving") else "brief.unaimed"
     return t(key, percent=percent(predicted["confidence"]), bounds=bounds)
@@ -363,9 +387,10 @@ def _kind(spec: Record) -> tuple[Any, ...]:
     return spec["gpu"] and spec["gpu"]["name"], spec["cloud"], spec["market"], spec["count"] > 1
 
 
-def _searched(request: Record) -> str:
+def _searched(request: Record, t: Texts) -> str:
     """'aws us-east-1, on-demand': where an answer was looked for."""
-    return ", ".join((" ".join(filter(None, (request["cloud"], request["region"]))), request["market"]))
+    place = " ".join(filter(None, (request["cloud"], request["region"])))
+    return ", ".join((place, t.known(f"market.{request['market']}", request["market"])))
 
 
 def _is_same(spec: Record, other: Record) -> bool:
@@ -390,66 +415,29 @@ def _usd(spec: Record) -> float:
     return float(run["usd"]["median"] if run and run["usd"] else spec["price"]["total_usd_per_hour"])
 
 
-def _other(spec: Record, document: Record, t: Texts) -> str:
+def _other(spec: Record, document: Record, t: Texts) -> tuple[str, str]:
     """'g6.2xlarge (L4) $0.978/h, 71 % sure, 1,110 images/s, batch 16, p99 of a batch 48 ms'; of a run its
-    hours and its cost. The batch size is told where it is not the chosen one's."""
+    hours and its cost. The batch size is told where it is not the chosen one's. Then what was asked about."""
     clouds, request = covers_clouds(document), document["request"]
     place = f" {place_name(spec, clouds=clouds)}" if clouds else ""
     market = t.known(f"market.{spec['market']}", spec["market"])
     place += f", {market}" if request["market"] == "any" else ""
     gpu = ""
     if spec["gpu"]:
-        never = t("brief.never") if unmeasured_gpu(spec["extrapolation"]) else ""
-        gpu = f" ({gpu_text(spec['gpu']['name'])}{never})"
+        gpu = f" ({t('brief.comma').join([gpu_text(spec['gpu']['name']), *never_measured(spec, t)])})"
     run, predicted, cost = spec.get("run"), spec["predicted"], spec.get("cost") or {}
     says = [f"{spec_name(spec)}{gpu}{place} {per_hour(spec['price']['total_usd_per_hour'], t)}"]
     if spec["probability"] is not None:
         says.append(t("brief.likely", percent=percent(modest(spec["probability"]))))
     if run and run["usd"]:
         says += [t("brief.done", hours=format_span(run["hours"]["median"])), short_usd(run["usd"]["median"])]
-    else:
-        unit = predicted["unit"]
-        says.append(f"{format_rate(predicted['throughput']['median'])} {t.known(f'unit.{unit}', unit)}")
+    times, unit, more = list(_times(spec, request, t, is_other=True)), predicted["unit"], list[str]()
+    if not (run and run["usd"]):
+        more = [f"{format_rate(predicted['throughput']['median'])} {t.known(f'unit.{unit}', unit)}"]
     if (batch := spec.get("batch_size")) != document["recommendation"].get("batch_size"):
-        says.append(t("limit.batch_size", value=batch))
-    says += _times(spec, request, t, is_other=True)
+        more.append(t("limit.batch_size", value=batch))
+    whole = [*says, *more, *times]
     if spec["probability"] is None and "usd_per_million_samples" in cost and not run:
-        says.append(t("brief.samples", usd=short_usd(cost["usd_per_million_samples"])))
-    return t("brief.comma").join(says)
-
-
-def _assumed(document: Record, t: Texts, spell: Spell) -> str:
-    """'imagenet as jpeg-files (--dataset), eager (--stack)': what nobody asked for."""
-    says, request = [], document["request"]
-    for field, usual in _ASSUMED.items():
-        value, option = request.get(field), field
-        unasked = value is not None and (usual is None or value == usual)
-        if not unasked or (field == "protocol" and request["task"] != Task.TRAINING):
-            continue
-        if field == "think_seconds" and not request.get("users"):
-            continue
-        if isinstance(value, Mapping):
-            value, option = _dataset(request, t)
-        written = value if isinstance(value, str) else f"{value:,.0f}"
-        text = t.known(f"assumed.{field}", "{value}")
-        says.append(f"{text.format(value=written)} ({spell(option)})")
-    if any(getattr(text, "code", "") == NO_PICTURES for text in document["assumptions"]):
-        says.append(f"{t('assumed.no_pictures')} ({spell('images_per_request')})")
-    return t("brief.comma").join(says)
-
-
-def _dataset(request: Record, t: Texts) -> tuple[str, str]:
-    """The data set that is taken for granted, and the option that changes it: its samples, where they decide
-    how long its epochs are, or the disk of what is served."""
-    dataset = request["dataset"]
-    name, samples = str(dataset["name"]), f"{dataset['samples']:,}"
-    if request["task"] == Task.INFERENCE and name == IMAGENET.name:
-        return t("brief.on_disk", samples=samples, name=name), "dataset_samples"
-    known = t.known(f"assumed.{name}", name)
-    if request.get("epochs") and dataset["kind"] == "tokens":
-        return t("brief.counted", samples=samples, name=known), "dataset_samples"
-    if dataset["kind"] != "image":
-        return known, "dataset"
-    if name == IMAGENET.name and dataset["samples"] != IMAGENET.samples:
-        return t("brief.like", name=name), "dataset"
-    return t("brief.stored", name=name, format=dataset.get("storage_format", "")), "dataset"
+        whole.append(t("brief.samples", usd=short_usd(cost["usd_per_million_samples"])))
+    comma = t("brief.comma")
+    return comma.join(whole), comma.join([*says, *(times if spec["probability"] is not None else more[:1])])

@@ -313,7 +313,7 @@ def _by_instance(answers: Sequence[AnyPrediction], name: str) -> list[Text]:
             order[text] = number
             names.setdefault(text, {})[answer.instance.name] = None
     every = {answer.instance.name for answer in answers}
-    steps = f"a typical training script; a bare step alone, on one GPU, does /s: {', '.join(bare)}"
+    steps = f"a typical training script; without loading data one GPU reaches, per second: {', '.join(bare)}"
     return [
         *([steps] if bare else []),
         *(

@@ -32,6 +32,7 @@ from advisor.render.document import is_language
 from advisor.render.facts import covers_clouds, decision_of, doubt_of, run_usd, section_run_usd, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.sentences import (
+    WEAK,
     asked_sentence,
     basis_sentence,
     borderline_calls,
@@ -39,6 +40,7 @@ from advisor.render.sentences import (
     calls_of_chosen,
     columns_of,
     disk_name,
+    evidence_word,
     gpu_name,
     headline,
     price_call_leaves,
@@ -47,7 +49,7 @@ from advisor.render.sentences import (
     unit_name,
 )
 from advisor.render.text import lower_name
-from advisor.render.views.brief import brief_rows, other_kinds, trial_leaves
+from advisor.render.views.brief import other_kinds, trial_leaves, whole_rows
 from advisor.render.views.details import (
     Room,
     network_parts,
@@ -58,7 +60,7 @@ from advisor.render.views.details import (
     serving_parts,
 )
 from advisor.render.views.specs import machine_message, spec_facts
-from advisor.render.views.totals import WEAK, evidence_word, totals_section
+from advisor.render.views.totals import totals_section
 from advisor.units import format_target, format_usd, short_usd
 
 Record = Mapping[str, Any]
@@ -164,8 +166,7 @@ _PAYERS = ("for", "on", "does", "sure", "cheaper", "api", "take", "shrink")
 
 
 def _payers_facts(section: Record, t: Texts) -> Facts:
-    answer = section["recommendation"]
-    rows, spec = dict(brief_rows(asked_sentence(section, t), answer, t)), answer["recommendation"]
+    rows, spec = whole_rows(section, t), section["recommendation"]["recommendation"]
     machine = translated(machine_message(spec, decodes=False), t)
     rows["on"] = machine if spec["count"] == 1 else t("brief.each", machine=machine)
     rows["take"] = t.listed(filter(None, (rows["take"], rows.get("second"))))

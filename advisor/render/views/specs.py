@@ -261,7 +261,9 @@ def _time_facts(serving: Record, request: Record, confidence: float) -> Iterator
             return Message("{time} (limit {limit})", time=time, limit=limit)
         return Message("{time}, limit {limit}", time=time, limit=limit)
 
-    whole = Message("a whole request {time}", time=limited("e2e", time_message(rates["e2e_seconds"])))
+    whole = Message(
+        "a whole request {time}", time=limited("e2e", time_message(rates["e2e_seconds"], confidence))
+    )
     per_user = Message(
         "{p10} {lower}, median {median:rate} tokens/s; {whole}",
         p10=lower_name(confidence),
@@ -270,9 +272,9 @@ def _time_facts(serving: Record, request: Record, confidence: float) -> Iterator
         whole=whole,
     )
     yield Message("a user"), per_user if several else whole
-    latency = Message("TTFT {ttft}", ttft=limited("ttft", time_message(rates["ttft_seconds"])))
+    latency = Message("TTFT {ttft}", ttft=limited("ttft", time_message(rates["ttft_seconds"], confidence)))
     if several:
-        tpot = limited("tpot", time_message(rates["tpot_seconds"]))
+        tpot = limited("tpot", time_message(rates["tpot_seconds"], confidence))
         latency = Message("{ttft}; TPOT (after the first token) {tpot}", ttft=latency, tpot=tpot)
     yield Message("latency"), latency
     if not tails:
@@ -334,29 +336,31 @@ def _cost_facts(spec: Record, confidence: float) -> Iterator[Fact]:
     yield Message("an API"), text
 
 
-def api_message(api: Record, usd_per_hour: float) -> Message:
-    """Below how many tokens a day an API is cheaper, beside what the tokens asked for cost here."""
+def api_message(api: Record, usd_per_hour: float, *, turns: bool = True) -> Message:
+    """Which is cheaper, an API or this, for the tokens asked for; with `turns` from how many a day on this
+    is."""
     usd, least = api["usd_per_million_tokens"], format_count(api["cheaper_from_tokens_per_day"])
-    asked = api.get("asked_tokens_per_day")
     costs = Message("{usd:usd} per million tokens in and out", usd=usd)
-    if asked:
-        costs = Message(
-            "{api}, against {own:usd} here for the {asked} a day that you need",
-            api=costs,
-            own=24e6 * usd_per_hour / asked,
-            asked=format_count(asked),
-        )
+    if asked := api.get("asked_tokens_per_day"):
+        there, here = usd * asked / 1e6, 24 * usd_per_hour
+        text = Message("dearer: {there} a day against {here} here, for {asked} tokens in and out")
+        if there < here:
+            text = Message("cheaper: {there} a day against {here} here, for {asked} tokens in and out")
+        costs = Message(text.text, there=short_usd(there), here=short_usd(here), asked=format_count(asked))
+    if asked and not turns:
+        return costs
     if api["cheaper_from_tokens_per_day"] > api["most_tokens_per_day"]:
         return Message("{costs}; the API is cheaper at any load that this serves", costs=costs)
-    return Message("{costs}; the API is cheaper below {least} a day", costs=costs, least=least)
+    return Message("{costs}; the API is cheaper below {least} tokens a day", costs=costs, least=least)
 
 
-def time_message(span: Record) -> Message:
-    """'mean 26 ms (33 ms at worst)': bounds of a mean, no percentile of requests."""
+def time_message(span: Record, confidence: float) -> Message:
+    """'mean 26 ms (90 % sure: under 33 ms)': bounds of a mean, no percentile of requests."""
     upper = inf if span["upper"] is None else span["upper"]
     return Message(
-        "mean {median} ({upper} at worst)",
+        "mean {median} ({percent:g} % sure: under {upper})",
         median=seconds_text(span["median"]),
+        percent=100 * confidence,
         upper=seconds_text(upper, up=True),
     )
 
@@ -404,18 +408,22 @@ def _requests(rates: Record, most: Record, confidence: float) -> Message:
     )
 
 
+def tuning_messages(tuning: Record) -> list[Message]:
+    """'bf16', '2 sequences per GPU at a time', 'activations kept': how a tuned model runs."""
+    batch = counted_message("sequence", tuning["micro_batch"])
+    kept = Message("activations kept")
+    if tuning["checkpointing"]:
+        kept = Message("activations recomputed (checkpointing)")
+    computes = [Message(tuning["precision"])] if "precision" in tuning else []  # no earlier document says it
+    return [*computes, Message("{sequences} per GPU at a time", sequences=batch), kept]
+
+
 def tuning_facts(spec: Record) -> list[Fact]:
     """Its placement, its rate, its memory, and time and cost of the run."""
     tuning, run, predicted = spec["tuning"], spec["run"], spec["predicted"]
     memory, confidence = tuning["memory_per_gpu"], predicted["confidence"]
     over = [Message("over {link}", link=tuning["link"])] if tuning["link"] != "none" else []
-    batch = counted_message("sequence", tuning["micro_batch"])
-    kept = Message("activations kept")
-    if tuning["checkpointing"]:
-        kept = Message("activations recomputed (checkpointing)")
-    gpus = counted_message("GPU", predicted["gpus_used"])
-    computes = [tuning["precision"]] if "precision" in tuning else []  # earlier documents do not say it
-    runs = [gpus, *over, *computes, Message("{sequences} a GPU at once", sequences=batch), kept]
+    runs = [counted_message("GPU", predicted["gpus_used"]), *over, *tuning_messages(tuning)]
     takes = Message(
         "each: {weights} GiB weights, {gradients} GiB gradients, {optimizer} GiB optimizer, "
         "{activations} GiB activations, {overhead} GiB overhead, {free} GiB free",

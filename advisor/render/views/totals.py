@@ -23,7 +23,15 @@ from advisor.render.facts import (
 )
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import gpu_text
-from advisor.render.sentences import aimed_at, calls_of_chosen, columns_of, relax_sentence, unit_name
+from advisor.render.sentences import (
+    WEAK,
+    aimed_at,
+    calls_of_chosen,
+    columns_of,
+    evidence_word,
+    relax_sentence,
+    unit_name,
+)
 from advisor.units import format_rate, format_target, short_usd
 
 Record = Mapping[str, Any]
@@ -31,8 +39,6 @@ Record = Mapping[str, Any]
 _MOST_NAMES = 3
 # A name of more letters may break.
 _LONGEST = 20
-# The least risk (0 to 4) that is weak evidence.
-WEAK = 3
 
 
 def totals_section(document: Record, t: Texts, brief: str) -> Section:
@@ -316,11 +322,6 @@ def _paying(section: Record, t: Texts) -> str:
     market = t.known("market." + spec["market"], spec["market"]) if spec else ""
     dated = spec and doubt_of(spec, 1.0)
     return t("totals.paying", market=market, day=spec["price_as_of"]) if spec and dated else market
-
-
-def evidence_word(risk: int | None, t: Texts) -> str:
-    """'strong', 'fair' or 'weak', of a risk from 0 to 4; nothing where nothing is recommended."""
-    return "" if risk is None else t(f"evidence.{min(max(risk, 1), WEAK)}")
 
 
 def _answered(section: Record) -> Record | None:

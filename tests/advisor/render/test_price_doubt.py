@@ -81,7 +81,7 @@ def test_a_doubted_price_is_told_by_the_hour_or_of_the_run(whole, cost_of, per):
     assert f"{low} to {high}: too unsure to choose (seen " in doubt
     first, _ = sentences(replace(whole, ranked=(market,), price_call=call))
     assert first.startswith("seen ")
-    assert f"today's could be {low} to {high}; firmer: " in first
+    assert f"today's may be {low} to {high}; firmer: " in first
     assert first.endswith(firmer)
 
 

@@ -124,7 +124,7 @@ def test_an_answer_takes_another_kind_of_spec_that_is_worth_its_cost():
     assert (other.name in text) == (other.gpu_name != "T4")
     assert "g6.xlarge" not in text
     alone = brief_text("googlenet inference", document(ranked=(recommendation().ranked[0], slow)))
-    assert "or take     nothing as good at a like cost on aws us-east-1, on-demand" in alone
+    assert "or take     nothing else is as good for about the same money (aws us-east-1, on-demand)" in alone
 
 
 def test_markdown_says_how_sure_its_price_is_and_numbers_have_no_exponent():

@@ -6,18 +6,20 @@ import math
 from collections.abc import Iterator
 from datetime import date
 
-from advisor.domain.language import NO_PICTURES, GenerationCandidate, most_sequences
+from advisor.domain.language import GenerationCandidate, most_sequences
+from advisor.domain.results import DECIDES
 from advisor.domain.words import SIXTEEN_BIT, LlmEngine
 from advisor.engine.assumptions import assumed_facts
 from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
 from advisor.engine.tasks.serving.options import USUAL_READY_SECONDS
 from advisor.engine.tasks.serving.table import ServingTable, deciding_level
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.language_model import LanguageModel
 from advisor.naming import spec_name
 from advisor.questions.language import ServingQuestion
+from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 # Words a minute that people read (200 to 300) times 1.3 tokens a word: below it a reader waits.
@@ -136,11 +138,6 @@ def _of_requests(request: ServingQuestion, model: LanguageModel, version: str) -
         yield Message("{engine} {version}, CUDA graphs on", engine=engine, version=version)
     else:
         yield Message("{engine}, whose version the measured rows do not name", engine=engine)
-    yield Message(
-        "requests of {input:,.0f} tokens in and {output:,.0f} out on average",
-        input=request.prompt_tokens,
-        output=request.output_tokens,
-    )
     yield from _of_pictures(request, model)
     yield Message("time per output token (TPOT) counts without the first token")
     if request.target_requests_per_second is not None:
@@ -154,10 +151,19 @@ def _of_requests(request: ServingQuestion, model: LanguageModel, version: str) -
             )
         else:
             yield Message(
-                "users ask again without a pause (--think-seconds); the moment when all start is long past"
+                "users ask again without a pause ({option})", code=DECIDES, option=FieldName("think_seconds")
             )
     else:
         yield Message("a fixed number of requests in flight (closed loop)")
+    usual = traffic_named(USUAL_TRAFFIC)
+    is_usual = request.input_tokens == usual.input_tokens.mean
+    yield Message(
+        "requests of {input:,.0f} tokens in ({asked}) and {output:,.0f} out on average",
+        code=DECIDES if is_usual else "",
+        input=request.prompt_tokens,
+        output=request.output_tokens,
+        asked=FieldName("input_tokens"),
+    )
     if request.prefix_share:
         yield Message(
             "{percent:g} % of the input is found in the prefix cache", percent=100 * request.prefix_share
@@ -188,7 +194,7 @@ def _of_pictures(request: ServingQuestion, model: LanguageModel) -> Iterator[Mes
             further=request.tower_tokens,
         )
     elif model.pictures is not None:
-        yield Message("no pictures in the prompts (--images-per-request)", code=NO_PICTURES)
+        yield Message("no pictures ({option})", code=DECIDES, option=FieldName("images_per_request"))
 
 
 def _of_split(chosen: GenerationCandidate) -> Iterator[Message]:
@@ -273,8 +279,7 @@ def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message 
     if slowest < _READING_TOKENS_PER_SECOND:
         slow.append(
             Message(
-                "each user gets {rate:.2g} tokens/s at worst, fewer than people read: "
-                "--max-tpot-ms limits it",
+                "a user may get only {rate:.2g} tokens/s, slower than people read: --max-tpot-ms limits it",
                 rate=slowest,
             )
         )
