@@ -33,19 +33,13 @@ def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
     return True
 
 
-def kept_fingerprint() -> dict[str, Any] | None:
-    """The kept fingerprint, where it is of this machine's CPU; None without one."""
+def kept_fingerprints() -> tuple[dict[str, Any], ...]:
+    """The kept fingerprint, where it is of this machine's CPU; empty without one."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         kept: dict[str, Any] = json.loads(own_fingerprint_path().read_text())
         if kept["schema"] == FINGERPRINT_SCHEMA and kept["cpu_model"] == cpu_model():
-            return kept
-    return None
-
-
-def kept_fingerprints() -> tuple[dict[str, Any], ...]:
-    """The kept fingerprints of this machine, one at most."""
-    kept = kept_fingerprint()
-    return (kept,) if kept else ()
+            return (kept,)
+    return ()
 
 
 def probe_machine(

@@ -20,7 +20,7 @@ from advisor.files import state_folder, write_whole
 from advisor.render.diff import difference
 from advisor.render.diff_text import difference_markdown, headline
 from advisor.render.formats import report_format
-from advisor.runs.delivery.letter import Attachment, Letter, difference_message, report_message
+from advisor.runs.delivery.letter import Attachment, Letter, attachment, difference_message, report_message
 from advisor.runs.delivery.sending import RetryQueue, deliver_to
 from advisor.runs.processes import ADVISOR, answer_of, command_process, failure
 from advisor.store.records import Reporting, Run, Schedule
@@ -67,14 +67,14 @@ def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: 
         # As it will be read again: what is compared and what is sent are the same.
         content = report_format("json").content(document_of(schedule.reporting.plan), _LANGUAGE)
         document = read_saved(Input(_LAST, content))
-        file = _attached(schedule.reporting.format, document, content)
+        kind = report_format(schedule.reporting.format)
+        file = attachment(f"report-{document['as_of']}", kind, kind.content(document, _LANGUAGE))
     except (AdvisorError, OSError) as error:
         say(str(error))
         return report_lost(str(error))
     before = None
-    with suppress(
-        OSError, UsageError
-    ):  # before the first one, and where this version cannot read it any more
+    # Before the first one there is none, and maybe one that this version cannot read any more.
+    with suppress(OSError, UsageError):
         before = read_saved(Input(_LAST, (folder / _LAST).read_bytes()))
     changes = None if before is None else difference(before, document)
     deliveries: list[dict[str, Any]] = []
@@ -91,13 +91,6 @@ def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: 
         "deliveries": deliveries,
         "error": None,
     }
-
-
-def _attached(name: str, document: Mapping[str, Any], content: bytes) -> Attachment:
-    """The report in the format that people get; `content` is it as JSON."""
-    kind = report_format(name)
-    shown = content if name == "json" else kind.content(document, _LANGUAGE)
-    return Attachment(f"report-{document['as_of']}.{kind.extension}", kind.media_type, shown)
 
 
 def _message(document: Mapping[str, Any], file: Attachment, changes: Mapping[str, Any] | None) -> Letter:

@@ -28,9 +28,19 @@ from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.planning.networks import StoredData, SweepData, planned_network
 
 Progress = Callable[[int, int], None]
-Make = Callable[[], tuple[Path, DatasetProfile]]
-_NOMINAL_BYTES_PER_SAMPLE = 104_000.0
-_NOMINAL_BYTES_PER_TOKEN = 5.5
+Make = Callable[[], StoredData]
+# What made data come to.
+_PHOTOGRAPHS = DatasetProfile(
+    name="photographs",
+    samples=DEFAULT_SAMPLES,
+    bytes_per_sample=104_000.0,
+    storage_format="jpeg-files",
+    width=500,
+    height=375,
+)
+_PENN_TREEBANK = DatasetProfile(
+    name="train", samples=PTB_PARTS["train"][0], bytes_per_sample=5.5, storage_format=TEXT, width=1, height=1
+)
 
 
 def _silent(_here: int, _all: int) -> None:
@@ -46,7 +56,13 @@ def planned_data(grid: SweepGrid, on_fetching: Progress = _silent) -> SweepData:
         is_elsewhere = is_address(grid.data) and not is_cached(grid.data)
         profile = remote_profile(grid.data) if is_elsewhere else None
         own_data = StoredData(profile, grid.data) if profile else _stored_here(grid.data, on_fetching)
-    return _data(grid.networks, own_data, bool(grid.preset), _planned_photographs, _planned_text)
+    return _data(
+        grid.networks,
+        own_data,
+        bool(grid.preset),
+        lambda: _planned(default_place(DEFAULT_SAMPLES), _PHOTOGRAPHS),
+        lambda: _planned(default_text_place(), _PENN_TREEBANK),
+    )
 
 
 def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
@@ -88,8 +104,8 @@ def data_of_networks(
         networks,
         own_data,
         with_photographs,
-        lambda: ensure_dataset(samples, progress=on_progress),
-        ensure_text,
+        lambda: _stored(*ensure_dataset(samples, progress=on_progress)),
+        lambda: _stored(*ensure_text()),
     )
 
 
@@ -104,9 +120,9 @@ def _data(
     reads_images = with_photographs or any(network.photographs for network in planned)
     if own_data and own_data.profile.storage_format == TEXT:
         return SweepData(text=own_data)
-    images = own_data or (_stored(*photographs()) if reads_images else None)
+    images = own_data or (photographs() if reads_images else None)
     reads_text = any(network.text for network in planned)
-    return SweepData(images=images, text=_stored(*text()) if reads_text else None)
+    return SweepData(images=images, text=text() if reads_text else None)
 
 
 def _stored_here(source: str, on_progress: Progress) -> StoredData:
@@ -119,28 +135,9 @@ def _stored(path: Path, profile: DatasetProfile) -> StoredData:
     return StoredData(profile, str(path))
 
 
-def _planned_photographs() -> tuple[Path, DatasetProfile]:
-    folder = default_place(DEFAULT_SAMPLES)
-    return folder, read_profile(folder, DEFAULT_SAMPLES) or DatasetProfile(
-        name="photographs",
-        samples=DEFAULT_SAMPLES,
-        bytes_per_sample=_NOMINAL_BYTES_PER_SAMPLE,
-        storage_format="jpeg-files",
-        width=500,
-        height=375,
-    )
-
-
-def _planned_text() -> tuple[Path, DatasetProfile]:
-    folder = default_text_place()
-    return folder, read_profile(folder) or DatasetProfile(
-        name="train",
-        samples=PTB_PARTS["train"][0],
-        bytes_per_sample=_NOMINAL_BYTES_PER_TOKEN,
-        storage_format=TEXT,
-        width=1,
-        height=1,
-    )
+def _planned(folder: Path, nominal: DatasetProfile) -> StoredData:
+    """Data as they were made, else as they will be."""
+    return StoredData(read_profile(folder, nominal.samples) or nominal, str(folder))
 
 
 def plan_anywhere(grid: SweepGrid) -> list[Trial]:

@@ -36,7 +36,7 @@ from advisor.errors import MeasuringError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance import published_step_seconds
 from advisor.questions.fields import wrong
-from advisor.runs.probing import kept_fingerprint
+from advisor.runs.probing import kept_fingerprints
 from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun
 from advisor.sweeps.datasets.transforming import decoder
 from advisor.sweeps.machine.environment import local_cpu, machine_size
@@ -171,8 +171,8 @@ def execute_sweep(
 def probed_machine(sweep: SweepRun | None = None) -> dict[str, Any]:
     """Facts of this machine beside the trial; they join a row's environment. A cluster's nodes tell their
     own."""
-    kept = None if sweep and sweep.ray_address else kept_fingerprint()
-    return {"fingerprint": kept} if kept else {}
+    kept = () if sweep and sweep.ray_address else kept_fingerprints()
+    return {"fingerprint": kept[0]} if kept else {}
 
 
 def step_seconds(workload: Workload, gpu: str) -> float:

@@ -45,11 +45,11 @@ def test_only_a_whole_probe_of_this_machine_is_kept_for_its_trials(shown, answer
     result = document(gpu=gpu_part())
     answered(result)
     shown("probe", "--only", "gpu")
-    assert probing.kept_fingerprint() is None
+    assert probing.kept_fingerprints() == ()
     shown("probe")
-    assert probing.kept_fingerprint() is None, "the sample is of another CPU"
+    assert probing.kept_fingerprints() == (), "the sample is of another CPU"
     monkeypatch.setattr(probing, "cpu_model", lambda: result["machine"]["cpu_model"])
-    kept = probing.kept_fingerprint()
+    (kept,) = probing.kept_fingerprints()
     assert kept["probed_at"] == result["started_at"]
     assert kept["figures"]
 
