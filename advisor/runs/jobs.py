@@ -369,15 +369,11 @@ def execute(
     if run is None:
         raise UsageError("there is no run {number}", number=number)
     schedule = None if run.schedule is None else book.numbered(run.schedule)
-    if schedule is None:
-        if (state := sweep_state(run, clock())) is not SweepState.STARTING:
-            raise UsageError(
-                "sweep {sweep} is {state} and is not begun again", sweep=run.sweep_id, state=state.value
-            )
-        log = Path(run.log)
-    else:  # its stderr; the document that it printed lies beside it, as .json
-        when = datetime.fromtimestamp(run.due_at, UTC).strftime("%Y%m%dT%H%M%SZ")
-        log = state_folder() / "schedules" / f"{schedule.name}-{schedule.number}" / f"{when}.log"
+    if schedule is None and (state := sweep_state(run, clock())) is not SweepState.STARTING:
+        raise UsageError(
+            "sweep {sweep} is {state} and is not begun again", sweep=run.sweep_id, state=state.value
+        )
+    log = Path(run.log) if schedule is None else _log_of(schedule, run)
     owner = this_process()
     lock = book.runs.begin(number, owner, log=str(log), now=clock())
     if lock is None:
@@ -400,6 +396,12 @@ def execute(
     finally:
         work.lock.release()
     return ending
+
+
+def _log_of(schedule: Schedule, run: Run) -> Path:
+    """The command's stderr; the document that it prints lies beside it, as .json."""
+    when = datetime.fromtimestamp(run.due_at, UTC).strftime("%Y%m%dT%H%M%SZ")
+    return state_folder() / "schedules" / f"{schedule.name}-{schedule.number}" / f"{when}.log"
 
 
 def _swept(work: Work) -> Ending:

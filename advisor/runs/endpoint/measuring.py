@@ -44,9 +44,8 @@ def measure_served(
     arguments: Sequence[str] = (),
     requests_file: Path | None = None,
 ) -> tuple[Document, AdvisorError | None]:
-    """The anchor of a model behind an endpoint or a started engine, and what ended the load early, if
-    anything. Each request's line is in `requests_file` as soon as it is over. Raises what ended it where
-    nothing was measured."""
+    """The anchor of a model behind an endpoint or a started engine, and what ended the load early (raised
+    where nothing was measured). `requests_file` gets each request's line as the request ends."""
     key = api_key(question.api_key_file, os.environ)
     with _served(question, model, precision, arguments, on_progress) as (addresses, engine):
         address, *replicas = addresses

@@ -263,34 +263,39 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
             engine=candidate.engine,
             hint="start it on the instance, and name its {endpoint}",
         )
-    served = trial.served(engine=str(candidate.engine))
-    # The words after `--` are those that the answer's exports start the engine with.
-    given: dict[str, object] = {
-        "--engine": candidate.engine,
-        "--model": candidate.model,
-        "--served-model": served.served_model,
-        "--precision": candidate.precision,
-        "--kv-precision": served.kv_precision,
-        "--input-tokens": served.input_tokens,
-        "--output-tokens": served.output_tokens,
-        "--concurrency": trial.load.concurrency,
-        "--rate": trial.load.requests_per_second,
-        "--gpu": offer.instance.gpu_name,
-        "--gpus": served.gpus,
-        "--tensor-parallel": served.tensor_parallel,
-        "--link": served.link,
-        "--minutes": f"{minutes:g}",
-    }
-    arguments = (*words_of(given), "--", *engine_words(candidate, trial.request))
     wanted = replace(
         cloud,
         instance=offer.instance.name,
         region=offer.region,
-        arguments=arguments,
+        # The words after `--` are those that the answer's exports start the engine with.
+        arguments=(*_measure_words(trial, minutes), "--", *engine_words(candidate, trial.request)),
         command=MEASURE,
         engine=vllm_requirement(candidate),
     )
     return with_its_disk(wanted, disk, trial.today)
+
+
+def _measure_words(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
+    """Options of `advisor measure` that start the candidate's engine, and load it as the trial wants."""
+    candidate, served = trial.candidate, trial.served(engine=str(trial.candidate.engine))
+    return words_of(
+        {
+            "--engine": candidate.engine,
+            "--model": candidate.model,
+            "--served-model": served.served_model,
+            "--precision": candidate.precision,
+            "--kv-precision": served.kv_precision,
+            "--input-tokens": served.input_tokens,
+            "--output-tokens": served.output_tokens,
+            "--concurrency": trial.load.concurrency,
+            "--rate": trial.load.requests_per_second,
+            "--gpu": candidate.spec.offer.instance.gpu_name,
+            "--gpus": served.gpus,
+            "--tensor-parallel": served.tensor_parallel,
+            "--link": served.link,
+            "--minutes": f"{minutes:g}",
+        }
+    )
 
 
 def verdict_on_served(

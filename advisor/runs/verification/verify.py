@@ -95,9 +95,9 @@ def plan_verification(
     named = predict_instance(request, catalog, context.model, on.instance.name) if on.instance else None
     gpu_count = named.prediction.gpus_used if named else 1
     require_gpus(on, gpu_count, gpus_here)
-    gpu = None  # of a machine that is no known instance; None too where it has no data sheet
-    if not on.accelerator.is_cpu:
-        gpu = sheet_named(catalog, on.emulated_gpu or next(iter(gpus_here), ""))
+    # None too where it has no data sheet.
+    gpu_name = on.emulated_gpu or next(iter(gpus_here), "")
+    gpu = None if on.accelerator.is_cpu else sheet_named(catalog, gpu_name)
     workload = named.workload if named else _usual_workload(request, context, gpu)
     _refuse_slow_pace(on, workload, named, request.target_throughput)
     batch, own = gpu_count * workload.batch_size, str(options.data) if options.data else None
