@@ -259,7 +259,7 @@ def _times(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
     for name in ("ttft", "tpot"):
         seconds = spec["serving"]["rates"][f"{name}_seconds"]
         ms = {bound: value and 1000 * value for bound, value in seconds.items()}
-        text = translated(time_message(seconds), t)
+        text = translated(time_message(seconds, request["confidence"]), t)
         spans.append(_span(t(f"lm.{name}"), text, ms, request[f"max_{name}_ms"], t))
     return spans
 
