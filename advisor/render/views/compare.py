@@ -267,7 +267,7 @@ def _missed_text(warning: Message, answer: AnyPrediction, think_seconds: float) 
     """'TPOT 97.4 > 50 ms': a limit with the figure that misses it, the bound where the median keeps it; of
     users those that the rates are of, in flight or thinking."""
     why = cast(Message, warning.parameters["why"])
-    form, values = _MISSED[str(why.code)], dict[str, Any](why.parameters)
+    form, values = _MISSED.get(str(why.code), why.text), dict[str, Any](why.parameters)
     bounds = [values[name] for name in ("median", "upper", "lower", "rate") if name in values]
     if bounds:
         median, limit = bounds[0], values.get("limit", values.get("target"))
@@ -290,11 +290,10 @@ def notes_lines(answers: Sequence[AnyPrediction]) -> list[str]:
             priced.setdefault(text, {})[answer.instance.name] = None
     prices = [f"{', '.join(names)} {text}" for text, names in priced.items()]
     assumed, warned = (_by_instance(answers, name) for name in ("assumptions", "warnings"))
-    missed = [text for answer in answers for text in answer.warnings if is_miss(text)]
     return [
         *wrapped("Prices", prices, len(prices)),
         *wrapped("Assumed", assumed, 5),
-        *wrapped("Warning", warned, 3 + len(missed)),  # what is missed is never left out
+        *wrapped("Warning", warned, 3),
     ]
 
 
@@ -306,6 +305,8 @@ def _by_instance(answers: Sequence[AnyPrediction], name: str) -> list[Text]:
     bare: dict[str, None] = {}
     for answer in answers:
         for number, text in enumerate(getattr(answer, name)):
+            if is_miss(text):  # has a column
+                continue
             if isinstance(text, Message) and text.code == BARE_STEP:
                 rate = format_rate(cast(float, text.parameters["rate"]))
                 bare[f"{answer.instance.name} {rate}"] = None
