@@ -130,14 +130,11 @@ def test_an_lmdb_holds_decoded_pixels_of_the_size_the_article_tells_and_keeps_th
         assert image.size == (256, 256)
 
 
-def test_a_resize_shortens_the_shorter_edge(photos, tmp_path):
+def test_a_resize_shortens_the_shorter_edge_and_side_processes_keep_the_order(photos, tmp_path, converted):
     done = to("tar", photos, tmp_path / "small", change=Change(shorter_edge=64))
     assert min(done.profile.width, done.profile.height) == 64
     assert done.profile.bytes_per_sample < profile_folder(photos).bytes_per_sample / 4
     assert done.samples_per_second > 0
-
-
-def test_side_processes_give_the_same_set_in_the_same_order(photos, converted, tmp_path):
     to("lmdb", photos, tmp_path / "lmdb", processes=2)
     ours, theirs = open_dataset(tmp_path / "lmdb"), open_dataset(converted / "lmdb")
     assert [ours.read(i) for i in range(12)] == [theirs.read(i) for i in range(12)]
@@ -217,7 +214,7 @@ def test_records_are_found_without_an_index(parts):
     assert [unframe(file[offset : offset + size]) for offset, size in result] == parts
 
 
-def test_records_and_image_headers_have_the_bytes_of_the_specification():
+def test_records_and_datums_have_the_bytes_of_their_specifications():
     """dmlc-core: magic, length word, content, zeros; a magic inside splits into parts 1 and 3."""
     assert MAGIC == 0xCED7230A
     assert frame(b"hello") == MAGIC_BYTES + bytes([5, 0, 0, 0]) + b"hello\0\0\0"
@@ -230,6 +227,10 @@ def test_records_and_image_headers_have_the_bytes_of_the_specification():
     assert unpack_image(header + b"jpeg") == (b"jpeg", 7)
     several = struct.pack("<IfQQ2f", 2, 0.0, 3, 0, 5.0, 6.0)
     assert unpack_image(several + b"jpeg") == (b"jpeg", 5)
+    # Fields 1, 2, 3 and 5 as varints, field 4 as bytes.
+    message = datum(Sample(SampleKind.PIXELS, b"BGR" * 128, 300, 1, 128))
+    assert message == b"\x08\x03\x10\x01\x18\x80\x01\x22\x80\x03" + b"BGR" * 128 + b"\x28\xac\x02"
+    assert sample_of(b"\x22\x04jpeg\x28\x07\x38\x01") == Sample(SampleKind.JPEG, b"jpeg", 7)
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 12, frame(b"whole")[:-4]])
@@ -251,13 +252,6 @@ def test_an_index_in_any_order_is_used_and_a_wrong_one_is_not(tmp_path):
 def test_a_datum_comes_back(height, width, label):
     sample = Sample(SampleKind.PIXELS, bytes(3 * height * width), label, height, width)
     assert sample_of(datum(sample)) == sample
-
-
-def test_a_datum_is_what_protocol_buffers_write():
-    """Fields 1, 2, 3 and 5 as varints, field 4 as bytes."""
-    message = datum(Sample(SampleKind.PIXELS, b"BGR" * 128, 300, 1, 128))
-    assert message == b"\x08\x03\x10\x01\x18\x80\x01\x22\x80\x03" + b"BGR" * 128 + b"\x28\xac\x02"
-    assert sample_of(b"\x22\x04jpeg\x28\x07\x38\x01") == Sample(SampleKind.JPEG, b"jpeg", 7)
 
 
 @given(st.binary(max_size=40))

@@ -161,13 +161,6 @@ def test_fills_at_one_time_leave_room_for_each_other(cache, folder, monkeypatch)
         assert not is_cached(first)
 
 
-def test_one_bucket_name_of_two_stores_is_two_data_sets(cache, monkeypatch):
-    with cached_data(ADDRESS) as entry, cached_data(f"{ADDRESS}/") as same:
-        assert entry.path == same.path
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9/another-store")
-    assert not is_cached(ADDRESS)
-
-
 def test_what_is_read_now_and_what_is_not_the_caches_own_is_never_removed(cache, folder, monkeypatch):
     monkeypatch.setenv("ADVISOR_DATA_CACHE_GIB", str(1.5 * 2**20 / 2**30))
     first, second = folder("first", 2**20), folder("second", 2**20)
@@ -234,13 +227,19 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(cache, listed, path):
         pass
 
 
-def test_a_prefix_without_files_is_named_and_a_profile_is_read_without_the_data(cache, store_url):
+def test_a_prefix_without_files_is_named_and_one_bucket_of_two_stores_is_two_data_sets(
+    cache, store_url, monkeypatch
+):
     with pytest.raises(UsageError, match="nothing at"), cached_data(f"{ADDRESS}-2"):
         pass
     text = msgspec.json.encode({"profile": PROFILE})
     object_store.put(store_url, {"told/profile.json": text, "told/a.tar": b"x"})
     assert remote_profile(f"s3://{object_store.BUCKET}/told") == PROFILE
     assert remote_profile(ADDRESS) is None
+    assert not is_cached(ADDRESS)
+    with cached_data(ADDRESS) as entry, cached_data(f"{ADDRESS}/") as same:
+        assert entry.path == same.path
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9/another-store")
     assert not is_cached(ADDRESS)
 
 

@@ -38,7 +38,7 @@ def a_cut_gpu():
     return whole
 
 
-def test_a_gpu_has_the_facts_that_rates_depend_on(monkeypatch):
+def test_a_gpu_has_the_facts_that_rates_depend_on_and_a_slice_its_own_size(monkeypatch):
     nvml_with(monkeypatch, GpuStandIn())
     (facts,) = gpus()
     assert gpu_facts("the only one of a container may go by another name") == facts
@@ -47,18 +47,6 @@ def test_a_gpu_has_the_facts_that_rates_depend_on(monkeypatch):
     assert (facts["power_limit_watts"], facts["ecc_mode"]) == (70.0, "Enabled")
     assert (facts["mig_mode"], facts["mig_slices"]) == ("Disabled", [])
     assert (facts["pci_slot"], facts["max_pcie_width"]) == ("0000:00:1e.0", 16)
-
-
-@pytest.mark.parametrize("uuid", ["a1", "GPU-a1"])
-def test_a_gpu_is_found_by_its_uuid_as_torch_and_as_the_driver_have_it(monkeypatch, uuid):
-    nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetEccMode"})), GpuStandIn(uuid="GPU-a1"))
-    assert gpu_facts(uuid)["uuid"] == "GPU-a1"
-    assert gpu_facts("another") is None
-    assert [state["uuid"] for state in gpu_states()] == ["GPU-6f6d", "GPU-a1"]
-    assert {facts["ecc_mode"] for facts in gpus()} == {None}
-
-
-def test_a_slice_has_its_own_size_and_the_facts_of_the_card(monkeypatch):
     nvml_with(monkeypatch, a_cut_gpu())
     facts = gpu_facts("MIG-1")
     assert (facts["name"], facts["mig_mode"]) == ("NVIDIA A100-SXM4-40GB", "Enabled")
@@ -72,6 +60,15 @@ def test_a_slice_has_its_own_size_and_the_facts_of_the_card(monkeypatch):
     assert len(facts["mig_slices"]) == 2
 
 
+@pytest.mark.parametrize("uuid", ["a1", "GPU-a1"])
+def test_a_gpu_is_found_by_its_uuid_as_torch_and_as_the_driver_have_it(monkeypatch, uuid):
+    nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetEccMode"})), GpuStandIn(uuid="GPU-a1"))
+    assert gpu_facts(uuid)["uuid"] == "GPU-a1"
+    assert gpu_facts("another") is None
+    assert [state["uuid"] for state in gpu_states()] == ["GPU-6f6d", "GPU-a1"]
+    assert {facts["ecc_mode"] for facts in gpus()} == {None}
+
+
 @pytest.mark.skipif(find_library("nvidia-ml") is not None, reason="this machine has NVIDIA's driver")
 def test_without_a_driver_nothing_is_known_and_the_error_says_how_to_get_one():
     """The real package."""
@@ -79,13 +76,6 @@ def test_without_a_driver_nothing_is_known_and_the_error_says_how_to_get_one():
     with pytest.raises(MeasuringError, match="install the NVIDIA driver") as refused:
         Nvml()
     assert refused.value.code == NO_NVML
-    assert gpu_facts("any") is None
-
-
-def test_without_the_package_nothing_is_known_and_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(MeasuringError, match=r"nvidia-ml-py is not installed.*\[sweep\]"):
-        gpus()
     assert gpu_facts("any") is None
 
 
@@ -125,7 +115,7 @@ def sampled(monkeypatch, gpu, uuid="6f6d"):
     return sampler.environment
 
 
-def test_clocks_power_and_heat_are_sampled_during_the_window(monkeypatch):
+def test_clocks_power_and_heat_are_sampled_and_a_clock_that_fell_is_seen(monkeypatch):
     gpu = Watched(5, clocks=[1590, 1590, 1590, 1200])
     sample = sampled(monkeypatch, gpu)
     assert sample["gpu_samples"]["count"] >= 5
@@ -134,9 +124,6 @@ def test_clocks_power_and_heat_are_sampled_during_the_window(monkeypatch):
     assert set(sample["gpu_samples"]["power_watts"].values()) == {68.5}
     assert sample["gpu_samples"]["temperature_celsius"]["max"] == 71
     json.dumps(sample)
-
-
-def test_what_the_first_third_had_and_the_last_shows_a_clock_that_fell():
     clocks = [1600, 1600, 1500, 1500, 1400, 1400, 1200]
     sm_clock_mhz = summarised([{"sm_clock_mhz": clock} for clock in clocks])["gpu_samples"]["sm_clock_mhz"]
     assert (sm_clock_mhz["first_third"], sm_clock_mhz["last_third"]) == (1600, 1300)
@@ -158,7 +145,7 @@ def test_a_gpu_is_busy_before_only_if_it_stays_so(monkeypatch, busy, result):
     assert busy_percent("6f6d") == result
 
 
-def test_where_nvml_does_not_say_how_busy_a_gpu_was_that_is_not_known_and_the_row_says_so(monkeypatch):
+def test_where_nvml_is_silent_or_missing_nothing_is_known_and_the_way_to_it_is_told(monkeypatch):
     nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetUtilizationRates"})))
     assert busy_percent("6f6d") is None
     monkeypatch.setitem(sys.modules, "pynvml", None)
@@ -168,18 +155,19 @@ def test_where_nvml_does_not_say_how_busy_a_gpu_was_that_is_not_known_and_the_ro
         pass
     assert unavailable.environment == {"gpu_sampling": "unavailable"}
     assert no_gpu.environment == {}
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(MeasuringError, match=r"nvidia-ml-py is not installed.*\[sweep\]"):
+        gpus()
+    assert gpu_facts("any") is None
 
 
-def test_a_throttled_window_says_so_though_the_gpu_is_idle_afterwards(monkeypatch):
+def test_a_throttled_window_says_so_and_what_a_virtual_gpu_does_not_report_is_left_out(monkeypatch):
     gpu = Watched(4, bits=[0x24])
     sample = sampled(monkeypatch, gpu)
     assert sample["gpu_throttle_reasons"] == {"sw_power_cap": 1.0, "sw_thermal_slowdown": 1.0}
     gpu.bits = [0x1]
     assert "gpu_idle" not in sample["gpu_throttle_reasons"]
-
-
-def test_what_a_virtual_gpu_does_not_report_is_left_out(monkeypatch):
-    """No throttle reasons would else pass for none."""
+    # No throttle reasons would else pass for none.
     gpu = Watched(2)
     functions = (
         "CurrentClocksEventReasons CurrentClocksThrottleReasons PowerUsage UtilizationRates "
@@ -228,7 +216,7 @@ def test_neighbours_on_the_gpu_are_counted_where_it_is_known_who_is_one(monkeypa
     assert sample.get("gpu_process_memory_mib") == own
 
 
-def test_the_processes_of_a_script_are_one_group_and_the_advisor_is_none_of_it(monkeypatch):
+def test_of_a_script_all_processes_count_and_of_a_slice_its_own_memory(monkeypatch):
     """A script of two processes, watched from outside."""
     command = ["sh", "-c", "sleep 60 & echo $!; wait"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as script:
@@ -240,9 +228,6 @@ def test_the_processes_of_a_script_are_one_group_and_the_advisor_is_none_of_it(m
         os.killpg(script.pid, signal.SIGKILL)
     assert sampler.environment["gpu_process_memory_mib"] == 700.0
     assert sampler.environment["gpu_other_processes"] == 1
-
-
-def test_a_slice_is_sampled_with_its_own_memory_and_the_cards_clocks(monkeypatch):
     cut = a_cut_gpu()
     nvml_with(monkeypatch, cut)
     cut.slices[1].processes = [(os.getpid(), 700.0)]

@@ -73,7 +73,9 @@ def test_what_was_measured_before_the_gpu_was_lost_is_kept(tmp_path):
     assert [len(entry["runs"]) for entry in kept] == list(range(1, len(document["runs"])))
 
 
-def test_steps_on_a_gpu_last_from_completion_to_completion(tmp_path):
+def test_steps_on_a_gpu_last_from_completion_to_completion_and_others_are_looked_at_before(
+    tmp_path, monkeypatch
+):
     """Where the host launches faster than the GPU computes, a step takes what the GPU takes."""
     own = own_network(tmp_path)
     with installed(StandIn(step_seconds=0.02)):
@@ -84,10 +86,7 @@ def test_steps_on_a_gpu_last_from_completion_to_completion(tmp_path):
     (run,) = document["runs"]
     assert min(run["step_seconds"]) >= 0.0199
     assert run["gpu_state"] == {"gpu_sampling": "unavailable"}
-
-
-def test_how_busy_others_kept_the_gpu_is_of_before_the_first_run_and_of_no_other(tmp_path, monkeypatch):
-    """Later its own last run would pass for others."""
+    # Later its own last run would pass for others.
     nvml_with(monkeypatch, GpuStandIn(busy=[0, 99]))
     own = own_network(tmp_path)
     with installed(StandIn(step_seconds=0.002, uuid="6f6d")):
@@ -125,7 +124,7 @@ def recorded(rows, epochs=(), **changes):
 STEADY = [(0.1, 0.5, 16.0)] * 30
 
 
-def test_a_scripts_rate_is_its_samples_over_the_seconds_of_its_steps():
+def test_a_scripts_rate_is_over_its_steps_and_each_run_stays_with_its_epochs():
     start, stall = [(0.0, 9.0, 16.0)] * 3, [(0.0, 10.0, 16.0)]
     document = anchor_of_script(["python", "train.py"], [recorded(start + STEADY + stall + STEADY)], 3.0)
     validate(document)
@@ -137,9 +136,6 @@ def test_a_scripts_rate_is_its_samples_over_the_seconds_of_its_steps():
     short = anchor_of_script(["x"], [recorded(STEADY[:6])], 1.0)
     validate(short)
     assert any("only 6 steps" in warning for warning in short["warnings"])
-
-
-def test_each_run_of_a_script_stays_with_its_epochs():
     epochs = [
         {"first_step": 0, "gap_seconds": 0.0, "loader_start_seconds": 2.0},
         {"first_step": 9, "gap_seconds": 30.0, "loader_start_seconds": 1.0},

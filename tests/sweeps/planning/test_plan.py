@@ -40,10 +40,20 @@ def test_there_is_exactly_one_trial_for_each_cell_however_it_is_asked_for_and_wh
     assert here.trial_id == there.trial_id
 
 
-def test_an_emulated_gpu_brings_its_pace_into_the_trial_and_preprocessing_ends_before_it():
+def test_an_emulated_gpu_brings_its_pace_and_what_only_a_gpu_has_is_planned_for_one_alone():
     for task, result in ((Task.INFERENCE, ("emulated:T4", 0.03)), (Task.PREPROCESSING, ("cpu", None))):
         (trial,) = planned(request(tasks=(task,), accelerator="emulated:T4"))
         assert (str(trial.accelerator), trial.emulated_step_seconds) == result
+    settings = {"cudnn_benchmark": True, "synchronise_each_step": True}
+    inference = {"tasks": (Task.INFERENCE,), **settings}
+    (gpu,) = planned(request(accelerator="cuda", **inference))
+    (emulated,) = planned(request(accelerator="emulated:T4", **inference))
+    (cpu,) = planned(request(accelerator="cpu", **inference))
+    assert gpu.plan["cudnn_benchmark"]
+    assert gpu.plan["synchronise_each_step"]
+    assert emulated.plan["synchronise_each_step"]
+    assert "cudnn_benchmark" not in emulated.plan
+    assert settings.keys().isdisjoint(cpu.plan)
 
 
 @pytest.mark.parametrize(("vcpus", "cores"), [(0.5, 0.5), (1.0, 1.0), (2.0, 1.0), (4.0, 2.0)])
@@ -98,19 +108,6 @@ def test_images_on_a_gpu_are_measured_in_both_formats_where_sixteen_bits_compute
     assert formats_of(accelerator="emulated:T4") == formats_of(accelerator="cpu") == contiguous
     assert formats_of(networks=("bert_base",)) == contiguous
     assert formats_of(memory_formats=(MemoryFormat.CHANNELS_LAST,)) == {MemoryFormat.CHANNELS_LAST}
-
-
-def test_what_only_a_gpu_has_is_planned_only_for_one():
-    settings = {"cudnn_benchmark": True, "synchronise_each_step": True}
-    inference = {"tasks": (Task.INFERENCE,), **settings}
-    (gpu,) = planned(request(accelerator="cuda", **inference))
-    (emulated,) = planned(request(accelerator="emulated:T4", **inference))
-    (cpu,) = planned(request(accelerator="cpu", **inference))
-    assert gpu.plan["cudnn_benchmark"]
-    assert gpu.plan["synchronise_each_step"]
-    assert emulated.plan["synchronise_each_step"]
-    assert "cudnn_benchmark" not in emulated.plan
-    assert settings.keys().isdisjoint(cpu.plan)
 
 
 def window(**changes):

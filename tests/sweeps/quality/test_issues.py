@@ -86,11 +86,30 @@ def test_what_is_no_measurement_of_its_gpu_is_refused_and_the_check_says_so(envi
     assert bool(said) is is_refused
 
 
-def test_a_first_minute_that_does_not_count_makes_no_row_weak():
+def test_a_cold_start_a_fallen_clock_repeats_that_differ_and_age_are_told_apart():
     cold = {"environment": {"pace": paced(100.0, 80.0)}}
     heated = trial(plan={**TIME_BOX, "rel_error": 0.02, "warmup_seconds": 60.0})
     assert codes(**cold) == {"throttled_or_burst"}
     assert codes(**cold, trial=heated) == set()
+    environment = {"pace": paced(100.0, 60.0), "cpu_mhz": [3000.0, 2000.0]}
+    (weak,) = quality_issues(measurement(step_seconds=GOOD, environment=environment))
+    assert "CPU clock 3000 to 2000 MHz" in str(weak.detail)
+    assert weak.detail.parameters["change_percent"] == pytest.approx(-40)
+
+    def repeated(factor):
+        other = measurement(step_seconds=tuple(factor * s for s in GOOD))
+        return codes(repeats=(run_facts(other),))
+
+    assert repeated(1.02) == set()
+    assert repeated(1.2) == {"repeats_differ"}
+    now = datetime(2026, 11, 23, tzinfo=UTC)
+
+    def begun_at(started_at):
+        row = measurement(step_seconds=GOOD, started_at=started_at)
+        return [quality_issue.code for quality_issue in quality_issues(row, now)]
+
+    assert begun_at("2026-04-01T10:00:00+00:00") == ["stale"]
+    assert begun_at("2026-09-01T10:00:00+00:00") == begun_at("") == []
 
 
 HOT = {"gpu_throttle_reasons": {"sw_thermal_slowdown": 0.5}}
@@ -109,33 +128,6 @@ def test_one_hot_run_of_several_is_enough(changes):
     row = measurement(**{"step_seconds": GOOD, "environment": {}, **changes})
     assert refusal(row) == REFUSED["gpu_throttled"]
     assert "gpu_throttled" in {quality_issue.code for quality_issue in quality_issues(row)}
-
-
-def test_a_fallen_clock_is_told_beside_the_pace():
-    environment = {"pace": paced(100.0, 60.0), "cpu_mhz": [3000.0, 2000.0]}
-    (weak,) = quality_issues(measurement(step_seconds=GOOD, environment=environment))
-    assert "CPU clock 3000 to 2000 MHz" in str(weak.detail)
-    assert weak.detail.parameters["change_percent"] == pytest.approx(-40)
-
-
-def test_repeats_that_differ_are_weak_and_those_that_agree_are_not():
-    def repeated(factor):
-        other = measurement(step_seconds=tuple(factor * s for s in GOOD))
-        return codes(repeats=(run_facts(other),))
-
-    assert repeated(1.02) == set()
-    assert repeated(1.2) == {"repeats_differ"}
-
-
-def test_what_was_measured_half_a_year_ago_is_stale_and_what_has_no_date_is_not():
-    now = datetime(2026, 11, 23, tzinfo=UTC)
-
-    def begun_at(started_at):
-        row = measurement(step_seconds=GOOD, started_at=started_at)
-        return [quality_issue.code for quality_issue in quality_issues(row, now)]
-
-    assert begun_at("2026-04-01T10:00:00+00:00") == ["stale"]
-    assert begun_at("2026-09-01T10:00:00+00:00") == begun_at("") == []
 
 
 # Where the counted steps of a run begin, and what its pace was after a minute.
@@ -183,7 +175,7 @@ def test_at_most_half_of_the_steps_are_warm_up(steps, period):
     assert 0 <= count_warmup_steps(steps, period) <= len(steps) // 2
 
 
-def test_a_stall_is_part_of_the_rate_of_its_minute():
+def test_a_stall_counts_in_the_rate_of_its_minute_and_what_follows_may_be_shorter():
     """And spent credits show as a slower end: ninety seconds of burst, then a third of the speed."""
     rate = sustained_rate([0.5] * 180 + [1.5] * 100, 30)
     assert rate["first_minute_samples_per_second"] == pytest.approx(60)
@@ -194,10 +186,7 @@ def test_a_stall_is_part_of_the_rate_of_its_minute():
     rate = sustained_rate(steps, 1)
     assert rate["first_minute_samples_per_second"] == pytest.approx(2)
     assert rate["sustained_samples_per_second"] == pytest.approx(2 * 0.9, rel=0.02)
-
-
-def test_what_follows_the_first_minute_may_be_shorter_and_a_first_minute_that_does_not_count_is_told():
-    """3,003 steps of 20 ms are one minute."""
+    # 3,003 steps of 20 ms are one minute.
     assert sustained_rate([], 8) == sustained_rate([1.0] * 60, 8) == {}
     assert sustained_rate([1.0] * 62, 1) == {}
     assert sustained_rate([1.0] * 85, 1) == {}

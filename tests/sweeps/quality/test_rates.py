@@ -177,25 +177,19 @@ def test_the_interval_is_where_the_next_run_lies_in_95_of_100(runs):
     assert 0.94 <= next_runs(draw, runs, drawn_sigmas(draw)) <= 0.96
 
 
-def test_where_all_trials_vary_alike_one_run_covers_what_students_t_says():
+def test_an_interval_holds_what_runs_differ_by():
     """Known answer: the interval reaches t of the prior's degrees, the next run is normal."""
     reach = students_t.ppf(0.975, BETWEEN_RUNS.degrees)
     expected = 2 * NormalDist().cdf(reach) - 1
     assert next_runs(np.random.default_rng(0), 1, alike_sigmas()) == pytest.approx(expected, abs=0.01)
-
-
-def test_repeats_of_a_trial_that_varies_more_than_others_widen_its_interval():
-    """One run of it knows no better than what repeats of other trials showed."""
+    # One run of it knows no better than what repeats of other trials showed.
     draw = np.random.default_rng(0)
     wild = 4 * BETWEEN_RUNS.sigma
     assert next_runs(draw, 1, alike_sigmas(wild)) < next_runs(draw, 3, alike_sigmas(wild))
     alike = rate_interval(row(noisy(60), noisy(60, seed=1), noisy(60, seed=2)))
     apart = rate_interval(row(noisy(60), [1.2 * s for s in noisy(60, seed=1)], noisy(60, seed=2)))
     assert math.log(apart.upper / apart.lower) > 2 * math.log(alike.upper / alike.lower)
-
-
-def test_the_standard_error_holds_what_runs_differ_by():
-    """However many steps one run has, another one gives another rate; repeats average that."""
+    # However many steps one run has, another one gives another rate; repeats average that.
     once, thrice = (rate_interval(row(*[noisy(4000)] * runs)) for runs in (1, 3))
     assert once.standard_error == pytest.approx(BETWEEN_RUNS.sigma, rel=0.02)
     assert thrice.standard_error < once.standard_error / math.sqrt(3) * 1.01
@@ -227,7 +221,7 @@ def is_enough(steps, *, rel_error=0.02, min_steps=6, index=10.0):
     return rule.is_met(steps, index)
 
 
-def test_even_steps_are_soon_enough_noisy_ones_later_and_too_few_or_drifting_ones_never():
+def test_even_steps_are_soon_enough_and_a_run_is_checked_five_times_at_times_that_grow_alike():
     assert is_enough(noisy(8))
     assert not is_enough(noisy(12, spread=0.2))
     assert is_enough(noisy(1500, spread=0.2))
@@ -235,10 +229,7 @@ def test_even_steps_are_soon_enough_noisy_ones_later_and_too_few_or_drifting_one
     assert not is_enough(noisy(60, spread=0.04), rel_error=0.003)
     assert not is_enough(noisy(5))
     assert not is_enough([0.1 * 1.02**index for index in range(40)])
-
-
-def test_a_run_is_checked_five_times_at_times_that_grow_alike():
-    """Between two of them even the best steps end nothing."""
+    # Between two of them even the best steps end nothing.
     rule = StoppingRule(rel_error=0.02, min_steps=6, first_seconds=4.0, last_seconds=20.0)
     assert not rule.is_met(noisy(100), 3.9)
     for check in range(5):

@@ -62,14 +62,11 @@ def test_disks_that_lend_nothing_have_no_burst(disk, size_gib, instance):
     assert burst_of(disk, size_gib, instance, 1_000.0) is None
 
 
-def test_a_provisioned_gp3_has_the_rate_that_was_ordered():
+def test_a_provisioned_gp3_has_the_rate_that_was_ordered_and_a_lent_row_is_weak_and_not_fitted():
     """g5.xlarge passes on 83 MiB/s for ever and 417 at first, whatever is ordered."""
     ordered = DISKS.rate(order("gp3", 500, iops=8000, mib_per_second=500))
     assert burst_of(ordered, 500, None, 490) is None
     assert burst_of(ordered, 500, "g5.xlarge", 300)["above_baseline"] == ["run"]
-
-
-def test_a_row_that_was_lent_is_weak_and_not_fitted():
     burst = burst_of("gp2", 100, None, 120)
     lent = measurement(environment={"disk_burst": burst})
     codes = {issue.code: issue for issue in quality_issues(lent)}

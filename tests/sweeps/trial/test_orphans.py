@@ -46,7 +46,7 @@ def of_test(*owners):
     return [find_orphan for find_orphan in find_orphans() if find_orphan.owner in owners]
 
 
-def test_folders_of_the_gone_are_removed_and_all_others_stay(scratch):
+def test_folders_and_half_made_data_sets_of_the_gone_are_removed_and_all_others_stay(scratch, tmp_path):
     stay = [new_name(), f"{ELSEWHERE}-1-0", "advisor-of-somebody", "else"]
     before_boot = scratch / f"{ELSEWHERE}-1-1"  # another boot is another place; here its owner has gone
     for name in (*stay, f"{GONE}-1-0", f"{GONE}-1-1", before_boot.name):
@@ -61,9 +61,6 @@ def test_folders_of_the_gone_are_removed_and_all_others_stay(scratch):
     assert (scratch / "else" / "inside").exists()
     assert sorted(path.name for path in scratch.iterdir()) == sorted(stay)
     assert not remove(result).stuck  # again: there is nothing to do
-
-
-def test_half_made_data_sets_of_the_gone_are_removed(scratch, tmp_path):
     made_in = tmp_path / "datasets"
     kept = unfinished_name(made_in / "photographs-8")
     left = made_in / f"photographs-8.unfinished-{GONE}-1-0"
@@ -85,7 +82,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_processes_that_outlived_their_owner_are_ended_and_those_of_the_living_are_not():
+def test_processes_that_outlived_their_owner_are_ended_and_neither_the_livings_nor_the_askers():
     mine = {**os.environ, OWNER_VARIABLE: str(own_tag())}
     kept = subprocess.Popen(["sleep", "600"], env=mine)
     killed = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True)
@@ -97,6 +94,10 @@ def test_processes_that_outlived_their_owner_are_ended_and_those_of_the_living_a
     assert kept.poll() is None
     kept.kill()
     kept.wait()
+    assert str(os.getpid()) not in {
+        find_orphan.name.split()[0] for find_orphan in find_orphans(lambda _: True)
+    }
+    assert is_running(os.getpid(), start_ticks(os.getpid()))
 
 
 def test_what_this_process_still_has_is_given_back(scratch):
@@ -143,13 +144,6 @@ def test_mounts_and_loop_devices_go_before_their_folders(scratch):
     assert not remove(result).stuck
     assert not folder.exists()
     assert of_test(GONE) == []
-
-
-def test_the_process_that_asks_is_never_its_own_leftover(monkeypatch):
-    assert str(os.getpid()) not in {
-        find_orphan.name.split()[0] for find_orphan in find_orphans(lambda _: True)
-    }
-    assert is_running(os.getpid(), start_ticks(os.getpid()))
 
 
 # What a sweep starts is its own while it runs; Ray does not take its signals away.
@@ -212,7 +206,7 @@ def test_a_second_signal_does_not_wait():
 # Names tell whose something is: never a reused pid's, never another container's.
 
 
-def test_a_name_of_ours_names_us_and_of_another_container_or_machine_nothing_is_known():
+def test_a_name_tells_whose_it_is_and_whether_that_has_gone(monkeypatch):
     first, second = new_name(), new_name()
     assert first != second
     assert tag_in(first) == tag_in(second) == own_tag()
@@ -223,6 +217,19 @@ def test_a_name_of_ours_names_us_and_of_another_container_or_machine_nothing_is_
     assert other.is_elsewhere
     assert not other.has_gone
     assert replace(other, place=own_tag().place).has_gone
+    process = subprocess.Popen(["sleep", "60"])
+    mark = replace(own_tag(), pid=process.pid, started=start_ticks(process.pid))
+    assert not mark.has_gone
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert mark.has_gone
+    process.wait()
+    assert mark.has_gone
+    parent = OwnerTag(os.getppid(), start_ticks(os.getppid()), own_tag().place)
+    monkeypatch.setenv(OWNER_VARIABLE, str(parent))
+    assert own_tag() == parent
+    monkeypatch.setenv(OWNER_VARIABLE, str(replace(parent, pid=999_999_999)))
+    assert own_tag().pid == os.getpid()
 
 
 @given(some.integers(1, 2**22), some.integers(0, 10**12), some.integers(0, 2**32 - 1))
@@ -236,22 +243,3 @@ def test_what_is_written_into_a_name_is_read_out_of_it(pid, started, path):
 )
 def test_other_names_have_no_owner(name):
     assert tag_in(name) is None
-
-
-def test_a_process_that_nobody_has_collected_yet_has_gone():
-    process = subprocess.Popen(["sleep", "60"])
-    mark = replace(own_tag(), pid=process.pid, started=start_ticks(process.pid))
-    assert not mark.has_gone
-    process.kill()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert mark.has_gone
-    process.wait()
-    assert mark.has_gone
-
-
-def test_what_works_for_another_process_marks_in_its_name(monkeypatch):
-    parent = OwnerTag(os.getppid(), start_ticks(os.getppid()), own_tag().place)
-    monkeypatch.setenv(OWNER_VARIABLE, str(parent))
-    assert own_tag() == parent
-    monkeypatch.setenv(OWNER_VARIABLE, str(replace(parent, pid=999_999_999)))
-    assert own_tag().pid == os.getpid()

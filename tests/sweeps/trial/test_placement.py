@@ -68,7 +68,7 @@ VCPUS = st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0])
 
 
 @given(nodes(), VCPUS)
-def test_a_trial_gets_what_it_asks_for_of_free_whole_cores_or_nothing(node, vcpus):
+def test_a_trial_gets_what_it_asks_for_of_free_whole_cores_on_one_socket_or_nothing(node, vcpus):
     free, _ = node
     chosen = placement_of(vcpus, free)
     if chosen is None:
@@ -80,6 +80,8 @@ def test_a_trial_gets_what_it_asks_for_of_free_whole_cores_or_nothing(node, vcpu
     assert set(chosen.cpus) <= {cpu for core in chosen.cores for cpu in core.cpus}
     assert all(unused[core] < set(core.cpus) for core in chosen.cores)
     assert sum(map(bool, unused.values())) <= 1
+    if max(room_of(free).values(), default=0) >= wanted_cpus(vcpus):
+        assert chosen.numa_node is not None
 
 
 @given(nodes(), VCPUS)
@@ -93,14 +95,6 @@ def test_the_gpu_and_the_cpus_share_a_numa_node_wherever_one_has_room_for_both(n
     if any(room[gpu.numa_node] >= wanted_cpus(vcpus) for gpu in gpus if gpu.numa_node is not None):
         assert chosen.gpu_is_near
         assert chosen.numa_node == chosen.gpu.numa_node
-
-
-@given(nodes(), VCPUS)
-def test_no_trial_is_spread_over_sockets_that_one_socket_holds(node, vcpus):
-    free, _ = node
-    chosen = placement_of(vcpus, free)
-    if max(room_of(free).values(), default=0) >= wanted_cpus(vcpus):
-        assert chosen.numa_node is not None
 
 
 @given(nodes(), st.lists(VCPUS, max_size=12))
@@ -125,7 +119,7 @@ def test_hardware_threads_of_one_core_go_together_last_core_first(vcpus, cpus):
     assert placement_of(vcpus, machine(sockets=1)).cpus == tuple(sorted(cpus))
 
 
-def test_a_small_trial_leaves_the_empty_socket_to_a_large_one_and_a_far_gpu_is_better_than_none():
+def test_a_small_trial_leaves_the_empty_socket_and_several_gpus_are_taken_together_or_none():
     free = machine(sockets=2)[2:]
     small = placement_of(2.0, free)
     assert small.numa_node == 0
@@ -133,9 +127,6 @@ def test_a_small_trial_leaves_the_empty_socket_to_a_large_one_and_a_far_gpu_is_b
     far = placement_of(4.0, machine(sockets=2)[:4], [GpuDevice("GPU-0", 1)])
     assert far.gpu_is_near is False
     assert placement_of(1.0, [Core(0, (0,))], [GpuDevice("GPU-0", 1)]).gpu_is_near is None
-
-
-def test_a_trial_on_several_gpus_takes_as_many_or_none():
     gpus = [GpuDevice(f"GPU-{n}", n // 2) for n in range(4)]
     four = placement_of(16.0, machine(sockets=2), gpus, 4)
     assert set(four.gpus) == set(gpus)
@@ -242,15 +233,12 @@ def is_refused(folder, vcpus, **options):
         return True
 
 
-def test_trials_at_the_same_time_have_cores_of_their_own(tmp_path):
+def test_trials_at_the_same_time_have_cores_of_their_own_and_a_disk_only_by_consent(tmp_path):
     with ExitStack() as held:
         chosen = [held.enter_context(take(tmp_path, 2.0)).cpus for _ in range(4)]
     assert sorted(cpu for cpus in chosen for cpu in cpus) == list(range(8))
     with take(tmp_path, 8.0) as next_one:
         assert next_one.cpus == tuple(range(8))
-
-
-def test_more_than_the_machine_has_is_refused_at_once_and_what_others_keep_too_long_later(tmp_path):
     with pytest.raises(MeasuringError, match="9 vCPUs requested, but this machine has 8"):
         take(tmp_path, 9.0, patience_seconds=600.0).__enter__()
     with take(tmp_path, 4.0) as entry:
@@ -258,6 +246,12 @@ def test_more_than_the_machine_has_is_refused_at_once_and_what_others_keep_too_l
             take(tmp_path, 6.0).__enter__()
         with take(tmp_path, 4.0) as other:
             assert not set(entry.cpus) & set(other.cpus)
+    with take(tmp_path, 1.0, disk="8:0", shares_disk=True):
+        with take(tmp_path, 1.0, disk="8:0", shares_disk=True):
+            pass
+        with take(tmp_path, 1.0, disk="8:16"):
+            pass
+        assert is_refused(tmp_path, 1.0, disk="8:0")
 
 
 def test_trials_on_one_gpu_come_one_after_the_other_and_gpus_of_one_trial_are_taken_together(tmp_path):
@@ -295,15 +289,6 @@ def test_trials_together_have_no_more_memory_than_the_machine_and_a_killed_ones_
     (tmp_path / "memory-64.0-of_a_killed_one").touch()
     with take(tmp_path, 1.0, node=SMALL, memory_mib=64.0):
         assert len(list(tmp_path.glob("memory-*"))) == 1
-
-
-def test_a_disk_is_shared_by_those_who_share_it_only(tmp_path):
-    with take(tmp_path, 1.0, disk="8:0", shares_disk=True):
-        with take(tmp_path, 1.0, disk="8:0", shares_disk=True):
-            pass
-        with take(tmp_path, 1.0, disk="8:16"):
-            pass
-        assert is_refused(tmp_path, 1.0, disk="8:0")
 
 
 def test_small_trials_do_not_pass_a_large_one_that_waits(tmp_path):

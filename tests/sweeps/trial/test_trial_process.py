@@ -43,7 +43,7 @@ def answering(**changes):
     return f"print({json.dumps(measurement_to_dict(row))!r})"
 
 
-def test_the_answer_is_the_measurement_whatever_libraries_print_before_and_says_what_held_the_trial():
+def test_the_answer_is_the_measurement_with_what_held_the_trial_and_the_machine_around_it():
     """A bare number of a library is no answer either."""
     row = attempt(f"sys.stdin.readline()\nprint('a banner')\nprint(3)\nprint('null')\n{answering()}")
     assert row.status is Status.OK
@@ -51,22 +51,16 @@ def test_the_answer_is_the_measurement_whatever_libraries_print_before_and_says_
     assert attempt(answering(limited_by=LimitedBy.HOST)).limited_by is LimitedBy.NONE
     script = "sys.stdin.readline()\nprint('\"ready\"', flush=True)\nsys.stdin.readline()\n"
     assert attempt(script + answering()).status is Status.OK
-
-
-def test_the_machines_size_is_that_around_the_trial_not_of_its_own_group():
     row = attempt(answering(environment={"cpu_quota": 0.01, "usable_cpus": 0}))
     assert {**row.environment, **describe_container()} == row.environment
 
 
-def test_how_busy_others_kept_the_gpu_is_read_before_the_worker_uses_it(monkeypatch):
+def test_what_a_trial_takes_is_looked_at_before_its_worker_begins(monkeypatch):
     """Idle at the first reading, and busy from then on."""
     nvml_with(monkeypatch, GpuStandIn(busy=[0, 99]))
     cpus, gpu = tuple(allowed_cpus()[-1:]), GpuDevice("GPU-6f6d")
     row = attempt(answering(), taking=lambda *_, **__: nullcontext(Placement(cpus, gpus=(gpu,))))
     assert row.environment["gpu_utilization_before_percent"] == 0
-
-
-def test_the_disk_that_a_trial_takes_is_the_one_that_its_partition_lies_on(monkeypatch):
     taken = []
 
     def take(*_, disk, **__):
@@ -108,13 +102,10 @@ def test_a_worker_without_an_answer_fails_its_trial_alone_and_says_why(script, r
     assert "\n" not in row.reason
 
 
-def test_a_worker_that_hangs_is_ended_and_timed_out():
+def test_a_worker_that_hangs_is_ended_and_children_end_with_their_worker(tmp_path):
     row = attempt("print(os.getpid(), file=sys.stderr)\ntime.sleep(600)", timeout_seconds=0.2)
     assert row.status is Status.TIMED_OUT
     assert row.started_at
-
-
-def test_children_of_the_worker_end_with_it(tmp_path):
     note = tmp_path / "pid"
     script = (
         "import subprocess\n"
@@ -125,7 +116,7 @@ def test_children_of_the_worker_end_with_it(tmp_path):
     assert gone(int(note.read_text()))
 
 
-def test_a_missing_folder_and_a_fault_of_our_own_fail_the_trial_alone():
+def test_a_fault_around_a_trial_fails_it_alone_and_keeps_what_was_measured():
     row = run_attempt(trial(dataset_path="/no/such/place"))
     assert row.status is Status.FAILED
     assert "'/no/such/place' cannot be reached (No such file" in row.reason
@@ -136,18 +127,15 @@ def test_a_missing_folder_and_a_fault_of_our_own_fail_the_trial_alone():
     row = run_attempt(trial(dataset_path=HERE), limits=broken)
     assert row.status is Status.FAILED
     assert "a mistake" in row.reason
+    row = run_attempt(trial(dataset_path=HERE), limits=Leaving, command=(sys.executable, "-c", answering()))
+    assert row.status is Status.OK
+    assert row.step_seconds == measurement().step_seconds
+    assert "cannot remove the cgroup" in row.reason
 
 
 class Leaving(ResourceLimits):
     def __exit__(self, *error):
         raise MeasuringError("cannot remove the cgroup")
-
-
-def test_what_was_measured_is_kept_when_its_limits_cannot_be_taken_back():
-    row = run_attempt(trial(dataset_path=HERE), limits=Leaving, command=(sys.executable, "-c", answering()))
-    assert row.status is Status.OK
-    assert row.step_seconds == measurement().step_seconds
-    assert "cannot remove the cgroup" in row.reason
 
 
 def test_a_spoiled_trial_is_repeated_waits_for_a_quieter_machine_and_counts_or_is_left_where_the_user_says_so(

@@ -39,7 +39,7 @@ def answered(port, path):
         return answer.status, answer.getheader("Content-Type"), answer.read().decode()
 
 
-def test_they_are_served_as_they_are_now_and_no_longer_than_the_sweep():
+def test_they_are_served_as_they_are_now_no_longer_than_the_sweep_and_on_no_taken_port():
     left = iter([16, 15])
     now = sweep_registry(lambda: standing(left=next(left)))
     with served(now, 0) as port:
@@ -49,14 +49,11 @@ def test_they_are_served_as_they_are_now_and_no_longer_than_the_sweep():
         assert "advisor_sweep_trials_left 15.0" in answered(port, "/metrics")[2]
     with pytest.raises(ConnectionError):
         answered(port, "/metrics")
-
-
-def test_a_port_that_is_taken_is_refused_with_the_way_out():
     with served(registry(), 0) as port, pytest.raises(MeasuringError, match="--metrics-port"):
         served(registry(), port).__enter__()
 
 
-def test_the_file_is_whole_at_any_moment_whichever_threads_write_and_nothing_is_left_beside_it(tmp_path):
+def test_the_file_is_whole_at_any_moment_and_one_that_fails_later_is_told_once(tmp_path):
     """The runner's and that of the heartbeat."""
     left = iter([16, 15])
     file = TextFile(tmp_path / "a.prom", sweep_registry(lambda: standing(left=next(left))))
@@ -78,17 +75,6 @@ def test_the_file_is_whole_at_any_moment_whichever_threads_write_and_nothing_is_
             thread.join()
     assert expected == []
     assert (tmp_path / "a.prom").read_text() == page()
-
-
-@pytest.mark.parametrize("path", ["/dev/null", "missing/a.prom", "."])
-def test_a_place_that_takes_no_file_is_refused_and_left_as_it_is(tmp_path, monkeypatch, path):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match="--metrics-file"):
-        TextFile(Path(path), registry())
-    assert Path("/dev/null").is_char_device()
-
-
-def test_a_file_that_fails_later_is_told_once_and_ends_nothing(tmp_path):
     folder = tmp_path / "f"
     folder.mkdir()
     file = TextFile(folder / "a.prom", registry())
@@ -98,3 +84,11 @@ def test_a_file_that_fails_later_is_told_once_and_ends_nothing(tmp_path):
         file.update()
         file.update()
     assert [line["event"] for line in expected] == ["metrics_file_failed"]
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "missing/a.prom", "."])
+def test_a_place_that_takes_no_file_is_refused_and_left_as_it_is(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="--metrics-file"):
+        TextFile(Path(path), registry())
+    assert Path("/dev/null").is_char_device()

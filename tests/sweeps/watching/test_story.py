@@ -136,7 +136,7 @@ def test_what_nobody_listens_to_is_printed_nowhere():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_events_survive_the_way_to_another_process():
+def test_events_survive_the_way_from_another_process():
     with collected() as there:
         emit("steady", trial_id="abc", steps=20, seconds=4.5)
         emit("stored", trial_id="abc", level=WARNING)
@@ -150,9 +150,6 @@ def test_events_survive_the_way_to_another_process():
     ]
     assert here[0].facts == {"steps": 20, "seconds": 4.5}
     assert here[0].at == there[0]["at"]
-
-
-def test_what_a_worker_tells_is_handed_on_and_is_no_answer():
     with collected() as event:
         emit("loaded", trial_id="abc")
     script = f"print({json.dumps({'event': event[0]})!r}); print('\"ready\"')"

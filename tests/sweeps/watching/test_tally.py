@@ -164,11 +164,17 @@ def test_a_retried_trial_is_counted_once(url):
     assert (result.total, result.left, result.submitted) == (1, 0, 1)
 
 
-def test_the_pace_is_that_of_the_latest_trials_of_all_drivers():
+def test_the_pace_is_that_of_the_latest_trials_and_the_end_is_expected_by_it():
     pace = pace_of(after(*range(0, 400, 20)))
     assert pace.seconds_a_trial == 20
     assert pace_of([*after(*range(0, 400, 20)), *after(*range(405, 605, 10))]).seconds_a_trial == 10
     assert pace_of(after(0, 10, 20, 5000, 5030, 5060)).seconds_a_trial == 30  # a break is none of it
+    assert snapshot().expected_end == NOON + timedelta(seconds=30)
+    assert snapshot(running=()).expected_end is None
+    assert snapshot(counts={"ok": 5}).expected_end is None
+    assert snapshot(pace=None).expected_end is None
+    far = replace(snapshot().pace, seconds=1e15)
+    assert snapshot(pace=far).expected_end is None
 
 
 @pytest.mark.parametrize("moments", [[], ["", "soon"], after(0, 10), after(5, 5, 5)])
@@ -193,12 +199,3 @@ def snapshot(**changes):
         "pace": pace_of(after(0, 10, 20)),
     }
     return Snapshot(**{**values, **changes})
-
-
-def test_the_end_is_expected_by_the_pace_while_somebody_works():
-    assert snapshot().expected_end == NOON + timedelta(seconds=30)
-    assert snapshot(running=()).expected_end is None
-    assert snapshot(counts={"ok": 5}).expected_end is None
-    assert snapshot(pace=None).expected_end is None
-    far = replace(snapshot().pace, seconds=1e15)
-    assert snapshot(pace=far).expected_end is None

@@ -36,16 +36,13 @@ def test_what_is_no_url_is_refused_with_an_example(url):
     assert "\x1b" not in str(caught.value) or not str(caught.value).isprintable()
 
 
-def test_a_password_in_a_url_is_refused_and_not_repeated():
+def test_no_password_of_a_url_and_no_key_is_ever_shown(tmp_path):
     """It would lie in the anchor, in logs and in the shell's history."""
     for url in (f"http://user:{KEY}@host/v1", f"http://host/v1?key={KEY}", f"http://u:{KEY}@h:x"):
         with pytest.raises(UsageError) as caught:
             address_of(url)
         assert KEY not in str(caught.value)
-
-
-def test_a_key_comes_from_a_file_before_the_environment_and_is_never_shown(tmp_path):
-    """Neither when it is printed, nor in an error about it, nor in what a server sends back."""
+    # Neither when it is printed, nor in an error about it, nor in what a server sends back.
     file = tmp_path / "key"
     file.write_text(f"  {KEY}\n")
     assert api_key(file, {KEY_VARIABLE: "other"}).headers == {"Authorization": f"Bearer {KEY}"}

@@ -39,7 +39,7 @@ def driven(requests, *, concurrency=1, rate=None, begin=0.0, end=30.0):
     return DrivenLoad(load, 0, begin, end, list(requests))
 
 
-def test_times_of_a_steady_load_are_exact():
+def test_times_of_a_steady_load_are_exact_and_pieces_count_with_the_servers_number():
     """One request after the other, each of 1.5 s: first token, pace and rates follow."""
     figures = load_figures(driven([answered(1.5 * n) for n in range(20)]))
     assert figures["status"] == "ok"
@@ -50,10 +50,7 @@ def test_times_of_a_steady_load_are_exact():
     assert figures["in_flight"] == pytest.approx(1.0)
     assert figures["output_tokens_per_second"]["mean"] == pytest.approx(11 / 1.5, rel=0.02)
     assert figures["requests_per_second"]["mean"] == pytest.approx(1 / 1.5, rel=0.05)
-
-
-def test_pieces_of_several_tokens_count_with_the_servers_number():
-    """Four tokens in two pieces 0.3 s apart: a token after the first takes 0.1 s."""
+    # Four tokens in two pieces 0.3 s apart: a token after the first takes 0.1 s.
     record = answered(0.0, tpot=0.3, tokens=2)
     record.output_tokens = 4
     assert record.tpot_seconds == pytest.approx(0.1)
@@ -73,7 +70,7 @@ def test_the_window_begins_when_every_slot_has_answered_and_what_came_before_doe
     assert figures["ttft_seconds"]["p99"] == pytest.approx(0.5)
 
 
-def test_tokens_of_answers_that_were_cut_count_as_rate_alone():
+def test_tokens_of_answers_that_were_cut_count_as_rate_alone_and_a_load_given_up_has_its_fault():
     """They were computed in the window; their whole time is not known."""
     whole = [answered(1.5 * n) for n in range(19)]
     cut = answered(28.5, tokens=8, status="cut")
@@ -83,20 +80,17 @@ def test_tokens_of_answers_that_were_cut_count_as_rate_alone():
     more = with_cut["output_tokens_per_second"]["mean"] * with_cut["window_seconds"]
     less = without["output_tokens_per_second"]["mean"] * without["window_seconds"]
     assert more - less == pytest.approx(8)
+    load = driven([answered(1.5 * n) for n in range(12)])
+    load.failed = RequestFailed(Fault.RATE_LIMITED, "slow down", 429)
+    figures = load_figures(load)
+    assert (figures["status"], figures["reason"]) == ("rate_limited", "slow down")
+    assert figures["tpot_seconds"]["count"] > 0
 
 
 @pytest.mark.parametrize(("count", "status"), [(0, "none"), (3, "few"), (12, "ok")])
 def test_few_answers_say_so(count, status):
     figures = load_figures(driven([answered(1.5 * n) for n in range(count + (count > 0))]))
     assert figures["status"] == status
-
-
-def test_a_load_that_was_given_up_has_its_fault():
-    load = driven([answered(1.5 * n) for n in range(12)])
-    load.failed = RequestFailed(Fault.RATE_LIMITED, "slow down", 429)
-    figures = load_figures(load)
-    assert (figures["status"], figures["reason"]) == ("rate_limited", "slow down")
-    assert figures["tpot_seconds"]["count"] > 0
 
 
 @given(st.lists(st.floats(0.001, 100.0), min_size=1, max_size=60))
