@@ -169,13 +169,9 @@ def test_what_is_written_is_read_again(tmp_path_factory, rows):
     assert sorted(entry.tensor_parallel for entry in again) == sorted(r.tensor_parallel for r in rows)
 
 
-def test_a_file_without_a_needed_column_is_refused_by_name(tmp_path):
-    (tmp_path / "rows.csv").write_text("source,model\na,b\n")
-    with pytest.raises(ValueError, match="engine"):
-        read_serving(tmp_path / "rows.csv")
-
-
-def test_the_builder_reads_whichever_tables_are_there(tmp_path, capsys):
+def test_the_builder_reads_whichever_tables_are_there_and_refuses_one_without_a_needed_column(
+    tmp_path, capsys
+):
     record = RECORDS["inferencex"]
     with (tmp_path / "inferencex_agg.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, record.keys())
@@ -186,6 +182,9 @@ def test_the_builder_reads_whichever_tables_are_there(tmp_path, capsys):
     assert (made.gpu, made.gpus, made.link) == ("H100-SXM5-80GB", 2, "nvlink")
     assert "no data sheet of abacus: 1" in capsys.readouterr().out
     assert serving_rows(tmp_path / "nothing")[0] == []
+    (tmp_path / "rows.csv").write_text("source,model\na,b\n")
+    with pytest.raises(ValueError, match="engine"):
+        read_serving(tmp_path / "rows.csv")
 
 
 def test_the_committed_rows_keep_what_their_columns_promise():
@@ -204,7 +203,7 @@ def test_the_committed_rows_keep_what_their_columns_promise():
         assert "xiongjie" not in entry.source.lower()
 
 
-def test_a_cell_is_a_row_of_its_real_lengths_on_the_catalogues_gpu(tmp_path, capsys):
+def test_a_cell_is_a_row_of_its_real_lengths_and_what_is_no_measurement_is_left_out(tmp_path, capsys):
     """Named as other tables name it, with the error of its own window; read back as written."""
     file, table = tmp_path / "rows.jsonl", tmp_path / "rows.csv.gz"
     file.write_text(json.dumps(RECORDS["campaign"]) + "\n")
@@ -214,11 +213,8 @@ def test_a_cell_is_a_row_of_its_real_lengths_on_the_catalogues_gpu(tmp_path, cap
     assert (row.kind, row.concurrency, row.fit) == ("closed", 16, 1)
     assert row.input_tokens == pytest.approx(1020.5)
     assert row.sigma == pytest.approx(0.01)
-
-
-def test_what_is_no_measurement_of_a_gpu_is_left_out_by_reason():
-    """Failed cells, and trial runs on a CPU. Steps without CUDA graphs, which answers assume, are kept and
-    not fitted."""
+    # Failed cells, and trial runs on a CPU. Steps without CUDA graphs, which answers assume, are kept and not
+    # fitted.
     failed = RECORDS["campaign"] | {"status": "failed", "tpot_seconds": None}
     trial = RECORDS["campaign"] | {"environment": {"gpus": []}}
     rows, left_out = campaign.campaign_rows([json.dumps(entry) for entry in (failed, trial)])

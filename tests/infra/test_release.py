@@ -129,17 +129,14 @@ def test_packer_takes_the_template(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_the_template_names_is_there():
+def test_what_the_template_names_is_there_and_installs_where_the_start_script_looks(tmp_path):
     text = (IMAGE / "advisor.pkr.hcl").read_text()
     (build,) = parsed("advisor.pkr.hcl")["build"]
     assert len(build["provisioner"]) == 2
     named = set(re.findall(r"\$\{path\.root\}/([\w.]+)", text))
     assert named == {"software.tar.gz", "install.sh"}
     assert "packer" in parsed("plugins.pkr.hcl")
-
-
-def test_it_installs_where_the_start_script_looks(tmp_path):
-    """By bash, with recorders in place of apt and of Python."""
+    # By bash, with recorders in place of apt and of Python.
     text = (IMAGE / "install.sh").read_text()
     assert f"root=${{1:-{INSTANCE_ROOT}}}" in text
     box = sandbox(tmp_path / "instance")

@@ -90,7 +90,7 @@ def test_it_is_used_up_when_it_says(budget: float, hourly: float) -> None:
         assert meter.spent(meter.ends_at) == pytest.approx(budget, rel=1e-6)
 
 
-def test_the_first_minute_is_billed_whole_and_a_budget_too_small_says_how_much_would_do() -> None:
+def test_the_first_minute_is_billed_whole_and_a_burstable_types_surplus_credits_too() -> None:
     meter = Meter(budget_usd=1, usd_per_hour=60, since=START)
     assert meter.spent(START) == meter.spent(START + timedelta(seconds=60)) == 1
     assert not Meter(budget_usd=0.99, usd_per_hour=60, since=START).pays_next_minute(START)
@@ -99,10 +99,7 @@ def test_the_first_minute_is_billed_whole_and_a_budget_too_small_says_how_much_w
     refuse_too_small(0.21, 0.0, 1.2, "g4dn.4xlarge")
     assert lasts(0.21, 1.2, 6) >= LEAST
     assert lasts(1e12, 0.5, 6) == timedelta(hours=6), "no budget buys more than the hours allowed"
-
-
-def test_a_burstable_type_costs_its_surplus_credits_too() -> None:
-    """It is launched as unlimited: a t3.xlarge that computes all the time is $0.20/h dearer."""
+    # It is launched as unlimited: a t3.xlarge that computes all the time is $0.20/h dearer.
     known = LaunchOption(
         instance_type="m5.xlarge",
         region="us-east-1",

@@ -42,13 +42,10 @@ def made(bed: Bed) -> list[str]:
     ]
 
 
-def test_a_good_account_lacks_nothing_and_nothing_is_made(bed: Bed) -> None:
+def test_a_good_account_lacks_nothing_and_spot_comes_before_on_demand(bed: Bed) -> None:
     assert missing(bed) == {}
     assert made(bed) == []
     assert bed.instances() == []
-
-
-def test_spot_comes_before_on_demand_and_the_cheapest_zone_first(bed: Bed) -> None:
     options = looked(bed).options
     spot = [option for option in options if option.market is Market.SPOT]
     assert options[: len(spot)] == tuple(spot)
@@ -233,7 +230,9 @@ def test_what_is_not_offered_or_priced_is_told_and_all_that_is_missing_in_one_li
     assert "(subnet)" in str(caught.value)
 
 
-def test_the_instances_role_must_read_the_data_of_a_sweep(bed: Bed) -> None:
+def test_the_instances_role_must_read_the_data_of_a_sweep_and_the_mending_policy_reads_no_more(
+    bed: Bed,
+) -> None:
     aws, role = bed.aws(), "advisor-guest"
     aws.ask("us-east-1", "create_role", service="iam", RoleName=role, AssumeRolePolicyDocument="{}")
     for operation in ("create_instance_profile", "add_role_to_instance_profile"):
@@ -248,9 +247,6 @@ def test_the_instances_role_must_read_the_data_of_a_sweep(bed: Bed) -> None:
     bed.ways.denied = {"SimulatePrincipalPolicy"}
     assert not guest_reads(aws, "us-east-1", role, "s3://photos/train").stops
     assert guest_reads(aws, "us-east-1", "", "s3://photos/train").stops
-
-
-def test_the_mending_policy_reads_the_data_set_and_nothing_else() -> None:
     policy = reading_policy("s3://photos/train/", partition="aws")
     beneath = {"s3:prefix": "train"}
     assert allows(policy, Ask("s3:ListBucket", "arn:aws:s3:::photos", beneath))

@@ -68,11 +68,15 @@ def test_what_is_not_ours_or_not_over_stays(expected):
     assert all(entry.startswith("describe_") for entry in client.asked)
 
 
-def test_all_regions_of_the_account_are_asked(few_regions):
+def test_all_regions_of_the_account_are_asked_and_without_them_nothing_is_claimed(few_regions):
     name = an_instance("ap-southeast-2")
     reaped = reap(aws(), now=NOW)
     assert set(reaped.regions) == few_regions
     assert [entry.id for entry in reaped.removed] == [name]
+    with pytest.raises(AdvisorError, match="AuthFailure"):
+        reap(aws({"us-east-1": {"describe_regions": "AuthFailure"}}), now=NOW)
+    with pytest.raises(ValueError, match="aware"):
+        reap(aws(), now=NOW.replace(tzinfo=None))
 
 
 def test_a_dry_run_tells_the_same_and_removes_nothing_nor_does_a_pass_of_another_owner():
@@ -158,10 +162,3 @@ def test_what_an_ending_instance_holds_is_waited_for_and_what_others_hold_is_lef
     reaped = reap(aws(faults, clock), now=NOW, regions=REGIONS)
     assert "DependencyViolation" in reaped.remaining[0].reason
     assert clock.now() == NOW
-
-
-def test_without_regions_or_a_time_zone_nothing_is_claimed():
-    with pytest.raises(AdvisorError, match="AuthFailure"):
-        reap(aws({"us-east-1": {"describe_regions": "AuthFailure"}}), now=NOW)
-    with pytest.raises(ValueError, match="aware"):
-        reap(aws(), now=NOW.replace(tzinfo=None))

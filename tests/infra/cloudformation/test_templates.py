@@ -160,7 +160,7 @@ def test_moto_creates_all_that_it_knows(name, account):
         assert list(closed.values()) == [True] * 4
 
 
-def test_the_role_of_instances_has_the_guests_policy_and_no_other(account):
+def test_each_role_has_its_own_policy_and_no_other(account):
     resources = created("account")
     iam = client_of("iam")
     assert iam.list_attached_role_policies(RoleName="advisor-guest")["AttachedPolicies"] == []
@@ -169,9 +169,6 @@ def test_the_role_of_instances_has_the_guests_policy_and_no_other(account):
     assert ast.literal_eval(held) == wanted  # moto keeps it as Python writes it
     profile = iam.get_instance_profile(InstanceProfileName="advisor-guest")["InstanceProfile"]
     assert [role["RoleName"] for role in profile["Roles"]] == ["advisor-guest"]
-
-
-def test_each_container_has_its_own_policy_and_the_scheduler_only_starts_them():
     resources = template("schedules")["Resources"]
     for task, name in (("SweepTask", "controller"), ("ReaperTask", "reaper")):
         role, attribute = resources[task]["Properties"]["TaskRoleArn"]["Fn::GetAtt"]
@@ -227,7 +224,7 @@ def test_the_database_is_named_and_never_written_out(account, database):
         assert expected[0]["ValueFrom"].endswith("parameter/advisor/database")
 
 
-def test_the_scheduler_takes_both_schedules(account):
+def test_the_scheduler_takes_both_schedules_and_starts_a_sweep_of_its_due_time(account, monkeypatch):
     properties = resolved("schedules")
     scheduler = client_of("scheduler")
     scheduler.create_schedule_group(Name=properties["Schedules"]["Name"])
@@ -241,10 +238,7 @@ def test_the_scheduler_takes_both_schedules(account):
     ]
     assert override == {"name": "advisor", "command": json.loads(ARGUMENTS)}
     assert scheduler.get_schedule(GroupName="advisor", Name="reaper")["State"] == "ENABLED"
-
-
-def test_what_the_scheduler_starts_is_a_sweep_of_its_due_time(account, monkeypatch):
-    """As EventBridge fills the time in, ECS puts it into the container's environment."""
+    # As EventBridge fills the time in, ECS puts it into the container's environment.
     target = resolved("schedules")["SweepSchedule"]["Target"]
     changed = target["Input"].replace("<aws.scheduler.scheduled-time>", "2026-11-23T02:00:00Z")
     (override,) = json.loads(changed)["containerOverrides"]

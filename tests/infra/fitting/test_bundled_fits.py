@@ -31,16 +31,13 @@ def test_what_ships_is_what_the_committed_peaks_teach():
 MEASUREMENTS = measurements_from(ROWS)
 
 
-def test_bundled_step_times_have_every_measured_network_and_tell_no_host():
+def test_bundled_step_times_are_of_whole_results_in_fp32_and_tell_no_host():
     keys = {f"{row.cell.network}/{row.cell.step.conditions.task}" for row in measured_cpu_steps()}
     assert keys == bundled_cpu_step_times().networks
     for one in MEASUREMENTS:
         assert "host" not in one.environment
         assert "CPU seconds" in one.environment["timing"]
         assert not one.trial.dataset_path
-
-
-def test_only_whole_results_in_fp32_are_learnt_from():
     first = MEASUREMENTS[0]
     amp = replace(first.trial, workload=replace(first.trial.workload, precision=Precision.AMP))
     spoiled = replace(first, status=Status.CONTAMINATED)

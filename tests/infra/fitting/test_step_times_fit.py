@@ -75,7 +75,7 @@ def fit(rows):
     return fitted(*columns(rows))
 
 
-def test_planted_cards_are_found_on_their_side(rows, fit):
+def test_planted_cards_are_found_on_their_side_and_a_wrong_row_bends_nothing(rows, fit):
     """Part goes to the architecture and the prior; which card is slow, and which fast, is told."""
     assert len(rows) == 200
     result = dict(zip(fit.names, fit.mean, strict=True))
@@ -91,10 +91,7 @@ def test_planted_cards_are_found_on_their_side(rows, fit):
     assert of("T4") < -0.1
     assert of("L4") > 0.1
     assert of("T4") < of("A100-SXM4-40GB") < of("L4")
-
-
-def test_a_wrong_row_weighs_little_and_bends_nothing(rows, fit):
-    """A public row that is ten times off is left alone by the others."""
+    # A public row that is ten times off is left alone by the others.
     cells, logs, sigma = columns(rows)
     logs = np.array(logs)
     logs[17] += np.log(10)
@@ -127,7 +124,7 @@ def test_what_was_held_out_weighs_alike_however_many_rows_it_has():
     assert np.mean(np.array(values) == 2.0) == pytest.approx(0.5, abs=0.02)
 
 
-def test_fitted_step_times_know_what_they_were_taught_and_no_row_without_weight(frame):
+def test_fitted_step_times_know_what_they_were_taught_and_no_unknown_name(frame):
     model = StepTimeRegressor(calibrate=False).fit(frame, frame["step_seconds"])
     times = model.step_times_
     assert times.quantiles == {}
@@ -141,9 +138,6 @@ def test_fitted_step_times_know_what_they_were_taught_and_no_row_without_weight(
     model = StepTimeRegressor(calibrate=False).fit(frame, wrong, sample_weight=(~first).astype(float))
     rest = clone(model).fit(frame[~first], frame["step_seconds"][~first])
     assert model.predict(frame) == pytest.approx(rest.predict(frame), rel=1e-9)
-
-
-def test_an_unknown_name_has_no_time_and_is_counted(frame):
     strange = pd.concat([frame[:40], frame[40:42].assign(gpu=["No Such Card", "T4"], network="no_such_net")])
     model = StepTimeRegressor(calibrate=False).fit(strange, strange["step_seconds"])
     assert dict(model.unknown_.gpus) == {"No Such Card": 1}
@@ -176,15 +170,6 @@ def read(tmp_path, *changes):
     return [row for row in rows if row], unknown
 
 
-def test_unknown_names_are_counted_and_left_out(tmp_path):
-    rows, unknown = read(
-        tmp_path, {}, {"network": "no_such_net"}, {"network": "no_such_net"}, {"gpu": "No Such Card"}
-    )
-    assert len(rows) == 1
-    assert dict(unknown.networks) == {"no_such_net": 2}
-    assert dict(unknown.gpus) == {"No Such Card": 1}
-
-
 @pytest.mark.parametrize("change", CASES["rows_that_may_not_be_fitted_are_not"])
 def test_rows_that_may_not_be_fitted_are_not(tmp_path, change):
     rows, unknown = read(tmp_path, change)
@@ -193,7 +178,7 @@ def test_rows_that_may_not_be_fitted_are_not(tmp_path, change):
     assert not unknown.gpus
 
 
-def test_a_row_says_how_it_ran(tmp_path):
+def test_rows_say_how_they_ran_are_asked_so_and_unknown_names_are_left_out(tmp_path):
     (row,), _ = read(tmp_path, {"sigma": "0.24", "memory_format": "channels_last"})
     how = row.cell.step.conditions
     assert (row.cell.network, row.seconds, row.is_pytorch) == ("resnet50", 0.3, True)
@@ -203,15 +188,7 @@ def test_a_row_says_how_it_ran(tmp_path):
     _, logs, sigmas = columns([row])
     assert logs[0] == pytest.approx(-1.204, abs=1e-3)
     assert sigmas[0] == row.sigma
-
-
-@pytest.mark.parametrize(("change", "unfused"), CASES["old_software_has_no_fused_attention"])
-def test_old_software_has_no_fused_attention(change, unfused):
-    assert conditions_of({**ROW, **change}, paced_gpu("T4")).unfused_attention is unfused
-
-
-def test_rows_are_asked_as_measured_without_a_source_or_a_host(tmp_path):
-    """What a publisher did in its step is told, who it was is not."""
+    # What a publisher did in its step is told, who it was is not.
     rows, _ = read(
         tmp_path,
         {"source": "pytorch-gpu-benchmark", "host": "h"},
@@ -224,6 +201,17 @@ def test_rows_are_asked_as_measured_without_a_source_or_a_host(tmp_path):
     assert all(how.source == how.host == "" for how in hows)
     assert [how.copies_input for how in hows] == [True, False, False]
     assert question_conditions(hows[0]) == hows[0]
+    rows, unknown = read(
+        tmp_path, {}, {"network": "no_such_net"}, {"network": "no_such_net"}, {"gpu": "No Such Card"}
+    )
+    assert len(rows) == 1
+    assert dict(unknown.networks) == {"no_such_net": 2}
+    assert dict(unknown.gpus) == {"No Such Card": 1}
+
+
+@pytest.mark.parametrize(("change", "unfused"), CASES["old_software_has_no_fused_attention"])
+def test_old_software_has_no_fused_attention(change, unfused):
+    assert conditions_of({**ROW, **change}, paced_gpu("T4")).unfused_attention is unfused
 
 
 def test_a_checkout_without_its_table_says_where_it_belongs(tmp_path):

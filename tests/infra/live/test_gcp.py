@@ -143,13 +143,10 @@ def test_a_lie_is_refused_with_its_reason(skus, why: str, listed) -> None:
     assert why in answer.why
 
 
-def test_a_first_tier_that_is_free_of_charge_is_no_price(listed) -> None:
+def test_a_first_tier_that_is_free_is_no_price_and_types_of_unknown_parts_have_none(listed) -> None:
     listed.skus = [sku(CORE, 0.0, tieredRates=TIERS), RAM]
     (answer,) = ask(listed, N2)
     assert answer.usd_per_hour == pytest.approx(8 * 0.031611 + 32 * 0.004237)
-
-
-def test_types_whose_parts_are_not_known_have_no_price(listed) -> None:
     answers = ask(listed, "m2-ultramem-416", "f1-micro", "e2-micro", "no-such-type")
     assert all("which of Google's SKUs" in answer.why for answer in answers)
 

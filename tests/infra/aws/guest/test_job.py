@@ -96,7 +96,7 @@ def test_the_same_files_give_the_same_archive_of_the_packages_with_their_data_al
     assert set(packed(root)) == ours | {"requirements.txt", "constraints.txt"}
 
 
-def test_the_instance_gets_the_versions_that_run_here_for_its_own_gpu():
+def test_the_instance_gets_the_versions_that_run_here_and_none_of_a_build_for_this_machine(root):
     lines = requirements(ROOT, frozenset({"sweep"}), pinned=True).splitlines()
     assert any(line.startswith("boto3==") for line in lines)
     assert any(line.startswith("torch==") for line in lines)
@@ -104,11 +104,8 @@ def test_the_instance_gets_the_versions_that_run_here_for_its_own_gpu():
     assert not any(line.startswith(("pytest", "psycopg")) for line in lines)
     shared = requirements(ROOT, frozenset({"postgres"}), pinned=True).split()
     assert any(line.startswith("psycopg[binary]==") for line in shared)
-
-
-def test_no_version_is_of_a_build_for_this_machine(root):
-    """The repository's own versions go along; pip finds no `2.13.0+cpu` where an instance looks, and would
-    end it before it measures."""
+    # The repository's own versions go along; pip finds no `2.13.0+cpu` where an instance looks, and would end
+    # it before it measures.
     (root / "constraints.txt").write_text("# by hand\ntorch==2.13.0+cpu\nboto3==1.44.5\n")
     files = packed(root)
     assert files["constraints.txt"] == b"# by hand\ntorch==2.13.0\nboto3==1.44.5\n"

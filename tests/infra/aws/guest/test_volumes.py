@@ -73,16 +73,13 @@ def mounted(system, run, disks=None, ids=None):
     )
 
 
-def test_a_device_is_known_by_its_serial_number_and_not_by_its_order(system):
+def test_a_device_is_known_by_its_serial_number_and_formatted_and_mounted_once_if_blank(system):
     assert device_of(system, "vol-0aa", "/dev/sdf") == system / "dev/nvme2n1"
     assert device_of(system, "vol-0bb", "/dev/sdg") == system / "dev/nvme1n1"
     assert device_of(system, "vol-0cc", "/dev/sdh") is None
     (system / "dev/xvdh").touch()  # on Xen it has the name of the launch
     assert device_of(system, "vol-0cc", "/dev/sdh") == system / "dev/xvdh"
-
-
-def test_blank_volumes_are_formatted_and_mounted_once(system):
-    """Our own file system is mounted as it is."""
+    # Our own file system is mounted as it is.
     run = Programs()
     places = mounted(system, run)
     assert places == {"gp3": system / "mnt/gp3", "st1": system / "mnt/st1"}
