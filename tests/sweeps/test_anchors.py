@@ -86,17 +86,7 @@ def written(tmp_path):
     return read
 
 
-def test_runs_of_one_step_are_one_row_with_the_spread_between_them(written):
-    seconds = (0.2, 0.25, 0.3)
-    document = written(a_document(*(a_run(step_seconds=[second] * 5) for second in seconds)))
-    (row,) = document.observations
-    assert row.seconds == pytest.approx(0.25)
-    assert row.sigma > STEP_SIGMA
-    alike = written(a_document(*(a_run() for _ in range(3))))
-    assert alike.observations[0].sigma == STEP_SIGMA
-
-
-def test_a_document_of_measure_gives_a_row_for_each_batch_size(written):
+def test_a_document_of_measure_gives_a_row_for_each_batch_size_with_the_spread_between_its_runs(written):
     document = written(a_document(a_run(batch_size=8, step_seconds=[0.1] * 4), a_run()))
     assert [
         (observation.workload.batch_size, observation.seconds) for observation in document.observations
@@ -106,6 +96,16 @@ def test_a_document_of_measure_gives_a_row_for_each_batch_size(written):
     assert (of.network, of.task, of.precision) == ("net.py:build", Task.TRAINING, Precision.FP32)
     assert (of.input, document.input_shape) == ("3x224x224", (3, 224, 224))
     assert (entry.gpu.name, entry.peak_mib) == ("T4", 1000.0)
+    seconds = (0.2, 0.25, 0.3)
+    document = written(a_document(*(a_run(step_seconds=[second] * 5) for second in seconds)))
+    (row,) = document.observations
+    assert row.seconds == pytest.approx(0.25)
+    assert row.sigma > STEP_SIGMA
+    alike = written(a_document(*(a_run() for _ in range(3))))
+    assert alike.observations[0].sigma == STEP_SIGMA
+    ended = a_run(status="out_of_memory", step_seconds=[], samples_per_second=None)
+    document = written(a_document(a_run(), ended))
+    assert not document.refused[0].is_notable
 
 
 @pytest.mark.parametrize("accelerator", ["cuda", "cuda:T4"])
@@ -171,12 +171,21 @@ def test_a_slice_of_a_card_is_no_anchor_of_the_card(written, facts):
     assert "is a slice" in written(a_document(device=facts)).refused[0].reason
 
 
-def test_of_a_trial_with_a_loader_only_the_networks_own_rate_counts(written):
+def test_where_a_loader_is_waited_for_only_the_networks_own_rate_counts(written):
     real = replace(SYNTHETIC, name="photos", storage_format="jpeg-files")
     slow = a_measurement(dataset=real, step_seconds=(9.0,) * 6)
     assert written(slow).observations == ()
     expected = a_measurement(dataset=real, step_seconds=(9.0,) * 6, stage_rates={"accelerator": 64.0})
     assert written(expected).observations[0].seconds == 0.25
+    # Its precision, which it does not name, is the one that is asked for.
+    entry = written(a_script(samples_per_second=100.0)).observations[0]
+    assert (entry.workload.network, entry.workload.precision) == ("", Precision.AMP)
+    assert entry.seconds == pytest.approx(32 / 100)
+    document = a_script()
+    document["runs"][0]["waited_seconds"] = [0.1] * 5
+    result = written(document)
+    assert result.observations == ()
+    assert "waited 40 %" in result.refused[0].reason
 
 
 @pytest.mark.parametrize(
@@ -231,12 +240,6 @@ def test_impossible_runs_are_refused_and_the_others_kept(written, run):
     assert "run 1" in document.refused[0].origin
 
 
-def test_how_a_ladder_ends_is_no_word_worth(written):
-    ended = a_run(status="out_of_memory", step_seconds=[], samples_per_second=None)
-    document = written(a_document(a_run(), ended))
-    assert not document.refused[0].is_notable
-
-
 @pytest.mark.parametrize(
     ("document", "words"),
     [
@@ -271,18 +274,6 @@ def a_script(**changes):
     document = a_document(run, what=what, device={"torch": "2.13.0"})
     del document["what"]["name"], document["what"]["input_shape"]
     return document
-
-
-def test_a_script_tells_its_rate_over_all_steps_unless_it_waits_for_its_loader(written):
-    """Its precision, which it does not name, is the one that is asked for."""
-    entry = written(a_script(samples_per_second=100.0)).observations[0]
-    assert (entry.workload.network, entry.workload.precision) == ("", Precision.AMP)
-    assert entry.seconds == pytest.approx(32 / 100)
-    document = a_script()
-    document["runs"][0]["waited_seconds"] = [0.1] * 5
-    result = written(document)
-    assert result.observations == ()
-    assert "waited 40 %" in result.refused[0].reason
 
 
 JSON = st.recursive(

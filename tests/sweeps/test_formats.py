@@ -33,8 +33,6 @@ from tests.sweeps.builders import measurement, resources, trial
 
 CASES = table("sweeps_cases")
 
-SHIPPED = Path(__file__).parents[2] / "advisor" / "data" / "performance" / "measurements.jsonl"
-
 
 def through_json(document):
     return json.loads(json.dumps(document))
@@ -65,10 +63,17 @@ def test_a_trial_keeps_its_id_through_json(entry):
     assert back.trial_id == entry.trial_id
 
 
-def test_what_ships_keeps_the_ids_of_its_trials():
+def test_what_ships_keeps_its_ids_and_workloads_and_another_stack_is_another_trial():
+    """What ships was measured before a workload had a stack."""
     for line in (FOLDER / "measurements.jsonl").read_text().splitlines():
         document = json.loads(line)
-        assert measurement_from_dict(document).trial.trial_id == document["trial_id"]
+        entry = measurement_from_dict(document)
+        again = measurement_to_dict(entry)
+        assert again["trial_id"] == document["trial_id"] == entry.trial.trial_id
+        assert again["trial"]["workload"] == document["trial"]["workload"]
+    other = replace(entry.trial, workload=replace(entry.trial.workload, stack=Stack.COMPILE, input="3x96x96"))
+    assert other.trial_id != entry.trial.trial_id
+    assert trial_from_dict(through_json(trial_to_dict(other))) == other
 
 
 @given(st.lists(st.floats(1e-6, 1e4), max_size=20))
@@ -87,19 +92,6 @@ def test_a_newer_format_is_refused_with_the_way_out():
 def test_damage_is_told_as_a_data_error(damage):
     with pytest.raises(DataError, match="not a measurement"):
         measurement_from_dict(measurement_to_dict(measurement()) | damage)
-
-
-def test_trials_of_before_stacks_keep_their_ids_and_another_stack_is_another_trial():
-    """What ships was measured before a workload had a stack."""
-    for line in SHIPPED.read_text().splitlines()[:20]:
-        document = json.loads(line)
-        again = measurement_to_dict(measurement_from_dict(document))
-        assert again["trial_id"] == document["trial_id"]
-        assert again["trial"]["workload"] == document["trial"]["workload"]
-    entry = measurement_from_dict(json.loads(SHIPPED.read_text().splitlines()[0])).trial
-    other = replace(entry, workload=replace(entry.workload, stack=Stack.COMPILE, input="3x96x96"))
-    assert other.trial_id != entry.trial_id
-    assert trial_from_dict(json.loads(json.dumps(trial_to_dict(other)))) == other
 
 
 def test_csv_says_whose_rate_it_is_of_several_gpus():
@@ -122,7 +114,7 @@ def line(**changes):
     return json.dumps(measurement_to_dict(measurement(**changes))).encode()
 
 
-def test_good_lines_are_read_whole_and_bad_ones_have_their_numbers():
+def test_good_lines_are_read_whole_bad_ones_have_numbers_and_of_a_trials_the_best_counts():
     other = measurement(trial=full_trial(), status=Status.FAILED, step_seconds=(), reason="it broke")
     good = to_jsonl([other]).encode().rstrip()
     read = read_lines([line(), b"", b"nonsense", b"[1]", b'{"schema": 99}', line()[:80], good])
@@ -131,6 +123,13 @@ def test_good_lines_are_read_whole_and_bad_ones_have_their_numbers():
     assert all(refused.reason for refused in read.refused)
     with pytest.raises(DataError, match="cannot read"):
         read_file(Path("none.jsonl"))
+    spoiled = line(status=Status.CONTAMINATED)
+    better, latest = line(started_at="2026-07-21"), line(started_at="2026-07-22")
+    assert read_lines([spoiled, better]).measurements[0].status is Status.OK
+    assert read_lines([better, spoiled]).measurements[0].status is Status.OK
+    read = read_lines([spoiled, better, latest])
+    assert read.measurements[0].started_at == "2026-07-22"
+    assert read.repeated == 2
 
 
 @pytest.mark.parametrize(
@@ -155,16 +154,6 @@ def test_good_lines_are_read_whole_and_bad_ones_have_their_numbers():
 def test_what_cannot_have_been_measured_is_refused(changes):
     document = measurement_to_dict(measurement()) | changes
     assert read_lines([json.dumps(document).encode()]).refused
-
-
-def test_of_a_trials_lines_one_that_ended_well_counts_then_the_later():
-    spoiled = line(status=Status.CONTAMINATED)
-    better, latest = line(started_at="2026-07-21"), line(started_at="2026-07-22")
-    assert read_lines([spoiled, better]).measurements[0].status is Status.OK
-    assert read_lines([better, spoiled]).measurements[0].status is Status.OK
-    read = read_lines([spoiled, better, latest])
-    assert read.measurements[0].started_at == "2026-07-22"
-    assert read.repeated == 2
 
 
 @given(st.binary(max_size=200))

@@ -73,15 +73,6 @@ def test_a_trial_goes_to_nodes_with_its_gpu_disk_and_cpus(wanted, taken_at_once)
     assert slots(needs_of(wanted), CLUSTER) == taken_at_once
 
 
-def test_a_trial_on_several_gpus_takes_them_all_from_one_node():
-    four = on("cuda:T4", task=Task.INFERENCE)
-    four = replace(four, resources=replace(four.resources, gpu_count=4))
-    assert slots(needs_of(four), [T4, T4, T4, T4]) == 0
-    assert slots(needs_of(four), [node("T4", trials=8.0, gpus=8.0, cpus=8.0)]) == 2
-    with pytest.raises(MeasuringError, match="they need 4 GPUs, and the largest node has 1"):
-        refuse([needs_of(four)], {needs_of(four): 1}, [T4], scales=False)
-
-
 def test_trials_share_a_node_only_as_far_as_its_gpus_cpus_memory_and_disk_reach():
     gpus = node("T4", cpus=96.0, trials=8.0, gpus=8.0)
     assert slots(needs_of(on("cuda:T4", vcpus=4.0)), [gpus]) == 8
@@ -95,9 +86,12 @@ def test_trials_share_a_node_only_as_far_as_its_gpus_cpus_memory_and_disk_reach(
     for mounted in (None, "gp3"):
         assert slots(needs_of(on("cpu", mounted=mounted, **cold)), [eight]) == 1
         assert slots(needs_of(on("cpu", mounted=mounted, dataset_path="/data")), [eight]) == 8
-
-
-def test_the_needs_are_options_of_a_task_that_leave_ray_nothing_to_guess():
+    four = on("cuda:T4", task=Task.INFERENCE)
+    four = replace(four, resources=replace(four.resources, gpu_count=4))
+    assert slots(needs_of(four), [T4, T4, T4, T4]) == 0
+    assert slots(needs_of(four), [node("T4", trials=8.0, gpus=8.0, cpus=8.0)]) == 2
+    with pytest.raises(MeasuringError, match="they need 4 GPUs, and the largest node has 1"):
+        refuse([needs_of(four)], {needs_of(four): 1}, [T4], scales=False)
     options = task_options(needs_of(on("cuda:T4", vcpus=0.5, mounted="gp3", memory_gib=2)))
     assert options["num_cpus"] == 1
     assert options["memory"] == 2 * GIB
@@ -133,7 +127,7 @@ def machines_with_trials(draw):
 
 
 @given(machines_with_trials())
-def test_what_our_own_ray_starts_together_is_placed_together_without_waiting(drawn):
+def test_our_own_ray_starts_what_fits_and_places_together_what_it_starts_together(drawn):
     machine, trials = drawn
     left = {OWN_DISK: 1.0, **resources_of(machine, trials=8)}
     with ExitStack() as held:
@@ -154,11 +148,6 @@ def test_what_our_own_ray_starts_together_is_placed_together_without_waiting(dra
                 patience_seconds=0.0,
             )
             held.enter_context(placement)
-
-
-@given(machines_with_trials())
-def test_our_own_ray_can_start_every_trial_that_fits_on_the_machine(drawn):
-    machine, trials = drawn
     has = resources_of(machine, trials=1)
     for entry in trials:
         needs = needs_of(entry, machine)

@@ -140,12 +140,17 @@ REPEATED = [
 ]
 
 
-def test_all_trials_lie_between_two_runs_of_one_and_their_order_changes():
+def test_all_trials_lie_between_two_runs_of_one_and_a_spoiled_repeat_counts_for_nothing():
     first, second, third = rounds(REPEATED, {})
     assert first == REPEATED
     assert sorted(map(id, second)) == sorted(map(id, third)) == sorted(map(id, REPEATED))
     assert first != second != third
     assert rounds(REPEATED, {}) == [first, second, third]
+    good = measurement(step_seconds=(0.1,) * 8)
+    row = merged(good, measurement(status=Status.CONTAMINATED, step_seconds=(9.0,)))
+    assert row.throughput_samples_per_second == good.throughput_samples_per_second
+    assert [attempt["step_seconds"] for attempt in row.attempts] == [[9.0]]
+    assert merged(measurement(status=Status.FAILED), good).status is Status.OK
 
 
 def test_an_interrupted_sweep_goes_on_with_the_repeats_that_are_missing():
@@ -162,14 +167,6 @@ def test_an_interrupted_sweep_goes_on_with_the_repeats_that_are_missing():
         assert row.throughput_samples_per_second == pytest.approx(8 / mean)
         assert measurement_from_dict(measurement_to_dict(row)) == row
     assert run_sweep(REPEATED, AtOnce(), store).measured == 0
-
-
-def test_a_spoiled_repeat_is_kept_and_counts_for_nothing():
-    good = measurement(step_seconds=(0.1,) * 8)
-    row = merged(good, measurement(status=Status.CONTAMINATED, step_seconds=(9.0,)))
-    assert row.throughput_samples_per_second == good.throughput_samples_per_second
-    assert [attempt["step_seconds"] for attempt in row.attempts] == [[9.0]]
-    assert merged(measurement(status=Status.FAILED), good).status is Status.OK
 
 
 def test_a_run_on_another_cpu_is_kept_beside_the_repeats_and_not_asked_for_again():

@@ -66,24 +66,12 @@ def steps(gpu, runner, count, batches=None):
     return list(gpu.calls)
 
 
-def test_the_next_batch_is_loaded_and_sent_while_the_gpu_computes(gpu):
+def test_the_next_batch_comes_while_the_gpu_computes_and_the_host_sleeps_until_the_step_two_before(gpu):
     calls = steps(gpu, runner(), 8)
     sent = [call for call in calls if call.what in ("load", "copy")]
     assert sent
     assert all(call.busy for call in sent)
-
-
-@pytest.mark.parametrize(("load", "step"), [(LOAD, STEP + COPY), (4.0, 4.02)])
-def test_a_faster_loader_costs_nothing_and_a_slower_one_sets_the_pace(gpu, load, step):
-    entry = runner()
-    steps(gpu, entry, 20, loaded(gpu, load))
-    entry.drain()
-    assert entry.take_seconds()[1:] == pytest.approx([step] * 20)
-
-
-def test_the_host_waits_asleep_for_the_step_two_before(gpu):
-    """Never for the device, and never spinning."""
-    calls = steps(gpu, runner(), 8)
+    # Never for the device, and never spinning.
     assert {call.what for call in calls} == {"load", "copy", "record", "wait"}
     records = 0
     for call in calls:
@@ -92,6 +80,14 @@ def test_the_host_waits_asleep_for_the_step_two_before(gpu):
         if call.what == "wait":
             assert call.blocking
             assert call.number == records - 2  # record 0 is the mark before the first step
+
+
+@pytest.mark.parametrize(("load", "step"), [(LOAD, STEP + COPY), (4.0, 4.02)])
+def test_a_faster_loader_costs_nothing_and_a_slower_one_sets_the_pace(gpu, load, step):
+    entry = runner()
+    steps(gpu, entry, 20, loaded(gpu, load))
+    entry.drain()
+    assert entry.take_seconds()[1:] == pytest.approx([step] * 20)
 
 
 def test_a_trial_that_synchronises_each_step_waits_for_that_step(gpu):
@@ -114,7 +110,9 @@ def test_the_steps_of_a_window_sum_up_to_its_time_by_the_gpus_clock(gpu):
     assert "synchronize" not in {call.what for call in gpu.calls}
 
 
-def test_a_batch_stays_in_host_memory_until_its_step_is_done(gpu):
+def test_a_batch_stays_in_host_memory_until_its_step_is_done_and_one_that_found_none_holds_none(
+    gpu, monkeypatch
+):
     """The copy of a pinned batch reads it after `submit` returned."""
     entry, batches = runner(), loaded(gpu)
     inputs, targets = next(batches)
@@ -125,10 +123,7 @@ def test_a_batch_stays_in_host_memory_until_its_step_is_done(gpu):
     assert alive() is not None
     entry.submit(*next(batches))
     assert alive() is None
-
-
-def test_a_step_that_finds_no_memory_holds_none(gpu, monkeypatch):
-    """A smaller batch is tried next, on the same runner."""
+    # A smaller batch is tried next, on the same runner.
 
     def no_memory(*_):
         raise MemoryError
@@ -148,28 +143,22 @@ def test_a_step_that_finds_no_memory_holds_none(gpu, monkeypatch):
     assert entry.take_seconds() == pytest.approx([STEP + COPY])
 
 
-def test_gradients_that_overflow_in_fp16_are_noticed_as_skipped_steps(gpu):
+def test_a_scale_that_is_too_large_settles_and_skipped_steps_and_lost_losses_are_told(gpu, monkeypatch):
     entry, batches = runner(Task.TRAINING, Precision.AMP, scale=0), loaded(gpu)
     with pytest.raises(MeasuringError, match="optimiser steps were skipped") as caught:
         warm_up(entry, batches, 3)
     assert "bf16" in str(caught.value.hint)
     assert entry.engine.environment["skipped_optimizer_steps"] > 50
-
-
-def test_a_scale_that_is_too_large_at_first_settles_in_the_warm_up(gpu, monkeypatch):
-    monkeypatch.setattr("advisor.sweeps.worker.engine._LEARNING_RATE", 0.0)  # else it diverges
-    entry, batches = runner(Task.TRAINING, Precision.AMP, scale=1e34), loaded(gpu)
-    assert warm_up(entry, batches, 3) > 3
-    box = TimeBox(seconds=0.0, min_steps=1, max_seconds=1e9, iterations=10)
-    assert len(timed_steps(entry, batches, box)) == 10
-
-
-def test_a_loss_that_is_not_finite_names_the_way_out(gpu):
     entry, batches = runner(Task.TRAINING, scale=float("nan")), loaded(gpu)
     box = TimeBox(seconds=0.0, min_steps=1, max_seconds=1e9, most_steps=3)
     with pytest.raises(MeasuringError, match="the loss of tiny is nan") as caught:
         timed_steps(entry, batches, box)
     assert "precision" in str(caught.value.hint)
+    monkeypatch.setattr("advisor.sweeps.worker.engine._LEARNING_RATE", 0.0)  # else it diverges
+    entry, batches = runner(Task.TRAINING, Precision.AMP, scale=1e34), loaded(gpu)
+    assert warm_up(entry, batches, 3) > 3
+    box = TimeBox(seconds=0.0, min_steps=1, max_seconds=1e9, iterations=10)
+    assert len(timed_steps(entry, batches, box)) == 10
 
 
 @pytest.mark.parametrize("task", [Task.TRAINING, Task.INFERENCE])

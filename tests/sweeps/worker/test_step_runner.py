@@ -89,7 +89,7 @@ def test_training_changes_the_weights_and_inference_does_not(task, precision, me
     assert changed == (task is Task.TRAINING)
 
 
-def test_a_network_that_takes_gradients_in_its_forward_pass_is_told_apart():
+def test_a_network_that_takes_gradients_or_finds_no_memory_in_its_first_step_is_told_apart():
     """As energies and their forces are computed; inference mode forbids it."""
 
     class Force(torch.nn.Linear):
@@ -106,8 +106,6 @@ def test_a_network_that_takes_gradients_in_its_forward_pass_is_told_apart():
     assert engine(Force(3, 1)).environment == {"gradient_mode": "no_grad"}
     assert engine(torch.nn.Linear(3, 1)).environment == {}
 
-
-def test_full_memory_in_the_first_step_is_not_tried_again():
     class TooLarge(torch.nn.Linear):
         tries = 0
 
