@@ -39,11 +39,16 @@ def test_a_price_that_is_no_price_is_refused(value):
         Price(usd_per_hour=value, kind="list", as_of=None, source="x")
 
 
-def test_an_emulated_accelerator_needs_its_pace_and_only_it_has_one():
+def test_an_emulated_accelerator_needs_its_pace_and_what_was_not_measured_is_no_number():
     with pytest.raises(ValueError, match="emulated_step_seconds"):
         trial(accelerator=Accelerator.parse("emulated:T4"))
     with pytest.raises(ValueError, match="emulated_step_seconds"):
         trial(emulated_step_seconds=0.1)
+    failed = Measurement(trial=trial(), status=Status.OUT_OF_MEMORY, limited_by=LimitedBy.CGROUP_V1)
+    assert failed.throughput_samples_per_second is None
+    with pytest.raises(ValueError, match="second_thread_yield"):
+        Cpu(model="x", architecture="x86_64", second_thread_yield=1.5)
+    assert 130_000 < IMAGENET.total_mib < 145_000
 
 
 def test_a_trials_name_is_its_content_and_not_the_place_of_its_data():
@@ -61,11 +66,3 @@ def test_throughput_is_the_batch_over_a_step_that_was_really_seen(steps):
     )
     rate = measured.throughput_samples_per_second
     assert 32 / max(steps) * 0.999 <= rate <= 32 / min(steps) * 1.001
-
-
-def test_what_was_not_measured_or_cannot_be_is_no_number():
-    failed = Measurement(trial=trial(), status=Status.OUT_OF_MEMORY, limited_by=LimitedBy.CGROUP_V1)
-    assert failed.throughput_samples_per_second is None
-    with pytest.raises(ValueError, match="second_thread_yield"):
-        Cpu(model="x", architecture="x86_64", second_thread_yield=1.5)
-    assert 130_000 < IMAGENET.total_mib < 145_000

@@ -28,9 +28,12 @@ def installed(tmp_path, monkeypatch):
     return lambda origin: (folder / "direct_url.json").write_text(json.dumps(origin))
 
 
-def test_in_a_checkout_an_extra_comes_from_the_checkout():
+def test_in_a_checkout_an_extra_comes_from_it_and_without_pip_uv_installs_it(monkeypatch):
     assert shlex.split(install_command("report", "zoo")) == [*PIP, "-e", f"{ROOT}[report,zoo]"]
     assert (ROOT / "pyproject.toml").is_file()
+    monkeypatch.setattr(extras.metadata, "distributions", lambda **_: iter(()))
+    words = shlex.split(install_command("zoo"))
+    assert words[:5] == ["uv", "pip", "install", "--python", sys.executable]
 
 
 def test_of_a_wheel_it_comes_from_the_wheel_and_by_name_where_that_has_gone(installed, tmp_path):
@@ -57,12 +60,6 @@ def test_of_an_address_it_comes_from_there(installed, origin, words):
 def test_from_an_index_the_packages_are_named_with_their_conditions(installed):
     assert shlex.split(install_command("serve")) == [*PIP, 'uvloop>=0.22; os_name != "nt"']
     assert core_and({"report"}) == NEEDED[:2]
-
-
-def test_without_pip_uv_installs_into_this_python(monkeypatch):
-    monkeypatch.setattr(extras.metadata, "distributions", lambda **_: iter(()))
-    words = shlex.split(install_command("zoo"))
-    assert words[:5] == ["uv", "pip", "install", "--python", sys.executable]
 
 
 def test_setuptools_can_be_imported_after_an_install_command():

@@ -31,16 +31,13 @@ def test_a_write_that_is_ended_in_its_middle_leaves_the_old_file_alone(tmp_path,
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("a.md", "old")]
 
 
-def test_a_link_keeps_pointing(tmp_path):
+def test_a_link_keeps_pointing_and_a_pipe_stays_a_pipe(tmp_path):
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("old")
     link.symlink_to(target)
     write_whole(link, "new")
     assert link.is_symlink()
     assert target.read_text() == "new"
-
-
-def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
     pipe, read = tmp_path / "pipe", []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()))

@@ -45,20 +45,14 @@ def test_the_older_a_price_is_the_wider_it_lies_and_never_before_its_source_is_o
         assert after == one
 
 
-def test_a_list_of_a_neo_cloud_is_as_far_off_after_three_months_as_sixty_three_prices_were():
+def test_a_price_ages_by_its_kind_as_those_of_neo_clouds_and_rented_gpus_did():
     after = aged(price(max_age_days=30), DAY + timedelta(days=90))
     assert (after.low, after.high) == (0.96, 1.45)
-
-
-def test_rented_gpus_go_on_rising_and_seldom_fall():
-    """H100, H200 and A100 rose from August to October 2026, with the age and not with its square root."""
+    # H100, H200 and A100 rose from August to October 2026, with the age and not with its square root.
     three, six = (aged(price(max_age_days=30), DAY + timedelta(days=n)) for n in (90, 180))
     assert six.high == pytest.approx(three.high**2)
     assert six.low == pytest.approx(three.low ** (2**0.5))
     assert six.high - 1 > 10 * (1 - six.low)
-
-
-def test_a_spot_price_ages_faster_than_a_list_price_whether_it_was_seen_or_estimated():
     later = DAY + timedelta(days=400)
     listed, seen, guessed = (aged(price(kind), later) for kind in (LIST, OBSERVED, ESTIMATED))
     assert listed.high < seen.high == guessed.high

@@ -76,12 +76,19 @@ def test_the_least_order_gives_what_is_needed_and_is_sold(kind, rate, iops, gib)
     assert cost[0] <= cost[1]
 
 
-def test_small_premium_disks_lend_3500_iops_for_half_an_hour():
+def test_small_premium_disks_lend_for_half_an_hour_and_disks_without_a_listed_price_are_estimated():
     burst = DISKS.burst(DiskChoice(type="premium-ssd", size_gib=128))
     assert (burst.read_iops, burst.seconds) == (3500, 1800)
     assert burst.read_mib_per_second == pytest.approx(170 * MB)
     assert DISKS.burst(DiskChoice(type="premium-ssd", size_gib=1024)) is None
     assert DISKS.burst(DiskChoice(type="premium-ssd-v2", size_gib=128)) is None
+    # Rates of Alibaba's older disks are documented, and their prices follow from published examples.
+    result = ALIBABA.candidate_disks(on_gcp("ecs.gn6i"), 131, "cn-beijing")
+    levels = {f"cloud_essd_pl{level}" for level in (0, 1, 2)}
+    assert {disk.rate.type for disk in result} == {*levels, "cloud_efficiency"}
+    assert {disk.price.kind for disk in result} == {"estimated"}
+    assert ALIBABA.price(order("cloud_ssd", 500), "cn-beijing").kind == "estimated"
+    assert ALIBABA.rate(order("cloud_ssd", 500)).read_iops == 16800
 
 
 def test_sizes_without_premium_storage_take_standard_disks_alone():
@@ -124,13 +131,3 @@ def test_a_machine_type_passes_on_what_is_documented_and_refuses_other_disks():
         GCP.attach(on_gcp("g2-standard-4"), order("pd-standard", 100), IOWA)
     result = GCP.candidate_disks(on_gcp("g2-standard-4"), 131, IOWA)
     assert {disk.rate.type for disk in result} == {"pd-balanced", "pd-ssd"}
-
-
-def test_disks_without_a_listed_price_are_candidates_at_an_estimate():
-    """Rates of Alibaba's older disks are documented, and their prices follow from published examples."""
-    result = ALIBABA.candidate_disks(on_gcp("ecs.gn6i"), 131, "cn-beijing")
-    levels = {f"cloud_essd_pl{level}" for level in (0, 1, 2)}
-    assert {disk.rate.type for disk in result} == {*levels, "cloud_efficiency"}
-    assert {disk.price.kind for disk in result} == {"estimated"}
-    assert ALIBABA.price(order("cloud_ssd", 500), "cn-beijing").kind == "estimated"
-    assert ALIBABA.rate(order("cloud_ssd", 500)).read_iops == 16800

@@ -132,17 +132,14 @@ def test_three_times_either_way_is_the_bound_of_every_format(tmp_path_factory, r
     assert result.left_out == ({} if taken else {TOO_FAR: 1})
 
 
-def test_a_market_without_a_known_price_is_held_to_the_price_on_demand():
+def test_no_market_without_a_known_price_and_no_small_steps_lead_far_from_the_snapshot(tmp_path):
     def is_believed(usd, market, region="us-east-9"):
         return not why_not_believed(usd, BUNDLED, "aws", "g5.xlarge", region, market)
 
     assert [is_believed(usd, Market.SPOT) for usd in (0.05, 0.1, 1.0, 1.2)] == [False, True, True, False]
     assert [is_believed(usd, Market.COMMITMENT_3Y) for usd in (0.2, 0.4, 1.1)] == [False, True, False]
     assert [is_believed(usd, Market.ON_DEMAND) for usd in (0.3, 0.5, 2.9, 3.2)] == [False, True, True, False]
-
-
-def test_small_steps_lead_no_further_from_the_snapshot_than_a_large_one(tmp_path):
-    """1.006, 0.40, then 0.15; once that is accepted, the next is held to it alone."""
+    # 1.006, 0.40, then 0.15; once that is accepted, the next is held to it alone.
 
     def step(usd, **more):
         return take(tmp_path, f"{HEADER}\ng5.xlarge,A10G,1.0,4.0,16.0,{usd},,us-east-1\n", **more)

@@ -18,7 +18,7 @@ def all_of(catalog, **query):
     return catalog.offers(OfferQuery(**query))
 
 
-def test_spot_prices_of_aws_are_observed_else_estimated(catalog):
+def test_prices_of_the_clouds_are_listed_observed_or_estimated_and_never_zero(catalog):
     spot = all_of(catalog, cloud="aws", market=Market.SPOT)
     assert Counter(offer.price.kind for offer in spot).keys() == {"observed", "estimated"}
     for offer in spot:
@@ -26,10 +26,7 @@ def test_spot_prices_of_aws_are_observed_else_estimated(catalog):
             assert offer.price.terms.endswith("interrupted within a month")
     gcp = all_of(catalog, cloud="gcp", market=Market.SPOT)
     assert {offer.price.kind for offer in gcp} == {"observed"}
-
-
-def test_a_price_of_zero_in_alibabas_list_is_missing(catalog):
-    """238 of its rows have 0 on demand."""
+    # 238 of its rows have 0 on demand.
     assert catalog.is_offered("ecs.gn5-c4g1.xlarge", "us-east-1")
     result = all_of(catalog, cloud="alibaba")
     assert min(offer.price.usd_per_hour for offer in result) > 0
@@ -37,7 +34,7 @@ def test_a_price_of_zero_in_alibabas_list_is_missing(catalog):
     assert {offer.reason for offer in missing} == {"no_price"}
 
 
-def test_types_without_facts_are_never_offers(catalog):
+def test_types_without_facts_are_never_offers_and_the_manifest_names_exactly_those(catalog):
     query = OfferQuery(cloud="azure", region="eastus", gpus=("K80",))
     assert catalog.offers(query) == []
     partial = catalog.partial_offers(query)
@@ -46,9 +43,6 @@ def test_types_without_facts_are_never_offers(catalog):
     assert {rejection.reason for rejection in rejected} == {"facts_missing"}
     assert "RAM" in str(rejected[0].detail)
     assert catalog.offers(OfferQuery(gpus=("RTX 3070",))) == [], "no type has it"
-
-
-def test_the_manifest_tells_exactly_the_types_that_lack_facts(catalog):
     for cloud, facts in json.loads((DATA_FOLDER / MANIFEST).read_text())["clouds"].items():
         names = InstanceTable(cloud, BundleFiles(DATA_FOLDER), {}).names
         lacking = [name for name in names if catalog.partial_type(name, cloud).missing]

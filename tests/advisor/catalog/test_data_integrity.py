@@ -54,7 +54,7 @@ def priced(manifest, files):
     ]
 
 
-def test_prices_are_above_zero_and_unique(priced):
+def test_prices_are_above_zero_unique_and_have_a_kind_a_date_a_source_and_a_currency(priced, manifest, bases):
     for cloud, stored in priced:
         prices = stored.distinct[stored.position[stored.position > 0]]
         assert (prices > 0).all()
@@ -63,9 +63,6 @@ def test_prices_are_above_zero_and_unique(priced):
         assert len(set(stored.regions)) == len(stored.regions), cloud
     markets = [(cloud, stored.market) for cloud, stored in priced]
     assert len(set(markets)) == len(markets)
-
-
-def test_every_price_has_a_kind_a_date_a_source_and_a_currency(manifest, priced, bases):
     assert sum(np.count_nonzero(stored.position) for _, stored in priced) >= 100_000
     sellers = {cloud for cloud, stored in priced if stored.position.any()}
     assert sellers >= {"aws", "azure", "gcp", "alibaba", "oci", "lambda", "runpod", "nebius", "verda"}
@@ -80,9 +77,6 @@ def test_every_price_has_a_kind_a_date_a_source_and_a_currency(manifest, priced,
         assert date(2020, 1, 1) < basis.origin.as_of <= snapshot
         assert (basis.currency == "USD") == (basis.rate.per_usd == 1)
         assert basis.currency == "USD" or f"{basis.currency} at" in basis.source
-
-
-def test_spot_prices_that_nobody_lists_are_old_after_90_days(priced, bases):
     moving = [
         bases[key]
         for _, stored in priced
@@ -94,7 +88,7 @@ def test_spot_prices_that_nobody_lists_are_old_after_90_days(priced, bases):
     assert {basis.origin.max_age_days for basis in moving} == {90}
 
 
-def test_hardware_is_plausible_and_has_a_source(manifest, instances):
+def test_hardware_is_plausible_has_a_source_and_agrees_with_its_sheet(manifest, instances, catalog):
     """vCPUs are one or two threads of a core; one core has a single one where they are odd."""
     snapshot = date.fromisoformat(manifest["snapshot"])
     for part in manifest["parts"].values():
@@ -108,9 +102,6 @@ def test_hardware_is_plausible_and_has_a_source(manifest, instances):
         assert instance.cpu.architecture in ("x86_64", "arm64", "arm64_mac", "x86_64_mac")
         assert instance.source
         assert date(2020, 1, 1) < instance.as_of <= snapshot
-
-
-def test_gpu_facts_agree_between_type_and_sheet(catalog, instances):
     with_sheet = [instance for instance in instances if catalog.gpu_of(instance)]
     assert len(with_sheet) > 60
     for instance in with_sheet:
@@ -119,10 +110,7 @@ def test_gpu_facts_agree_between_type_and_sheet(catalog, instances):
         share = sheet.memory_mib * instance.gpu_fraction
         allowed = 0.07 if instance.current else 0.1
         assert instance.gpu_memory_mib == pytest.approx(share, rel=allowed), instance.name
-
-
-def test_only_gpus_without_facts_lack_a_sheet(catalog, instances):
-    """Alibaba's interface has names of its own for cards that it does not tell."""
+    # Alibaba's interface has names of its own for cards that it does not tell.
     names = {
         instance.gpu_name
         for instance in instances

@@ -14,7 +14,7 @@ DISKS = load_catalog().disks
 EAST = "us-east-1"
 
 
-def test_a_volume_costs_its_monthly_list_price_and_nothing_is_free():
+def test_a_volume_costs_its_monthly_list_price_and_its_rate_needs_none():
     """Over 730 hours, dated as the list is. Where the list has no io2 it is missing."""
 
     def check(disk_type, size, question, month):
@@ -25,10 +25,7 @@ def test_a_volume_costs_its_monthly_list_price_and_nothing_is_free():
     assert_each(check, table("disks")["volume_prices"])
     with pytest.raises(NoOfferError, match="no price of io2 in af-south-1"):
         DISKS.price(order("io2", 100), "af-south-1")
-
-
-def test_the_rate_of_a_disk_needs_no_price():
-    """Where nobody tells it, a prediction asks for the rate alone; nothing is free."""
+    # Where nobody tells it, a prediction asks for the rate alone; nothing is free.
     instance, volume = load_catalog().instance("g4dn.xlarge"), order("io2", 100, iops=3000)
     with pytest.raises(NoOfferError):
         DISKS.attach(instance, volume, "af-south-1")
@@ -80,7 +77,7 @@ def test_any_text_is_a_disk_or_a_usage_error(text):
     assert size is None or size > 0
 
 
-def test_candidates_are_large_enough_and_priced():
+def test_candidates_are_large_enough_and_priced_and_a_fitting_size_keeps_headroom():
     small, large = (
         DISKS.candidate_disks(load_catalog().instance("g4dn.xlarge"), gib, EAST) for gib in (90, 131)
     )
@@ -89,10 +86,7 @@ def test_candidates_are_large_enough_and_priced():
     instance = make_cpu_instance()
     assert DISKS.candidate_disks(instance, 60000, EAST) == []
     assert DISKS.candidate_disks(instance, 10, "mars-north-1") == []
-
-
-def test_fitting_size_keeps_headroom_and_the_smallest_size_sold():
-    """Whole GiB with 20 % to spare; st1 starts at 125 GiB; too much is refused."""
+    # Whole GiB with 20 % to spare; st1 starts at 125 GiB; too much is refused.
     assert DISKS.fitting_size("gp3", 131) == 158
     assert DISKS.fitting_size("gp3", 0.2, 8000) == 16
     assert DISKS.fitting_size("st1", 10) == 125
@@ -123,24 +117,18 @@ def attached(instance, *sold, **provisioned):
     return DISKS.with_burst(instance, disk)
 
 
-def test_a_small_instance_lends_its_burst_for_half_an_hour():
+def test_an_instance_lends_its_burst_for_half_an_hour_and_of_two_bursts_the_shorter_counts():
     """g5.xlarge: 87.5 MB/s for ever, 437.5 for 30 minutes; a plain gp3 never reads more than 125 MiB/s."""
     g5 = CATALOG.instance("g5.xlarge")
     burst = attached(g5, "gp3", 500, iops=8000, mib_per_second=1000).burst
     assert burst.read_mib_per_second == pytest.approx(437.5e6 / 2**20)
     assert (burst.seconds, burst.causes) == (1800, ("g5.xlarge",))
     assert attached(g5, "gp3", 500).burst.read_mib_per_second == 125
-
-
-def test_a_large_gp2_has_no_bucket_that_an_instances_burst_would_be_held_to():
-    """16,000 IOPS for ever, of which the instance passes on 9,000 at first; no 3,000 from a bucket."""
+    # 16,000 IOPS for ever, of which the instance passes on 9,000 at first; no 3,000 from a bucket.
     instance = make_instance(ebs_baseline_iops=2000.0, ebs_burst_iops=9000.0)
     burst = attached(instance, "gp2", 5334).burst
     assert (burst.read_iops, burst.causes, burst.seconds) == (9000, (instance.name,), 1800)
-
-
-def test_a_burst_of_both_ends_with_the_shorter():
-    """gp2 could go on for 2,000 s, the instance for 1,800."""
+    # gp2 could go on for 2,000 s, the instance for 1,800.
     instance = make_instance(
         ebs_baseline_mib_per_second=50.0,
         ebs_baseline_iops=250.0,
@@ -150,9 +138,6 @@ def test_a_burst_of_both_ends_with_the_shorter():
     burst = attached(instance, "gp2", 100).burst
     assert burst.causes == ("gp2", instance.name)
     assert burst.seconds == 1800
-
-
-def test_an_instance_without_burst_slows_the_spending():
     instance = make_instance(ebs_baseline_mib_per_second=100.0, ebs_baseline_iops=1000.0)
     burst = attached(instance, "gp2", 100).burst
     assert (burst.read_iops, burst.causes) == (1000, ("gp2",))

@@ -35,7 +35,7 @@ def is_geforce(card: Gpu) -> bool:
     return words[0] in ("GTX", "GT") or (words[0] == "RTX" and words[1].isdigit() and "Ada" not in words)
 
 
-def test_there_are_the_cards_that_people_have() -> None:
+def test_there_are_the_cards_that_people_have_and_each_sheet_has_its_source() -> None:
     assert len(CARDS) >= 200
     assert {card.architecture for card in CARDS} >= {
         "Pascal",
@@ -48,9 +48,15 @@ def test_there_are_the_cards_that_people_have() -> None:
     }
     assert [card.name for card in CARDS if card not in COUNTED] == ["B100-SXM-192GB"]
     assert all(card.l2_mib and card.watts for card in CARDS)
+    text = RATES["told"]
+    assert {name: SHEETS[name].gpu.fp16_tflops for name in text} == pytest.approx(text, rel=0.012)
+    assert all(
+        sheet.gpu.sources.endswith((" (high confidence)", " (medium confidence)", " (low confidence)"))
+        for sheet in SHEETS.values()
+    )
 
 
-def test_fp32_is_two_results_a_core_and_clock() -> None:
+def test_fp32_is_two_results_a_core_and_clock_and_formats_are_told_where_there_are_units() -> None:
     """At the boost clock, within 3 per cent."""
 
     def check(card: Gpu) -> None:
@@ -58,6 +64,17 @@ def test_fp32_is_two_results_a_core_and_clock() -> None:
         assert card.fp32_tflops == pytest.approx(2 * cores * clock(card), rel=0.03)
 
     assert_each(check, COUNTED)
+    # bf16 and TF32 from Ampere on: as fast as fp16, and half of it.
+
+    def check(card: Gpu) -> None:
+        new = card.capability is not None and card.capability >= 8
+        assert (card.bf16_tflops is not None) == (card.tf32_tflops is not None) == new
+        if new:
+            assert card.fp16_tflops is not None
+            assert card.bf16_tflops == card.fp16_tflops
+            assert card.tf32_tflops == pytest.approx(card.fp16_tflops / 2, rel=0.02)
+
+    assert_each(check, CARDS)
 
 
 def test_fp16_is_what_the_architecture_does_a_clock_with_fp32_sums() -> None:
@@ -86,29 +103,6 @@ def test_fp16_is_what_the_architecture_does_a_clock_with_fp32_sums() -> None:
         assert not text or card.name in NOTED
 
     assert_each(check, COUNTED)
-
-
-def test_formats_are_told_only_where_there_are_units() -> None:
-    """bf16 and TF32 from Ampere on: as fast as fp16, and half of it."""
-
-    def check(card: Gpu) -> None:
-        new = card.capability is not None and card.capability >= 8
-        assert (card.bf16_tflops is not None) == (card.tf32_tflops is not None) == new
-        if new:
-            assert card.fp16_tflops is not None
-            assert card.bf16_tflops == card.fp16_tflops
-            assert card.tf32_tflops == pytest.approx(card.fp16_tflops / 2, rel=0.02)
-
-    assert_each(check, CARDS)
-
-
-def test_half_rates_are_those_that_nvidia_tells_and_each_sheet_has_its_source():
-    text = RATES["told"]
-    assert {name: SHEETS[name].gpu.fp16_tflops for name in text} == pytest.approx(text, rel=0.012)
-    assert all(
-        sheet.gpu.sources.endswith((" (high confidence)", " (medium confidence)", " (low confidence)"))
-        for sheet in SHEETS.values()
-    )
 
 
 CATALOG = load_catalog()

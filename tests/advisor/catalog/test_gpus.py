@@ -64,15 +64,7 @@ def test_a_bare_name_of_a_pro_card_means_every_form_of_it(text, sheets) -> None:
     assert sheet_names(text, KNOWN) == [f"RTX PRO 6000 Blackwell{form}" for form in sheets]
 
 
-def test_a_profile_of_the_whole_card_is_the_card_and_a_slice_of_it_is_refused() -> None:
-    sheets = load_catalog().gpus
-    with pytest.raises(UsageError, match="is a slice"):
-        load_catalog().require_gpu("NVIDIA A10-4Q", "aws")
-    assert sheet_names("GRID T4-16Q", sheets) == ["T4"]
-    assert sheet_names("NVIDIA A10-24Q", sheets) == ["A10"]
-
-
-def test_a_card_of_several_kinds_is_each_of_them_and_first_the_usual_one() -> None:
+def test_a_card_of_several_kinds_is_each_of_them_and_a_slice_of_one_is_refused() -> None:
     assert sheet_names("A100", KNOWN) == [
         "A100-SXM4-40GB",
         "A100-SXM4-80GB",
@@ -84,6 +76,11 @@ def test_a_card_of_several_kinds_is_each_of_them_and_first_the_usual_one() -> No
     assert sheet_name("h200", KNOWN) == "H200-SXM-141GB"
     with pytest.raises(UsageError, match="A100-PCIE-40GB, A100-PCIE-80GB"):
         sheet_name("A100", KNOWN)
+    sheets = load_catalog().gpus
+    with pytest.raises(UsageError, match="is a slice"):
+        load_catalog().require_gpu("NVIDIA A10-4Q", "aws")
+    assert sheet_names("GRID T4-16Q", sheets) == ["T4"]
+    assert sheet_names("NVIDIA A10-24Q", sheets) == ["A10"]
 
 
 def test_what_is_no_whole_card_of_the_table_means_none() -> None:
@@ -121,12 +118,7 @@ def test_known_types(name: str, gpus: int, link: str) -> None:
     assert gpu_link(load_catalog().instance(name)).among(gpus) == link
 
 
-def test_an_unknown_type_counts_as_pcie_and_has_no_source() -> None:
-    """The slower link, so that nothing is promised."""
-    assert gpu_link(replace(load_catalog().instance("p5.48xlarge"), name="x9.48xlarge")) == UNKNOWN
-
-
-def test_every_type_with_several_nvidia_gpus_is_in_the_table() -> None:
+def test_every_type_with_several_nvidia_gpus_is_in_the_table_and_an_unknown_one_counts_as_pcie() -> None:
     catalog = load_catalog()
     several = [
         instance
@@ -138,3 +130,5 @@ def test_every_type_with_several_nvidia_gpus_is_in_the_table() -> None:
         and catalog.gpu_of(instance)
     ]
     assert [instance.name for instance in several if not gpu_link(instance).source] == []
+    # The slower link, so that nothing is promised.
+    assert gpu_link(replace(load_catalog().instance("p5.48xlarge"), name="x9.48xlarge")) == UNKNOWN

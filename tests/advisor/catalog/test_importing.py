@@ -171,7 +171,7 @@ def essd_price(catalog):
     return catalog.disks_of("alibaba").price(order("cloud_essd_pl1", 158), "cn-hangzhou")
 
 
-def test_a_disk_price_of_the_users_own_counts_before_an_estimate_and_is_told_by_one_import(tmp_path):
+def test_a_disk_price_of_the_users_own_counts_before_an_estimate_with_what_iops_cost_apart(tmp_path):
     assert essd_price(load_catalog()).kind == "estimated"
     price = essd_price(take_disks(tmp_path, GOOD_DISK))
     assert price.usd_per_hour == pytest.approx(158 * 0.1 / 730)
@@ -183,14 +183,13 @@ def test_a_disk_price_of_the_users_own_counts_before_an_estimate_and_is_told_by_
     assert essd_price(again).usd_per_hour == pytest.approx(158 * 0.2 / 730)
     with pytest.raises(UsageError, match="that import 'mine' tells too"):
         take_disks(tmp_path, GOOD_DISK, name="other")
-
-
-def test_what_iops_and_rate_cost_apart_counts(tmp_path):
     header = f"{HEADER},price_per_iops_month,price_per_mib_s_month,kind"
     row = "gcp,moon-1,pd-ssd,0.2,USD,2026-11-01,0.01,0.05,estimated"
     price = take_disks(tmp_path, row, header=header).disks_of("gcp").price(order("pd-ssd", 100), "moon-1")
     assert price.usd_per_hour == pytest.approx(100 * 0.2 / 730)
     assert price.kind == "estimated"
+    file = Path(__file__).parents[3] / "docs/examples/disk_prices.csv"
+    assert import_file(file, None, tmp_path).disk_prices == {"alibaba": 2}
 
 
 @pytest.mark.parametrize(("line", "said"), table("imports")["disk_prices"])
@@ -198,8 +197,3 @@ def test_a_bad_line_refuses_the_whole_file(tmp_path, line, said):
     with pytest.raises(UsageError, match=said):
         take_disks(tmp_path, GOOD_DISK.replace("cn-hangzhou", "cn-beijing"), line)
     assert imports_in(tmp_path / "kept") == []
-
-
-def test_the_example_is_taken(tmp_path):
-    file = Path(__file__).parents[3] / "docs/examples/disk_prices.csv"
-    assert import_file(file, None, tmp_path).disk_prices == {"alibaba": 2}

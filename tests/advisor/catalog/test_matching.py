@@ -29,7 +29,7 @@ def matches(offer, query, capability=None):
     )
 
 
-def test_each_term_decides_alone():
+def test_each_term_decides_alone_and_other_accelerators_count_as_accelerated():
     """An on-demand T4 in us-east-1 at $0.50."""
 
     def check(query, hit):
@@ -69,10 +69,7 @@ def test_each_term_decides_alone():
             ({"accelerated": False}, False),
         ],
     )
-
-
-def test_other_accelerators_count_as_accelerated():
-    """An Inferentia type is looked at, so that it can be rejected by name; a CPU type is not."""
+    # An Inferentia type is looked at, so that it can be rejected by name; a CPU type is not.
     query = OfferQuery(accelerated=True)
     assert matches(make_offer(make_cpu_instance(accelerator="AWS Inferentia2")), query)
     assert not matches(make_offer(make_cpu_instance()), query)
@@ -232,11 +229,20 @@ def test_real_types_run_or_are_rejected_by_name(catalog, name, outcome):
 OFFER = replace(candidate().spec.offer, instance=instance("g5.12xlarge", vcpus=48))
 
 
-def test_each_family_has_its_quota() -> None:
+def test_each_family_has_its_quota_and_only_what_it_holds_may_be_started() -> None:
     def check(name: str, market: str, code: str | None) -> None:
         assert quota_code(name, Market(market)) == code
 
     assert_each(check, TABLES["quotas"])
+    text = "needs 48 vCPUs of quota L-DB2E81BA (Running On-Demand G and VT), which allows 8"
+    assert quota_shortfall(OFFER, parse_quota("G=8", Market.ON_DEMAND)) == text
+    assert quota_shortfall(OFFER, parse_quota("G=48", Market.ON_DEMAND)) is None
+    assert most_startable(OFFER, parse_quota("G=95", Market.ON_DEMAND)) == 1
+    assert most_startable(OFFER, parse_quota("G=96", Market.ON_DEMAND)) == 2
+    assert most_startable(OFFER, parse_quota("P=0", Market.ON_DEMAND)) == math.inf
+    assert quota_shortfall(OFFER, parse_quota("P=0,L-3819A6DF=0", Market.ON_DEMAND)) is None
+    of_another_cloud = replace(OFFER, instance=replace(OFFER.instance, cloud="gcp"))
+    assert quota_shortfall(of_another_cloud, parse_quota("G=0", Market.ON_DEMAND)) is None
 
 
 @pytest.mark.parametrize(
@@ -251,15 +257,3 @@ def test_each_family_has_its_quota() -> None:
 )
 def test_quotas_are_told_by_family_or_code(text, market, pairs) -> None:
     assert parse_quota(text, market) == pairs
-
-
-def test_only_what_the_quota_of_its_market_holds_may_be_started() -> None:
-    text = "needs 48 vCPUs of quota L-DB2E81BA (Running On-Demand G and VT), which allows 8"
-    assert quota_shortfall(OFFER, parse_quota("G=8", Market.ON_DEMAND)) == text
-    assert quota_shortfall(OFFER, parse_quota("G=48", Market.ON_DEMAND)) is None
-    assert most_startable(OFFER, parse_quota("G=95", Market.ON_DEMAND)) == 1
-    assert most_startable(OFFER, parse_quota("G=96", Market.ON_DEMAND)) == 2
-    assert most_startable(OFFER, parse_quota("P=0", Market.ON_DEMAND)) == math.inf
-    assert quota_shortfall(OFFER, parse_quota("P=0,L-3819A6DF=0", Market.ON_DEMAND)) is None
-    of_another_cloud = replace(OFFER, instance=replace(OFFER.instance, cloud="gcp"))
-    assert quota_shortfall(of_another_cloud, parse_quota("G=0", Market.ON_DEMAND)) is None

@@ -37,7 +37,7 @@ def written(folder, document, name="prices.json"):
     return file
 
 
-def test_a_tracker_prices_known_types_anew_and_brings_new_clouds(tmp_path):
+def test_a_tracker_prices_known_types_anew_brings_new_clouds_and_counts_what_it_leaves_out(tmp_path):
     result, catalog = take(tmp_path, FILES / "latest.json")
     eight = catalog.price("8H100.80S.176V", "FIN-01", cloud="verda")
     assert (eight.usd_per_hour, eight.kind, eight.as_of.isoformat()) == (24.8, "list", "2026-11-20")
@@ -46,14 +46,23 @@ def test_a_tracker_prices_known_types_anew_and_brings_new_clouds(tmp_path):
     assert (community.usd_per_hour, community.kind) == (0.75, "observed")
     assert result.offers == {"somecloud": 1}
     assert catalog.price("1x-a100-sxm-80-80GB", "global", cloud="somecloud").usd_per_hour == 1.2
-
-
-def test_a_gpu_hour_is_no_price_of_a_size_that_costs_more_a_gpu(tmp_path):
-    """Lambda's one-GPU H100 costs more than an eighth of eight: it keeps its own price."""
-    _, catalog = take(tmp_path, FILES / "latest.json")
+    # Lambda's one-GPU H100 costs more than an eighth of eight: it keeps its own price.
     item, eight = ("gpu_1x_h100_sxm5", "gpu_8x_h100_sxm5")
     assert catalog.price(eight, "us-east-1", cloud="lambda").usd_per_hour == pytest.approx(30.32)
     assert catalog.price(item, "us-east-1") == BUNDLED.price(item, "us-east-1")
+    # Serverless, euros, and 100 dollars for an L40: each with its reason.
+    assert result.left_out == {
+        "not the price of an instance by the hour (serverless and others)": 1,
+        "the price is not in US dollars": 1,
+        "the price differs more than 3 times from the known one": 1,
+    }
+    assert catalog.price("n3-L40x1", "CANADA-1") == BUNDLED.price("n3-L40x1", "CANADA-1")
+    document = json.loads((FILES / "latest.json").read_text())
+    document["generated_at"] = "2026-11-21"
+    document["offers"][0]["usd_per_gpu_hour"] = 2.9
+    _, catalog = take(tmp_path, written(tmp_path, document, "latest.json"))
+    result = catalog.price("1H100.80S.30V", "FIN-01")
+    assert (result.usd_per_hour, result.as_of) == (2.9, DAY)
 
 
 @pytest.mark.parametrize("field", ["usd_per_hour", "usd_per_gpu_hour"])
@@ -84,32 +93,11 @@ def test_a_row_of_a_size_prices_types_of_that_size_alone(tmp_path, field):
     assert result.left_out == {"the price is of part of a GPU, or of more GPUs than any machine has": 1}
 
 
-def test_what_is_no_instance_not_in_dollars_or_not_to_be_believed_is_left_out(tmp_path):
-    """Serverless, euros, and 100 dollars for an L40: each with its reason."""
-    result, catalog = take(tmp_path, FILES / "latest.json")
-    assert result.left_out == {
-        "not the price of an instance by the hour (serverless and others)": 1,
-        "the price is not in US dollars": 1,
-        "the price differs more than 3 times from the known one": 1,
-    }
-    assert catalog.price("n3-L40x1", "CANADA-1") == BUNDLED.price("n3-L40x1", "CANADA-1")
-
-
 def test_rows_that_only_tell_a_price_in_another_currency_are_counted(tmp_path):
     """`eur_per_gpu_hour` is a price, too, and not one that can be taken."""
     euros = row(usd_per_gpu_hour=None, eur_per_gpu_hour=2.5)
     result, _ = take(tmp_path, written(tmp_path, [row(), euros, euros | {"gpu": "l40s"}]))
     assert result.left_out == {"the price is not in US dollars": 2}
-
-
-def test_next_week_s_file_counts_before_this_week_s(tmp_path):
-    take(tmp_path, FILES / "latest.json")
-    document = json.loads((FILES / "latest.json").read_text())
-    document["generated_at"] = "2026-11-21"
-    document["offers"][0]["usd_per_gpu_hour"] = 2.9
-    _, catalog = take(tmp_path, written(tmp_path, document, "latest.json"))
-    result = catalog.price("1H100.80S.30V", "FIN-01")
-    assert (result.usd_per_hour, result.as_of) == (2.9, DAY)
 
 
 def test_offerings_with_vcpus_and_ram_become_types_that_can_be_judged(tmp_path):
@@ -199,7 +187,7 @@ def facts(folder, *lines):
     return file
 
 
-def test_a_measured_fact_replaces_what_is_assumed(tmp_path):
+def test_a_measured_fact_replaces_what_is_assumed_and_a_local_disk_that_was_found_is_offered(tmp_path):
     _, catalog = take(
         tmp_path,
         facts(
@@ -211,9 +199,6 @@ def test_a_measured_fact_replaces_what_is_assumed(tmp_path):
     assert rate.low == pytest.approx(800 / 900)
     assert rate.high == pytest.approx(1000 / 900)
     assert catalog.disks_of("verda").rate(order("volume", 500)).read_mib_per_second == 200
-
-
-def test_a_local_disk_that_a_user_found_is_offered(tmp_path):
     _, catalog = take(
         tmp_path,
         facts(tmp_path, "lambda,local_disk_gb,1400,,,df", "lambda,local_disk_read_iops,500000,,,probe"),
