@@ -177,7 +177,10 @@ def test_a_sweep_that_fails_is_told_with_its_last_words(bucket, service, tmp_pat
     assert len(collected(tmp_path)) == 3
 
 
-def test_disks_that_cannot_be_mounted_are_told(bucket, service, tmp_path):
+def test_no_job_and_disks_that_cannot_be_mounted_are_told(bucket, service, tmp_path):
+    with pytest.raises(DataError, match="no job at s3://advisor-test/sweeps/s1"):
+        run_job(JOB.url, REGION, datetime.now(UTC) + LATER, guest(tmp_path / "one", service))
+
     def mount(job):
         raise DataError("no volume is attached as /dev/sdf")
 
@@ -186,11 +189,6 @@ def test_disks_that_cannot_be_mounted_are_told(bucket, service, tmp_path):
     (state,) = guest_states(bucket)
     assert (state.phase, state.end) == (Phase.ENDED, End.FAILED)
     assert "/dev/sdf" in state.said
-
-
-def test_no_job_is_told(bucket, service, tmp_path):
-    with pytest.raises(DataError, match="no job at s3://advisor-test/sweeps/s1"):
-        run_job(JOB.url, REGION, datetime.now(UTC) + LATER, guest(tmp_path / "one", service))
 
 
 def test_a_sweep_reads_from_every_disk_and_a_verification_from_the_one_that_is_meant(tmp_path):

@@ -23,7 +23,18 @@ def all_of(log):
     return result
 
 
-def test_events_are_named_by_what_happened(tmp_path):
+def test_events_are_named_by_what_happened_and_a_line_is_told_when_it_is_whole(tmp_path):
+    path = tmp_path / "events.jsonl"
+    log, whole = EventLog(path), line("began", number=1)
+    assert log.look() == []
+    path.write_text(whole[:20])
+    assert log.look() == []
+    path.write_text(whole)
+    assert numbers(log.look()) == [1]
+    path = tmp_path / "events.jsonl"
+    path.write_text(line("began", number=1))
+    for bad in ("x", "ffff-1", "-", "1-" + "f" * 40):
+        assert numbers(EventLog(path, bad).look()) == [1]
     path = tmp_path / "events.jsonl"
     path.write_text(
         line("sweep_began", trials=2)
@@ -37,23 +48,10 @@ def test_events_are_named_by_what_happened(tmp_path):
     events = EventLog(path).look()
     assert [event.name for event in events] == ["began", "trial_started", "trial_done", "trial_failed"]
     assert events[-1].facts["reason"] == "why"
-
-
-def test_a_line_that_is_being_written_is_told_when_it_is_whole(tmp_path):
-    path = tmp_path / "events.jsonl"
-    log, whole = EventLog(path), line("began", number=1)
-    assert log.look() == []
-    path.write_text(whole[:20])
-    assert log.look() == []
-    path.write_text(whole)
-    assert numbers(log.look()) == [1]
-
-
-def test_an_id_that_is_none_begins_anew(tmp_path):
-    path = tmp_path / "events.jsonl"
-    path.write_text(line("began", number=1))
-    for bad in ("x", "ffff-1", "-", "1-" + "f" * 40):
-        assert numbers(EventLog(path, bad).look()) == [1]
+    path = tmp_path / "talk.log"
+    path.write_bytes(b"launching\x1b[2J\n\nready\n")
+    said = [event.facts["text"] for event in EventLog(path, says=True).look()]
+    assert said == ["launching?[2J", "ready"]
 
 
 @given(st.lists(st.sampled_from(["tell", "turn", "resume", "look"]), max_size=40))
@@ -82,10 +80,3 @@ def test_nothing_is_lost_or_told_twice_while_the_log_is_turned(tmp_path_factory,
             last = result[-1].id if result else last
     seen += numbers(all_of(log))
     assert seen == list(range(text))
-
-
-def test_what_somebody_said_is_an_event_a_line(tmp_path):
-    path = tmp_path / "talk.log"
-    path.write_bytes(b"launching\x1b[2J\n\nready\n")
-    said = [event.facts["text"] for event in EventLog(path, says=True).look()]
-    assert said == ["launching?[2J", "ready"]

@@ -78,11 +78,13 @@ def test_what_the_command_says_is_kept_with_its_log(book, due):
     assert Path(run.log).read_text() == "[1/3] ..\n"
 
 
-def test_a_run_is_executed_once(book, due):
+def test_a_run_is_executed_once_and_an_unknown_one_is_refused(book, due):
     number, count = due(), []
     for _ in range(2):
         executed(book, number, started=lambda *_: count.append(1) or [sys.executable, "-c", ""])
     assert len(count) == 1
+    with pytest.raises(UsageError, match="no run 7"):
+        execute(book, 7, follow=nothing, report=no_report)
 
 
 @pytest.mark.parametrize(
@@ -141,11 +143,6 @@ def test_only_a_sweep_that_measured_is_followed_by_a_fit(book, due):
     number = due(command=("fit",))
     run = executed(book, number, follow=lambda _run: 1 / 0, started=running(MEASURED))
     assert run.state is RunState.DONE
-
-
-def test_an_unknown_run_is_refused(book):
-    with pytest.raises(UsageError, match="no run 7"):
-        execute(book, 7, follow=nothing, report=no_report)
 
 
 def test_a_sweep_measures_anew_what_is_older_than_its_due_time():
@@ -269,11 +266,19 @@ def test_a_named_hour_comes_once_a_day_whatever_the_clocks_do(text, first, expec
     assert local(CronLine(text, "Europe/Berlin"), datetime(2026, *first, tzinfo=UTC), 3) == expected
 
 
-def test_every_hour_is_every_hour_whatever_the_clocks_do():
+def test_a_cron_line_means_what_it_does_in_cron():
     line = CronLine("0 * * * *", "Europe/Berlin")
     for change in (datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)):
         due = list(line.between(change, change + timedelta(days=1)))
         assert due == [change + timedelta(hours=n) for n in range(1, 25)]
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)  # a Saturday
+    days = {text: CronLine(f"0 3 * * {text}").after(noon).day for text in ("0", "7", "1", "sun")}
+    assert days == {"0": 22, "7": 22, "1": 23, "sun": 22}
+    due = local(CronLine("0 0 13 * 5"), datetime(2026, 11, 1, tzinfo=UTC), 30)
+    assert [item[:2] for item in due] == ["06", "13", "20", "27"]
+    assert CronLine("0 0 29 2 *").after(datetime(2026, 11, 21, tzinfo=UTC)).year == 2028
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert CronLine("@weekly").after(noon) == datetime(2026, 11, 22, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe", "America/Santiago"])
@@ -291,21 +296,6 @@ def test_each_due_time_is_later_than_the_moment_asked_about(text, zone):
             assert line.after(now) == later[0] if later else line.after(now) > now
 
 
-def test_sunday_is_0_and_7_and_monday_1_as_in_cron():
-    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)  # a Saturday
-    days = {text: CronLine(f"0 3 * * {text}").after(noon).day for text in ("0", "7", "1", "sun")}
-    assert days == {"0": 22, "7": 22, "1": 23, "sun": 22}
-
-
-def test_a_day_of_month_and_a_day_of_week_are_alternatives():
-    due = local(CronLine("0 0 13 * 5"), datetime(2026, 11, 1, tzinfo=UTC), 30)
-    assert [item[:2] for item in due] == ["06", "13", "20", "27"]
-
-
-def test_a_leap_day_is_found_years_away():
-    assert CronLine("0 0 29 2 *").after(datetime(2026, 11, 21, tzinfo=UTC)).year == 2028
-
-
 def test_a_machine_without_time_zones_knows_utc_and_says_what_tells_it_others(monkeypatch):
     def unknown(name):
         raise ZoneInfoNotFoundError(name)
@@ -316,8 +306,3 @@ def test_a_machine_without_time_zones_knows_utc_and_says_what_tells_it_others(mo
     assert CronLine("0 3 * * *", "UTC").after(noon) == datetime(2026, 11, 22, 3, tzinfo=UTC)
     with pytest.raises(UsageError, match="install its package tzdata"):
         CronLine("0 3 * * *", "Europe/Berlin")
-
-
-def test_names_of_usual_lines_are_known():
-    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    assert CronLine("@weekly").after(noon) == datetime(2026, 11, 22, tzinfo=UTC)

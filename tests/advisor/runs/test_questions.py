@@ -27,7 +27,7 @@ def question_of(allowed=Allowed(), **changes):  # noqa: B008
     return requested_sweep(from_values(NewSweep, {**GRID, **changes}), allowed)
 
 
-def test_fields_become_the_words_of_the_command():
+def test_fields_become_the_words_of_the_command_which_takes_them_as_the_same_answers():
     assert question_of().words == (
         "sweep",
         "run",
@@ -39,9 +39,6 @@ def test_fields_become_the_words_of_the_command():
         "--accelerator=emulated:T4",
     )
     assert len(question_of().trials) == 2 * 2 * 2
-
-
-def test_the_command_takes_the_words_as_the_same_answers():
     words = question_of(repeats=3, retry_failed=True, rel_error=0.05).words
     context = sweep_run.make_context("run", list(words[2:]))
     question = question_from(SweepRun, context.params)
@@ -86,16 +83,13 @@ def test_what_the_command_refuses_is_refused(changes, said):
         question_of(**changes)
 
 
-def test_a_sweep_on_aws_needs_a_budget_and_has_an_owner():
+def test_a_sweep_on_aws_needs_a_budget_and_a_schedule_may_ask_for_more_than_this_machine_has():
     sweep = question_of(**AWS)
     assert sweep.question.on_aws
     assert sweep.question.budget.usd == 1.0
     assert sweep.words[-1].startswith("--owner=")
     with pytest.raises(UsageError, match="budget"):
         question_of(**{**AWS, "budget": None})
-
-
-def test_a_schedule_may_ask_for_more_than_this_machine_has():
     sweep = from_values(NewSweep, {**GRID, "vcpus": 64})
     assert "--vcpus=64" in checked_sweep(sweep_words(sweep), sweep).words
 

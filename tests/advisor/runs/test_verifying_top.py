@@ -38,26 +38,20 @@ def choice(*verdicts):
     return TopChoice(request=ASK, tried=tuple(tried), spent_usd=0.4)
 
 
-def test_the_candidates_are_types_of_the_answer_each_once_cheapest_first():
+def test_the_candidates_are_types_of_the_answer_with_all_their_gpus_each_once_cheapest_first():
     assert len({candidate.name for candidate in THREE}) == 3
     assert [candidate.usd_per_hour for candidate in THREE] == sorted(
         candidate.usd_per_hour for candidate in THREE
     )
     assert all(candidate.planned.request.disk is not None for candidate in THREE)
     assert THREE[:1] == best_candidates(ASK, 1, CONTEXT, TODAY)
-
-
-def test_types_with_several_gpus_are_candidates_with_all_of_them():
-    """Each is planned with as many as its rate counts on."""
+    # Each is planned with as many as its rate counts on.
     wide = replace(ASK, task=Task.TRAINING, target_throughput=1500.0, gpus=("T4", "L4"))
     result = best_candidates(wide, 2, CONTEXT, TODAY)
     for candidate in result:
         named = candidate.planned.named
         assert named.prediction.gpus_used == named.instance.gpu_count > 1
         assert candidate.planned.request.max_gpus is None
-
-
-def test_no_candidate_is_taken_of_a_target_that_nothing_reaches():
     with pytest.raises(NoOfferError):
         best_candidates(replace(ASK, target_throughput=1e12), 3, CONTEXT, TODAY)
 
@@ -71,16 +65,13 @@ def test_the_cheapest_that_passed_is_taken_and_only_misses_settle_what_is_cheape
     assert all(verdict.name in choice_lines(result) for verdict in result.tried)
 
 
-def test_the_exit_tells_what_is_settled():
+def test_the_exit_tells_what_is_settled_and_what_was_measured_on_something_else_settles_nothing():
     leave(choice(Verdict.MISSED, Verdict.PASS, Verdict.UNDECIDED))
     with pytest.raises(NoOfferError):
         leave(choice(Verdict.MISSED, Verdict.MISSED, Verdict.MISSED))
     for undecided in ((None, Verdict.PASS, Verdict.PASS), (Verdict.UNDECIDED, *2 * [Verdict.MISSED])):
         with pytest.raises(MeasuringError):
             leave(choice(*undecided))
-
-
-def test_what_was_measured_on_something_else_settles_nothing():
     result = choice(*3 * [Verdict.PASS])
     stands = replace(result.tried[0].verification, settles=False)
     first = replace(result.tried[0], verification=stands)

@@ -72,22 +72,21 @@ def test_a_higher_target_is_never_easier(seconds, target, factor):
     assert low <= high
 
 
-def test_few_steps_decide_little():
+def test_few_steps_decide_little_and_a_target_that_another_run_may_miss_is_not_passed():
     few = measurement(step_seconds=(0.1, 0.2, 0.1, 0.2, 0.1, 0.2))
     assert verdict(30, few) is Verdict.PASS
     assert verdict(60, few) is Verdict.UNDECIDED
     assert verdict(120, few) is Verdict.MISSED
     assert verdict(1, measurement(step_seconds=(0.1, 0.1))) is Verdict.UNDECIDED
     assert verdict(1, measurement(step_seconds=())) is Verdict.UNDECIDED
-
-
-def test_a_target_that_another_run_may_miss_is_not_passed():
-    """Sixty equal steps: the run is known to the last digit, the next one to some per cent."""
+    # Sixty equal steps: the run is known to the last digit, the next one to some per cent.
     assert verdict(79, run()) is Verdict.UNDECIDED
     assert verdict(70, run()) is Verdict.PASS
     thrice = run(repeats=({"step_seconds": [0.1] * 60},) * 2)
     assert verdict(76.5, run()) is Verdict.UNDECIDED
     assert verdict(76.5, thrice) is Verdict.PASS
+    assert verdict(160, run(), pessimistic=True) is Verdict.UNDECIDED
+    assert verdict(40, run(), pessimistic=True) is Verdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -104,11 +103,6 @@ def test_what_spoils_a_pass_is_not_what_spoils_a_miss(changes, passed, missed):
     assert verdict(160, run(**changes)) is missed
 
 
-def test_reading_more_than_the_real_data_would_is_no_miss():
-    assert verdict(160, run(), pessimistic=True) is Verdict.UNDECIDED
-    assert verdict(40, run(), pessimistic=True) is Verdict.PASS
-
-
 def judge(target, item, machine_of=HERE, task=Task.INFERENCE):
     request = ask(target, task)
     named = predict_instance(request, CATALOG, MODEL, "g4dn.xlarge")
@@ -116,32 +110,23 @@ def judge(target, item, machine_of=HERE, task=Task.INFERENCE):
     return answer, judged(request, machine_of, item, named, named.prediction, Answers(answer, answer))
 
 
-def test_a_passed_trial_on_the_instance_makes_it_the_answer():
+def test_a_passed_trial_on_the_instance_makes_it_the_answer_and_a_missed_or_emulated_one_does_not():
     answer, done = judge(290, run(0.02))
     assert done.settles
     assert done.verdict is Verdict.PASS
     assert answer.chosen.spec.offer.instance.name != "g4dn.xlarge"
     assert done.answer_now.startswith("take g4dn.xlarge at $0.5")
     assert answer.chosen.spec.offer.instance.name in done.answer_now
-
-
-def test_a_missed_trial_of_the_recommended_one_leaves_the_next():
     answer, done = judge(230, run(0.1))
     assert answer.chosen.spec.offer.instance.name == "g4dn.xlarge"
     assert done.verdict is Verdict.MISSED
     assert answer.ranked[1].spec.offer.instance.name in done.answer_now
-
-
-def test_an_emulated_gpu_never_settles_anything():
     answer, done = judge(290, run(0.02), ELSEWHERE)
     assert done.verdict is Verdict.PASS
     assert not done.settles
     assert answer.chosen.spec.offer.instance.name in done.answer_now
     assert any("no GPU was verified" in caveat for caveat in done.caveats)
     assert any("whose CPU is another" in caveat for caveat in done.caveats)
-
-
-def test_training_that_read_all_from_the_disk_says_so():
     item = run(0.1, trial=trial(task=Task.TRAINING, cache=CacheState.COLD))
     _, done = judge(200, item, task=Task.TRAINING)
     assert done.verdict is Verdict.UNDECIDED
@@ -214,10 +199,19 @@ def test_a_cloud_instance_is_known_by_its_firmware_and_others_by_nothing(tmp_pat
     assert instance_type(tmp_path) is None
 
 
-def test_auto_is_the_instance_that_one_stands_on():
+def test_auto_is_the_instance_that_one_stands_on_and_a_larger_machine_is_held_to_one():
     result = machine_of(here="g4dn.xlarge", gpus=T4)
     assert result.is_here
     assert (result.instance.name, result.vcpus, result.accelerator) == ("g4dn.xlarge", 4, ON_ANY_GPU)
+    result = machine_of("g4dn.xlarge", accelerator="emulated:T4")
+    assert not result.is_here
+    assert (result.vcpus, result.memory_mib, result.emulated_gpu) == (4, 16_384, "T4")
+    assert machine_of("g4dn.xlarge", accelerator="emulated").emulated_gpu == "T4"
+    assert machine_of("g4dn.xlarge", task=Task.PREPROCESSING).accelerator == ON_CPU
+    assert machine_of("c5.large", task=Task.PREPROCESSING, machine=SMALL).vcpus == 2
+    assert sheet_named(CATALOG, "NVIDIA A10G").name == "A10G"
+    assert sheet_named(CATALOG, "NVIDIA H100 80GB HBM3").name.startswith("H100")
+    assert sheet_named(CATALOG, "NVIDIA Unheard-of 1") is None
 
 
 @pytest.mark.parametrize("here", [None, "c5.large", "x99.huge"])
@@ -226,15 +220,6 @@ def test_auto_elsewhere_is_the_machine_as_it_is(here):
     assert result.instance is None
     assert not result.is_here
     assert (result.vcpus, result.memory_mib, result.accelerator) == (8, 32_000.0, ON_CPU)
-
-
-def test_a_larger_machine_is_held_to_the_instance():
-    result = machine_of("g4dn.xlarge", accelerator="emulated:T4")
-    assert not result.is_here
-    assert (result.vcpus, result.memory_mib, result.emulated_gpu) == (4, 16_384, "T4")
-    assert machine_of("g4dn.xlarge", accelerator="emulated").emulated_gpu == "T4"
-    assert machine_of("g4dn.xlarge", task=Task.PREPROCESSING).accelerator == ON_CPU
-    assert machine_of("c5.large", task=Task.PREPROCESSING, machine=SMALL).vcpus == 2
 
 
 @pytest.mark.parametrize(
@@ -253,12 +238,6 @@ def test_a_larger_machine_is_held_to_the_instance():
 def test_what_cannot_stand_for_an_instance_is_refused(question, words):
     with pytest.raises(UsageError, match=words):
         machine_of(question.pop("name"), **question)
-
-
-def test_names_of_drivers_and_of_the_catalogue_are_one_gpu():
-    assert sheet_named(CATALOG, "NVIDIA A10G").name == "A10G"
-    assert sheet_named(CATALOG, "NVIDIA H100 80GB HBM3").name.startswith("H100")
-    assert sheet_named(CATALOG, "NVIDIA Unheard-of 1") is None
 
 
 def test_the_disk_of_the_instance_itself_has_its_own_latency_and_no_burst():

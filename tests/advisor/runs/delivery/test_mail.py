@@ -36,7 +36,7 @@ def read(content):
     return email.message_from_bytes(content, policy=email.policy.default)
 
 
-def test_a_mail_has_the_text_and_every_file():
+def test_a_mail_has_the_text_and_every_file_and_a_title_writes_no_headers():
     with postbox() as box:
         parse_target(f"smtp://127.0.0.1:{box.port}?{TO}").send(parcel())
     ((sender, to, content),) = box.got
@@ -48,9 +48,6 @@ def test_a_mail_has_the_text_and_every_file():
     assert files["report.md"] == "# 报告 📈\n"
     assert files["report.xlsx"] == b"PK\x03\x04\xff"
     assert mail["Auto-Submitted"] == "auto-generated"
-
-
-def test_a_title_cannot_write_headers():
     with postbox() as box:
         target_of(box).send(parcel(title="报告\r\nBcc: mallory@example.com\x00 📈" + "x" * 400))
     mail = read(box.got[0][2])
@@ -59,7 +56,7 @@ def test_a_title_cannot_write_headers():
     assert len(mail["Subject"]) <= 150
 
 
-def test_the_password_goes_over_tls_alone(tmp_path, monkeypatch, login):
+def test_the_password_goes_over_tls_alone_and_a_wrong_one_is_told_without_it(tmp_path, monkeypatch, login):
     path = certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
     with postbox(certificate_path=path, needs_login=True) as box:
@@ -71,11 +68,6 @@ def test_the_password_goes_over_tls_alone(tmp_path, monkeypatch, login):
     with postbox() as plain, pytest.raises(DeliveryError, match="password is not sent"):
         parse_target(f"smtp://127.0.0.1:{plain.port}?to=bob@example.com").send(parcel())
     assert plain.logins == []
-
-
-def test_a_wrong_password_is_told_without_it(tmp_path, monkeypatch, login):
-    path = certificate(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(path))
     monkeypatch.setenv("ADVISOR_SMTP_PASSWORD", "another secret")
     with postbox(certificate_path=path, needs_login=True) as box:
         target = target_of(box, "to=bob@example.com")
@@ -104,16 +96,13 @@ def test_another_machine_without_starttls_gets_nothing(monkeypatch):
     assert box.got == []
 
 
-def test_a_full_mailbox_is_tried_again_and_an_unknown_one_is_not():
+def test_a_full_mailbox_is_tried_again_an_unknown_one_is_not_and_nobody_gets_it_twice():
     with postbox(["452 full", "452 full"]) as box:
         result = sent(target_of(box), sleep=lambda _s: None)
         assert (result.arrived, result.attempts) == (True, 2)
     with postbox(["550 no such user", "550 nor this"]) as box:
         result = sent(target_of(box))
     assert "550 no such user" in result.error
-
-
-def test_who_is_refused_alone_is_told_and_nobody_gets_it_twice():
     with postbox(["250 OK", "550 no such user"]) as box:
         result = sent(target_of(box))
     assert "refused for eve+cloud@example.com" in result.error
@@ -134,15 +123,12 @@ def test_a_server_that_never_answers_is_left_in_time():
             target.send(parcel())
 
 
-def test_what_is_missing_is_known_before_the_work(monkeypatch):
+def test_what_is_missing_is_known_before_the_work_and_smtps_is_tls_at_once(monkeypatch):
     target = mail_target("smtp://mail.example.com?to=a@b.c")
     with pytest.raises(UsageError, match="from whom"):
         target.check()
     monkeypatch.setenv("ADVISOR_SMTP_USER", USER)
     with pytest.raises(UsageError, match="set both"):
         target.check()
-
-
-def test_smtps_is_tls_at_once():
     assert mail_target("smtps://mail.example.com?to=a@b.c").port == 465
     assert smtplib.SMTP_SSL_PORT == 465
