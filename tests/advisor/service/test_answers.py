@@ -83,10 +83,15 @@ def test_what_is_known_is_told_alike(service, capsys, path, typed):
     assert service.get(path).json() == json.loads(capsys.readouterr().out)
 
 
-def test_a_word_that_is_null_is_left_out(service):
+def test_a_word_that_is_null_is_left_out_and_another_question_has_another_etag(service):
     left_out = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge"}).json()
     null = {**QUESTION, "instance": "g4dn.xlarge", "region": None, "batch_size": None}
     assert service.post("/v1/predict", json=null).json() == left_out
+    etags = {
+        service.get(f"/v1/catalog?gpu=T4{more}").headers["etag"]
+        for more in ("", "&limit=3", "&market=spot", "&instance=g4dn.xlarge")
+    }
+    assert len(etags) == 4
 
 
 ON_INSTANCE = {"task": "inference", "model": "googlenet", "instance": "g4dn.xlarge", "disk": "gp3:500GiB"}
@@ -139,7 +144,9 @@ def test_a_curve_that_cannot_be_drawn_is_refused(refused, curve, said):
 NEXT = re.compile(r'<([^>]*)>; rel="next"')
 
 
-def test_the_pages_are_the_whole_list_without_a_gap(service, context):
+def test_the_pages_are_the_whole_list_without_a_gap_and_lead_back_with_their_question_alone(
+    service, context, refused
+):
     path, offers = "/v1/catalog?cloud=any&gpu=L4&market=spot&limit=37", []
     while path:
         answer = service.get(path)
@@ -150,9 +157,6 @@ def test_the_pages_are_the_whole_list_without_a_gap(service, context):
     query = query_of(from_values(Offers, {"cloud": "any", "gpu": "L4", "market": "spot"}))
     assert offers == page_of(context.catalog, query).document(context.catalog)["offers"]
     assert len(offers) == int(answer.headers["x-total-count"]) > 37
-
-
-def test_a_page_leads_back_too_and_its_cursor_goes_with_its_question_alone(service, refused):
     first = service.get("/v1/catalog?gpu=T4&limit=2")
     assert "prev" not in first.headers["link"]
     path = NEXT.search(first.headers["link"])[1]
@@ -180,11 +184,3 @@ def test_what_has_not_changed_is_not_sent_again(service, path):
         assert (again.status_code, again.content) == (304, b"")
         assert again.headers["etag"] == etag
     assert service.get(path, headers={"If-None-Match": '"other"'}).status_code == 200
-
-
-def test_another_question_has_another_etag(service):
-    etags = {
-        service.get(f"/v1/catalog?gpu=T4{more}").headers["etag"]
-        for more in ("", "&limit=3", "&market=spot", "&instance=g4dn.xlarge")
-    }
-    assert len(etags) == 4

@@ -69,7 +69,7 @@ def test_every_example_is_true(described):
     assert counted >= 18
 
 
-def test_each_operation_documents_its_refusals_and_its_parameters_once(described):
+def test_each_operation_documents_its_refusals_and_parameters_once_and_a_link_all_tasks_words(described):
     ours = [item for item in operations(described) if "answers" in item[2].get("tags", ())]
     assert len(ours) == 8
     for path, _, operation in ours:
@@ -78,9 +78,6 @@ def test_each_operation_documents_its_refusals_and_its_parameters_once(described
     for path, method, operation in operations(described):
         text = [(row["in"], row["name"]) for row in operation.get("parameters", ())]
         assert len(text) == len(set(text)), (method, path)
-
-
-def test_a_link_documents_the_words_of_all_tasks_and_the_task_says_which_body_it_is(described):
     item, schemas = described["paths"]["/v1/recommend"], described["components"]["schemas"]
     question = schemas["RecommendQuestion"]
     bodies = [schemas[parameter["$ref"].rpartition("/")[2]] for parameter in question["oneOf"]]

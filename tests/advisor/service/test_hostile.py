@@ -96,7 +96,7 @@ def test_the_service_does_what_its_description_says(service, key, tmp_path):
     assert defects_in(service.log) == []
 
 
-def test_what_leaks_would_be_seen():
+def test_what_leaks_would_be_seen_and_requests_are_the_same_for_the_same_seed(service):
     hostile = Hostile("field", "POST", "/v1/recommend", (), b'{"task": "x"}')
     problem = b"application/problem+json"
     assert judge(hostile, (500, problem, b"{}"), ()).startswith("500")
@@ -104,9 +104,6 @@ def test_what_leaks_would_be_seen():
     assert "inside" in judge(hostile, (422, problem, b'"KeyError: task"'), ())
     assert "leaks" in judge(hostile, (200, b"application/json", b'"/srv/secret"'), [b"/srv"])
     assert judge(hostile, (422, problem, b'{"detail": "unknown task x"}'), [b"/srv"]) == ""
-
-
-def test_requests_are_the_same_for_the_same_seed(service):
     operations = operations_of(service)
     first, second = (list(itertools.islice(hostile_requests(operations, seed=5), 200)) for _ in range(2))
     assert first == second

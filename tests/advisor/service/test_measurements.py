@@ -52,19 +52,16 @@ def test_what_is_imported_is_listed_and_exported_as_the_command_does_and_taken_o
     assert len(open_store().statuses()) == 3
 
 
-def test_bad_lines_are_told_by_number_and_the_good_ones_are_kept(client):
-    answer = sent(client, "no JSON\n" + to_jsonl(some(1)) + "{}\n")
-    assert answer.status_code == 207
-    assert [entry["line"] for entry in answer.json()["refused"]] == [1, 3]
-    assert len(open_store().statuses()) == 1
-
-
-def test_what_holds_no_measurement_is_refused_and_nothing_of_it_is_kept(client):
+def test_bad_lines_are_told_by_number_and_the_good_ones_alone_are_kept(client):
     answer = sent(client, "no JSON\n")
     assert answer.status_code == 422
     assert answer.json()["refused"][0]["line"] == 1
     assert answer.json()["way_out"]
     assert sent(client, "a,b", **{"content-type": "text/csv"}).status_code == 415
+    answer = sent(client, "no JSON\n" + to_jsonl(some(1)) + "{}\n")
+    assert answer.status_code == 207
+    assert [entry["line"] for entry in answer.json()["refused"]] == [1, 3]
+    assert len(open_store().statuses()) == 1
 
 
 def test_pages_follow_each_other_by_links_and_miss_nothing_that_comes_meanwhile(client):
@@ -86,7 +83,11 @@ def test_a_wrong_filter_is_refused_by_name(client, words):
     assert next(iter(words)) in answer.json()["detail"]
 
 
-def test_a_row_that_cannot_be_read_is_told_and_hides_no_other(client):
+def test_a_new_store_is_its_owners_alone_and_a_row_that_cannot_be_read_hides_no_other(client):
+    """What was measured, where and with which keys is nobody else's on this machine."""
+    sent(client, to_jsonl(some(1)))
+    store = default_database_url().removeprefix("sqlite:///")
+    assert stat.S_IMODE(Path(store).stat().st_mode) == 0o600
     sent(client, to_jsonl(some(2)))
     with closing(sqlite3.connect(open_store().name)) as connection:
         connection.execute("UPDATE measurements SET payload = '{' WHERE number = 1")
@@ -95,10 +96,3 @@ def test_a_row_that_cannot_be_read_is_told_and_hides_no_other(client):
     assert (len(listed["measurements"]), len(listed["damaged"])) == (1, 1)
     exported = client.get("/v1/measurements/export").text
     assert sent(client, exported).json()["refused"][0]["line"] == 2
-
-
-def test_a_new_store_is_its_owners_alone(client):
-    """What was measured, where and with which keys is nobody else's on this machine."""
-    sent(client, to_jsonl(some(1)))
-    store = default_database_url().removeprefix("sqlite:///")
-    assert stat.S_IMODE(Path(store).stat().st_mode) == 0o600

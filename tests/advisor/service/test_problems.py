@@ -63,19 +63,13 @@ def test_no_file_of_the_server_is_opened_for_a_client(refused, monkeypatch, word
         refused(422, path, QUESTION | words)
 
 
-def test_an_unknown_path_and_an_unknown_type_say_where_to_look(refused):
+def test_an_unknown_path_type_or_method_says_where_to_look_and_a_link_says_each_word_once(refused, service):
     assert "/openapi.json" in refused(404, "/v1/nothing")["way_out"]
     assert "did you mean g4dn.xlarge" in refused(404, "/v1/catalog/g4dn.xlrge")["way_out"]
-
-
-def test_a_method_that_is_not_taken_tells_those_that_are(service):
     answer = service.delete("/v1/recommend")
     assert answer.status_code == 405
     assert answer.headers["allow"] == "GET, POST"
     assert service.post("/v1/networks").headers["allow"] == "GET"
-
-
-def test_a_link_says_each_word_once_and_in_utf_8(refused):
     link = "/v1/recommend?task=inference&model=googlenet"
     assert "2 times" in refused(422, f"{link}&task=training")["detail"]
     assert refused(400, "/v1/recommend?model=%ff")["way_out"]

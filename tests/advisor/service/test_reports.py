@@ -36,10 +36,14 @@ def test_each_format_is_what_the_command_prints(service, form, question, flags, 
     assert service.get(f"/v1/reports/{form}", params=question).text == answer.text
 
 
-def test_the_formats_are_listed_and_others_are_not_found(service):
+def test_the_formats_are_listed_others_not_found_and_nothing_is_exported_without_an_offer(service):
     listed = service.get("/v1/reports").json()["formats"]
     assert [form["format"] for form in listed] == list(FORMATS)
     assert service.get("/v1/reports/docx", params=QUESTION).status_code == 404
+    answer = service.get("/v1/reports/terraform", params={**QUESTION, "target_throughput": 5e9})
+    assert answer.status_code == 422
+    assert answer.json()["type"].endswith("no-offer")
+    assert service.get("/v1/reports/json", params={**QUESTION, "target_throughput": 5e9}).is_success
 
 
 LOOKS = {"language": "zh-CN", "as_of": "2026-11-22"}
@@ -78,10 +82,3 @@ def test_a_report_that_cannot_look_like_this_is_refused(service, looks, field):
     answer = service.get("/v1/reports/html", params=QUESTION | looks)
     assert answer.status_code == 422
     assert answer.json()["field"] == field
-
-
-def test_nothing_is_exported_where_no_offer_meets_the_target(service):
-    answer = service.get("/v1/reports/terraform", params={**QUESTION, "target_throughput": 5e9})
-    assert answer.status_code == 422
-    assert answer.json()["type"].endswith("no-offer")
-    assert service.get("/v1/reports/json", params={**QUESTION, "target_throughput": 5e9}).is_success

@@ -129,16 +129,13 @@ def test_without_keys_it_listens_on_this_machine_only(capsys, options):
     assert "advisor keys add NAME" in capsys.readouterr().err
 
 
-def test_only_with_a_key_that_works_it_may_listen_elsewhere(key_of):
+def test_only_with_a_key_that_works_and_an_audit_log_it_may_listen_elsewhere(key_of, tmp_path):
     key_of("read", "old", lifetime=60.0, now=1.0)
     with pytest.raises(UsageError, match="keys add"):
         check_may_listen(Settings(host="0.0.0.0"))
     key_of("read")
     check_may_listen(Settings(host="0.0.0.0"))
     check_may_listen(Settings(public_hosts=("advisor.example",)))
-
-
-def test_an_audit_log_that_cannot_be_written_is_told_at_the_start(tmp_path):
     with pytest.raises(DataError, match="--audit-log"):
         check_may_listen(Settings(audit_log=str(tmp_path)))
 
@@ -227,7 +224,7 @@ def counted(service):
     return ask
 
 
-def test_requests_are_counted_by_route_and_status_never_by_path(service, counted):
+def test_requests_are_counted_by_route_and_status_and_recommendations_by_outcome(service, counted):
     known = 'advisor_http_requests_total{method="GET",route="/v1/catalog/{instance_type}",status='
     lost = 'advisor_http_requests_total{method="GET",route="(none)",status="404"}'
     before = counted(known + '"200"}'), counted(known + '"404"}'), counted(lost)
@@ -237,17 +234,11 @@ def test_requests_are_counted_by_route_and_status_never_by_path(service, counted
         service.get(path)
     after = counted(known + '"200"}'), counted(known + '"404"}'), counted(lost)
     assert [b - a for a, b in zip(before, after, strict=True)] == [1, 1, 2]
-
-
-def test_recommendations_are_counted_by_outcome(service, counted):
     met, not_met = (f'advisor_recommendations_total{{outcome="{item}"}}' for item in ("met", "not-met"))
     before = counted(met), counted(not_met)
     ask = {"task": "inference", "model": "googlenet", "target_throughput": 500, "gpu": "T4"}
     service.post("/v1/recommend", json=ask)
     service.post("/v1/recommend", json=ask | {"max_price": 0.4})
     assert (counted(met) - before[0], counted(not_met) - before[1]) == (1, 1)
-
-
-def test_seconds_and_the_build_are_told(counted):
     assert counted("advisor_build_info{") == 1
     assert counted('advisor_http_request_seconds_count{route="/metrics"}') > 0

@@ -74,10 +74,18 @@ def lines_of(answer):
     return [line.split(": ", 1) for line in answer.text.splitlines() if ": " in line]
 
 
-def test_a_dry_run_is_the_plan_of_the_command_and_starts_nothing(client):
+def test_a_dry_run_is_the_commands_plan_and_neither_it_nor_spending_starts_anything(client):
     answer = client.post("/v1/sweeps", json={**GRID, "dry_run": True})
     assert answer.status_code == 200
     assert answer.json() == command_output("plan", *FLAGS)
+    assert client.get("/v1/sweeps").json()["sweeps"] == []
+    words = {"preset": "small", "on": "aws", "instance": "g4dn.xlarge", "budget": "1USD"}
+    for path, body in (
+        ("/v1/sweeps", words),
+        ("/v1/sweeps", {**words, "on": " AWS "}),
+        ("/v1/schedules", {"cron": "@daily", "sweep": words}),
+    ):
+        assert client.post(path, json=body).status_code == 403
     assert client.get("/v1/sweeps").json()["sweeps"] == []
 
 
@@ -120,17 +128,6 @@ def test_bad_input_is_refused_at_once_by_name(client, changes, said):
     answer = client.post("/v1/sweeps", json={**GRID, **changes})
     assert answer.status_code == 422
     assert said in answer.text
-    assert client.get("/v1/sweeps").json()["sweeps"] == []
-
-
-def test_spending_at_a_cloud_needs_more_than_being_here(client):
-    words = {"preset": "small", "on": "aws", "instance": "g4dn.xlarge", "budget": "1USD"}
-    for path, body in (
-        ("/v1/sweeps", words),
-        ("/v1/sweeps", {**words, "on": " AWS "}),
-        ("/v1/schedules", {"cron": "@daily", "sweep": words}),
-    ):
-        assert client.post(path, json=body).status_code == 403
     assert client.get("/v1/sweeps").json()["sweeps"] == []
 
 

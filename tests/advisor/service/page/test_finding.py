@@ -80,23 +80,23 @@ def test_a_link_about_a_spec_asks_it_as_it_runs(page, question):
         assert page(link).all("h2", id="now-title"), link
 
 
-def test_a_part_is_the_answer_alone(page):
+def test_a_part_is_the_answer_alone_and_markup_in_words_is_text(page):
     part = page(f"{QUESTION}&part=answer")
     assert not part.all("html")
     assert part.all("div")[0]["data-said"].startswith("g4dn.2xlarge at $0.752 an hour")
+    result = page("/?task=inference&model=%3Cscript%3Ealert(1)%3C/script%3E", status=422)
+    assert all("src" in item for item in result.all("script"))
+    assert "<script>alert" not in result.html
 
 
-def test_a_served_model_is_drawn_and_started_by_what_starts_servers(page):
+def test_a_served_model_is_drawn_and_leads_to_its_types_side_by_side(page):
     served = page(f"/?{urlencode(ASKED)}")
     assert 'class="picture wide-only"' in served.html
     assert "format=compose" in served.html
     assert "format=ray" not in served.html
-
-
-def test_markup_in_words_is_text(page):
-    result = page("/?task=inference&model=%3Cscript%3Ealert(1)%3C/script%3E", status=422)
-    assert all("src" in item for item in result.all("script"))
-    assert "<script>alert" not in result.html
+    result = page(f"/?{urlencode(ASKED)}")
+    (href,) = [link["href"] for link in result.all("a") if "/compare?" in link["href"]]
+    assert len(page(href).all("th", scope="col")) >= 2
 
 
 def test_no_inline_script_and_no_style_but_the_pages_own(page):
@@ -154,9 +154,3 @@ def test_a_page_that_takes_long_begins_at_once(page, client, monkeypatch):
     ]
     late = page("/?task=inference&model=googlenet&target_throughput=abc")
     assert "must be a number above 0" in late.text
-
-
-def test_an_answer_leads_to_its_types_side_by_side(page):
-    result = page(f"/?{urlencode(ASKED)}")
-    (href,) = [link["href"] for link in result.all("a") if "/compare?" in link["href"]]
-    assert len(page(href).all("th", scope="col")) >= 2

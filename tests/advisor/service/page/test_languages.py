@@ -104,15 +104,12 @@ def test_nothing_holds_up_the_first_paint(page, address):
     assert all(element.get("type") == "module" for element in result.all("script"))
 
 
-def test_the_policy_allows_the_pages_own_styles_alone(client):
+def test_the_policy_allows_the_pages_own_styles_alone_and_nobody_else_is_asked(client):
     answer = client.get("/compare")
     (text,) = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     assert f"style-src 'sha256-{digest}';" in answer.headers["content-security-policy"]
-
-
-def test_nobody_else_is_asked():
-    """No address of another host stands in what browsers run."""
+    # No address of another host stands in what browsers run.
     for name, content in files().items():
         hosts = set(re.findall(rb"https?://([\w.]+)", content)) - {b"www.w3.org", b"github.com"}
         assert not hosts, name

@@ -67,26 +67,20 @@ def test_the_catalogue_leads_to_a_type_and_to_what_it_does(page, client):
     assert page(rates[0]).all("h2", id="now-title")
 
 
-def test_a_sweep_that_is_wrong_keeps_its_form(client):
+def test_a_sweep_that_is_wrong_keeps_its_form_and_lists_are_shown_as_the_form_says_them(client):
     words = {"networks": "alexnet", "tasks": "inference", "vcpus": "many", "memory": "2GiB"}
     response = client.post("/sweeps", data=words, headers=OURS)
     assert response.status_code == 422
     assert 'value="many"' in response.text
     assert 'role="alert"' in response.text
-
-
-def test_what_was_asked_as_lists_is_shown_as_the_form_says_it():
-    """The API takes `[0.5, 1]`; nobody on the page should read Python's way to write it."""
+    # The API takes `[0.5, 1]`; nobody on the page should read Python's way to write it.
     question = {"networks": ["googlenet"], "vcpus": [0.5, 1], "disks": "gp3", "on": "here"}
     assert asked_text({"asked": question}) == "googlenet, 0.5,1, gp3"
 
 
-def test_an_unknown_type_gets_the_nearest_and_an_unknown_sweep_is_not_there(page):
+def test_what_is_unknown_gets_the_nearest_and_a_link_to_nowhere_leads_back(page, client):
     assert "g5.xlarge" in page("/catalog/g5.xlarg", status=422).text
     assert "there is no sweep" in page("/sweeps/20260101T000000-00000000", status=404).text
-
-
-def test_a_link_to_nowhere_leads_back_and_a_program_gets_a_problem(page, client):
     result = page("/answer?lang=zh-CN", status=404, Accept="text/html,*/*")
     assert "没有这个页面" in result.text
     assert any(link["href"].startswith("/?lang=") for link in result.all("a"))
@@ -103,7 +97,7 @@ def test_a_theme_that_was_chosen_is_rendered(client):
     assert static_path("app.js") in client.get("/compare").text
 
 
-def test_measurements_show_their_spread(page, client):
+def test_measurements_show_their_spread_are_exported_as_filtered_and_long_names_are_cut(page, client):
     rows = [
         row(512.0, step_seconds=(0.1, 0.11, 0.12) * 10),
         row(513.0, step_seconds=(0.2, 0.21, 0.3) * 10),
@@ -114,18 +108,12 @@ def test_measurements_show_their_spread(page, client):
     assert len(result.all("svg", **{"class": "box"})) == 2
     assert "no disk left" in result.text
     assert "Nothing is measured" in page("/measurements?model=vgg16").text
-
-
-def test_what_is_filtered_is_exported_so(page, client):
     keep(measurement())
     result = page("/measurements?model=googlenet&lang=en&cursor=0")
     hrefs = [link["href"] for link in result.all("a", **{"class": "button small"})]
     assert hrefs == [f"/v1/measurements/export?model=googlenet&format={name}" for name in ("jsonl", "csv")]
     assert client.get(hrefs[0]).status_code == 200
-
-
-def test_an_imported_name_of_any_length_leaves_the_page_usable(page):
-    """Imports take what a client calls its network; a page of a megabyte would help nobody."""
+    # Imports take what a client calls its network; a page of a megabyte would help nobody.
     long = "n" * 50_000
     keep(measurement(trial=trial(network=long)))
     result = page(f"/measurements?task={trial().workload.task}")
