@@ -43,7 +43,7 @@ CHEAP, DEAR = candidate(1, 110, 100), candidate(3, 300, 310)
 BOUND, MEDIAN, EXPECTED = POLICIES["bound"], POLICIES["median"], POLICIES["expected"]
 
 
-def test_the_bound_decides_or_what_is_likely_and_a_miss_costs():
+def test_the_bound_or_a_trial_decides_and_figures_count_what_a_miss_costs():
     assert BOUND(Question((CHEAP, DEAR), 75)) is CHEAP
     assert BOUND(Question((CHEAP, DEAR), 95)) is DEAR
     assert MEDIAN(Question((CHEAP, DEAR), 95)) is EXPECTED(Question((CHEAP, DEAR), 95)) is CHEAP
@@ -51,9 +51,6 @@ def test_the_bound_decides_or_what_is_likely_and_a_miss_costs():
     safe = candidate(1.1, 300, 310)
     assert MEDIAN(Question((CHEAP, safe), 99)) is CHEAP
     assert EXPECTED(Question((CHEAP, safe), 99)) is safe
-
-
-def test_a_trial_finds_the_cheaper_one_or_leaves_what_is_sure():
     question = Question((CHEAP, DEAR), 95)
     assert BOUND(question.after_trial()).gpu == CHEAP.gpu
     question = Question((candidate(1, 80, 100), DEAR), 95)
@@ -63,9 +60,6 @@ def test_a_trial_finds_the_cheaper_one_or_leaves_what_is_sure():
     slow = candidate(1, 80, 100)
     learnt = Question((slow, candidate(3, 300, 90)), 95)
     assert EXPECTED(Question((slow, DEAR), 95, lambda tried: learnt).after_trial()) is None
-
-
-def test_figures_count_exact_met_and_overspent_and_regret_pays_for_misses():
     questions = [Question((CHEAP, DEAR), target) for target in (75, 95, 400)]
     counted = figures(questions, BOUND)
     assert counted["exact_percent"] == pytest.approx(66.67)
@@ -96,17 +90,13 @@ def rows(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_draws_questions_from_rows(rows, capsys):
+def test_the_command_draws_from_rows_and_counts_where_the_fastest_setting_is_predicted(rows, capsys):
     main(["--rows", rows, "--json"])
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "advisor.decisions/2"
     assert document["sources"] == {"somebody": MOST_OF_A_SOURCE}
     assert document["old_form"]["questions"] == 15
     assert 0 <= document["bound"]["exact_percent"] <= document["expected_with_trial"]["exact_percent"] <= 100
-
-
-@pytest.mark.slow
-def test_the_command_counts_where_the_fastest_setting_is_predicted(rows, capsys):
     file = Path(rows)
     file.write_text(file.read_text().replace("resnet50", "bert-base-uncased").replace("3x224x224", ""))
     main(["--rows", rows, "--settings", "--json"])

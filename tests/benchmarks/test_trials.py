@@ -20,17 +20,14 @@ def built() -> dict[str, list[Trial]]:
     }
 
 
-def test_every_trial_of_a_benchmark_can_be_sent_to_a_worker_and_back():
+def test_every_trial_travels_to_a_worker_and_coverage_has_cells_of_different_kinds():
     """As JSON, with its id: what a record refuses would break the benchmark after minutes."""
     for name, trials in built().items():
         for trial in trials:
             again = trial_from_dict(json.loads(json.dumps(trial_to_dict(trial))))
             assert again == trial, name
             assert again.trial_id == trial.trial_id, name
-
-
-def test_coverage_has_cells_of_different_kinds():
-    """A spread from alike cells would be that of their kind."""
+    # A spread from alike cells would be that of their kind.
     cells = coverage.CELLS
     assert len(set(cells)) == len(cells) >= 12
     assert {cell.task for cell in cells} == {Task.INFERENCE, Task.TRAINING}

@@ -57,7 +57,7 @@ def peak(**changes):
     return row.memory_mib, ScoredModel().peaks([row])[0]
 
 
-def test_a_peak_is_asked_as_its_source_counts_it_and_only_where_it_is_of_the_step():
+def test_a_peak_and_a_rate_are_asked_as_their_source_counts_them():
     of_driver = peak(peak_memory_mib="9000")[1].median
     tensors = peak(source="detectron2", peak_memory_mib="9000")[1].median
     assert 1000 < of_driver - tensors < 6000
@@ -66,9 +66,6 @@ def test_a_peak_is_asked_as_its_source_counts_it_and_only_where_it_is_of_the_ste
     assert peak(source="hf-transformers-docs", peak_memory_mib="1048.576")[0] == pytest.approx(1000)
     name = {"network": "retinanet", "input": "3x800x1333", "batch_size": "16"}
     assert "the cache fills" in peak(source="flagperf", peak_memory_mib="39731", **name)[1]
-
-
-def test_peaks_of_public_sources_stay_within_what_was_aimed_at():
     rows = [row for row in read_rows(OBSERVATIONS) if isinstance(row, Row) and row.memory_mib]
     document = truth([replace(row, seconds=None) for row in rows])
     group = next(entry for entry in document["groups"] if entry["by"] == "memory")
@@ -76,9 +73,6 @@ def test_peaks_of_public_sources_stay_within_what_was_aimed_at():
     assert group["mape_percent"] <= 10
     assert group["median_percent"] <= 6
     assert group["lower_held_percent"] >= 95
-
-
-def test_a_rate_of_the_batch_is_a_step_and_guidance_two_samples_an_image():
     guided = {"source": "hf-diffusers-docs", "network": "stable-diffusion-1.5 (denoising step)"}
     guided |= {"batch_size": "4", "input": "512px latent 64x64", "step_ms": "100"}
     row, image = rows_of([record(), record(**guided)])
@@ -166,7 +160,7 @@ def keys(**changes):
     return {**usual, **changes}
 
 
-def test_small_families_share_eight_fits_and_a_gpu_with_many_rows_has_its_own():
+def test_small_families_share_fits_and_what_is_new_in_both_ways_is_scored():
     folds = folds_of([keys(family=f"family{n}") for n in range(40)], Without("family"))
     assert len(folds) == 8
     assert set().union(*(fold.values["family"] for fold in folds)) == {f"family{n}" for n in range(40)}
@@ -174,9 +168,6 @@ def test_small_families_share_eight_fits_and_a_gpu_with_many_rows_has_its_own():
     assert [fold.values["gpu"] for fold in folds] == [{"T4"}, {"P4", "K80"}]
     assert folds[0].leaves_out(keys())
     assert not folds[0].leaves_out(keys(gpu="P4"))
-
-
-def test_what_is_new_in_both_ways_is_scored_and_what_is_in_one_left_out():
     rows = [keys()] * 20 + [keys(family="vgg")]
     fold = folds_of(rows, Without("family+gpu"))[0]
     (family,) = fold.values["family"]
@@ -184,16 +175,6 @@ def test_what_is_new_in_both_ways_is_scored_and_what_is_in_one_left_out():
     assert fold.leaves_out(other)
     assert not fold.scores(other)
     assert fold.scores(keys(family=family))
-
-
-def test_every_cell_keeps_a_batch_size():
-    rows = [keys(batch=f"a @ {size}") for size in (1, 2, 4)] + [keys(cell="b", batch="b @ 8")]
-    folds = folds_of(rows, Without("batch"))
-    assert all(any(not fold.leaves_out(row) for row in rows[:3]) for fold in folds)
-    assert not any(fold.leaves_out(rows[3]) for fold in folds)
-
-
-def test_an_anchor_is_a_row_on_another_gpu():
     scored_model = ScoredModel()
     rows = rows_of([record(), record(gpu="V100", samples_per_second="1000"), record(task="training")])
     plain, told = scored_model.rates(rows), anchored(scored_model, rows, scored_model.model.step_times)
@@ -201,6 +182,10 @@ def test_an_anchor_is_a_row_on_another_gpu():
     # The V100 was told to be slow, so the T4 is, too.
     slow = rows_of([record(), record(gpu="V100", samples_per_second="200")])
     assert anchored(scored_model, slow, scored_model.model.step_times)[0].median < plain[0].median
+    rows = [keys(batch=f"a @ {size}") for size in (1, 2, 4)] + [keys(cell="b", batch="b @ 8")]
+    folds = folds_of(rows, Without("batch"))
+    assert all(any(not fold.leaves_out(row) for row in rows[:3]) for fold in folds)
+    assert not any(fold.leaves_out(rows[3]) for fold in folds)
 
 
 def test_what_ships_answers_the_fixture_within_its_errors(capsys):

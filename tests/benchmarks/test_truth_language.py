@@ -132,10 +132,17 @@ def test_every_row_is_left_out_by_one_fit(kind):
     assert all(sum(fold.has(one) for fold in folds) == 1 for one in rows[::50])
 
 
-def test_cards_of_one_chip_are_left_out_together():
+def test_rows_are_left_out_by_one_fit_of_one_chip_and_load_below_capacity_counts():
     rows = [row(gpu=gpu) for gpu in ("A100-SXM4-40GB", "A100-SXM4-80GB") for _ in range(20)]
     (fold,) = folds_of(rows, "gpu")
     assert fold.names == ("A100",)
+    rows = [
+        row(kind="open", requests_per_second_offered=rate, requests_per_second=min(rate, 10.0))
+        for rate in (2.0, 7.0, 9.0, 40.0)
+    ]
+    answer = RowAnswer(tpot_seconds=Bounds(0.005, 0.009, 0.02))
+    document = document_of(rows, AnswersOfRows({0: dict.fromkeys(range(4), answer), 1: {}, 3: {}, 5: {}}, {}))
+    assert document["load"]["tpot"]["n"] == 2
 
 
 def test_true_answers_choose_the_cheapest_and_a_trial_corrects_a_wrong_first_choice():
@@ -152,16 +159,6 @@ def test_true_answers_choose_the_cheapest_and_a_trial_corrects_a_wrong_first_cho
     assert decisions.chosen_after_trial(case, answers, after).index == 0
     assert decisions.cases_of([choice("H100-SXM5-80GB", count, 9e3) for count in (1, 2, 4)]) == []
     assert decisions.cases_of([choice("H100-SXM5-80GB", 1, 9e3), choice("L4", 1, 9e3)]) == []
-
-
-def test_load_counts_rates_well_below_capacity_alone():
-    rows = [
-        row(kind="open", requests_per_second_offered=rate, requests_per_second=min(rate, 10.0))
-        for rate in (2.0, 7.0, 9.0, 40.0)
-    ]
-    answer = RowAnswer(tpot_seconds=Bounds(0.005, 0.009, 0.02))
-    document = document_of(rows, AnswersOfRows({0: dict.fromkeys(range(4), answer), 1: {}, 3: {}, 5: {}}, {}))
-    assert document["load"]["tpot"]["n"] == 2
 
 
 def test_the_page_has_a_line_for_each_document_and_marks_a_miss_after_trials_and_of_a_choice():

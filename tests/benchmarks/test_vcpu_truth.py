@@ -18,7 +18,7 @@ def by_name(rows):
     return {row["name"]: row for row in rows}
 
 
-def test_instances_follow_from_two_whole_cores_of_another_cpu(calibration):
+def test_instances_and_second_threads_follow_from_whole_cores(calibration):
     """Small x86 instances within 11 % on average, and better than any simpler yield."""
     ours = by_name(calibration["instances_from_whole_cores_of_another_cpu"])["x86, up to 16 cores"]
     assert ours["n"] > 400
@@ -26,9 +26,6 @@ def test_instances_follow_from_two_whole_cores_of_another_cpu(calibration):
     assert ours["median_percent"] < 7
     for baseline in calibration["instances_baselines_up_to_16_cores"]:
         assert ours["mape_percent"] < baseline["mape_percent"]
-
-
-def test_second_threads_follow_from_whole_cores(calibration):
     curves = by_name(calibration["thread_curves"])
     assert curves["second threads from all cores, slow dividers"]["mape_percent"] < 6
     assert curves["from one thread, up to 8 cores, slow dividers"]["mape_percent"] < 5

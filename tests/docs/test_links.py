@@ -63,14 +63,11 @@ def _levels(text):
     return [line.split()[0] for line in BLOCK.sub("", text).splitlines() if line.startswith("#")]
 
 
-def test_both_have_the_same_sections_commands_and_options():
+def test_both_have_the_same_sections_commands_and_options_and_lead_to_the_same_documents():
     assert _levels(ENGLISH) == _levels(CHINESE)
     assert BLOCK.findall(ENGLISH) == BLOCK.findall(CHINESE)
     told = [set(re.findall(r"`[^`]*?(--[a-z-]+)", BLOCK.sub("", text))) for text in (ENGLISH, CHINESE)]
     assert told[0] == told[1]
-
-
-def test_both_lead_to_the_same_documents():
     links = [set(re.findall(r"\]\((docs/[\w/]+\.md)\)", text)) for text in (ENGLISH, CHINESE)]
     assert links[0] == links[1]
     assert "(README.zh-CN.md)" in ENGLISH
@@ -134,16 +131,13 @@ def test_every_page_stands_in_the_navigation():
     assert {place for place in pages() if place.endswith(".md")} - {"zh-CN.md"} == named
 
 
-def test_the_page_of_a_command_has_each_of_its_options():
+def test_the_pages_of_commands_and_arguments_have_each_of_theirs():
     texts = command_pages()
     for words, command in commands():
         text = texts[words[0]]
         for param in command.params:
             if param.param_type_name == "option" and not param.hidden:
                 assert param.opts[0] in text, (words, param.name)
-
-
-def test_the_page_of_arguments_has_each_of_each_function():
     page = arguments_page()
     for function in vars(functions).values():
         for kind in kinds_of(function.kinds) if hasattr(function, "kinds") else ():

@@ -41,7 +41,7 @@ def test_llama_is_read_from_file_and_folder_and_the_text_of_models_that_see_with
     assert read(CONFIGS["qwen3_vl"]).parameters == pytest.approx(2.1275e9, rel=0.003)
 
 
-def test_old_names_of_keys_are_read(read):
+def test_old_names_of_keys_and_windows_are_read_where_they_hold(read):
     """GPT-2, Falcon with one KV head, OPT's learned positions, MPT's parts."""
 
     def check(config, weights, kv_heads):
@@ -50,6 +50,13 @@ def test_old_names_of_keys_are_read(read):
         assert model.kv_heads == kv_heads
 
     assert_each(check, CONFIGS["old_keys"])
+    # Mistral in all layers, Gemma 3 in five of six, Qwen where it says so, none beyond the context.
+
+    def check(changes, window, layers):
+        model = read(with_every_layer(changes))
+        assert (model.window, model.window_layers) == (window, layers)
+
+    assert_each(check, CONFIGS["windows"])
 
 
 def written_as_config(model):
@@ -90,23 +97,13 @@ def test_each_bundled_model_is_the_same_out_of_a_file(read):
     assert_each(check, [name for name in names if not bundled_language_models().find(name).mixed])
 
 
-def test_windows_are_read_where_they_hold(read):
-    """Mistral in all layers, Gemma 3 in five of six, Qwen where it says so, none beyond the context."""
-
-    def check(changes, window, layers):
-        model = read(with_every_layer(changes))
-        assert (model.window, model.window_layers) == (window, layers)
-
-    assert_each(check, CONFIGS["windows"])
-
-
 def with_every_layer(changes):
     """Llama with these changes; kinds of layers come again and again."""
     kinds = changes.get("layer_types", ())
     return LLAMA | changes | ({"layer_types": kinds * (32 // len(kinds))} if kinds else {})
 
 
-def test_formats_are_read_by_module(read):
+def test_formats_are_read_by_module_and_differing_ones_have_the_mean_of_their_bits(read, tmp_path):
     """AWQ's group, compressed-tensors with attention left out, NVFP4 and gpt-oss's experts."""
 
     def check(quantization, precision, bits, sixteen):
@@ -118,6 +115,27 @@ def test_formats_are_read_by_module(read):
     kimi = read(DEEPSEEK | {"quantization_config": CONFIGS["kimi_format"]})
     assert (kimi.own_precision, kimi.own_bits) == (LlmPrecision.INT4_AWQ, 4.5)
     assert set(kimi.sixteen_bit) == {"attention", "shared", "dense"}
+    # Attention in fp8, experts in nvfp4, what is not named in 16 bits; in both spellings.
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps(MODELOPT | {"quantization": MIXED}))
+    model = read(QWEN_MOE)
+    weights = model.weights
+    bits = (8 * weights.attention + 4.5 * weights.experts) / (weights.attention + weights.experts)
+    assert (model.own_precision, model.own_bits) == (LlmPrecision.NVFP4, pytest.approx(bits))
+    assert model.sixteen_bit == ("dense", "shared")
+    groups = {
+        "fp8": {"weights": {"num_bits": 8, "type": "float"}, "targets": ["re:.*self_attn.*"]},
+        "nvfp4": {
+            "weights": {"num_bits": 4, "type": "float", "group_size": 16},
+            "targets": ["re:.*mlp.experts.*"],
+        },
+    }
+    grouped = {
+        "quant_method": "modelopt",
+        "quant_algo": "MIXED_PRECISION",
+        "config_groups": groups,
+        "kv_cache_scheme": {"num_bits": 8, "type": "float", "dynamic": False},
+    }
+    assert read(QWEN_MOE | {"quantization_config": grouped}) == model
 
 
 QWEN_MOE = LLAMA | CONFIGS["qwen_moe"]
@@ -150,39 +168,7 @@ def test_the_format_is_read_beside_the_configuration(read, tmp_path, name, conte
     assert read(expected).own_precision == LlmPrecision.MXFP4  # its own word counts
 
 
-def test_modules_of_different_formats_have_the_mean_of_their_bits(read, tmp_path):
-    """Attention in fp8, experts in nvfp4, what is not named in 16 bits; in both spellings."""
-    (tmp_path / "hf_quant_config.json").write_text(json.dumps(MODELOPT | {"quantization": MIXED}))
-    model = read(QWEN_MOE)
-    weights = model.weights
-    bits = (8 * weights.attention + 4.5 * weights.experts) / (weights.attention + weights.experts)
-    assert (model.own_precision, model.own_bits) == (LlmPrecision.NVFP4, pytest.approx(bits))
-    assert model.sixteen_bit == ("dense", "shared")
-    groups = {
-        "fp8": {"weights": {"num_bits": 8, "type": "float"}, "targets": ["re:.*self_attn.*"]},
-        "nvfp4": {
-            "weights": {"num_bits": 4, "type": "float", "group_size": 16},
-            "targets": ["re:.*mlp.experts.*"],
-        },
-    }
-    grouped = {
-        "quant_method": "modelopt",
-        "quant_algo": "MIXED_PRECISION",
-        "config_groups": groups,
-        "kv_cache_scheme": {"num_bits": 8, "type": "float", "dynamic": False},
-    }
-    assert read(QWEN_MOE | {"quantization_config": grouped}) == model
-
-
-def test_formats_beside_that_no_engine_serves_are_refused_by_name(read, tmp_path):
-    """With their bits where these are why."""
-    for content, said in ((GPTQ | {"bits": 3}, "gptq.*3 bits|3 bits"), ({"bits": "four"}, "bits")):
-        (tmp_path / "quantize_config.json").write_text(json.dumps(content))
-        with pytest.raises(UsageError, match=said):
-            read(LLAMA)
-
-
-def test_other_files_of_a_model_are_named_with_the_way_out(read, tmp_path):
+def test_other_files_and_formats_that_no_engine_serves_are_refused_with_the_way_out(read, tmp_path):
     """Each says what the file is, and which one to take; a folder without a config.json by what it holds."""
 
     def check(content, what, hint):
@@ -195,6 +181,31 @@ def test_other_files_of_a_model_are_named_with_the_way_out(read, tmp_path):
     (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(CONFIGS["other_files"][0][0]))
     with pytest.raises(UsageError, match=r"adapter_config\.json is no config\.json"):
         language_model_of_config(tmp_path / "adapter")
+    # With their bits where these are why.
+    for content, said in ((GPTQ | {"bits": 3}, "gptq.*3 bits|3 bits"), ({"bits": "four"}, "bits")):
+        (tmp_path / "quantize_config.json").write_text(json.dumps(content))
+        with pytest.raises(UsageError, match=said):
+            read(LLAMA)
+    # Text, lists, depth, numbers beyond a double, bytes, too much, a folder without it.
+    deep = b"[" * 100_000 + b"]" * 100_000
+    for content in (
+        b"",
+        b"hello",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        deep,
+        b'{"a": 1e999}',
+        b'{"a":' * 5000 + b"1" + b"}" * 5000,
+        b" " * 5 * 2**20,
+    ):
+        with pytest.raises(UsageError, match=r"no config\.json"):
+            read(content)
+    with pytest.raises(UsageError, match="cannot be read"):
+        language_model_of_config(tmp_path / "missing.json")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="cannot be read"):
+        language_model_of_config(tmp_path / "empty")
 
 
 def test_a_model_is_called_as_its_checkpoint_never_as_a_makers_folder(tmp_path):
@@ -219,7 +230,7 @@ def test_granite_whose_layers_all_have_attention_is_dense(read):
     assert read(GRANITE | {"layer_types": ["mamba"] * 31 + ["attention"]}).mixed.state_bytes > 0
 
 
-def test_what_is_not_covered_is_refused_by_name(read):
+def test_what_is_not_covered_and_impossible_sizes_are_refused_by_name(read):
     """Unknown architectures, other layers, and formats that no engine here serves."""
 
     def check(changes, reason):
@@ -228,39 +239,13 @@ def test_what_is_not_covered_is_refused_by_name(read):
         assert caught.value.field == "config"
 
     assert_each(check, CONFIGS["uncovered"])
-
-
-def test_impossible_sizes_are_refused_with_the_key(read):
-    """Missing, negative, huge, of another type, or at odds with each other."""
+    # Missing, negative, huge, of another type, or at odds with each other.
 
     def check(changed, reason):
         with pytest.raises(UsageError, match=reason):
             read(LLAMA | changed)
 
     assert_each(check, CONFIGS["impossible"])
-
-
-def test_what_is_no_json_of_a_model_is_refused(read, tmp_path):
-    """Text, lists, depth, numbers beyond a double, bytes, too much, a folder without it."""
-    deep = b"[" * 100_000 + b"]" * 100_000
-    for content in (
-        b"",
-        b"hello",
-        b"[]",
-        b"null",
-        b"\xff\xfe",
-        deep,
-        b'{"a": 1e999}',
-        b'{"a":' * 5000 + b"1" + b"}" * 5000,
-        b" " * 5 * 2**20,
-    ):
-        with pytest.raises(UsageError, match=r"no config\.json"):
-            read(content)
-    with pytest.raises(UsageError, match="cannot be read"):
-        language_model_of_config(tmp_path / "missing.json")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="cannot be read"):
-        language_model_of_config(tmp_path / "empty")
 
 
 plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)

@@ -21,7 +21,7 @@ MODELS = bundled_language_models()
 TABLES = table("language_models")
 
 
-def test_at_least_230_models_are_known_and_found_by_other_spellings():
+def test_models_are_found_by_other_spellings_and_without_a_date_and_a_size():
     assert len(MODELS.names()) >= 230
     assert all(1e7 < MODELS.find(name).parameters < 2e12 for name in MODELS.names())
 
@@ -29,6 +29,15 @@ def test_at_least_230_models_are_known_and_found_by_other_spellings():
         assert MODELS.find(given_name).name == name
 
     assert_each(check, TABLES["spelled"])
+    # Others are told which there are; embedding models are told what they are.
+    assert MODELS.find("Devstral-2").name == "mistralai/Devstral-2-123B-Instruct-2512"
+    assert MODELS.find("Mistral-Large-3").name == "mistralai/Mistral-Large-3-675B-Instruct-2512"
+    assert MODELS.find("Kimi-K2.6").name == "moonshotai/Kimi-K2.6"
+    with pytest.raises(UsageError, match="unknown"):
+        MODELS.find("Olmo-3")
+    for name in ("Qwen/Qwen3-Embedding-8B", "BAAI/bge-reranker-v2-m3"):
+        with pytest.raises(UsageError, match="generates none"):
+            MODELS.find(name)
 
 
 @given(st.sampled_from(MODELS.names()), st.randoms(use_true_random=False))
@@ -67,9 +76,8 @@ def test_models_whose_layers_are_not_covered_are_refused_by_name():
     assert_each(check, TABLES["uncovered"])
 
 
-def test_models_of_2026_have_the_weights_of_their_networks_and_keep_what_their_layers_keep():
-    """To a thousandth, and the towers that see or hear on top. Keys and values of all tokens, of windows, and
-    states that do not grow."""
+def test_models_of_2026_have_the_weights_of_their_networks_and_active_ones_as_makers_name_them():
+    """To a thousandth, with towers that see or hear; keys and values of tokens, windows and states."""
 
     def check(name, counted):
         model = MODELS.find(name)
@@ -83,18 +91,12 @@ def test_models_of_2026_have_the_weights_of_their_networks_and_keep_what_their_l
         assert whole == pytest.approx(expected, rel=0.01)
 
     assert_each(check, TABLES["sequences"])
+    # Makers count embeddings now and then, hence 3 %.
 
+    def check(name, active, apart):
+        assert MODELS.find(name).active_parameters == pytest.approx(active, rel=apart)
 
-def test_a_name_without_its_date_and_size_is_found_where_only_one_has_it():
-    """Others are told which there are; embedding models are told what they are."""
-    assert MODELS.find("Devstral-2").name == "mistralai/Devstral-2-123B-Instruct-2512"
-    assert MODELS.find("Mistral-Large-3").name == "mistralai/Mistral-Large-3-675B-Instruct-2512"
-    assert MODELS.find("Kimi-K2.6").name == "moonshotai/Kimi-K2.6"
-    with pytest.raises(UsageError, match="unknown"):
-        MODELS.find("Olmo-3")
-    for name in ("Qwen/Qwen3-Embedding-8B", "BAAI/bge-reranker-v2-m3"):
-        with pytest.raises(UsageError, match="generates none"):
-            MODELS.find(name)
+    assert_each(check, TABLES["active"])
 
 
 @given(st.text(string.printable, max_size=40))
@@ -102,15 +104,6 @@ def test_any_text_is_found_or_refused(text):
     """Never another error."""
     with suppress(UsageError):
         assert MODELS.find(text).name in MODELS.names()
-
-
-def test_active_weights_are_those_that_makers_name():
-    """Makers count embeddings now and then, hence 3 %."""
-
-    def check(name, active, apart):
-        assert MODELS.find(name).active_parameters == pytest.approx(active, rel=apart)
-
-    assert_each(check, TABLES["active"])
 
 
 # What runs where: twenty facts, each of which a calculator gets wrong; and how soon it serves.
@@ -125,7 +118,7 @@ CARDS = {
 CARDS["MI300X"] = ANY._replace(name="MI300X", compute_capability=0.0, vendor="AMD")
 
 
-def test_formats_run_where_they_do():
+def test_formats_run_where_they_do_and_those_without_units_are_weight_only():
     """A word of the reason; none where it runs."""
 
     def check(precision, kv_precision, engine, card, reason):
@@ -135,8 +128,6 @@ def test_formats_run_where_they_do():
 
     assert_each(check, TABLES["facts"])
 
-
-def test_formats_without_units_are_weight_only_and_mxfp4_on_llama_cpp_is_of_gpt_oss_alone():
     def check(precision, card, expected):
         assert weight_only(LlmPrecision(precision), CARDS[card]) is expected
 

@@ -172,7 +172,7 @@ def test_a_run_too_large_for_its_card_is_never_said_to_fit():
     assert bundled_finetuning_predictor().settled(too_large) == [None] * 3
 
 
-def test_measured_peaks_lie_within_the_bounds_and_runs_that_were_measured_fit_by_the_lower_one(rows):
+def test_what_ships_is_what_the_rows_teach_which_lie_within_its_bounds_and_none_is_of_qlora(rows):
     """Who published a rate had not run out of memory."""
     gpus = bundled_gpu_facts()
     known = [row for row in rows if not math.isnan(row.peak_memory_gib) and row.context_parallel == 1]
@@ -186,6 +186,13 @@ def test_measured_peaks_lie_within_the_bounds_and_runs_that_were_measured_fit_by
     runs = [run_of(row, gpus).tuning for row in rows if row.source == "mpt" and row.precision == "bf16"]
     fitting = [finetuning_memory(run).lower_gib <= run.gpu.memory_gib for run in runs]
     assert np.mean(fitting) > 0.95
+    belief = fitted(measured_rows(rows, bundled_gpu_facts()))
+    shipped = bundled_finetuning_predictor().belief
+    assert shipped.names == belief.names
+    assert np.allclose(shipped.mean, belief.mean, atol=1e-3)
+    # What answers warn of holds for the rows that ship.
+    rated = [row.run.tuning for row in measured_rows(rows, bundled_gpu_facts())]
+    assert all(entry.method is not LlmMethod.QLORA for entry in rated)
 
 
 def test_attention_of_long_texts_is_faster_with_kernels_made_for_hopper_and_only_there():
@@ -208,13 +215,6 @@ def test_cards_that_cannot_tune_are_named_by_a_code():
     assert unsupported(tuning(gpu="K80")) == "capability"
 
 
-def test_what_ships_is_what_the_committed_rows_teach(rows):
-    belief = fitted(measured_rows(rows, bundled_gpu_facts()))
-    shipped = bundled_finetuning_predictor().belief
-    assert shipped.names == belief.names
-    assert np.allclose(shipped.mean, belief.mean, atol=1e-3)
-
-
 def test_a_written_predictor_reads_back_and_a_damaged_one_is_refused(tmp_path):
     path = tmp_path / "finetuning.json"
     write_tuning(bundled_finetuning_predictor(), path)
@@ -223,9 +223,3 @@ def test_a_written_predictor_reads_back_and_a_damaged_one_is_refused(tmp_path):
     path.write_text(json.dumps({"schema": "another"}))
     with pytest.raises(DataError):
         read_predictor(path)
-
-
-def test_no_rate_is_measured_of_qlora(rows):
-    """What answers warn of holds for the rows that ship."""
-    rated = [row.run.tuning for row in measured_rows(rows, bundled_gpu_facts())]
-    assert all(entry.method is not LlmMethod.QLORA for entry in rated)

@@ -39,7 +39,7 @@ def kept(model, tokens, gpus=1):
     return serving_memory(model, "bf16", "bf16", 80, gpus).sequence_gib(tokens) * 2**30
 
 
-def test_weights_are_those_of_published_checkpoints_and_what_engines_report_to_have_loaded():
+def test_weights_and_kv_of_a_token_are_as_published_and_as_engines_report():
     """To half a percent; on each GPU to 3 %, with what engines keep beside the weights."""
 
     def published(name, precision, gib):
@@ -56,9 +56,30 @@ def test_weights_are_those_of_published_checkpoints_and_what_engines_report_to_h
     assert_each(published, TABLES["checkpoints"])
     assert_each(gguf, TABLES["gguf"])
     assert_each(loaded, TABLES["loaded"])
+    # Exactly, with every KV head on one GPU.
+
+    def check(name, published):
+        assert kv_bytes_per_token(find(name), KvPrecision.BF16) == published
+        if find(name).indexer is None:
+            assert kv_bytes_per_token(find(name), KvPrecision.FP8) == published / 2
+
+    assert_each(check, TABLES["kv_bytes"])
+    # 152 GiB a GPU (ai-dynamo/aiconfigurator issue 1396); with attention in 8 bits it were 147.
+    model = find("nvidia/Kimi-K2.5-NVFP4")
+    bits = bits_by_module(model, LlmPrecision.NVFP4)
+    whole = sum(count * each for count, each in zip(model.weights, bits, strict=True)) / 8
+    experts = model.weights.experts * bits.experts / 8
+    assert bits.attention == 16
+    assert (experts / 4 + whole - experts) / 2**30 == pytest.approx(152, rel=0.03)
+    # By hand: two layers of 8 heads of 16, 4 KV heads, width 128, network of 256, 1,000 words.
+    sizes = {"layers": 2, "hidden": 128, "heads": 8, "kv_heads": 4, "head_dim": 16, "ffn": 256, "vocab": 1000}
+    model = LanguageModel(name="tiny", family="llama", gated=True, tied=False, **sizes)
+    layer = 128 * 128 * 2 + 2 * 128 * 64 + 3 * 128 * 256 + 2 * 128
+    assert model.parameters == 2 * layer + 2 * 1000 * 128 + 128
+    assert model.active_parameters == model.parameters - 1000 * 128 - 5 * 128
 
 
-def test_room_for_kv_is_within_its_bounds():
+def test_room_for_kv_is_within_its_bounds_and_what_is_promised_is_left_by_every_version():
     """As engines reported it."""
 
     def check(name, precision, gib, gpus, engine, result):
@@ -66,6 +87,12 @@ def test_room_for_kv_is_within_its_bounds():
         assert room.lower[0] <= result <= room.upper[0]
 
     assert_each(check, TABLES["room"])
+    # The smaller of both versions, as nobody knows which will run: at most a tenth below the later one.
+    rooms = {
+        key: [(started_room(*row[:-1]), row[-1]) for row in TABLES[key]] for key in TABLES if "starts" in key
+    }
+    assert all(room < left + 0.5 for each in rooms.values() for room, left in each)
+    assert all(room > 0.9 * left for room, left in rooms["later_starts"])
 
 
 def started_room(name, precision, gpus, filled):
@@ -95,15 +122,6 @@ def test_room_is_what_vllm_left_at_a_start_that_taught_nothing(monkeypatch, vers
     assert all(room < left + 0.5 for room, left in rooms)
 
 
-def test_room_that_is_promised_is_left_by_every_version():
-    """The smaller of both versions, as nobody knows which will run: at most a tenth below the later one."""
-    rooms = {
-        key: [(started_room(*row[:-1]), row[-1]) for row in TABLES[key]] for key in TABLES if "starts" in key
-    }
-    assert all(room < left + 0.5 for each in rooms.values() for room, left in each)
-    assert all(room > 0.9 * left for room, left in rooms["later_starts"])
-
-
 def test_starts_that_failed_fit_no_sequence_as_long_as_they_were_asked_for():
     """Llama-3.3-70B in fp8 on one H100 with 16,000 tokens, Qwen3-32B with 32,000, DeepSeek-R1 at all;
     gpt-oss-120b serves on one."""
@@ -115,17 +133,6 @@ def test_starts_that_failed_fit_no_sequence_as_long_as_they_were_asked_for():
     assert 16_000 <= longest("Qwen/Qwen3-32B", "bf16") < 32_000
     assert longest("deepseek-ai/DeepSeek-R1", "fp8") == 0
     assert longest("openai/gpt-oss-120b", "mxfp4") > 16_000
-
-
-def test_kv_of_a_token_is_as_published():
-    """Exactly, with every KV head on one GPU."""
-
-    def check(name, published):
-        assert kv_bytes_per_token(find(name), KvPrecision.BF16) == published
-        if find(name).indexer is None:
-            assert kv_bytes_per_token(find(name), KvPrecision.FP8) == published / 2
-
-    assert_each(check, TABLES["kv_bytes"])
 
 
 @pytest.mark.parametrize(
@@ -141,16 +148,6 @@ def test_kv_of_a_token_is_as_published():
 )
 def test_gpus_share_the_kv_of_a_token_as_its_heads_are_split(name, gpus, each):
     assert tuple(kv_bytes_per_token(find(name), KvPrecision.BF16, count) for count in gpus) == each
-
-
-def test_attention_in_16_bits_makes_kimi_as_large_as_measured():
-    """152 GiB a GPU (ai-dynamo/aiconfigurator issue 1396); with attention in 8 bits it were 147."""
-    model = find("nvidia/Kimi-K2.5-NVFP4")
-    bits = bits_by_module(model, LlmPrecision.NVFP4)
-    whole = sum(count * each for count, each in zip(model.weights, bits, strict=True)) / 8
-    experts = model.weights.experts * bits.experts / 8
-    assert bits.attention == 16
-    assert (experts / 4 + whole - experts) / 2**30 == pytest.approx(152, rel=0.03)
 
 
 @pytest.mark.parametrize(("rows", "fit"), [("ran", True), ("crashed", False)])
@@ -262,12 +259,3 @@ def test_smaller_formats_never_take_more_room(name, precision):
     """Each format is at most 16 bits a weight, and fp8 at most half of the layers."""
     model = find(name)
     assert weight_gib(model, precision) <= weight_gib(model, LlmPrecision.BF16) * (1 + 1e-9)
-
-
-def test_a_model_counts_its_own_weights():
-    """By hand: two layers of 8 heads of 16, 4 KV heads, width 128, network of 256, 1,000 words."""
-    sizes = {"layers": 2, "hidden": 128, "heads": 8, "kv_heads": 4, "head_dim": 16, "ffn": 256, "vocab": 1000}
-    model = LanguageModel(name="tiny", family="llama", gated=True, tied=False, **sizes)
-    layer = 128 * 128 * 2 + 2 * 128 * 64 + 3 * 128 * 256 + 2 * 128
-    assert model.parameters == 2 * layer + 2 * 1000 * 128 + 128
-    assert model.active_parameters == model.parameters - 1000 * 128 - 5 * 128

@@ -171,7 +171,7 @@ def columns_of_request(dataset, task=Task.INFERENCE, **known):
     return pipeline_columns([request], bundled_networks())
 
 
-def test_stored_pixels_are_not_decoded_files_of_shards_not_opened_but_encoded_images_of_an_lmdb_are():
+def test_what_a_format_reads_and_decodes_of_an_image_is_what_its_network_takes():
     files, lmdb = columns_of_request(FILES), columns_of_request(LMDB_SET)
     shards = columns_of_request(replace(FILES, storage_format="tar"))
     assert (files.decoded_pixels[0], files.encoded_bytes[0]) == (187_500, 104_000)
@@ -181,14 +181,15 @@ def test_stored_pixels_are_not_decoded_files_of_shards_not_opened_but_encoded_im
     assert (files.files[0], shards.files[0], lmdb.files[0]) == (1, 0, 0)
     encoded = columns_of_request(replace(LMDB_SET, bytes_per_sample=35_000))
     assert (encoded.holds_pixels[0], encoded.decoded_pixels[0]) == (0, 256 * 256)
-
-
-def test_random_records_of_a_mapped_file_come_with_what_lies_around_them():
     inorder, shuffled = (columns_of_request(LMDB_SET, shuffled=each) for each in (False, True))
     assert shuffled.missed_bytes[0] > 1.5 * inorder.missed_bytes[0] == 1.5 * inorder.stored_bytes[0]
     recordio = columns_of_request(replace(FILES, storage_format="recordio"), shuffled=True)
     assert recordio.missed_bytes[0] == recordio.stored_bytes[0]
     assert 0 < recordio.files[0] < 1
+    served, trained = (columns_of_request(FILES, task) for task in (Task.INFERENCE, Task.TRAINING))
+    assert served.resampled_pixels[0] > 1.5 * trained.resampled_pixels[0] > 0
+    old = columns_of_request(FILES, Task.INFERENCE, augmented=True)  # a trial of before that was served
+    assert old.resampled_pixels[0] == trained.resampled_pixels[0]
 
 
 @pytest.mark.parametrize(
@@ -206,13 +207,6 @@ def test_the_page_cache_answers_fewer_reads_than_it_holds(shuffled, room, answer
     request = PipelineRequest(workload, machine, on_cpu=False)
     (hits,) = pipeline_columns([request], bundled_networks()).cached_share
     assert hits == pytest.approx(answered, abs=0.1)
-
-
-def test_a_served_image_is_resized_whole_and_an_augmented_one_in_part():
-    served, trained = (columns_of_request(FILES, task) for task in (Task.INFERENCE, Task.TRAINING))
-    assert served.resampled_pixels[0] > 1.5 * trained.resampled_pixels[0] > 0
-    old = columns_of_request(FILES, Task.INFERENCE, augmented=True)  # a trial of before that was served
-    assert old.resampled_pixels[0] == trained.resampled_pixels[0]
 
 
 FORMAT_ROWS = [row for row in shipped_rows() if row.trial.workload.dataset.samples == FILES.samples]

@@ -125,7 +125,7 @@ def test_a_fit_finds_the_rates_that_made_its_rows():
     assert np.abs(fitted_logs(fit, cells) - seconds).max() < 0.05
 
 
-def test_a_measured_step_moves_its_cpu_and_every_network_on_it():
+def test_a_measured_step_moves_its_cpu_and_bounds_follow_what_is_unsure():
     slow = cell("resnet50", cpu="Xeon of a user", cores=8.0, width=2.0)
     like = cell("vgg11", cpu="Xeon of a user", cores=8.0, width=2.0)
     before = TIMES.posterior.predict([slow, like])
@@ -135,8 +135,6 @@ def test_a_measured_step_moves_its_cpu_and_every_network_on_it():
     assert 0.2 < after.mean[1] - before.mean[1] < 0.6
     assert (after.variance < before.variance).all()
 
-
-def test_bounds_follow_what_the_posterior_is_unsure_of():
     def half(*request):
         return rates(*request).lower[0]
 
@@ -154,7 +152,7 @@ def test_networks_and_decoding_share_the_cores_so_that_times_add():
     assert 1 / entry.median == pytest.approx(times, rel=0.05)
 
 
-def test_the_farther_the_cpu_the_wider_the_interval():
+def test_unknown_and_far_cpus_are_in_doubt_and_wider_units_are_worth_half():
     same = predicted()
     other = predicted(replace(MEASURED, model="Intel Xeon Platinum 8488C", single_thread_score=3200))
     unknown = predicted(Cpu(model="", architecture="x86_64", single_thread_score=None))
@@ -163,24 +161,18 @@ def test_the_farther_the_cpu_the_wider_the_interval():
     assert width(same) < width(other) < width(unknown) < width(arm)
     assert width(same) < width(many)
     assert same.provenance == many.provenance == "modelled"
+    narrow, usual, wide = (rate("vgg11", Task.INFERENCE, 32, 1.0, by) for by in (0.5, 1.0, 2.0))
+    assert usual / narrow == pytest.approx(2.0, rel=0.1)
+    assert 1.2 < wide / usual <= 2**0.5
+    assert math.isnan(relative_width("Something Else"))
+    known, unknown = (rates("vgg11", Task.INFERENCE, 8, 1.0, by) for by in (1.0, math.nan))
+    assert unknown.samples_per_second == pytest.approx(known.samples_per_second)
+    assert unknown.lower > known.lower
 
 
 @pytest.mark.parametrize(("model", "width"), CASES["units_are_as_wide_as_their_makers_say"])
 def test_units_are_as_wide_as_their_makers_say(model, width):
     assert relative_width(model) == width
-
-
-def test_wider_units_are_worth_half_of_it_and_narrower_ones_cost_all():
-    narrow, usual, wide = (rate("vgg11", Task.INFERENCE, 32, 1.0, by) for by in (0.5, 1.0, 2.0))
-    assert usual / narrow == pytest.approx(2.0, rel=0.1)
-    assert 1.2 < wide / usual <= 2**0.5
-
-
-def test_an_unknown_cpu_counts_as_the_measured_one_with_a_doubt():
-    assert math.isnan(relative_width("Something Else"))
-    known, unknown = (rates("vgg11", Task.INFERENCE, 8, 1.0, by) for by in (1.0, math.nan))
-    assert unknown.samples_per_second == pytest.approx(known.samples_per_second)
-    assert unknown.lower > known.lower
 
 
 def test_the_file_comes_back_whole(tmp_path):

@@ -68,29 +68,20 @@ def test_what_takes_frames_is_what_scikit_learn_asks_of_an_estimator(estimator):
         checks[name](clone(estimator))
 
 
-def test_a_sweep_is_told_in_a_pipeline_by_configurations_it_has_not_seen(sweep):
+def test_a_sweep_is_told_in_a_pipeline_with_its_deviation_and_by_mark_weight_and_columns(sweep):
     model = make_pipeline(FunctionTransformer(), ThroughputModel(calibrate=False))
     told = cross_val_predict(model, sweep, sweep["rate"], groups=sweep["configuration"], cv=GroupKFold(3))
     assert np.median(np.abs(told / sweep["rate"] - 1)) < 0.06
     assert clone(model).fit(sweep, sweep["rate"]).score(sweep, sweep["rate"]) > 0.95
-
-
-def test_a_rate_comes_with_its_standard_deviation(sweep):
     rates, deviations = ThroughputModel().fit(sweep, sweep["rate"]).predict(sweep, return_std=True)
     inside = np.abs(np.log(rates / sweep["rate"])) < deviations / rates
     assert 0.5 < inside.mean() < 0.9
-
-
-def test_a_row_without_weight_tells_nothing(sweep):
     wrong = sweep["rate"].where(sweep.index != 3, 1e4)
     weights = (sweep.index != 3).astype(float)
     model = ThroughputModel(calibrate=False)
     told = model.fit(sweep, wrong, sample_weight=weights).predict(sweep)
     rest = sweep[sweep.index != 3]
     assert told == pytest.approx(model.fit(rest, rest["rate"]).predict(sweep), rel=1e-6)
-
-
-def test_a_trial_on_a_cpu_that_came_later_is_told_by_its_mark(sweep):
     later = sweep.assign(cpu=2, score=2 * sweep["score"])
     model = ThroughputModel(calibrate=False).fit(sweep, sweep["rate"])
     host_bound = sweep["vcpus"] < 1
@@ -108,7 +99,7 @@ def test_what_ships_of_throughput_says_by_numpy_what_the_estimator_says(sweep):
     assert joined_rates(trials_of(frame), read)[0] == pytest.approx(fitted.predict(frame), rel=1e-9)
 
 
-def test_what_ships_of_step_times_says_by_numpy_what_the_estimator_says():
+def test_what_ships_of_step_times_and_decoding_says_by_numpy_what_the_estimator_says():
     some = published_frame(PUBLISHED_FOLDER / "observations.csv.gz").iloc[::400]
     asked = ScoredModel()
     cells, places = [], []
@@ -121,10 +112,7 @@ def test_what_ships_of_step_times_says_by_numpy_what_the_estimator_says():
     by_numpy = [float(np.exp(times.estimates([cell], facts).mean[0])) for *cell, facts in cells]
     told = StepTimeRegressor.of(times).predict(some.drop(columns="step_seconds"))
     assert told[places] == pytest.approx(by_numpy, rel=1e-9)
-
-
-def test_what_ships_of_decoding_says_by_numpy_what_the_estimator_says():
-    """A trial's form beside a real GPU, of decoding that is known."""
+    # A trial's form beside a real GPU, of decoding that is known.
     runs = pd.read_csv(PUBLISHED_FOLDER / "stalls.csv")
     model = DecodeRegressor().fit(runs, runs["real_samples_per_second"])
     shipped = replace(load_model().pipeline, parameters=model.parameters_)

@@ -96,25 +96,19 @@ def test_measurements_that_ended_badly_or_unlimited_are_never_fitted(parameters)
     }
 
 
-def test_the_fewest_measurements_are_fitted_without_a_warning(parameters):
+def test_too_few_or_equal_measurements_are_refused_and_the_fewest_fitted_without_a_warning(parameters):
     """Warnings are errors here; a fold of one trial once had an R squared."""
     fewest = measure(trials()[::2][:12], parameters)
     assert fit_user_model(fewest).fitted == 12
-
-
-def test_too_few_measurements_are_refused_with_the_way_out(parameters):
     with pytest.raises(DataError, match=r"3 usable measurements are too few.*sweep run"):
         fit_user_model(measure(trials(), parameters)[:3])
-
-
-def test_measurements_that_are_all_equal_are_refused(parameters):
-    """A constant teaches nothing, and a fit to it would claim certainty."""
+    # A constant teaches nothing, and a fit to it would claim certainty.
     same = [measurement(trial, 64.0) for trial in trials()]
     with pytest.raises(DataError, match="same rate"):
         fit_user_model(same)
 
 
-def test_measurements_that_contradict_each_other_widen_the_interval(parameters):
+def test_contradictions_widen_the_interval_and_a_measured_bus_takes_the_place_of_the_assumed(parameters):
     """Half of the trials ten times as fast as the other half, for no reason: wide, not sure."""
     good = measure(trials(), parameters)
     torn = [
@@ -126,9 +120,6 @@ def test_measurements_that_contradict_each_other_widen_the_interval(parameters):
     request = (good[0].trial.workload, good[0].trial.resources)
     sure, wide = (result.model.predict([request])[0] for result in (calm, unsure))
     assert wide.upper / wide.lower > 2 * sure.upper / sure.lower
-
-
-def test_a_bus_that_a_trial_measured_takes_the_place_of_the_assumed_one(parameters):
     (row, *_), networks = measure(trials()[:1], parameters), bundled_networks()
     runs = {"stage_runs": {"transfer": {"mib_per_second": 5_000.0}}}
     measured = replace(row, environment={**row.environment, **runs})
@@ -209,32 +200,12 @@ def fitted_on_all(rows):
     return fit_user_model(rows)
 
 
-def test_the_rows_of_every_cpu_are_fitted(fitted_on_all, rows):
+def test_machines_of_a_measured_cpu_are_told_by_its_rows_up_to_its_cores(fitted_on_all, rows):
     assert fitted_on_all.fitted == len(rows)
     assert not fitted_on_all.left_out
     assert len(fitted_on_all.machines) == len(CPU_KINDS)
     assert " on 3 CPUs" in fitted_on_all.model.trained_on
-
-
-def held_out_errors(rows):
-    frame = trial_frame(rows, bundled_networks(), reference_cpu)
-    residuals = ThroughputModel().fit(frame, frame["rate"]).residuals_
-    names = np.array([row.environment["cpu_model"] for row in rows])
-    errors = np.abs(np.expm1(residuals))
-    return {str(name): float(np.median(errors[names == name])) for name in np.unique(names)}
-
-
-@pytest.mark.slow
-def test_each_cpu_is_told_nearly_as_well_as_by_a_fit_of_its_own(rows):
-    """Simulated rows with 3 % of noise; 1.2 times the error of the fit on one CPU is allowed."""
-    together = held_out_errors(rows)
-    for cpu in CPU_KINDS:
-        alone = held_out_errors([row for row in rows if row.environment["cpu_model"] == cpu])[cpu]
-        assert together[cpu] < 1.2 * alone
-
-
-def test_a_machine_with_a_measured_cpu_is_predicted_by_what_was_measured_on_it(fitted_on_all, rows):
-    """Its mark alone would be off by the fifth that the CPU strays from it."""
+    # Its mark alone would be off by the fifth that the CPU strays from it.
     for name in ("Intel Xeon Platinum 8259CL", "AMD EPYC 7R32"):
         ours = [r for r in rows if name.split()[-1] in r.environment["cpu_model"]]
         ours = [row for row in ours if row.trial.accelerator.is_cpu]
@@ -252,6 +223,30 @@ def test_a_machine_with_a_measured_cpu_is_predicted_by_what_was_measured_on_it(f
         ]
         assert len(ratios) > len(ours) / 2
         assert sorted(ratios)[len(ratios) // 2] == pytest.approx(1.0, abs=0.06)
+    few = [r for r in rows if r.environment["cpu_model"] != EPYC or r.trial.resources.vcpus <= 2]
+    model = fit_user_model(few).model
+    (inside, beyond) = model.predict([preprocessing_on(rows, EPYC, 2.0), preprocessing_on(rows, EPYC, 16.0)])
+    assert inside.provenance is Provenance.MEASURED
+    assert beyond.provenance is Provenance.MODELLED
+    assert any("up to 2 vCPUs, not 16" in str(note) for note in beyond.extrapolation)
+    assert log_width(beyond) > log_width(inside)
+
+
+def held_out_errors(rows):
+    frame = trial_frame(rows, bundled_networks(), reference_cpu)
+    residuals = ThroughputModel().fit(frame, frame["rate"]).residuals_
+    names = np.array([row.environment["cpu_model"] for row in rows])
+    errors = np.abs(np.expm1(residuals))
+    return {str(name): float(np.median(errors[names == name])) for name in np.unique(names)}
+
+
+@pytest.mark.slow
+def test_each_cpu_is_told_nearly_as_well_as_by_a_fit_of_its_own(rows):
+    """Simulated rows with 3 % of noise; 1.2 times the error of the fit on one CPU is allowed."""
+    together = held_out_errors(rows)
+    for cpu in CPU_KINDS:
+        alone = held_out_errors([row for row in rows if row.environment["cpu_model"] == cpu])[cpu]
+        assert together[cpu] < 1.2 * alone
 
 
 EPYC = "AMD EPYC 7R32"
@@ -308,13 +303,3 @@ def test_a_cpu_with_one_trial_is_as_much_in_doubt_as_before_and_surer_with_more(
     assert widths[0] > 0.97
     assert sigmas[0] > sigmas[1] > sigmas[2] > 0
     assert provenances == [Provenance.MODELLED, Provenance.MODELLED, Provenance.MEASURED]
-
-
-def test_more_vcpus_than_a_cpu_was_measured_on_are_not_measured_though_another_cpu_had_them(rows):
-    few = [r for r in rows if r.environment["cpu_model"] != EPYC or r.trial.resources.vcpus <= 2]
-    model = fit_user_model(few).model
-    (inside, beyond) = model.predict([preprocessing_on(rows, EPYC, 2.0), preprocessing_on(rows, EPYC, 16.0)])
-    assert inside.provenance is Provenance.MEASURED
-    assert beyond.provenance is Provenance.MODELLED
-    assert any("up to 2 vCPUs, not 16" in str(note) for note in beyond.extrapolation)
-    assert log_width(beyond) > log_width(inside)

@@ -109,10 +109,7 @@ def test_an_assumed_rate_widens_the_interval_as_far_as_the_disk_binds():
     at_90 = np.log(2) * 1.2816 / 1.6449
     assert (ratio > at_90).all()
     assert (ratio < at_90 + np.log(known.upper / known.lower)).all()
-
-
-def test_a_disk_that_never_binds_and_what_the_page_cache_serves_are_not_in_doubt():
-    """With RAM for the whole data set later epochs read nothing from the disk."""
+    # With RAM for the whole data set later epochs read nothing from the disk.
     known, assumed = predicted(feeding_host(1e5), feeding_host(1e5, 0.5, 2.0))
     assert assumed.lower == pytest.approx(known.lower, rel=1e-3)
     assert assumed.upper == pytest.approx(known.upper, rel=1e-3)

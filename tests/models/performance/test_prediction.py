@@ -96,11 +96,14 @@ def test_a_slower_disk_is_never_the_surer_one(network, gpu, read, faster, archit
     assert predict(question, slow).lower <= predict(question, fast).lower * 1.034
 
 
-def test_the_pace_of_an_emulated_gpu_takes_short_names_and_refuses_unknown_ones():
+def test_an_emulated_gpu_takes_short_names_and_what_fits_in_fp32_alone_stays_there():
     args = ("resnet50", Task.TRAINING, Precision.FP32, 32)
     assert published_step_seconds(*args, "A100") == published_step_seconds(*args, "A100-SXM4-40GB")
     with pytest.raises(UsageError, match="unknown GPU 'T5'"):
         published_step_seconds(*args, "T5")
+    # Autocast holds the weights of SDXL in both formats, which is more than 16 GB with all else.
+    assert setting("sdxl", "V100-SXM2-16GB", Task.INFERENCE)[0] is Precision.FP32
+    assert setting("sdxl", "A10G", Task.INFERENCE)[0] is Precision.BF16
 
 
 # Other ways to run PyTorch: which one people take on a GPU.
@@ -129,12 +132,6 @@ def setting(network, card, task=Task.TRAINING, **changes):
 )
 def test_a_gpu_runs_a_network_as_people_run_it_there(network, card, fastest):
     assert setting(network, card) == fastest
-
-
-def test_what_fits_in_fp32_alone_stays_in_fp32():
-    """Autocast holds the weights of SDXL in both formats, which is more than 16 GB with all else."""
-    assert setting("sdxl", "V100-SXM2-16GB", Task.INFERENCE)[0] is Precision.FP32
-    assert setting("sdxl", "A10G", Task.INFERENCE)[0] is Precision.BF16
 
 
 @given(

@@ -44,7 +44,7 @@ def test_efficiency_is_a_share_that_never_rises_with_the_gpus_or_the_gradients(
     assert more.widths.lower >= entry.widths.lower
 
 
-def test_one_gpu_scales_nothing_and_other_cards_and_rows_between_nodes_say_nothing_of_a_node():
+def test_one_gpu_scales_nothing_and_apart_nodes_share_nothing_but_gradients():
     model, card = bundled_scaling(), paced_gpu("T4")
     assert model.of(Task.TRAINING, card, 1, 0.9) is ALONE
     assert model.of(Task.TRAINING, None, 4, 0.9) is ALONE
@@ -53,6 +53,13 @@ def test_one_gpu_scales_nothing_and_other_cards_and_rows_between_nodes_say_nothi
     other, between = measured_on("V100", 4, 0.5), replace(measured_on("T4", 4, 0.5), nodes=2)
     after = before.given([other, between], paced_gpu("T4"), 0.9)
     assert after.efficiency == pytest.approx(before.efficiency)
+    # With a network beyond any, each keeps its own rate.
+    request = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
+    many, entry = (load_model().predict([(request, of_t4(nodes, 1e9))])[0] for nodes in (8, 1))
+    assert many.median == pytest.approx(entry.median, rel=0.01)
+    # Each sends half of them, adds, and sends half of the sums: as many bytes as it has.
+    wire_seconds = 8e9 / (PAYLOAD_SHARE * 10e9)
+    assert all_reduce_seconds(1e9, 2, 10.0) == pytest.approx(wire_seconds + 2 * LATENCY_SECONDS)
 
 
 @given(any_task, gpus, st.integers(1, 256), st.integers(2, 192), st.floats(10, 4000), st.integers(1, 15))
@@ -67,7 +74,7 @@ def test_more_gpus_on_the_same_host_are_never_slower(task, gpu, batch, vcpus, re
     assert many.stage_rates[Stage.STORAGE] == few.stage_rates[Stage.STORAGE]
 
 
-def test_cards_that_cannot_reach_each_other_are_kept_apart_and_each_takes_ram_for_a_process_of_its_own():
+def test_cards_that_cannot_reach_each_other_are_kept_apart_and_nvlink_carries_large_gradients():
     assert kind_of(Task.TRAINING, "RTX 3090") == "training/consumer"
     assert kind_of(Task.TRAINING, "GTX 1080 Ti") == "training/consumer"
     for name in ("Quadro RTX 8000", "RTX A6000", "RTX PRO 6000", "T4", "A100-SXM4-40GB"):
@@ -76,10 +83,7 @@ def test_cards_that_cannot_reach_each_other_are_kept_apart_and_each_takes_ram_fo
     question, host = workload(), machine()
     entry, four = (load_model().host_memory_mib(question, replace(host, gpu_count=n)) for n in (1, 4))
     assert four > entry + 3000
-
-
-def test_nvlink_carries_the_gradients_of_large_networks():
-    """NVIDIA's BERT and Transformer examples keep 0.85 or more on eight GPUs of a board."""
+    # NVIDIA's BERT and Transformer examples keep 0.85 or more on eight GPUs of a board.
     model = bundled_scaling()
     board, bus, apart = (
         model.of(Task.TRAINING, paced_gpu(gpu), 8, 0.9).with_pace(4.0).efficiency
@@ -88,7 +92,7 @@ def test_nvlink_carries_the_gradients_of_large_networks():
     assert board > 0.83 > bus > 0.6 > apart
 
 
-def test_what_ships_is_what_the_committed_rows_give():
+def test_what_ships_is_what_the_rows_give_and_a_predictor_knows_a_measured_node():
     fitted = scaling_document(fit_scaling(read_scaling(PUBLISHED_FOLDER / "scaling.csv")))
     shipped = bundled_scaling()
     assert fitted["exponents"] == shipped.exponents
@@ -96,6 +100,13 @@ def test_what_ships_is_what_the_committed_rows_give():
     assert fitted["residuals"] == shipped.residuals
     assert fitted["largest"] == shipped.largest
     assert fitted["gradient_gb_per_second"] == shipped.gradient_gb_per_second
+    question = workload(task=Task.TRAINING, batch_size=64)
+    host = replace(machine("T4", 96, 4000, memory_mib=1_000_000), gpu_count=4)
+    model = load_model()
+    slow = replace(model, scaling_rows=(measured_on("T4", 4, 0.5),))
+    (before,), (after,) = model.predict([(question, host)]), slow.predict([(question, host)])
+    assert after.gpu_efficiency < 0.7 < before.gpu_efficiency
+    assert after.median < before.median
 
 
 def measured_on(gpu, ranks, efficiency):
@@ -128,16 +139,6 @@ def test_what_was_measured_of_such_gpus_moves_their_scaling_and_narrows_it(effic
     assert after.efficiency * np.exp(after.widths.upper) <= 1 + 1e-12
 
 
-def test_a_predictor_that_knows_a_measured_node_predicts_with_it():
-    question = workload(task=Task.TRAINING, batch_size=64)
-    host = replace(machine("T4", 96, 4000, memory_mib=1_000_000), gpu_count=4)
-    model = load_model()
-    slow = replace(model, scaling_rows=(measured_on("T4", 4, 0.5),))
-    (before,), (after,) = model.predict([(question, host)]), slow.predict([(question, host)])
-    assert after.gpu_efficiency < 0.7 < before.gpu_efficiency
-    assert after.median < before.median
-
-
 # The all-reduce between nodes: bytes, ranks and the network's rate.
 
 
@@ -145,12 +146,6 @@ def test_a_predictor_that_knows_a_measured_node_predicts_with_it():
 FILES = sorted((Path(__file__).parents[2] / "data" / "nodes").glob("*.json"))
 
 BYTES, RATES = st.floats(1.0, 1e12), st.floats(0.01, 4000.0)
-
-
-def test_two_ranks_send_their_gradients_once():
-    """Each sends half of them, adds, and sends half of the sums: as many bytes as it has."""
-    wire_seconds = 8e9 / (PAYLOAD_SHARE * 10e9)
-    assert all_reduce_seconds(1e9, 2, 10.0) == pytest.approx(wire_seconds + 2 * LATENCY_SECONDS)
 
 
 @given(size=BYTES, ranks=st.integers(2, 512), rate=RATES)
@@ -245,10 +240,3 @@ def test_the_predictor_promises_no_rate_above_the_measured_one(path):
         assert expected.provenance is Provenance.MODELLED
         words = " ".join(map(str, expected.extrapolation))
         assert ("nobody measured their network" in words) == (not any_rows)
-
-
-def test_nodes_share_nothing_but_gradients():
-    """With a network beyond any, each keeps its own rate."""
-    request = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
-    many, entry = (load_model().predict([(request, of_t4(nodes, 1e9))])[0] for nodes in (8, 1))
-    assert many.median == pytest.approx(entry.median, rel=0.01)

@@ -63,16 +63,13 @@ def error(surface, belief):
     return float(np.abs(np.expm1(belief.means(rows) - true_logs())).mean())
 
 
-def test_the_doubt_covers_the_error_and_shrinks_with_trials(surface):
+def test_what_is_chosen_is_new_near_the_target_and_stops_when_doubt_covers_no_more(surface):
     question = Question(tuple(range(108)))
     few, more = (believed(surface, list(range(0, 108, step))) for step in (18, 6))
     assert question.doubt(more) < question.doubt(few)
     assert error(surface, more) < 2 * question.doubt(more)
-
-
-def test_what_is_chosen_is_new_and_stops_when_the_surface_is_known(surface):
-    """Batch after batch, the first of which nothing was measured before; it ends before all is measured and
-    names the reason."""
+    # Batch after batch, the first of which nothing was measured before; it ends before all is measured and
+    # names the reason.
     index = []
     question = Question(tuple(range(108)))
     while True:
@@ -84,10 +81,7 @@ def test_what_is_chosen_is_new_and_stops_when_the_surface_is_known(surface):
         index += choice.rows
     assert 12 <= len(index) < 60
     assert "surface" in choice.stopped
-
-
-def test_a_target_draws_trials_to_the_specs_near_it(surface):
-    """With a price that rises with the rate, doubt matters where the rate is near the target."""
+    # With a price that rises with the rate, doubt matters where the rate is near the target.
     belief = believed(surface, list(range(0, 108, 18)))
     rates = belief.means(range(108))
     target = float(np.exp(np.median(rates)))

@@ -37,7 +37,7 @@ def test_suppression_keeps_what_the_greedy_definition_keeps(count, seed, thresho
     assert kept.tolist() == _greedy(boxes, scores.tolist(), threshold)
 
 
-def test_overlap_is_what_both_cover_and_torchvisions_batched_suppression_works_beside_this_torch():
+def test_overlap_is_what_both_cover_and_substituted_operators_are_told():
     first = torch.tensor([[0.0, 0, 2, 2]])
     second = torch.tensor([[1.0, 1, 3, 3], [0, 0, 2, 2], [5, 5, 6, 6]])
     assert pairwise_iou(first, second).tolist() == [[pytest.approx(1 / 7), 1.0, 0.0]]
@@ -47,9 +47,6 @@ def test_overlap_is_what_both_cover_and_torchvisions_batched_suppression_works_b
     boxes = torch.tensor([[0.0, 0, 2, 2], [0, 0, 2, 2.1], [0, 0, 2, 2]])
     kept = batched_nms(boxes, torch.tensor([0.5, 0.9, 0.7]), torch.tensor([1, 1, 2]), 0.5)
     assert kept.tolist() == [1, 2]
-
-
-def test_it_is_told_whether_operators_are_substituted():
     operators.ensure_detection_operators()
     from torchvision import extension
 
@@ -119,7 +116,7 @@ def _copy_rest(ours, theirs, norms):
         norm.load_state_dict(getattr(theirs, f"norm{number}").state_dict())
 
 
-def test_an_encoder_layer_agrees_with_torch():
+def test_both_layers_of_a_transformer_agree_with_torch():
     torch.manual_seed(0)
     theirs = nn.TransformerEncoderLayer(_WIDTH, _HEADS, _INNER, dropout=0.0, batch_first=True)
     ours = EncoderLayer(_WIDTH, _HEADS, _INNER, dropout=0.0)
@@ -127,9 +124,6 @@ def test_an_encoder_layer_agrees_with_torch():
     _copy_rest(ours, theirs, [ours.attention_norm, ours.feed_forward_norm])
     inputs = torch.rand(2, 5, _WIDTH)
     assert torch.allclose(ours(inputs), theirs(inputs), atol=1e-5)
-
-
-def test_a_decoder_layer_agrees_with_torch_and_does_not_look_ahead():
     torch.manual_seed(0)
     theirs = nn.TransformerDecoderLayer(_WIDTH, _HEADS, _INNER, dropout=0.0, batch_first=True)
     ours = DecoderLayer(_WIDTH, _HEADS, _INNER, dropout=0.0)

@@ -101,16 +101,13 @@ def test_synthetic_objects_lie_inside_their_image(name):
     assert corners.max() <= 64 + 1e-4
 
 
-def test_batches_that_cannot_be_are_refused_before_torch_stumbles():
+def test_batches_travel_to_a_device_and_those_that_cannot_be_are_refused_before_torch():
     opened = open_network("deeplabv3_resnet50")
     inputs, targets = opened.synthetic_batch(1, "meta")
     with pytest.raises(UsageError, match="--batch-size 2 or more"):
         opened.training_loss(torch.nn.Identity(), inputs, targets)
     with pytest.raises(UsageError, match="takes words"):
         _ = NETWORKS["bert_base"].input_pixels
-
-
-def test_batches_of_any_form_travel_to_a_device():
     batch = {"a": torch.ones(2), "b": (torch.ones(1), [torch.ones(3)])}
     moved = to_device(batch, "meta")
     assert moved["a"].is_meta

@@ -51,24 +51,18 @@ def test_inception_and_deeplab_differ_by_their_auxiliary_heads_and_side():
     assert macs / 1e9 == pytest.approx(178.722, rel=0.01)
 
 
-def test_mask_rcnn_differs_by_the_objects_it_outlines():
+def test_mask_rcnn_and_bert_and_transformer_big_differ_by_what_each_counts():
     """torchvision publishes 134.38 GMACs for noise, in which nothing is found to outline."""
     convolutions = 4 * 256 * 256 * 9 * 14**2
     upsampling, masks = 256 * 256 * 4 * 14**2, 256 * 91 * 28**2
     outlines = 100 * (convolutions + upsampling + masks) / 1e9
     assert _known("maskrcnn_resnet50_fpn").parameters == 44_401_393
     assert _gmacs_per_row("maskrcnn_resnet50_fpn") - outlines == pytest.approx(134.38, rel=0.01)
-
-
-def test_bert_differs_by_the_products_inside_attention():
-    """The reference, 13.9482 at 128 words, does not count queries x keys, nor their values."""
+    # The reference, 13.9482 at 128 words, does not count queries x keys, nor their values.
     inside_attention = 12 * 2 * 128**2 * 768 / 1e9
     assert _known("bert_base").parameters == 110_106_428
     assert _gmacs_per_row("bert_base") - inside_attention == pytest.approx(13.9482, rel=0.01)
-
-
-def test_transformer_big_counts_its_decoder_too():
-    """The reference, 3.4897 at 32 + 32 words, is the encoder's and the softmax's share alone."""
+    # The reference, 3.4897 at 32 + 32 words, is the encoder's and the softmax's share alone.
     square = 1024**2
     encoder = 6 * 32 * (4 + 8) * square
     decoder = 6 * 32 * (4 + 4 + 8) * square

@@ -149,7 +149,7 @@ def test_a_repository_with_packages_named_like_ours_works(tmp_path, monkeypatch,
     assert sys.path == path
 
 
-def test_what_their_package_lacks_is_told_and_ours_is_put_back(tmp_path):
+def test_repositories_do_not_see_each_other_and_what_a_package_lacks_is_told_and_ours_put_back(tmp_path):
     ours = sys.modules["advisor"]
     reference = _repository(tmp_path)
     (tmp_path / "models" / "layers.py").unlink()
@@ -157,9 +157,6 @@ def test_what_their_package_lacks_is_told_and_ours_is_put_back(tmp_path):
         load_own(reference, root=tmp_path)
     assert sys.modules["advisor"] is ours
     assert "models" not in sys.modules
-
-
-def test_two_repositories_do_not_see_each_other(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name / "models").mkdir(parents=True)
         (tmp_path / name / "models" / "it.py").write_text(f"NAME = '{name}'\n")

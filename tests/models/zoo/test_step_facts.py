@@ -60,14 +60,12 @@ def test_one_record_tells_both_precisions_and_the_memory_that_autograd_saves():
     assert memory.training_peak_fp32 > memory.inference_peak_fp32
 
 
-def test_a_network_that_cannot_train_still_infers():
+def test_networks_that_cannot_train_or_look_at_their_weights_are_captured():
     facts = network_facts(Subject(convolutions), training=False)
     assert facts.training == []
     assert facts.memory.saved_fp32 == 0
     assert facts.inference
 
-
-def test_a_network_that_looks_at_its_weights_while_built_is_captured():
     def make():
         width = int(torch.linspace(1, 8, 4)[-1].item())
         return torch.nn.Conv2d(3, width, 1)

@@ -82,34 +82,28 @@ def test_replayed_and_real_steps_take_the_same(tmp_path):
     assert fake.weights_mib == real.weights_mib
 
 
-def test_all_steps_of_an_own_network_are_traced(tmp_path):
+def test_an_own_network_is_traced_or_run_for_real_and_one_that_cannot_run_is_a_usage_error(tmp_path):
     profile = traced(own(tmp_path, SMALL))
     assert set(profile.steps) == set(STEPS)
     large, small = profile.at(TRAINING, 64), profile.at(TRAINING, 8)
     assert large.forward == pytest.approx(8 * small.forward, rel=0.05)
     assert profile.at("training/16bit", 64).forward < 0.8 * large.forward
     assert profile.at("inference/fp32", 64).peak < profile.at("inference/fp32/gradients", 64).peak
-
-
-def test_checkpointing_keeps_less_even_where_layers_work_in_place():
-    profile = traced(open_network("alexnet"), TRAINING, "training/fp32/checkpointing")
-    less = profile.at("training/fp32/checkpointing", 32)
-    assert less.forward < 0.6 * profile.at(TRAINING, 32).forward
-
-
-def test_a_network_that_reads_its_values_is_run_for_real(tmp_path):
     text = READS_VALUES + "\ndef loss(outputs, targets):\n    return outputs.mean()\n"
     network = own(tmp_path, text.replace("(3, 16, 16)", "(8,)"), "values")
     profile = network_memory(network, [TRAINING])
     assert profile["traced"] == "run"
     assert [batch for batch, *_ in profile["steps"][TRAINING]] == [1, 2]
     assert not profile["takes_images"]
-
-
-def test_a_network_that_cannot_run_is_a_usage_error(tmp_path):
     broken = own(tmp_path, SMALL.replace("8 * 12 * 12", "7"))
     with pytest.raises(UsageError, match=r"cannot follow .*net.py:build"):
         network_memory(broken, [TRAINING])
+
+
+def test_checkpointing_keeps_less_even_where_layers_work_in_place():
+    profile = traced(open_network("alexnet"), TRAINING, "training/fp32/checkpointing")
+    less = profile.at("training/fp32/checkpointing", 32)
+    assert less.forward < 0.6 * profile.at(TRAINING, 32).forward
 
 
 def test_shared_weights_are_counted_once(tmp_path):

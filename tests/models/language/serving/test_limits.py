@@ -17,15 +17,12 @@ from tests.rows import table
 CASES = table("models_cases")
 
 
-def test_nothing_is_answered_above_what_gpus_can_do():
+def test_nothing_is_answered_above_what_gpus_can_do_even_by_a_predictor_that_believes_in_wonders():
     """Every law of `benchmarks.physics`: answers of one token as long ones, any model, card and split."""
     found = document(1200, seed=7)
     assert {law: told for law, told in found["by_law"].items() if told["violations"]} == {}
     assert found["answered"] > 600
-
-
-def test_a_predictor_that_believes_in_wonders_is_held_to_the_gpus():
-    """Parameters that say every kernel is a hundred times faster change no limit."""
+    # Parameters that say every kernel is a hundred times faster change no limit.
     shipped = bundled_serving_predictor()
     faster = np.where([name.partition("/")[0] == "prompt" for name in shipped.names], -5, 0.0)
     wild = replace(shipped, mean=shipped.mean + faster)
@@ -56,7 +53,7 @@ def test_users_who_mostly_read_prompts_get_one_rate(predictor, model, card, gpus
     assert first[0] == pytest.approx(users / rates[0])
 
 
-def test_a_step_reads_only_so_many_tokens(predictor):
+def test_a_step_reads_only_so_many_tokens_and_a_prompt_that_arrives_waits_alike(predictor):
     """Qwen3-8B, H200, 9,000 in and 30 out by vLLM 0.18 (aiconfigurator#1148): 236.8 ms at 32, 308.8 at 64."""
     deployment, traffic = deployed("Qwen/Qwen3-8B", "H200-SXM-141GB"), Traffic(9000, 30)
     few, many, most = (predictor.closed_loop([deployment], traffic, [n]) for n in (32, 64, 128))
@@ -65,6 +62,17 @@ def test_a_step_reads_only_so_many_tokens(predictor):
     assert many.ttft_seconds.median[0] == pytest.approx(10, rel=0.45)
     assert most.tpot_seconds.median[0] < 1.2 * many.tpot_seconds.median[0]
     assert most.ttft_seconds.median[0] > 2 * many.ttft_seconds.median[0]
+    # Prompts queue for the GPUs, however short their answers, and longer at a higher rate.
+    deployment = deployed("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB")
+    loads = (2.0, 5.0, 6.5)
+    first = np.array(
+        [
+            predictor.under_load([deployment] * 3, Traffic(4000, n), loads).ttft_seconds.upper
+            for n in (1, 2, 4, 16)
+        ]
+    )
+    assert np.allclose(first, first[0], rtol=0.05)
+    assert (np.diff(first) > 0).all()
 
 
 @pytest.mark.parametrize("share", [0.5, 0.8, 0.9])
@@ -85,20 +93,6 @@ def test_time_to_first_token_leaves_room_for_a_queue(predictor, model, card, out
     waits = share * seconds / (2 * (1 - share)) + seconds
     under = predictor.under_load([deployment], traffic, [share / seconds])
     assert under.ttft_seconds.upper[0] > waits
-
-
-def test_a_prompt_that_arrives_waits_alike_before_any_answer(predictor):
-    """Prompts queue for the GPUs, however short their answers, and longer at a higher rate."""
-    deployment = deployed("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB")
-    loads = (2.0, 5.0, 6.5)
-    first = np.array(
-        [
-            predictor.under_load([deployment] * 3, Traffic(4000, n), loads).ttft_seconds.upper
-            for n in (1, 2, 4, 16)
-        ]
-    )
-    assert np.allclose(first, first[0], rtol=0.05)
-    assert (np.diff(first) > 0).all()
 
 
 # Requests that come at random: how many are in flight, and where capacity ends.
