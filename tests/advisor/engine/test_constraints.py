@@ -31,12 +31,14 @@ def test_where_nothing_runs_the_reasons_are_counted_and_the_way_out_is_named():
     assert said.startswith("no type of aws ")
 
 
-def test_a_local_disk_does_not_care_for_limits_to_network_disks():
+def test_a_local_disk_knows_no_network_limits_and_a_model_without_bounds_is_asked_of_each_cpu():
     network = candidate(notes=(UNLIMITED_NOTE,))
     disk = replace(network.spec.disk, price=None)
     local = replace(network, spec=replace(network.spec, disk=disk))
     assert UNLIMITED_NOTE in warnings(network, date(2026, 7, 20))
     assert UNLIMITED_NOTE not in warnings(local, date(2026, 7, 20))
+    request = question(target_throughput=900.0)
+    assert answered(request, Unbounded()).chosen == answered(request).chosen
 
 
 REQUEST = network_question(network="resnet50", task=Task.INFERENCE)
@@ -68,8 +70,3 @@ class Unbounded(PlainModel):
 
     def most_on_cpu(self, workloads, cores, marks, cpus):
         return np.full(len(cores), np.inf)
-
-
-def test_a_model_that_bounds_no_cpu_is_asked_about_each():
-    request = question(target_throughput=900.0)
-    assert answered(request, Unbounded()).chosen == answered(request).chosen

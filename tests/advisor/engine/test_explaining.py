@@ -82,7 +82,7 @@ def test_the_next_stage_leaves_headroom_and_every_fact_is_told(machine, workload
     )
 
 
-def test_the_next_batch_is_told_only_where_it_fits():
+def test_the_next_batch_is_told_where_it_fits_and_a_disk_without_limits_has_nothing_to_add():
     has = resources_of(CATALOG, *on_gp3("g4dn.xlarge"))
     offered = {}
     for batch in (8, 256):
@@ -97,9 +97,6 @@ def test_the_next_batch_is_told_only_where_it_fits():
     )
     full = replace(offered[8][0].workload, batch_size=largest // 2)
     assert all(change.workload == full for change in changes(MODEL, full, has))
-
-
-def test_a_disk_without_limits_has_nothing_to_add():
     has = replace(resources_of(CATALOG, *on_gp3("c7i.large")), disk=DiskRate(type="memory"))
     workload = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=32)
     assert [change.resource for change in changes(MODEL, workload, has)] == ["vcpus", "memory"]

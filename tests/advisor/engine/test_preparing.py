@@ -76,13 +76,6 @@ def test_what_comes_nearest_does_not_depend_on_the_types_that_were_looked_at_bef
         assert alike(ask(question), ask_alone(question))
 
 
-def test_threads_that_ask_of_one_workload_at_once_get_the_same_answers():
-    first = network_question(network="googlenet", task=Task.INFERENCE)
-    questions = [replace(first, target_throughput=float(40 + 7 * n)) for n in range(12)]
-    with ThreadPoolExecutor(4) as pool:
-        assert alike(list(pool.map(ask, questions)), [ask_alone(question) for question in questions])
-
-
 def test_the_workload_that_nobody_asked_for_longest_is_forgotten_first():
     few = Preparations(CATALOG, MODEL, most=2)
     first, two, three = (
@@ -95,21 +88,22 @@ def test_the_workload_that_nobody_asked_for_longest_is_forgotten_first():
     assert few.of(two) is not forgotten
 
 
-def test_a_question_is_quick_once_another_of_its_workload_was_answered():
+def test_questions_of_one_workload_or_other_gpus_are_quick_and_answered_from_the_same_table():
     known = Preparations(CATALOG, MODEL)
     request = network_question(network="alexnet", task=Task.PREPROCESSING, target_throughput=100.0)
     assert not known.is_quick(request)
     recommend(request, known, today=TODAY)
     assert known.is_quick(replace(request, target_throughput=250.0))
     assert not known.is_quick(replace(request, batch_size=64))
-
-
-def test_a_question_of_other_gpus_is_answered_from_the_same_table():
     request = network_question(network="resnet50", task=Task.INFERENCE, target_throughput=500.0)
     for change in ({"gpus": ("T4",)}, {"vcpus": Range(8, 16)}, {"min_gpu_memory_mib": 24_000.0}):
         changed = replace(request, **change)
         assert KNOWN.of(changed) is KNOWN.of(request)
         assert alike(ask(changed), ask_alone(changed))
+    first = network_question(network="googlenet", task=Task.INFERENCE)
+    questions = [replace(first, target_throughput=float(40 + 7 * n)) for n in range(12)]
+    with ThreadPoolExecutor(4) as pool:
+        assert alike(list(pool.map(ask, questions)), [ask_alone(question) for question in questions])
 
 
 def test_what_decides_which_candidates_there_are_belongs_to_the_workload():

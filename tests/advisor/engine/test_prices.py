@@ -89,16 +89,15 @@ def test_the_sure_one_is_chosen_beside_what_is_listed_and_what_may_be_cheaper(so
         assert answer.request == request
 
 
-def test_an_old_list_price_is_no_listed_one():
+def test_the_kinds_asked_for_are_kept_an_old_list_price_is_no_listed_one_and_age_matters_where_one_answers():
     answer = decide([A], today=PRICED + timedelta(days=400))
     assert answer.price_call.listed is None
     assert answer.chosen.spec.low_usd_per_hour < answer.chosen.spec.total_usd_per_hour
-
-
-def test_the_kinds_that_are_asked_for_are_kept():
     some = [priced("guess", 0.1, ESTIMATED), priced("seen", 0.2, OBSERVED), A]
     chosen = decide(some, replace(REQUEST, price_kinds=(LIST, OBSERVED))).chosen
     assert chosen.spec.name == "seen"
+    nothing = fresh_answer(question_with(target_throughput=1e12), answered, LATER)
+    assert nothing.chosen is None
 
 
 candidates = st.lists(
@@ -170,8 +169,3 @@ def test_where_old_prices_alone_answer_the_error_names_what_brings_newer_ones(wh
         fresh_answer(question_with(**where), answered, LATER)
     assert str(raised.value.hint).startswith(("refresh it (", "`advisor catalog import`"))
     assert way in str(raised.value.hint)
-
-
-def test_where_nothing_answers_at_any_price_that_is_no_matter_of_age():
-    nothing = fresh_answer(question_with(target_throughput=1e12), answered, LATER)
-    assert nothing.chosen is None

@@ -189,13 +189,25 @@ def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_toget
         assert ask(changed).chosen == way.gives
 
 
-def test_a_named_gpu_is_joined_by_the_one_that_costs_least():
+def test_a_named_gpu_is_joined_by_the_cheapest_and_accelerators_without_memory_are_no_way_out():
     request = question(target_throughput=300.0, gpus=("P100",))
     (joined,) = [joined for joined in relaxed(request) if joined.changes[0].constraint == "gpus"]
     others = (ask(replace(request, gpus=("P100", name))).chosen for name in CATALOG.gpus)
     least = min(each.spec.total_usd_per_hour for each in others if each)
     assert joined.gives.spec.total_usd_per_hour == least
     assert joined.changes[0].after.startswith("P100,")
+    quotas = ((G, 0.0), (P, 0.0))
+    request = preprocessing(target_throughput=20, min_gpu_memory_mib=24576, vcpu_quota=quotas)
+    ways = by_the_plain_model(request)
+    assert "min_gpu_memory_mib" not in {way.changes[0].constraint for way in ways}
+
+    class TooLarge(PlainModel):
+        def gpu_memory_mib(self, workload):
+            return 1e9
+
+    answer = answered(question(target_throughput=1.0, accelerated_only=True), TooLarge())
+    assert relaxations(task(TooLarge()), answer) == ()
+    assert "--explain-rejected" in str(no_offer(answer))
 
 
 TRAINING = {"task": Task.TRAINING, "dataset": SMALL, "epochs": 10}
@@ -227,16 +239,6 @@ def test_what_the_error_says_to_relax_really_helps(limits):
     assert answered(question(accelerated_only=True, **limits | needed)).chosen is not None
 
 
-def test_what_runs_nowhere_has_no_way_out():
-    class TooLarge(PlainModel):
-        def gpu_memory_mib(self, workload):
-            return 1e9
-
-    answer = answered(question(target_throughput=1.0, accelerated_only=True), TooLarge())
-    assert relaxations(task(TooLarge()), answer) == ()
-    assert "--explain-rejected" in str(no_offer(answer))
-
-
 @pytest.mark.parametrize(
     "limits",
     [
@@ -250,13 +252,6 @@ def test_what_runs_nowhere_has_no_way_out():
 def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one(limits):
     for way in by_the_plain_model(preprocessing(**limits)):
         assert way.gives.spec.offer.instance.gpu_name
-
-
-def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
-    quotas = ((G, 0.0), (P, 0.0))
-    request = preprocessing(target_throughput=20, min_gpu_memory_mib=24576, vcpu_quota=quotas)
-    ways = by_the_plain_model(request)
-    assert "min_gpu_memory_mib" not in {way.changes[0].constraint for way in ways}
 
 
 @pytest.mark.slow

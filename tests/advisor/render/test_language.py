@@ -53,7 +53,7 @@ def test_a_document_is_as_its_schema_says(document):
     assert yaml.safe_load(document_yaml(document)) == document
 
 
-def test_markdown_says_how_many_are_paid_for_and_how():
+def test_the_chart_and_markdown_say_the_ends_of_the_front_and_how_many_are_paid_for():
     chosen = ANSWER.ranked[0]
     price = replace(chosen.spec.offer.price, kind=OBSERVED)
     offer = replace(chosen.spec.offer, market=Market.COMMITMENT_3Y, price=price)
@@ -63,9 +63,6 @@ def test_markdown_says_how_many_are_paid_for_and_how():
     assert text.startswith(f"**Rent 2 x {offer.instance.name} ")
     assert "(commitment, 3 years)" in text.splitlines()[0]
     assert "observed price" in text
-
-
-def test_the_chart_shows_each_point_of_the_front_and_says_its_ends():
     front, *_ = serving_parts(DOCUMENT, report_texts("en"))
     chart, table = front.blocks
     assert chart.src.startswith("data:image/svg+xml")
@@ -117,7 +114,7 @@ def test_where_only_means_are_known_longer_requests_are_taken():
         assert words[words.index("--max-model-len") + 1] == str(longest)
 
 
-def test_no_start_file_serves_other_weights_than_were_asked_for():
+def test_no_start_file_serves_other_weights_and_a_model_of_a_folder_starts_where_it_is():
     """Where no checkpoint of a format is known, vLLM makes fp8 on load, and starts nothing else."""
     for precision, model, last in (
         (LlmPrecision.FP8, "Qwen/Qwen2.5-32B-Instruct", ["--quantization", "fp8"]),
@@ -132,9 +129,6 @@ def test_no_start_file_serves_other_weights_than_were_asked_for():
         assert words[3:5] == last or (not last and "--quantization" not in words)
         grown = 2 if last else 1
         assert f"volume_size           = {40 * grown}" in text
-
-
-def test_a_model_of_a_folder_starts_where_the_folder_is():
     answered, config = (generation_candidate(), ANSWER.request), Path("/home/me/mine/config.json")
     text = export_serving(*answered, "compose", config=config)
     (service, *_) = yaml.safe_load(text)["services"].values()

@@ -61,9 +61,11 @@ def test_a_fault_is_told_with_its_place_within_one_of_several_shapes_too():
     assert fault == '$.workloads[0].answer.status: this is not one of "answered" or "nothing_fits"'
 
 
-def test_the_schemas_that_ship_are_what_the_parts_give():
+def test_the_schemas_that_ship_are_what_the_parts_give_and_no_part_is_left_over():
     texts = {path.name.removesuffix(".schema.json"): path.read_text() for path in FOLDER.iterdir()}
     assert texts == {name: written(part) for name, part in documents().items()}
+    used = {part for name, whole in documents().items() for part in (whole, *schema_of(name)["$defs"])}
+    assert used == set(parts())
 
 
 @pytest.mark.parametrize("name", documents())
@@ -71,8 +73,3 @@ def test_each_is_a_schema_that_needs_no_other_file(name):
     schema = schema_of(name)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert '"$ref":"advisor' not in written(documents()[name])
-
-
-def test_no_part_is_left_over():
-    used = {part for name, whole in documents().items() for part in (whole, *schema_of(name)["$defs"])}
-    assert used == set(parts())

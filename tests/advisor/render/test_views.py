@@ -45,14 +45,11 @@ NOT_KNOWN = {
 }
 
 
-def test_a_format_changes_only_when_we_mean_it():
+def test_formats_change_only_when_we_mean_it_and_what_does_not_settle_says_so():
     assert_golden_text(GOLDEN / "verification.txt", verification_text(verification()) + "\n")
     document = verification_document(verification())
     assert_golden_text(GOLDEN / "verification.json", json.dumps(document, indent=2) + "\n")
     assert_keeps(document, "verification")
-
-
-def test_what_does_not_settle_the_question_and_what_has_no_next_stage_say_so():
     unsure = verification(**NOT_KNOWN)
     assert_keeps(verification_document(unsure), "verification")
     assert verification_text(unsure).startswith("Undecided: it reaches 440/s, not 500.")

@@ -90,13 +90,24 @@ def test_what_is_recommended_has_memory_left(method: LlmMethod) -> None:
         assert sum(getattr(memory, f"{name}_gib") for name in names) < gpu / 1024
 
 
-def test_no_more_money_and_gpus_are_used_than_are_allowed():
+def test_no_more_is_used_than_is_allowed_and_memory_is_told_before_anything_is_rented():
     recommendation = answer(target_tokens_per_second=1e6, max_usd_per_hour=2.0)
     assert recommendation.chosen is None
     assert recommendation.nearest.spec.total_usd_per_hour <= 2.0
     recommendation = answer(gpus=("L4", "A10G"), method=LlmMethod.QLORA, max_gpus=1, max_results=50)
     assert all(candidate.gpus_used == 1 for candidate in recommendation.ranked)
     assert recommendation.chosen.spec.offer.instance.gpu_count == 1
+    cards = GpuFilter(names=("L4", "H100", "T4"))
+    question = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.QLORA, gpu=cards)
+    gpus = {gpu.gpu: gpu for gpu in language.memory(catalog(), question).result.gpus}
+    assert gpus["L4"].use is not None
+    assert gpus["L4"].gpus == 1
+    assert gpus["H100-SXM5-80GB"].use is not None
+    full = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.FULL, gpu=cards)
+    full_gpus = {gpu.gpu: gpu for gpu in language.memory(catalog(), full).result.gpus}
+    assert full_gpus["T4"].use is None
+    assert "bf16" in str(full_gpus["T4"].why_not)
+    assert full_gpus["H100-SXM5-80GB"].gpus > 1
 
 
 def test_a_named_instance_is_predicted_and_one_that_cannot_says_why() -> None:
@@ -109,17 +120,3 @@ def test_a_named_instance_is_predicted_and_one_that_cannot_says_why() -> None:
     with pytest.raises(UsageError) as refused:
         language.predicted(catalog(), PredictFinetuning(**common, instance="g6.xlarge"))
     assert "GiB" in str(refused.value)
-
-
-def test_memory_is_told_before_anything_is_rented() -> None:
-    cards = GpuFilter(names=("L4", "H100", "T4"))
-    question = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.QLORA, gpu=cards)
-    gpus = {gpu.gpu: gpu for gpu in language.memory(catalog(), question).result.gpus}
-    assert gpus["L4"].use is not None
-    assert gpus["L4"].gpus == 1
-    assert gpus["H100-SXM5-80GB"].use is not None
-    full = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.FULL, gpu=cards)
-    full_gpus = {gpu.gpu: gpu for gpu in language.memory(catalog(), full).result.gpus}
-    assert full_gpus["T4"].use is None
-    assert "bf16" in str(full_gpus["T4"].why_not)
-    assert full_gpus["H100-SXM5-80GB"].gpus > 1
