@@ -48,9 +48,11 @@ def test_its_schema_is_an_object_with_the_fields_of_its_questions(tool):
     assert all(field["description"] for field in schema["properties"].values())
 
 
-def test_a_field_that_some_tasks_have_names_them():
+def test_a_field_that_some_tasks_have_names_them_and_numbers_keep_six_digits():
     users = TOOLS["recommend"].schema()["properties"]["users"]["description"]
     assert users.endswith("Tasks: generation.")
+    whole = {"rate": 967.2001647, "run": None, "price": {"usd": 0.752, "terms": "", "low": 0.0}}
+    assert trimmed(whole) == {"rate": 967.2, "run": None, "price": {"usd": 0.752, "low": 0.0}}
 
 
 def test_the_whole_answer_is_the_document_of_the_command_line(context, capsys):
@@ -82,11 +84,6 @@ def test_an_answer_is_short_and_counts_what_it_lost(context, name, question):
         for part in path.split("."):
             lists = [element.get(part, []) for element in lists]
         assert len(lists[0]) - len(lists[1]) == lost
-
-
-def test_numbers_keep_six_digits_and_nothing_empty_stays_below_the_first_level():
-    whole = {"rate": 967.2001647, "run": None, "price": {"usd": 0.752, "terms": "", "low": 0.0}}
-    assert trimmed(whole) == {"rate": 967.2, "run": None, "price": {"usd": 0.752, "low": 0.0}}
 
 
 def test_a_list_says_how_many_there_are_and_refuses_a_hidden_field(context):

@@ -296,7 +296,7 @@ def catalog():
     return load_catalog()
 
 
-def test_a_region_of_one_cloud_leaves_out_the_others(catalog):
+def test_a_region_of_one_cloud_leaves_out_the_others_and_strict_the_types_with_old_prices(catalog):
     request = SpecQuestion(cloud="any", region="eu-west-1")
     (note,) = left_out(request, catalog, DAY, strict=False)
     named = set(note.parameters["clouds"])
@@ -304,6 +304,13 @@ def test_a_region_of_one_cloud_leaves_out_the_others(catalog):
     assert {"runpod", "oci"} <= named
     assert "aws" not in named
     assert str(note).startswith("--region eu-west-1 leaves out")
+    request = SpecQuestion(cloud="verda", region=None)
+    offers = catalog.offers(OfferQuery(cloud="verda"))
+    (note,) = left_out(request, catalog, DAY, strict=True)
+    types = {offer.instance.name for offer in offers if offer.market is request.market}
+    assert note.parameters["count"] == len(types)
+    oldest = min(offer.price.as_of for offer in offers)
+    assert left_out(request, catalog, oldest, strict=True) == ()
 
 
 @pytest.mark.parametrize(("cloud", "region"), [("any", None), ("aws", "eu-west-1")])
@@ -320,13 +327,3 @@ def test_prices_in_a_currency_without_a_rate_are_left_out_by_name(catalog, monke
     monkeypatch.setenv("ADVISOR_EUR_PER_USD", "0.9")
     known = load_catalog()
     assert left_out(SpecQuestion(cloud="any", region=None), known, DAY, strict=False) == ()
-
-
-def test_strict_counts_the_types_whose_every_price_is_old(catalog):
-    request = SpecQuestion(cloud="verda", region=None)
-    offers = catalog.offers(OfferQuery(cloud="verda"))
-    (note,) = left_out(request, catalog, DAY, strict=True)
-    types = {offer.instance.name for offer in offers if offer.market is request.market}
-    assert note.parameters["count"] == len(types)
-    oldest = min(offer.price.as_of for offer in offers)
-    assert left_out(request, catalog, oldest, strict=True) == ()

@@ -7,7 +7,7 @@ import sys
 from advisor.answers.own_networks import their_output_aside
 
 
-def test_words_of_python_of_c_and_of_children_go_to_stderr_and_ours_to_stdout_again(capfd):
+def test_what_is_printed_inside_goes_to_stderr_and_a_fault_gives_stdout_back(capfd):
     sys.stdout.write("before\n")
     with their_output_aside():
         sys.stdout.write("python\n")
@@ -17,9 +17,6 @@ def test_words_of_python_of_c_and_of_children_go_to_stderr_and_ours_to_stdout_ag
     said = capfd.readouterr()
     assert said.out.split() == ["before", "after"]
     assert sorted(said.err.split()) == ["c", "child", "python"]
-
-
-def test_a_fault_inside_gives_stdout_back(capfd):
     try:
         with their_output_aside():
             raise SystemExit(3)

@@ -121,7 +121,7 @@ def test_where_nothing_answers_the_answer_says_so_and_require_raises(capsys):
     assert json.loads(printed) == answer.to_dict()
 
 
-def test_an_answers_fields_are_attributes_of_it():
+def test_an_answers_fields_are_its_attributes_and_a_frame_has_the_columns_of_the_csv(capsys):
     answer = advisor.recommend(**RECOMMEND)
     document = answer.to_dict()["recommendation"]
     assert answer.recommendation.instance_type == document["instance_type"]
@@ -132,9 +132,6 @@ def test_an_answers_fields_are_attributes_of_it():
     assert {"recommendation", "to_frame", "report"} <= set(dir(answer))
     with pytest.raises(AttributeError, match="no field 'instance'"):
         _ = answer.recommendation.instance
-
-
-def test_a_frame_has_the_columns_of_the_csv(capsys):
     answer = advisor.recommend(**RECOMMEND, max_results=3)
     csv = _printed(capsys, "recommend", *_words(RECOMMEND), "--max-results", "3", "-o", "csv")[1]
     assert set(answer.to_frame().columns) == set(csv.splitlines()[0].split(","))
@@ -159,12 +156,9 @@ def test_a_report_is_that_of_the_command(tmp_path):
         advisor.recommend(**RECOMMEND).report(tmp_path / "a.docx")
 
 
-def test_the_stub_is_what_the_questions_give():
+def test_the_stub_the_signature_and_the_help_are_made_of_the_question():
     assert stub.FILE.read_text() == stub.stub()
     ast.parse(stub.stub())
-
-
-def test_signature_and_help_are_made_of_the_question():
     for name in ("recommend", "predict", "compare", "memory", "gpus", "offers"):
         function = getattr(functions, name)
         parameters = inspect.signature(function).parameters

@@ -83,7 +83,10 @@ def _measured(**settings):
     return m
 
 
-def test_a_loop_leaves_an_anchor_as_measure_writes_it():
+def test_a_loop_leaves_an_anchor_as_measure_writes_it_unless_it_fails(tmp_path):
+    with pytest.raises(ValueError, match="theirs"), advisor.measure("my_net"):
+        raise ValueError("theirs")
+    assert list(tmp_path.iterdir()) == []
     m = _measured(precision="amp", input_shape=(3, 64, 64))
     document = json.loads(m.file.read_text())
     validate(document)
@@ -94,21 +97,12 @@ def test_a_loop_leaves_an_anchor_as_measure_writes_it():
     assert document["what"]["input_shape"] == [3, 64, 64]
     assert m.samples_per_second == run["samples_per_second"] > 0
     assert "waited for its data is not known" in " ".join(document["warnings"])
-
-
-def test_the_loaders_batches_pass_through_a_measured_loop():
     batches = [(torch.zeros(8, 3), torch.zeros(8))] * 12
     with advisor.measure("my_net") as m:
         passed = list(m.steps(batches))
     assert passed == batches
     assert m.document["runs"][0]["batch_size"] == 8
     assert not [text for text in m.document["warnings"] if "waited" in text]
-
-
-def test_a_loop_that_fails_keeps_its_error_and_leaves_no_anchor(tmp_path):
-    with pytest.raises(ValueError, match="theirs"), advisor.measure("my_net"):
-        raise ValueError("theirs")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_loop_with_too_few_steps_or_steps_outside_of_its_block_is_told_how():

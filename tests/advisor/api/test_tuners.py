@@ -20,7 +20,7 @@ ASKED = {"task": "training", "model": "resnet50"}
 GRID = {"precision": ["fp32", "amp"], "batch_size": [16, 64]}
 
 
-def test_an_objective_is_a_plain_function_from_settings_to_figures():
+def test_an_objective_is_a_function_from_settings_to_figures_and_goes_to_other_processes():
     f = advisor.objective(**ASKED, target_throughput=500)
     chosen = advisor.recommend(**ASKED, target_throughput=500, precision="amp").recommendation
     figures = f({"precision": "amp"})
@@ -29,6 +29,8 @@ def test_an_objective_is_a_plain_function_from_settings_to_figures():
     assert f({"target_throughput": 5e7}) == NOTHING
     with pytest.raises(advisor.UsageError, match="'modle'"):
         advisor.objective(modle="resnet50")
+    f = advisor.objective(**ASKED, target_throughput=400)
+    assert pickle.loads(pickle.dumps(f))({"precision": "amp"}) == f({"precision": "amp"})
 
 
 def test_a_named_instance_answers_where_its_lower_bound_meets_the_target():
@@ -82,11 +84,6 @@ def test_a_wrong_setting_stops_a_search(wrong):
     """No other configuration would mend it."""
     with pytest.raises(advisor.UsageError):
         advisor.objective(**ASKED)(wrong)
-
-
-def test_an_objective_goes_to_other_processes():
-    f = advisor.objective(**ASKED, target_throughput=400)
-    assert pickle.loads(pickle.dumps(f))({"precision": "amp"}) == f({"precision": "amp"})
 
 
 def _best():

@@ -46,32 +46,6 @@ def shown(ask, name, *options):
     return json.loads(out)["prices"]["us-east-1"]
 
 
-def test_who_has_no_credentials_gets_the_prices_of_the_public_list(bulk, ask) -> None:
-    code, out, err = ask(*COMMAND)
-    assert code == 0, err
-    prices = {row["instance_type"]: row for row in json.loads(out)["prices"]}
-    assert {row["market"] for row in prices.values()} == {"on-demand"}
-    assert prices["g4dn.xlarge"]["told"]["usd_per_hour"] == pytest.approx(0.9 * 0.526)
-    assert bulk.asked == [INDEX, f"{FILE}.csv"]
-    assert "no AWS credentials" in err
-    assert "types it offers" not in err
-    price = shown(ask, "g4dn.xlarge")
-    assert (price["kind"], price["as_of"]) == ("list", "2026-11-21")
-    assert price["usd_per_hour"] == pytest.approx(0.9 * 0.526)
-
-
-def test_a_type_that_the_list_no_longer_has_is_not_offered_from_that_day(bulk, ask) -> None:
-    del bulk.prices["g5.4xlarge"]
-    code, out, err = ask(*COMMAND)
-    assert code == 0, err
-    assert json.loads(out)["withdrawn"] == ["g5.4xlarge"]
-    question = ("recommend", "--task", "training", "--model", "resnet50", "--region", "us-east-1")
-    _, out, _ = ask(*question, "--explain-rejected", "-o", "json")
-    (why,) = (row for row in json.loads(out)["rejected"] if row["instance_type"] == "g5.4xlarge")
-    assert why["reason"] == "not_offered"
-    assert why["not_orderable"] == {"status": "withdrawn", "as_of": "2026-11-21"}
-
-
 def endless():
     while True:
         yield b"x" * 2**16
@@ -93,12 +67,34 @@ def test_a_list_that_is_not_whole_changes_nothing(bulk, ask, monkeypatch, fault)
     assert shown(ask, "g4dn.xlarge")["as_of"] == "2026-07-20"
 
 
-def test_who_names_an_own_list_alone_asks_aws_for_nothing(bulk, ask) -> None:
+def test_without_credentials_the_public_list_has_the_prices_and_what_it_lacks_is_not_offered(
+    bulk, ask
+) -> None:
     code, _, err = ask("catalog", "refresh", "--market", "spot")
     assert code == 1
     assert "aws configure" in err
     assert "ADVISOR_AWS_SPOT_URL" in err
     assert bulk.asked == []
+    code, out, err = ask(*COMMAND)
+    assert code == 0, err
+    prices = {row["instance_type"]: row for row in json.loads(out)["prices"]}
+    assert {row["market"] for row in prices.values()} == {"on-demand"}
+    assert prices["g4dn.xlarge"]["told"]["usd_per_hour"] == pytest.approx(0.9 * 0.526)
+    assert bulk.asked == [INDEX, f"{FILE}.csv"]
+    assert "no AWS credentials" in err
+    assert "types it offers" not in err
+    price = shown(ask, "g4dn.xlarge")
+    assert (price["kind"], price["as_of"]) == ("list", "2026-11-21")
+    assert price["usd_per_hour"] == pytest.approx(0.9 * 0.526)
+    del bulk.prices["g5.4xlarge"]
+    code, out, err = ask(*COMMAND)
+    assert code == 0, err
+    assert json.loads(out)["withdrawn"] == ["g5.4xlarge"]
+    question = ("recommend", "--task", "training", "--model", "resnet50", "--region", "us-east-1")
+    _, out, _ = ask(*question, "--explain-rejected", "-o", "json")
+    (why,) = (row for row in json.loads(out)["rejected"] if row["instance_type"] == "g5.4xlarge")
+    assert why["reason"] == "not_offered"
+    assert why["not_orderable"] == {"status": "withdrawn", "as_of": "2026-11-21"}
 
 
 def test_spot_is_the_price_of_today_less_the_saving_that_the_advisor_tells(advised, ask) -> None:

@@ -68,10 +68,15 @@ def test_every_numeric_option_of_every_command_takes_divided_thousands():
             assert kind.from_text("5k", name) == 5000
 
 
-def test_what_is_as_usual_is_no_part_of_the_command():
+def test_what_is_as_usual_is_no_part_of_the_command_and_errors_spell_fields_as_their_readers():
     fields = {"task": "inference", "model": "googlenet", "cloud": "aws", "pareto": True, "max_price": 1.5}
     words = "--task inference --model googlenet --pareto --max-price 1.5"
     assert options_of(from_values(Recommend, fields)) == words.split()
+    with pytest.raises(UsageError) as refused:
+        from_values(Recommend, {"task": "inference", "model": "x", "batch_size": 1.5})
+    assert "--batch-size must be a whole number" in str(refused.value)
+    assert "batch_size must be a whole number" in refused.value.render(str, str)
+    assert "--" not in refused.value.render(str, str)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -89,11 +94,3 @@ def test_every_field_has_a_help_of_its_own(kind):
     for field in kind.fields.values():
         assert field.help.endswith((".", "..", "..)")), field.name
     jsonschema.Draft202012Validator.check_schema(schema_of(kind))
-
-
-def test_an_error_is_spelled_as_its_reader_spells_fields():
-    with pytest.raises(UsageError) as refused:
-        from_values(Recommend, {"task": "inference", "model": "x", "batch_size": 1.5})
-    assert "--batch-size must be a whole number" in str(refused.value)
-    assert "batch_size must be a whole number" in refused.value.render(str, str)
-    assert "--" not in refused.value.render(str, str)

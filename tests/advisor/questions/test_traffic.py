@@ -53,7 +53,7 @@ def test_the_columns_of_published_traces_are_known(tmp_path, text):
     assert (traffic.input_tokens.mean, traffic.output_tokens.mean) == (385, 76.5)
 
 
-def test_requests_without_an_answer_are_left_out_and_counted(tmp_path):
+def test_requests_without_an_answer_are_left_out_and_counted_and_too_long_ones_told(tmp_path):
     """BurstGPT has its failures so."""
     file = tmp_path / "burst.csv"
     file.write_text("Request tokens,Response tokens\n100,10\n5000,0\n300,30\n200,0\n")
@@ -63,6 +63,9 @@ def test_requests_without_an_answer_are_left_out_and_counted(tmp_path):
     file.write_text("Request tokens,Response tokens\n100,0\n")
     with pytest.raises(UsageError, match="has no requests"):
         traffic_named(str(file))
+    chat = traffic_named("chat")
+    assert not list(chat.notes(chat.longest_tokens))
+    assert [note.code for note in chat.notes(chat.longest_tokens - 1)] == ["refused_requests"]
 
 
 @given(requests=REQUESTS, most=st.integers(1, 2 * 10**6))
@@ -73,9 +76,3 @@ def test_the_share_that_a_server_refuses_is_told_where_there_is_one(tmp_path_fac
     shares = [note.parameters["percent"] for note in traffic_of_file(file).notes(most)]
     assert shares == ([pytest.approx(100 * longer)] if longer else [])
     assert not list(traffic_of_file(file).notes(None))
-
-
-def test_a_published_trace_is_told_by_its_longest_requests():
-    chat = traffic_named("chat")
-    assert not list(chat.notes(chat.longest_tokens))
-    assert [note.code for note in chat.notes(chat.longest_tokens - 1)] == ["refused_requests"]

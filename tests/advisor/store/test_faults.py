@@ -217,12 +217,9 @@ def test_a_refusal_is_told_at_once_with_the_way_out(postgresql, changes, words, 
     assert "wrong" not in str(refusal.value)
 
 
-def test_a_user_without_rights_is_told_whom_to_ask(postgresql):
+def test_a_database_that_only_reads_is_read_and_who_lacks_rights_is_told_whom_to_ask(postgresql):
     with pytest.raises(DataError, match="GRANT"):
         SqlStore(postgresql.url(user=postgresql.new_user("NOSUPERUSER")))
-
-
-def test_a_database_that_only_reads_is_read_and_says_so(postgresql):
     url = postgresql.new_database()
     with closing(SqlStore(url)) as store:
         store.append_all([row()])

@@ -131,7 +131,12 @@ def test_a_server_is_the_same_by_every_name_of_it_and_for_every_user(postgresql)
     assert identity_of(postgresql.new_database()) != identity_of(url)
 
 
-def test_a_scope_allows_what_stands_before_it():
+def test_each_key_is_another_one_tells_its_id_and_allows_what_stands_before_its_scope(tmp_path):
+    book = ApiKeys(f"sqlite:///{tmp_path}/m.sqlite")
+    made = [book.add(f"k{i}", "read", lifetime_seconds=None, now=float(i)) for i in range(5)]
+    book.close()
+    assert len({key for key, _ in made}) == 5
+    assert [key_id_of(key) for key, _ in made] == [kept.key_id for _, kept in made]
     allowed = {scope: [other for other in Scope if scope.allows(other)] for scope in Scope}
     assert allowed == {
         Scope.READ: [Scope.READ],
@@ -140,14 +145,6 @@ def test_a_scope_allows_what_stands_before_it():
     }
     with pytest.raises(UsageError, match="did you mean admin"):
         scope_of("amdin")
-
-
-def test_each_key_is_another_one_and_tells_its_id(tmp_path):
-    book = ApiKeys(f"sqlite:///{tmp_path}/m.sqlite")
-    made = [book.add(f"k{i}", "read", lifetime_seconds=None, now=float(i)) for i in range(5)]
-    book.close()
-    assert len({key for key, _ in made}) == 5
-    assert [key_id_of(key) for key, _ in made] == [kept.key_id for _, kept in made]
 
 
 @given(st.text())
