@@ -118,16 +118,21 @@ def with_each_run(**changes):
     return document | {"runs": [run | changes for run in document["runs"]]}
 
 
-def test_the_tests_anchors_are_what_measure_writes():
+def test_an_anchors_rate_is_measured_on_its_gpu_and_wider_without_its_operations(
+    accelerator, put, recommended
+):
     validate(anchor())
-
-
-def test_on_the_anchors_own_gpu_its_rate_is_measured(accelerator, put):
     rate, _, document = accelerator("g4dn.8xlarge", put(anchor()))
     measured = next(r for r in anchor()["runs"] if r["batch_size"] == 32)["samples_per_second"]
     assert rate == pytest.approx(measured, rel=0.05)
     assert document["predicted"]["provenance"] == "measured"
     assert not any("anchor" in note for note in document["extrapolation"])
+    known, unknown = put(anchor()), put(anchor(captured={}), "unknown.json")
+    _, narrow, _ = accelerator("g5.8xlarge", known)
+    rate, wide, _ = accelerator("g5.8xlarge", unknown)
+    assert rate > 0
+    assert wide > narrow
+    assert any("computes is not known" in warning for warning in recommended(unknown)["warnings"])
 
 
 def test_an_anchor_that_the_model_or_another_gpu_makes_very_unlikely_is_told(warned, put):
@@ -136,15 +141,6 @@ def test_an_anchor_that_the_model_or_another_gpu_makes_very_unlikely_is_told(war
     assert "odd.json, run 1 (batch 8 on T4) contradicts the other anchors, or the model" in odd
     second = put(anchor("resnet50", gpu="L4", cuda="NVIDIA L4", factor=2.5), "second.json")
     assert "second.json, run 1 (batch 8 on L4) contradicts" in warned(put(anchor("resnet50")), second)
-
-
-def test_without_operations_the_answer_is_wider_and_says_so(accelerator, recommended, put):
-    known, unknown = put(anchor()), put(anchor(captured={}), "unknown.json")
-    _, narrow, _ = accelerator("g5.8xlarge", known)
-    rate, wide, _ = accelerator("g5.8xlarge", unknown)
-    assert rate > 0
-    assert wide > narrow
-    assert any("computes is not known" in warning for warning in recommended(unknown)["warnings"])
 
 
 def test_anchors_that_differ_a_little_meet_and_those_that_differ_much_are_named(accelerator, stderr, put):

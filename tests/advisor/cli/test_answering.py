@@ -41,7 +41,9 @@ def listed(answer):
     return {row["name"]: row for row in answer("networks")["networks"]}
 
 
-def test_a_rate_is_told_for_every_network(listed):
+def test_a_rate_is_told_for_every_network_and_the_list_comes_without_a_performance_model(
+    listed, ask, monkeypatch
+):
     """What others measured on some GPU with PyTorch, as ResNet-50, is more than modelled."""
     assert set(listed) == set(load_model().table.names)
     for row in listed.values():
@@ -51,8 +53,6 @@ def test_a_rate_is_told_for_every_network(listed):
             assert (rate == "published") == (row["gpus_measured"][task] > 0)
     assert listed["resnet50"]["rates"]["inference"] == "published"
 
-
-def test_without_a_performance_model_the_list_still_comes(ask, monkeypatch):
     def damaged():
         raise DataError("the model is damaged; install the package again")
 
@@ -91,7 +91,7 @@ def test_the_users_own_data_may_have_another_number_of_samples(answer):
 SERVED = ("--task", "generation", "--users", "20", "--model")
 
 
-def test_a_start_file_serves_the_checkpoint_of_the_format_or_says_that_none_is_known(shown):
+def test_a_start_file_serves_the_formats_checkpoint_and_what_drafts_stands_in_the_answer(shown):
     known = shown("recommend", *SERVED, "Qwen/Qwen3-32B", "--precision", "fp8", "--export", "skypilot")
     assert "vllm serve Qwen/Qwen3-32B-FP8 " in known
     base = shown(
@@ -99,9 +99,6 @@ def test_a_start_file_serves_the_checkpoint_of_the_format_or_says_that_none_is_k
     )
     assert "vllm serve meta-llama/Llama-3.1-8B " in base
     assert "instruction-tuned model: nvidia/Llama-3.1-8B-Instruct-FP8" in base
-
-
-def test_what_drafts_tokens_stands_in_the_answer_and_its_trial(shown):
     ask = ("recommend", *SERVED, "meta-llama/Llama-3.1-70B", "--max-tpot-ms", "22", "--explain")
     text = shown(*ask, "--draft-model", "meta-llama/Llama-3.1-8B", "--draft-acceptance", "0.7,4")
     words = " ".join(text.split())

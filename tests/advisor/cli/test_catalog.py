@@ -126,15 +126,7 @@ def test_every_price_rests_on_a_source_that_is_shown(listed_sources, monkeypatch
     assert sum(row["prices"] for row in listed_sources().values()) == counted
 
 
-def test_what_the_user_imported_is_among_them(listed_sources, ask):
-    before = listed_sources()
-    assert ask(*IMPORT, EXAMPLES / "free_services.csv")[0] == 0
-    (own,) = [row for name, row in listed_sources().items() if name not in before][:1]
-    assert own["licence"] == "the user's"
-    assert own["prices"] >= 1
-
-
-def test_notes_can_stand_among_the_warnings_of_an_answer(listed_sources):
+def test_notes_can_stand_among_warnings_and_what_the_user_imported_is_among_the_sources(listed_sources, ask):
     notes = {row["note"] for row in listed_sources().values()} - {""}
     assert notes
     for note in notes:
@@ -142,3 +134,8 @@ def test_notes_can_stand_among_the_warnings_of_an_answer(listed_sources):
         assert first.islower() or first.isupper(), note
         assert not set(note) & {";", ","}, note
         assert not note.endswith("."), note
+    before = listed_sources()
+    assert ask(*IMPORT, EXAMPLES / "free_services.csv")[0] == 0
+    (own,) = [row for name, row in listed_sources().items() if name not in before][:1]
+    assert own["licence"] == "the user's"
+    assert own["prices"] >= 1

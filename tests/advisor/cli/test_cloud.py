@@ -34,12 +34,9 @@ def document(answer):
     return lambda *words, code=0: answer("cloud", *words, code=code)
 
 
-def test_nothing_is_told_in_one_line(cloud):
+def test_what_is_there_is_told_with_its_time_and_how_to_remove_it_and_nothing_in_one_line(cloud):
     assert cloud("status", *HERE) == "Nothing of a sweep is there; asked 2 regions.\n"
     assert cloud("reap", *HERE) == "0 things removed; asked 2 regions.\n"
-
-
-def test_what_is_there_is_told_with_its_time_and_how_to_remove_it(cloud):
     old, new = a_volume("us-east-1", worn(LONG_AGO)), an_instance("eu-west-1", worn(LATER))
     text = cloud("status", *HERE)
     first, _, head, expired, kept, *rest = text.splitlines()

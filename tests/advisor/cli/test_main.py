@@ -220,7 +220,9 @@ def test_zsh_completes_what_is_typed(words, offered):
     assert offered in done.stdout
 
 
-def test_every_command_has_a_page_without_warnings(tmp_path):
+def test_every_command_has_a_page_without_warnings_and_no_text_is_taken_for_a_macro(tmp_path):
+    assert escaped(".SH x-y\\z") == "\\&.SH x\\-y\\ez"
+    assert escaped("'quoted'") == "\\&'quoted'"
     pages = write_pages(tmp_path)
     names = {page.stem for page in pages}
     assert {"advisor"} | {f"advisor-{name}" for name in COMMANDS} <= names
@@ -233,8 +235,3 @@ def test_every_command_has_a_page_without_warnings(tmp_path):
         )
         assert not printed.stderr
         assert "SYNOPSIS" in printed.stdout.replace("\b", "").replace("SSYYNNOOPPSSIISS", "SYNOPSIS")
-
-
-def test_no_text_is_taken_for_a_macro():
-    assert escaped(".SH x-y\\z") == "\\&.SH x\\-y\\ez"
-    assert escaped("'quoted'") == "\\&'quoted'"

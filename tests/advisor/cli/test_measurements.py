@@ -38,7 +38,7 @@ def test_an_empty_store_says_so(measurements):
     assert measurements("export") == ""
 
 
-def test_the_list_and_the_check_name_what_failed_and_what_is_weak(answer, measurements, rows):
+def test_the_list_and_the_check_tell_failures_weak_rows_and_borrowed_spreads(answer, measurements, rows):
     listed = answer("measurements", "list")["measurements"]
     assert [row["status"] for row in listed] == ["ok", "out_of_memory"]
     assert "out of memory" in measurements("list")
@@ -46,9 +46,11 @@ def test_the_list_and_the_check_name_what_failed_and_what_is_weak(answer, measur
     assert (document["measurements"], document["weak"]) == (2, 1)
     assert [row["kind"] for row in document["checked"][0]["weak"]] == ["few steps"]
     assert "--iterations" in measurements("check")
-
-
-def test_the_check_says_which_rates_have_a_borrowed_spread(measurements, rows):
+    first, failed = answer("measurements", "list", "--spread")["measurements"]
+    assert first["median_samples_per_second"] > 0
+    assert first["runs"] == 1
+    assert set(first["spread"]) >= {"lower", "upper", "stall_share", "median_samples_per_second"}
+    assert failed["stall_share"] is failed["median_samples_per_second"] is None
     assert "1 have one run" in measurements("check")
     repeated = measurement(
         trial=trial(resources=resources(memory_mib=2048.0)),
@@ -59,28 +61,17 @@ def test_the_check_says_which_rates_have_a_borrowed_spread(measurements, rows):
     assert "1 have one run" in measurements("check")
 
 
-def test_the_list_has_the_median_and_the_interval_of_the_next_run_beside_the_rate(answer, rows):
-    first, failed = answer("measurements", "list", "--spread")["measurements"]
-    assert first["median_samples_per_second"] > 0
-    assert first["runs"] == 1
-    assert set(first["spread"]) >= {"lower", "upper", "stall_share", "median_samples_per_second"}
-    assert failed["stall_share"] is failed["median_samples_per_second"] is None
-
-
-def test_an_import_takes_an_export_once(measurements, rows, tmp_path, monkeypatch):
+def test_an_import_takes_an_export_once_and_of_bad_lines_tells_the_numbers(
+    measurements, rows, tmp_path, monkeypatch, stderr
+):
     measurements("export", "--out", tmp_path / "all.jsonl")
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/other.sqlite")
     assert "2 measurements added" in measurements("import", tmp_path / "all.jsonl")
     assert open_store().all() == rows
     assert "0 measurements added" in measurements("import", tmp_path / "all.jsonl")
     assert open_store().all() == rows
-
-
-def test_bad_lines_are_told_by_number_and_the_good_ones_are_stored(
-    measurements, stderr, rows, tmp_path, monkeypatch
-):
     (tmp_path / "bad.jsonl").write_text(f"nonsense\n{to_jsonl(rows)}[]\n")
-    monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/other.sqlite")
+    monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/third.sqlite")
     err = stderr("measurements", "import", tmp_path / "bad.jsonl", code=1)
     assert "line 1: " in err
     assert "line 4: " in err

@@ -74,15 +74,14 @@ def test_the_small_preset_covers_what_a_model_needs(answer):
     assert {trial["workload"]["task"] for trial in trials} == {"training", "inference", "preprocessing"}
 
 
-def test_a_disk_path_where_nothing_is_mounted_is_refused(stderr, monkeypatch, tmp_path):
+def test_a_disk_path_must_be_mounted_and_how_well_is_measured_is_part_of_the_trial(
+    stderr, monkeypatch, tmp_path, answer
+):
     monkeypatch.setattr("advisor.runs.fields._is_on_root_disk", lambda _folder: True)
     assert re.search(
         r"nothing is mounted there; .*unlimited=/ where",
         stderr("sweep", "plan", *GRID, "--disk-path", f"unlimited={tmp_path}"),
     )
-
-
-def test_how_well_and_how_often_it_is_measured_is_part_of_the_trial(answer, monkeypatch, tmp_path):
     monkeypatch.setattr("advisor.runs.fields._is_on_root_disk", lambda _folder: False)
     question = ("--rel-error", "1%", "--repeats", "3", "--iterations", "1000")
     special = answer("sweep", "plan", *GRID, "--disk-path", f"unlimited={tmp_path}", *question)["trials"]

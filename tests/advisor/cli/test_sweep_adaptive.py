@@ -37,7 +37,7 @@ def test_an_adaptive_plan_shows_trials_time_and_cost(answer, sweep):
     assert "$" in shown
 
 
-def test_a_simulation_tells_trials_regret_and_why_it_stopped(answer, table):
+def test_a_simulation_tells_trials_regret_and_target_and_a_seed_repeats_it(answer, table, sweep):
     document = answer("sweep", "simulate", "--table", table, "--budget", "8trials")
     assert document["schema"] == "advisor.sweep-simulation/1"
     assert len(document["trials"]) <= 8
@@ -45,9 +45,6 @@ def test_a_simulation_tells_trials_regret_and_why_it_stopped(answer, table):
     assert document["stopped"]
     regrets = [trial["regret"] for trial in document["trials"]]
     assert regrets == sorted(regrets, reverse=True)
-
-
-def test_a_target_is_met_by_the_cheapest_that_reaches_it_and_a_seed_repeats_it(sweep, table):
     shown = sweep(
         "simulate", "--table", table, "--target-throughput", "200", "--no-stop", "--budget", "12trials"
     )

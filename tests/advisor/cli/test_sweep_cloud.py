@@ -73,7 +73,9 @@ def guest_that_measures(bed: Bed, minutes: float, ending: End = End.DONE, **row:
     after_launch(bed, minutes, finish)
 
 
-def test_a_dry_run_shows_offers_cost_and_checks_and_launches_nothing(shown, account, answer) -> None:
+def test_a_dry_run_shows_offers_cost_and_checks_and_what_is_missing_launches_nothing(
+    shown, account, answer, stderr, monkeypatch
+) -> None:
     text = shown(*ON_AWS, "--dry-run")
     assert "g4dn.xlarge   us-east-1a  spot" in text
     assert "ok       region: us-east-1 is enabled" in text
@@ -85,9 +87,6 @@ def test_a_dry_run_shows_offers_cost_and_checks_and_launches_nothing(shown, acco
     assert document["most_usd"] <= 5.0 + document["offers"][-1]["usd_per_hour_at_most"] / 60 + 1e-4
     assert [volume["type"] for volume in document["volumes"]] == ["gp3", "st1"]
     assert "--accelerator" in document["command"]
-
-
-def test_what_is_missing_is_told_and_the_exit_code_says_so(stderr, shown, account) -> None:
     account.ways.quotas = {"L-DB2E81BA": 0.0, "L-3819A6DF": 0.0}
     account.ways.denied = {"TerminateInstances"}
     assert "request-service-quota-increase" in shown(*ON_AWS, "--dry-run", code=1)
@@ -95,9 +94,6 @@ def test_what_is_missing_is_told_and_the_exit_code_says_so(stderr, shown, accoun
     assert "nothing was launched" in text
     assert "request-service-quota-increase" in text
     assert account.left() == []
-
-
-def test_without_credentials_that_is_told_and_no_more(stderr, account, shown, monkeypatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     assert "aws configure" in stderr(*ON_AWS, code=1)
@@ -228,16 +224,15 @@ def test_one_that_fails_takes_no_other_along(account, capsys) -> None:
     assert account.left() == []
 
 
-def test_what_one_of_them_lacks_is_told_before_any_is_launched(stderr, account) -> None:
+def test_a_dry_run_shows_both_plans_and_what_one_lacks_is_told_before_any_is_launched(
+    account, answer, shown, stderr
+) -> None:
+    document = answer(*BOTH, "--dry-run")
+    assert [plan["budget_usd"] > 2 for plan in document["plans"]] == [False, True]
+    assert sum(plan["budget_usd"] for plan in document["plans"]) == pytest.approx(5.0)
+    assert "cuda:T4" in shown(*BOTH, "--dry-run")
     account.ways.out = {("g6.xlarge", "", "")}
     account.ways.quotas = {"L-DB2E81BA": 4.0, "L-3819A6DF": 0.0}
     account.ways.denied = {"TerminateInstances"}
     assert '"ec2:TerminateInstances"' in stderr(*BOTH, code=1)
     assert account.instances() == []
-
-
-def test_a_dry_run_shows_both_plans_and_what_they_cost_together(account, answer, shown) -> None:
-    document = answer(*BOTH, "--dry-run")
-    assert [plan["budget_usd"] > 2 for plan in document["plans"]] == [False, True]
-    assert sum(plan["budget_usd"] for plan in document["plans"]) == pytest.approx(5.0)
-    assert "cuda:T4" in shown(*BOTH, "--dry-run")

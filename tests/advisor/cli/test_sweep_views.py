@@ -52,12 +52,17 @@ def snapshot(**changes):
     return Snapshot(**{**values, **changes})
 
 
-def test_a_running_sweep_looks_like_the_golden_one_and_tells_no_more_than_is_known():
+def test_a_running_sweep_and_a_status_are_the_golden_ones_and_tell_no_more_than_is_known():
     assert "\n".join(view_lines(standing())) + "\n" == (GOLDEN / "sweep_live.txt").read_text()
     assert view_lines(standing(total=0)) == ["sweep  starting, 2 min"]
     lines = view_lines(standing(usd=None, left=0, running=()))
     assert [line.split()[0] for line in lines] == ["sweep", "ended", "time"]
     assert lines[-1] == "time   2 min"
+    text = "\n".join(snapshot_lines(snapshot(), "the server is away")) + "\n"
+    assert text == (GOLDEN / "sweep_status.txt").read_text()
+    document = snapshot_document(snapshot(), "the server is away")
+    assert_keeps(document, "sweep-status")
+    assert document == json.loads((GOLDEN / "sweep_status.json").read_text())
 
 
 @pytest.mark.parametrize("left", [0, 1, 23, 24])
@@ -67,14 +72,6 @@ def test_it_fits_a_screen_however_much_runs(left):
     assert len(lines) <= 14
     assert max(map(len, lines)) <= 100
     assert lines[-1].strip() == "and 32 more"
-
-
-def test_a_status_and_its_document_are_the_golden_ones():
-    text = "\n".join(snapshot_lines(snapshot(), "the server is away")) + "\n"
-    assert text == (GOLDEN / "sweep_status.txt").read_text()
-    document = snapshot_document(snapshot(), "the server is away")
-    assert_keeps(document, "sweep-status")
-    assert document == json.loads((GOLDEN / "sweep_status.json").read_text())
 
 
 @pytest.mark.parametrize(
@@ -147,15 +144,14 @@ def test_each_week_is_a_sweep_of_its_own_and_a_retry_goes_on_with_its_own(monkey
     assert named(monkeypatch, "", *more) == named(monkeypatch, "", *more) != first
 
 
-def test_the_words_of_a_command_win_over_a_time_and_what_is_none_is_told(monkeypatch, stderr):
+def test_a_commands_words_win_over_a_time_and_what_is_none_is_told_but_to_no_schedule(
+    monkeypatch, stderr, tmp_path, shown
+):
     monkeypatch.setenv("ADVISOR_FRESH_SINCE", FIRST)
     context = sweep_run.make_context("run", [*ON_AWS, "--fresh-since", SECOND])
     assert context.params["fresh_since"].day == 23
     monkeypatch.setenv("ADVISOR_FRESH_SINCE", "<aws.scheduler.scheduled-time>")
     assert "ADVISOR_FRESH_SINCE" in stderr("sweep", "run", *ON_AWS)
-
-
-def test_a_schedule_refuses_only_what_its_command_says(monkeypatch, tmp_path, shown):
     monkeypatch.setenv("ADVISOR_FRESH_SINCE", FIRST)
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path / 'x.sqlite'}")
     add = ("schedule", "add", "--cron", "0 3 * * 1", "--timezone", "UTC", "--")

@@ -85,7 +85,9 @@ def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store
     assert "--disk" in jobs[0]
 
 
-def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(ask, account, shown) -> None:
+def test_without_a_type_the_recommended_spec_is_planned_and_an_engine_with_the_answers_words(
+    ask, account, shown
+) -> None:
     question = (
         *shlex.split(
             "verify --task inference --model googlenet --target-throughput 500 --confidence 0.9 --on aws"
@@ -99,6 +101,13 @@ def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(ask, accou
     assert command[:2] == ["advisor", "verify"]
     assert command[command.index("--instance") + 1] == chosen["instance_type"]
     assert {offer["instance_type"] for offer in document["offers"]} <= {chosen["instance_type"]}
+    assert account.instances() == []
+    document = json.loads(ask(*SERVED, "--dry-run", "-o", "json")[1])
+    assert first_fault(document, "advisor.cloud-plan/1") is None
+    command = document["command"]
+    assert command[:4] == ["advisor", "measure", "--engine", "vllm"]
+    assert command[command.index("--concurrency") + 1] == "2"
+    assert [volume["type"] for volume in document["volumes"]] == ["gp3"]
     assert account.instances() == []
 
 
@@ -145,16 +154,6 @@ def test_a_language_model_is_served_on_the_instance_and_its_load_comes_back(
     question = ("recommend", *SERVED[1:11], "--cloud", "aws")
     result = answer(*question, "--anchor", "anchor-Llama-3.1-8B.json")
     assert result["recommendation"]["predicted"]["provenance"] == "anchored"
-
-
-def test_an_engine_is_planned_with_the_disk_and_the_words_of_the_answer(ask, account) -> None:
-    document = json.loads(ask(*SERVED, "--dry-run", "-o", "json")[1])
-    assert first_fault(document, "advisor.cloud-plan/1") is None
-    command = document["command"]
-    assert command[:4] == ["advisor", "measure", "--engine", "vllm"]
-    assert command[command.index("--concurrency") + 1] == "2"
-    assert [volume["type"] for volume in document["volumes"]] == ["gp3"]
-    assert account.instances() == []
 
 
 ASK = (
