@@ -109,10 +109,9 @@ def offered_zones(
         "LocationType": "availability-zone",
         "Filters": [{"Name": "instance-type", "Values": names}],
     }
-    operation = "describe_instance_type_offerings", "InstanceTypeOfferings"
     result: dict[str, set[str]] = {}
     try:
-        for row in aws.pages(region, *operation, **wanted):
+        for row in aws.pages(region, "describe_instance_type_offerings", "InstanceTypeOfferings", **wanted):
             result.setdefault(row["InstanceType"], set()).add(row["Location"])
     except AdvisorError as error:
         return {}, not_checked("offering", error)

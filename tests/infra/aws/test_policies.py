@@ -136,16 +136,17 @@ def _asked_in_source() -> set[str]:
     result: set[str] = set()
     for path in (*folder.glob("*.py"), folder / "guest/metadata.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("ask", "pages"):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("ask", "_ask", "pages"):
                 result |= set(_operation(node))
     return result
 
 
 def _operation(node: ast.Call) -> list[str]:
-    if len(node.args) < 2 or not isinstance(node.args[1], ast.Constant):
-        return []
-    service = [keyword.value.value for keyword in node.keywords if keyword.arg == "service"]
-    return [action_of(service[0] if service else "ec2", _camel(node.args[1].value))]
+    """The one that a call names; a mailbox (`_ask`) is a bucket's."""
+    names = [each.value for each in node.args if isinstance(each, ast.Constant)]
+    usual = ast.Constant("s3" if getattr(node.func, "attr", "") == "_ask" else "ec2")
+    service = next((each.value for each in node.keywords if each.arg == "service"), usual)
+    return [action_of(service.value, _camel(names[0]))] if names and isinstance(service, ast.Constant) else []
 
 
 def _camel(operation: str) -> str:
