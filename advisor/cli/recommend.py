@@ -55,8 +55,8 @@ def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: 
     with suppress(BrokenPipeError):
         click.echo(text, nl=False)
     if chosen is None:
-        # The answer above it tells what comes nearest.
-        is_told = export_to is None and output == "table"
+        # The answer above tells what was looked at, and what would fit.
+        is_told = export_to is None and output == "table" and answer.result.rejected
         raise NoOfferError(Message("no offer does what you ask") if is_told else answer.no_offer())
 
 

@@ -122,7 +122,7 @@ def test_what_cannot_run_ends_no_comparison_and_each_row_says_what_it_misses(
     [
         (
             "--task training --model resnet50 --epochs 90 --max-hours 48 --market spot",
-            "if it is never interrupted",
+            "if never interrupted",
             0,
         ),
         (
