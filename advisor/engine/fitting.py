@@ -1,9 +1,8 @@
 """Searches disk orders between the catalogue's steps, for the instances worth showing.
 
-The ladder shows which instances answer at all. Those that may be chosen or shown are searched for a better
-order: where the price by the hour decides, for the least one that reaches the target (`least_disk`); where a
-run or a sample is to be cheap, for the order that makes it cheapest (`_cheapest_orders`). What is found is
-predicted at every batch size."""
+The ladder shows which instances answer at all. Those that may be chosen or shown are searched for the order
+with which they rank first: the least one that reaches a target, or the one that makes a run or a sample
+cheapest. What is found is predicted at every batch size."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Disk, DiskChoice
 from advisor.engine.columns import Booleans, Floats, Integers
-from advisor.engine.disks import IOPS_STEP, least_orders, order_attached, parts_for
+from advisor.engine.disks import IOPS_STEP, order_attached, parts_for
 from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed, deciding, rank, with_runs
 from advisor.engine.table import Table, best_of_each, distinct, is_among
 from advisor.questions.network import NetworkQuestion
@@ -66,7 +65,6 @@ class _Fitting(Struct, frozen=True):
 
     def fitted(self, table: Table, rows: Booleans) -> Table:
         """The table with the orders that were found, at every batch."""
-        request = self.request
         good = np.flatnonzero(rows & self._enough(table))
         if not len(good):
             return table
@@ -79,12 +77,7 @@ class _Fitting(Struct, frozen=True):
             keys = self._keys(wider)
             _, limits = self._limits(wider, keys, good, last_shown)
         starts = self._worth_fitting(wider, keys, good, limits)
-        if not request.ranks_by_price:
-            return self._at_every_batch(table, wider, self._cheapest_orders(wider, starts))
-        orders = least_orders(request, self.catalog, wider, starts)
-        if request.max_count == 1 and request.is_sure:
-            orders = _no_dearer(wider, _best_of(keys, good, wider.option[good]), orders)
-        return self._at_every_batch(table, wider, orders)
+        return self._at_every_batch(table, wider, self._cheapest_orders(wider, starts))
 
     def _enough(self, table: Table) -> Booleans:
         return answering(self.request, table, but_for=("over_max_price",))
@@ -184,7 +177,7 @@ class _Fitting(Struct, frozen=True):
         some = self._ranked(table.take(starts))
         for search, keys in zip(searches, some, strict=True):
             search.rank = keys
-        for part in _TURNS:
+        for part in _TURNS_BY_PRICE if self.request.ranks_by_price else _TURNS:
             turned = [search for search in searches if search.begin(part)]
             for unit in (0.0, *[_UNITS[part]] * (_ROUNDS - 1)):
                 self._close_in(table, turned, part, unit)
@@ -312,16 +305,8 @@ class _Search(Struct):
 
 _UNITS = {"rate": 1.0, "iops": IOPS_STEP, "both": 0.001, "size": 1.0}
 # What is worth buying of both together depends on what each alone can do without, and the reverse.
+_TURNS_BY_PRICE = ("rate", "iops", "size")
 _TURNS = ("rate", "iops", "both", "rate", "iops", "both", "rate", "iops", "rate", "size")
-
-
-def _no_dearer(table: Table, best: Integers, orders: Sequence[tuple[int, Disk]]) -> list[tuple[int, Disk]]:
-    """The cheapest order of each offer, unless it costs more than a known answer."""
-    least = dict(zip(table.option[best].tolist(), table.disk_usd[best].tolist(), strict=True))
-    for row, disk in orders:
-        option = int(table.option[row])
-        least[option] = min(least[option], disk.usd_per_hour)
-    return [(row, disk) for row, disk in orders if disk.usd_per_hour <= least[int(table.option[row])]]
 
 
 def _best_of(keys: _Keys, good: Integers, groups: Integers) -> Integers:

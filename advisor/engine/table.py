@@ -87,8 +87,6 @@ class Predictions:
     def __init__(self, catalog: Catalog, model: PerformanceModel, confidence: float) -> None:
         self.pairs: list[tuple[Workload, Resources]] = []
         self.batch: Integers = np.empty(0, dtype=np.intp)
-        # Log rates with less and less of a disk, by row and disk: see `disks`.
-        self.reached: dict[tuple[int, DiskRate], Floats] = {}
         self._catalog, self._model, self._confidence = catalog, model, confidence
         self._prepared: PreparedRows | None = None
         self._places: dict[_Key, int] = {}
@@ -370,11 +368,6 @@ class Table(Struct, frozen=True, kw_only=True):
     def offer(self, row: int) -> Offer:
         """A row's offer."""
         return self.source.options[int(self.option[row])].offer
-
-    def log_lowers(self, rows: Integers, disks: DiskTable, cache: CacheState | None) -> Floats:
-        """Logarithms (n, k) of the lower bounds of n rows with k disks each: columns (n, k)."""
-        each = np.repeat(self.row[rows], disks.iops.shape[1])
-        return self.source.predictions.rows.log_lowers(each, disks.raveled(), cache).reshape(disks.iops.shape)
 
     def with_orders(self, rows: Integers, disks: Sequence[Disk]) -> Table:
         """Some rows with other disks, on as many instances; without runs."""

@@ -158,10 +158,6 @@ class DiskTable(Columns, frozen=True):
         numbers = np.array([_disk_numbers(entry) for entry in disks], dtype=float)
         return cls(*numbers.reshape(-1, len(cls.__struct_fields__)).T)
 
-    def raveled(self) -> DiskTable:
-        """Columns of shape (n, k) one after the other."""
-        return DiskTable(*(getattr(self, name).ravel() for name in self.__struct_fields__))
-
 
 def assumed_copy_gb_per_second(gpu: Gpu | None) -> float:
     """GB/s from host to such a GPU on a type of instance that was not measured."""

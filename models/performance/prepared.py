@@ -116,10 +116,6 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
             parts.append(estimates(columns, rates, self.spread.take(rows[part]), self.pipeline))
         return Estimates.joined(parts)
 
-    def log_lowers(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Floats:
-        """Logarithms of lower bounds of some rows, each with its own disk (shape of `rows`)."""
-        return np.asarray(np.log(self.columns_with(rows, disks, cache).lower))
-
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
         """Predictions of some rows, each with a disk of its own."""
         if not rows:

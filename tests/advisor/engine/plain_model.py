@@ -116,9 +116,6 @@ class _Rows:
             ),
         )
 
-    def log_lowers(self, rows, disks, cache=None):
-        return np.log([prediction.lower for prediction in self._predicted(rows, disks, cache)])
-
     def _predicted(self, rows, disks, cache):
         columns = zip(disks.mib_per_second.tolist(), disks.iops.tolist(), strict=True)
         pairs = []

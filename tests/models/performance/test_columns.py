@@ -90,8 +90,8 @@ def test_rows_with_other_disks_are_predicted_as_if_they_had_come_with_them(reque
         assert entry.stage_rates == pytest.approx(alone.stage_rates, rel=1e-12)
         assert (entry.bottleneck, entry.provenance) == (alone.bottleneck, alone.provenance)
         assert entry.extrapolation == alone.extrapolation
-    lowers = rows.log_lowers(np.array(places), DiskTable.of(other))
-    assert np.exp(lowers) == pytest.approx([entry.lower for entry in result], rel=1e-12)
+    lowers = rows.columns_with(np.array(places), DiskTable.of(other)).lower
+    assert lowers == pytest.approx([entry.lower for entry in result], rel=1e-12)
 
 
 # No network runs faster than GPUs compute and read it: every bundled network, GPU and format.

@@ -131,7 +131,7 @@ def test_doubt_never_narrows_and_rows_agree_however_they_are_asked(rate, low, hi
     assert assumed.upper >= known.upper * (1 - 1e-12)
     rows = load_model().prepare([(WORKLOAD, feeding_host(100))], confidence=confidence, cache=CacheState.COLD)
     disks = DiskTable.of([feeding_host(rate, low, high).disk])
-    (lower,) = np.exp(rows.log_lowers(np.array([0]), disks))
+    (lower,) = rows.columns_with(np.array([0]), disks).lower
     assert lower == pytest.approx(assumed.lower, rel=1e-9)
 
 
