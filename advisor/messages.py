@@ -27,7 +27,7 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
     "rate": units.format_rate,
     "target": units.format_target,
     "count": units.format_count,
-    "hours": units.format_hours,
+    "hours": units.format_span,
     "duration": units.format_duration,
 }
 

@@ -92,22 +92,23 @@ def format_counted(count: float, noun: str) -> str:
     return f"{text} {noun}" if count == 1 else f"{text} {noun}s"
 
 
-def format_hours(hours: float, *, up: bool = False) -> str:
-    """'34.2 h', '1,230 h', '48 min', '5.2 s'; three digits, rounded `up` where it is a bound."""
-    amount, unit = hours, "h"
-    if hours < 1 / 60:
-        amount, unit = hours * 3600, "s"
-    elif hours < 1:
-        amount, unit = hours * 60, "min"
-    return f"{ceil_significant(amount) if up else float(f'{amount:.3g}'):,g} {unit}"
+# Beyond so many hours minutes say nothing.
+_WHOLE_HOURS = 48
 
 
 def format_span(hours: float, *, up: bool = False) -> str:
-    """How long a run takes, as people say it: '48 min', '5 h 21 min', '76 h'; rounded `up` where it is a
+    """How long a run takes, as people say it: '48 min', '11 h 3 min', '76 h'; rounded `up` where it is a
     bound."""
-    if hours >= 10:
+    if hours >= _WHOLE_HOURS:
         return f"{math.ceil(hours) if up else round(hours):,} h"
-    return format_duration(60 * math.ceil(60 * hours) if up and hours > 1 / 40 else 3600 * hours)
+    step = 60 if hours > 1 / 40 else 1
+    return format_duration(step * math.ceil(3600 / step * hours) if up else 3600 * hours)
+
+
+def ceil_span(hours: float) -> float:
+    """Hours rounded up to what `format_span` tells: more than a limit stays more than it."""
+    parts = 1 if hours >= _WHOLE_HOURS else 60
+    return math.ceil(parts * hours) / parts if math.isfinite(hours) else hours
 
 
 def format_duration(seconds: float) -> str:

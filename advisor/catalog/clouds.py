@@ -379,6 +379,7 @@ class CpuOnly(NamedTuple):
     cores: float
     mark: float
     cpu_model: str
+    burstable: bool
 
 
 def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
@@ -388,7 +389,8 @@ def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
         names = instances.cpu_only(query.vcpus, query.memory_mib)
         for name, usd in cloud.lowest_prices(query, names).items():
             model, mark = instances.cpu_mark(name)
-            yield CpuOnly(cloud.name, name, usd, instances.whole_cores(name), mark, model)
+            cores, burstable = instances.whole_cores(name), instances.is_burstable(name)
+            yield CpuOnly(cloud.name, name, usd, cores, mark, model, burstable)
 
 
 def require_rate(cloud: Cloud) -> None:

@@ -146,30 +146,34 @@ class InstanceTable:
             return types.keys()
         return [
             name
-            for name, (threads, _, mib) in types.items()
+            for name, (threads, _, mib, _) in types.items()
             if int(threads) in vcpus and int(mib) in memory_mib
         ]
 
     def whole_cores(self, name: str) -> float:
         """Whole cores of a type of `cpu_only`."""
-        threads, cores, _ = self._kinds[1][name]
+        threads, cores, *_ = self._kinds[1][name]
         return min(float(threads), float(cores))
 
+    def is_burstable(self, name: str) -> bool:
+        """Whether a type of `cpu_only` has its vCPUs for a share of the time alone."""
+        return self._kinds[1][name][-1] == "1"
+
     @cached_property
-    def _kinds(self) -> tuple[frozenset[str], dict[str, tuple[str, str, str]]]:
-        """Names of accelerated types; and of types of CPUs alone vCPUs, cores and MiB of RAM by
-        name, as they are written. One pass: cutting the lines is what costs."""
+    def _kinds(self) -> tuple[frozenset[str], dict[str, tuple[str, str, str, str]]]:
+        """Names of accelerated types; and of types of CPUs alone vCPUs, cores, MiB of RAM and whether they
+        burst by name, as they are written. One pass: cutting the lines is what costs."""
         column = self._table.column
         vcpus, cores, memory, count = (column[name] for name in NEEDED_FACTS)
-        gpu, other = column["gpu_name"], column["accelerator"]
-        last = 1 + max(vcpus, cores, memory, count, gpu, other)
+        gpu, other, burst = column["gpu_name"], column["accelerator"], column["burstable"]
+        last = 1 + max(vcpus, cores, memory, count, gpu, other, burst)
         accelerated, cpu_only = [], {}
         for line in self._table.lines:
             cells = line.split(",", last)
             if cells[gpu] or cells[other]:
                 accelerated.append(cells[0])
             elif cells[count] == "0" and cells[vcpus] and cells[cores] and cells[memory]:
-                cpu_only[cells[0]] = cells[vcpus], cells[cores], cells[memory]
+                cpu_only[cells[0]] = cells[vcpus], cells[cores], cells[memory], cells[burst]
         return frozenset(accelerated), cpu_only
 
     def cpu_mark(self, name: str) -> tuple[str, float]:

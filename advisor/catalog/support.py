@@ -66,15 +66,16 @@ def check(
     return Supported((*notes, UNLIMITED_NOTE) if unlimited else notes)
 
 
+BURSTABLE = Rejection("facts_missing", Message("burstable, and its sustained share of the vCPUs is unknown"))
+
+
 def _check_host(instance: InstanceType) -> Rejection | None:
     if instance.cpu.architecture not in _CPU_ARCHITECTURES:
         return Rejection(
             "unsupported", Message("its CPU is {arch}: a macOS host", arch=instance.cpu.architecture)
         )
     if instance.burstable:
-        return Rejection(
-            "facts_missing", Message("burstable, and its sustained share of the vCPUs is unknown")
-        )
+        return BURSTABLE
     if instance.ebs_baseline_mib_per_second is None and instance.cloud == "aws":
         return Rejection("facts_missing", Message("its own limit to network disks is unknown"))
     return None

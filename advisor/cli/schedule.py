@@ -48,7 +48,7 @@ from advisor.runs.schedules import (
 )
 from advisor.runs.sweep_questions import SweepRun
 from advisor.store.records import Reporting
-from advisor.units import format_hours, format_rate, format_usd
+from advisor.units import format_rate, format_span, format_usd
 
 if TYPE_CHECKING:
     from advisor.store.records import Leader, Run, Schedule
@@ -356,7 +356,7 @@ def _run_lines(run: Run, timezone: str) -> list[str]:
     facts = [
         run.state.value,
         "" if run.trials is None else f"{run.trials} measured",
-        "" if took is None else format_hours(max(0.0, took) / 3600),
+        "" if took is None else format_span(max(0.0, took) / 3600),
         "" if run.cost_usd is None else format_usd(run.cost_usd),
         f"{run.attempts} attempts" if run.attempts > 1 else "",
         f"on {run.host}" if run.host else "",

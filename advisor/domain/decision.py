@@ -150,7 +150,8 @@ C = TypeVar("C")
 
 class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     """An answer that turned types down. `ranked` is empty where no offer meets the target: then `nearest`
-    comes closest within the price, and `beyond_price` would answer if its price were allowed.
+    comes closest within the price (`nearest_misses` says what it misses), and `beyond_price` would answer if
+    its price were allowed.
 
     `rejected_counts` says how many types each reason took out; `offers_considered` counts the priced offers
     looked at. `close_calls` begins with the spec whose trial is worth most, and has the chosen one where it
@@ -162,6 +163,7 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     request: R
     ranked: tuple[C, ...]
     nearest: C | None
+    nearest_misses: tuple[Text, ...] = ()
     beyond_price: C | None = None
     rejected: Sequence[Rejected]
     rejected_counts: Mapping[str, int] | None = None

@@ -40,15 +40,16 @@ from advisor.domain import (
     Workload,
     computes_on_cpu,
 )
-from advisor.domain.decision import MISS_COST
+from advisor.domain.decision import MISS_COST, AnyCandidate
 from advisor.domain.money import is_old
 from advisor.domain.results import BARE_STEP, DECIDES
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.messages import FieldName, Message
 from advisor.naming import other_names, sample_size
+from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
-from advisor.units import ceil_significant, format_counted
+from advisor.units import ceil_span, format_counted
 
 # A disk that could read this much faster than it has to hides its burst from the throughput.
 BURST_SHOWS = 0.8
@@ -84,13 +85,14 @@ def assumptions(
             Message(
                 "the first epoch, all of it from the disk, takes up to {upper:hours} (median "
                 "{median:hours}, {percent:g} % confidence)",
-                upper=ceil_significant(hours.upper),
+                upper=ceil_span(hours.upper),
                 median=hours.median,
                 percent=100 * request.confidence,
             )
         )
     if ranked:
-        messages += _of_ranking(request)
+        cost = Message("cost per run") if request.ends else Message("cost per million samples")
+        messages += ranking_assumptions(request, chosen, cost)
     messages += _of_what_computes(request, chosen)
     if chosen is not None and request.batch_size is None:
         messages.append(Message("batch size {size} chosen by the advisor", size=chosen.workload.batch_size))
@@ -205,14 +207,6 @@ def _of_several(request: NetworkQuestion, chosen: Candidate | None) -> list[Mess
     ]
 
 
-def _of_ranking(request: NetworkQuestion) -> list[Message]:
-    if request.run_samples is not None:
-        return [Message("ranked by cost per run at the median rate")]
-    if request.target_throughput is None:
-        return [Message("ranked by cost per million samples at the median rate")]
-    return miss_assumptions(request)
-
-
 # How a seller names hosts that other people own.
 _OF_STRANGERS = ".community"
 
@@ -242,11 +236,24 @@ _TERM_BESIDE_DISK = Message(
 )
 
 
-def miss_assumptions(request: SpecQuestion) -> list[Message]:
-    """What a miss of the target or of a limit counts."""
-    if request.is_sure:
-        return []
-    return [Message("ranked by price x (1 + {cost:g} x the chance of a miss)", cost=MISS_COST)]
+_LEVEL = (
+    Message("{ranked}; of costs equal within the error measured GPUs come first, then lower prices per hour"),
+    Message("{ranked}; of costs equal within the error measured GPUs come first, then quicker runs"),
+)
+
+
+def ranking_assumptions(
+    request: NetworkQuestion | ServingQuestion | TuningQuestion, chosen: AnyCandidate | None, cost: Message
+) -> list[Message]:
+    """What specs rank by: their price where there is a target, else `cost`; and what a miss counts."""
+    can_miss = not request.is_sure and (chosen is None or chosen.probability is not None)
+    if request.ranks_by_price:
+        miss = Message("ranked by price x (1 + {cost:g} x the chance of a miss)", cost=MISS_COST)
+        return [miss] if can_miss else []
+    ranked = Message("ranked by {cost} at the median rate", cost=cost)
+    if can_miss:
+        ranked = Message("{ranked} x (1 + {cost:g} x the chance of a miss)", ranked=ranked, cost=MISS_COST)
+    return [Message(_LEVEL[request.ends].text, ranked=ranked)]
 
 
 def _of_run(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:

@@ -362,15 +362,15 @@ class Choice(Constraint):
 
 
 class OtherMarket(Constraint):
-    """The market where the cheapest is cheaper than on the others; for who asks for a commitment
-    the one on demand, where there is one: spot instances are taken back."""
+    """The market where the cheapest is cheaper than on the others, but no commitment for work that ends; for
+    who asks for a commitment the one on demand, where there is one: spot instances are taken back."""
 
     limiting = False
 
     def least(self, request: R, asker: Asker[R, T]) -> Market | None:
         usd = {}
         for market in Market:
-            if market is not request.market:
+            if market is not request.market and not (request.ends and market.term_hours):
                 table = asker.answers(self.put(request, market))
                 if table is not None:
                     usd[market] = float(table.usd[cheapest(table)])

@@ -250,13 +250,15 @@ def _among(
     table = task.predict(request, options)
     rows = np.empty(0, dtype=np.intp) if table is None else task.ranked_rows(request, options, table)
     shown: tuple[C, ...] = ()
+    misses: tuple[Message, ...] = ()
     nearest = beyond_price = None
     if table is not None and len(rows):
         shown = tuple(task.shown(request, options, table, rows[: request.max_results].tolist()))
     elif table is not None:
         if most_usd_per_hour is None:
             task.require_intervals(request, options, table)
-        nearest, beyond_price = task.nearest(request, options, table), _beyond_price(task, request, table)
+        nearest, misses = task.nearest(request, options, table)
+        beyond_price = _beyond_price(task, request, table)
     chosen = shown[0] if shown else None
     about = chosen or nearest
     rejected = task.rejected(request, options, table)
@@ -264,6 +266,7 @@ def _among(
         request=request,
         ranked=shown,
         nearest=nearest,
+        nearest_misses=misses,
         beyond_price=beyond_price,
         rejected=rejected,
         rejected_counts=rejected.counts if isinstance(rejected, LazyRejected) else None,

@@ -132,7 +132,8 @@ def _judge_by_price(
     types = prepared.cpus(listing.cpus(last if leaves_out_dear else math.inf)) if cpus else None
     if types is not None and types.most.any():
         verdicts.considered += 0 if leaves_out_dear else len(types.types)
-        rank_of = _cpus_by_rank(request, types, last, verdicts)
+        rank_of, verdicts.slow, rejected = ranked_by_bound(request, types, last)
+        verdicts.rejected += rejected
         looked_at |= _cheap(request, rank_of, prepared, ranks, _FIRST_GROUP, shown)[0]
     verdicts.add(_judged(replace(request, max_results=fitted or request.max_results), prepared, looked_at))
     limit = verdicts.last_shown(request, shown)
@@ -180,22 +181,12 @@ def _ranks_at_steps(request: NetworkQuestion, predicted: Predicted, names: froze
     return np.asarray(_least_ranks(request, completed(request, table))[some])
 
 
-def _cpus_by_rank(
-    request: NetworkQuestion, cpus: CpuTypes, last: float, verdicts: Judgement
-) -> dict[str, float]:
-    """Types without an accelerator that may answer before the last that is shown, the best first,
-    with the least that they could rank by; what cannot answer is turned down."""
-    rank_of, slow, rejected = ranked_by_bound(request, cpus, last)
-    verdicts.slow += slow
-    verdicts.rejected += rejected
-    return rank_of
-
-
 def _judge_cpus_in_groups(request: NetworkQuestion, cpus: CpuTypes, shown: int, verdicts: Judgement) -> None:
     """Judges CPU types in growing groups until no more could be shown or lie on the front."""
     last = math.inf if wants_front(request) else verdicts.last_shown(request, shown)
     verdicts.considered += len(cpus.types)
-    rank_of = _cpus_by_rank(request, cpus, last, verdicts)
+    rank_of, verdicts.slow, rejected = ranked_by_bound(request, cpus, last)
+    verdicts.rejected += rejected
     places = {cpu.name: index for index, cpu in enumerate(cpus.types) if cpu.name in rank_of}
     judged: frozenset[str] = frozenset()
     rest, size = list(rank_of), _FIRST_GROUP

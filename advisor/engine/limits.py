@@ -275,7 +275,7 @@ def limits(request: NetworkQuestion, table: Table) -> Iterator[Limit]:
         yield Limit.most("latency", 1000 * p99_seconds, request.max_latency_ms)
     if request.target_throughput is not None:
         yield Limit.least(TOO_SLOW, rate, request.target_throughput)
-    least = least_first_rate(request, table)
+    least = _least_first_rate(request, rate)
     if least is not None:
         yield Limit.least("slow_first_epoch", first_rate, least)
     if hours is not None and request.max_hours is not None:
@@ -295,15 +295,11 @@ def answering(request: NetworkQuestion, table: Table, *, but_for: Sequence[str] 
     return keeps
 
 
-def least_first_rate(request: NetworkQuestion, table: Table) -> Floats | float | None:
-    """The least lower bound of the rate of the first pass over the data; None without a limit.
+def _least_first_rate(request: NetworkQuestion, rate: Floats | float) -> Floats | float | None:
+    """The least rate of the first pass over the data, of rows of such rates; None without a limit.
 
     RAM caches what the first epoch reads from the disk: a rate of later epochs alone would buy a disk with
     which the first one takes days. A run's cost counts its first epoch anyhow."""
-    return _least_first_rate(request, deciding(request, table).rate)
-
-
-def _least_first_rate(request: NetworkQuestion, rate: Floats | float) -> Floats | float | None:
     if request.task is not Task.TRAINING:
         return None
     if request.max_first_epoch_hours is not None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import CpuOnly
+from advisor.catalog.support import BURSTABLE
 from advisor.domain import (
     DataKind,
     InstanceType,
@@ -33,7 +34,7 @@ from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.pipeline import STAGES
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
-from advisor.units import ceil_ms, ceil_significant, floor_rate, format_rate, format_target
+from advisor.units import ceil_ms, ceil_span, floor_rate, format_rate, format_target
 
 
 class CpuTypes(Struct, frozen=True):
@@ -120,9 +121,10 @@ def ranked_by_bound(
 ) -> tuple[dict[str, float], list[SlowCpus], list[Rejected]]:
     """Types (by name) that may answer and rank before the last that is shown, the best first, with the least
     that each could rank by; those that are too slow however well they do, and others with the first limit
-    that they miss."""
+    that they miss, or what is not known of them."""
     target, count = request.target_throughput or 0.0, request.max_count
-    slow = cpus.most * count < target
+    bursts = np.array([cpu.burstable for cpu in cpus.types], dtype=bool)
+    slow = ~bursts & (cpus.most * count < target)
     rates = np.where(slow, np.inf, cpus.most)
     with np.errstate(divide="ignore", invalid="ignore"):
         run_usd = cpus.usd / (rates * 3600) * (request.run_samples or 1e6)
@@ -133,8 +135,13 @@ def ranked_by_bound(
         limit is not None for limit in (request.max_hours, request.max_run_usd, request.max_usd_per_hour)
     )
     # Whether more than a rate is missed has to be found of each type.
-    may = ~slow & ((ranks <= last) | (not request.ranks_by_price or limited))
-    rejected = list(_missing_limits(request, cpus, may, hours, run_usd))
+    may = ~slow & ~bursts & ((ranks <= last) | (not request.ranks_by_price or limited))
+    rejected = [
+        Rejected(cpu.cloud, cpu.name, BURSTABLE.reason, BURSTABLE.detail, cpu.usd_per_hour)
+        for cpu in cpus.types
+        if cpu.burstable
+    ]
+    rejected += _missing_limits(request, cpus, may, hours, run_usd)
     places = np.flatnonzero(may)
     places = places[np.argsort(ranks[places], kind="stable")]
     most_usd = request.max_usd_per_hour
@@ -316,7 +323,7 @@ def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> 
         return Message(
             _OF_FIRST_EPOCH[request.is_sure].text,
             code=reason,
-            hours=ceil_significant(request.dataset.samples / (first_rate or 0.0) / 3600),
+            hours=ceil_span(request.dataset.samples / (first_rate or 0.0) / 3600),
             most=most_first_epoch_hours(request, rate or 0.0),
         )
     if reason == "latency":
@@ -368,7 +375,7 @@ def run_shortfall(
     """That a run takes, or may take, too many hours or too many dollars."""
     text = _OF_RUNS[reason, request.is_sure].text
     if reason == "too_long":  # dollars are told to the cent
-        upper, median = ceil_significant(upper), median if request.is_sure else ceil_significant(median)
+        upper, median = ceil_span(upper), median if request.is_sure else ceil_span(median)
     return Message(text, code=reason, upper=upper, limit=limit, median=median)
 
 
@@ -387,33 +394,26 @@ def most_first_epoch_hours(request: NetworkQuestion, lower: float) -> float:
     return request.dataset.samples / rate / 3600
 
 
+# Where a bound decides, where the median would do, and where it decides.
+_OF_RATE = (
+    Message("p{p:.3g} is {lower:,g}/s, below {target:target}/s; bound by {stage}"),
+    Message("p{p:.3g} is {lower:,g}/s, below {target:target}/s, which its median reaches; bound by {stage}"),
+    Message("its median is {median:,g}/s, below {target:target}/s; bound by {stage}"),
+)
+
+
 def _too_slow(request: NetworkQuestion, shown: Table) -> Message:
     target = request.target_throughput or 0.0
-    instance = shown.offer(0).instance
     workload = shown.source.predictions.pairs[int(shown.row[0])][0]
-    parameters = {
-        "p": 100 * (1 - request.confidence),
-        "lower": floor_rate(float(shown.lower[0])),
-        "median": floor_rate(float(shown.median[0])),
-        "target": target,
-        "stage": stage_name(_binding(request, shown), instance, workload),
-    }
-    message = Message(
-        "p{p:.3g} is {lower:,g}/s, below {target:target}/s; bound by {stage}", code=TOO_SLOW, **parameters
+    return Message(
+        _OF_RATE[int(shown.median[0] >= target) if request.is_sure else 2].text,
+        code=TOO_SLOW,
+        p=100 * (1 - request.confidence),
+        lower=floor_rate(float(shown.lower[0])),
+        median=floor_rate(float(shown.median[0])),
+        target=target,
+        stage=stage_name(_binding(request, shown), shown.offer(0).instance, workload),
     )
-    if not request.is_sure:
-        message = Message(
-            "its median is {median:,g}/s, below {target:target}/s; bound by {stage}",
-            code=TOO_SLOW,
-            **parameters,
-        )
-    elif float(shown.median[0]) >= target:
-        message = Message(
-            "p{p:.3g} is {lower:,g}/s, below {target:target}/s, which its median reaches; bound by {stage}",
-            code=TOO_SLOW,
-            **parameters,
-        )
-    return message
 
 
 def _binding(request: NetworkQuestion, shown: Table) -> Stage:

@@ -5,7 +5,7 @@ That takes seconds, so it is done only where nothing fits and a person waits for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import combinations
 from typing import Generic
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Change, Market, Relaxation
 from advisor.domain.decision import AnyCandidate
+from advisor.domain.results import Span
 from advisor.engine.columns import Floats, cheapest
 from advisor.engine.constraints import Amount, Constraint, Effort
 from advisor.engine.decide import recommend
@@ -26,7 +27,7 @@ def relaxations(
     """What would make something answer, cheapest first, old spot prices last; empty where something does.
 
     Each names one constraint and the least change of it that is enough at the confidence of the bounds, or
-    where none is, at the median. Where no single one is, each names two of the constraints that were asked
+    where it is not, at the median. Where no single one is, each names two of the constraints that were asked
     for, and where no two are, there is one that names as many as it takes. None at all where the workload
     itself runs nowhere. `effort` notes whether it ended before all was found."""
     if answer.chosen is not None:
@@ -41,11 +42,19 @@ def relaxed(task: Task[R, O, T, C, A], answer: A) -> A:
     effort = Effort()
     ways = relaxations(task, answer, effort=effort)
     answer = task.with_nearest(answer, ways)
-    return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
+    kept = tuple(way for way in ways if not _gives_up(way))
+    near = ways if all(map(_is_far, kept)) else kept
+    return replace(answer, relaxations=near, warnings=(*answer.warnings, *effort.notes))
 
 
 # What a run may cost, and how long it may take; a longer one is named that costs less than this share.
 _RUN, _CHEAPER = ("max_run_usd", "max_hours"), 0.9
+# Who asks for so many times less of what was aimed at asks something else; a limit of so many times more
+# comes last.
+_TARGET_LEFT, _MOST_TIMES = 1 / 3, 10.0
+_TARGETS = ("target", "users")
+# How often limits are drawn close to what they give.
+_TIGHTENINGS = 3
 # A spot price that is older promises nothing, and nobody knows the present one: others come first.
 _OLD_SPOT_DAYS = 180
 
@@ -82,35 +91,76 @@ class Relaxer(Generic[R, O, T, C, A]):
 
     def relaxations(self, request: R) -> tuple[Relaxation, ...]:
         """What would make something answer, cheapest first."""
-        relaxations: list[Relaxation] = []
+        ways, enough = list[Relaxation](), set[str]()
         try:
             for self._sure in (True,) if request.is_sure else (True, False):
-                for changed, constraints in self._least_relaxed(request):
-                    gives = self.chosen(changed)
-                    if gives is not None:
-                        changed = _priced(changed, constraints, gives)
-                        changes = tuple(_change(constraint, request, changed) for constraint in constraints)
-                        relaxations.append(Relaxation(changes=changes, gives=gives))
-                if relaxations:
-                    break
-            relaxations += self._task.further_relaxations(self._answer, self.answers, self.chosen)
+                for changed, constraints in self._least_relaxed(request, frozenset(enough)):
+                    if (way := self._way(request, changed, constraints)) is not None:
+                        ways.append(way)
+                        enough.update(change.constraint for change in way.changes)
+            ways += self._task.further_relaxations(self._answer, self.answers, self.chosen)
         except SpentError:  # what was found until then answers, too
             pass
-        return tuple(sorted(relaxations, key=self._rank))
+        return tuple(sorted((way for way in ways if not self._is_needless(way, ways)), key=self._rank))
 
-    def _rank(self, relaxation: Relaxation) -> tuple[bool, float, str]:
-        """By price; by an old spot price, which nobody may get any more, last."""
-        spec = relaxation.gives.spec
+    def _way(self, request: R, changed: R, constraints: Sequence[Constraint]) -> Relaxation | None:
+        """The changes with what they give, its limits those which that just keeps: another spec, which is
+        not recommended, may have needed more."""
+        gives = self.chosen(changed)
+        for _ in range(_TIGHTENINGS):
+            closer = changed if gives is None else self._tightened(request, changed, constraints, gives)
+            if closer == changed or (other := self.chosen(closer)) is None:
+                break
+            changed, gives = closer, other
+        if gives is None:
+            return None
+        changes = (_change(constraint, request, changed) for constraint in constraints)
+        return Relaxation(changes=tuple(each for each in changes if each.before != each.after), gives=gives)
+
+    def _tightened(self, request: R, changed: R, constraints: Iterable[Constraint], gives: AnyCandidate) -> R:
+        """The changed request with limits on price and run that a spec just keeps."""
+        spans: dict[str, Span | None] = {
+            "max_run_usd": getattr(gives, "usd_per_run", None),
+            "max_hours": getattr(getattr(gives, "run", gives), "hours", None),
+        }
+        needed = {name: span.upper if self._sure else span.median for name, span in spans.items() if span}
+        needed["max_usd_per_hour"] = gives.spec.total_usd_per_hour
+        for constraint in constraints:
+            if isinstance(constraint, Amount) and constraint.name in needed:
+                least = max(constraint.rounded(needed[constraint.name]), constraint.get(request))
+                changed = constraint.put(changed, min(least, constraint.get(changed)))
+        return changed
+
+    def _cost(self, way: Relaxation) -> float:
+        """The dollars of what a way gives: of the run, where there is one, else by the hour."""
+        run = getattr(way.gives, "usd_per_run", None) if self._answer.request.ends else None
+        return float(run.median if run else way.gives.spec.total_usd_per_hour)
+
+    def _is_needless(self, way: Relaxation, ways: Iterable[Relaxation]) -> bool:
+        """Whether some of its changes alone give what costs no more."""
+        names = {change.constraint for change in way.changes}
+        return any(
+            {change.constraint for change in other.changes} < names and self._cost(other) <= self._cost(way)
+            for other in ways
+        )
+
+    def _rank(self, way: Relaxation) -> tuple[bool, bool, float, str]:
+        """By cost; many times a limit behind, and last what hangs on an old spot price, which nobody may get
+        any more."""
+        spec = way.gives.spec
         age = self._answer.today - spec.offer.price.as_of
         is_doubtful = spec.offer.market is Market.SPOT and age.days > _OLD_SPOT_DAYS
-        return is_doubtful, spec.total_usd_per_hour, relaxation.changes[0].constraint
+        return is_doubtful, _is_far(way), self._cost(way), way.changes[0].constraint
 
-    def _least_relaxed(self, request: R) -> Iterator[tuple[R, Sequence[Constraint]]]:
+    def _least_relaxed(self, request: R, known: Set[str]) -> Iterator[tuple[R, Sequence[Constraint]]]:
         """The request with as little given up as makes something answer: each single constraint
         that is enough, and a cheaper run that takes longer; else the two that were asked for and are enough
-        for the least money; else as many as it takes."""
+        for the least money; else as many as it takes. Where some are `known` to be enough, another place or
+        market alone is of interest."""
         constraints, enough = list(self._task.constraints(request)), dict[str, R]()
         for constraint in constraints:
+            if constraint.name in known or (known and constraint.limiting):
+                continue
             changed = self._relaxed(request, [constraint])
             if changed is not None:
                 enough[constraint.name] = changed
@@ -120,7 +170,7 @@ class Relaxer(Generic[R, O, T, C, A]):
             longer = self._relaxed(request, run)
             if longer is not None and run[0].get(longer) < _CHEAPER * run[0].get(dear):
                 yield longer, run
-        if not enough:
+        if not known and not enough:
             limiting = [constraint for constraint in constraints if constraint.limiting]
             yield from self._pairs(request, limiting) or self._together(request, limiting)
 
@@ -175,13 +225,23 @@ def _loosened(request: R, constraints: Iterable[Constraint]) -> R:
     return request
 
 
-def _priced(request: R, constraints: Iterable[Constraint], gives: AnyCandidate) -> R:
-    """The request with a price limit that what it gives just keeps: a surer spec may have needed more."""
-    for constraint in constraints:
-        if isinstance(constraint, Amount) and constraint.name == "max_usd_per_hour":
-            usd = constraint.rounded(gives.spec.total_usd_per_hour)
-            request = constraint.put(request, min(usd, constraint.get(request)))
-    return request
+def _times(change: Change) -> float:
+    """A number after a change over the one before; 1 of what is no number."""
+    try:  # 'p95:1500' is a limit of 1500
+        before, after = (float(str(text).rpartition(":")[2]) for text in (change.before, change.after))
+    except ValueError:
+        return 1.0
+    return after / before if before else 1.0
+
+
+def _is_far(way: Relaxation) -> bool:
+    """Whether a limit becomes many times what it was."""
+    return any(each.constraint.startswith("max_") and _times(each) > _MOST_TIMES for each in way.changes)
+
+
+def _gives_up(way: Relaxation) -> bool:
+    """Whether a target is cut to a fraction that somebody else asks for."""
+    return any(each.constraint.startswith(_TARGETS) and _times(each) < _TARGET_LEFT for each in way.changes)
 
 
 def _change(constraint: Constraint, request: R, relaxed: R) -> Change:

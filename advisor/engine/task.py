@@ -22,7 +22,6 @@ from advisor.engine.columns import Booleans, Columns, Floats, Integers
 from advisor.engine.constraints import Constraint, Effort
 from advisor.engine.limits import (
     GOOD_ENOUGH,
-    TOO_SLOW,
     Aim,
     Limit,
     closest,
@@ -207,17 +206,18 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     def in_order(self, request: R, table: T, rows: Integers) -> Integers:
         """Rows by rank; ties by rate, then by name. Of those that cost the same within the error first comes
-        one whose GPU was measured, then of a work that ends the fastest, else the lowest price by the
-        hour."""
+        one whose GPU was measured, then the least product of cost and hours, of work that does not end of
+        cost and price by the hour: nothing of their evidence that is cheaper is as quick, too."""
         some = table.take(rows)
-        ranks, rates = self.rank(request, some), self.rate(request, some)
-        names, usd = some.names[some.kind].tolist(), some.usd
+        ranks, rates, costs = self.rank(request, some), self.rate(request, some), self.cost(request, some)
+        names = some.names[some.kind].tolist()
         order = sorted(range(len(rows)), key=lambda i: (ranks[i], -rates[i], names[i]))
         level = np.flatnonzero(self.level(request, some)).tolist()
         if len(level) > 1:
             records = self.candidates(request, some, level)
             measured = dict(zip(level, map(is_measured, records), strict=True))
-            decides = -rates if request.ends else usd
+            with np.errstate(divide="ignore", invalid="ignore"):
+                decides = np.nan_to_num(ranks * (costs / some.usd if request.ends else some.usd))  # free: 0
             first = min((i for i in order if i in measured), key=lambda i: (not measured[i], decides[i]))
             order.sort(key=lambda i: i != first)
         return rows[np.array(order, dtype=np.intp)]
@@ -235,30 +235,43 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return np.asarray(ranks <= min(quartile, EQUAL * least))
 
     def nearest_row(self, request: R, table: T) -> int:
-        """The row that comes closest, within the price where one is; of rates the cheapest of about the
-        fastest."""
+        """The row that comes closest, within the price where one is: whose worst miss is about the least, the
+        cheapest of those; where a limit tells no factor, of about the nearest to the first that is missed."""
         usd, most = table.usd, request.max_usd_per_hour
         rows = np.arange(len(table)) if most is None else np.flatnonzero(usd <= most)
         if not len(rows):
             return int(usd.argmin())
         limits = self.limits(request, table)
+        missed = [limit for limit in limits if not limit.keeps[rows].all()]
+        if all(limit.factor is not None for limit in missed):
+            times = np.max([limit.factor for limit in missed if limit.factor is not None], axis=0)
+            near = rows[times[rows] <= max(1.0, times[rows].min()) / GOOD_ENOUGH]
+            return int(near[np.lexsort((times[near], usd[near]))[0]])
         row, reason = closest(limits, usd, rows)
-        if reason != TOO_SLOW:
-            return row
         for limit in limits:
             if limit.reason == reason:
                 break
             rows = rows[limit.keeps[rows]]
-        near = rows[limit.nearness[rows] >= GOOD_ENOUGH * limit.nearness[row]]
+        least = limit.nearness[row] * (GOOD_ENOUGH if limit.nearness[row] > 0 else 1 / GOOD_ENOUGH)
+        near = rows[limit.nearness[rows] >= least]
         return int(near[np.lexsort((-limit.nearness[near], usd[near]))[0]])
 
     def shown(self, request: R, options: O, table: T, rows: Sequence[int]) -> Sequence[C]:
         """Rows as records with everything that is told of them where they are ranked."""
         return self.candidates(request, table, rows)
 
-    def nearest(self, request: R, options: O, table: T) -> C | None:
-        """The option that comes closest where nothing answers."""
-        return self.shown(request, options, table, [self.nearest_row(request, table)])[0]
+    def nearest(self, request: R, options: O, table: T) -> tuple[C | None, tuple[Message, ...]]:
+        """The option that comes closest where nothing answers, and all that it misses."""
+        row = self.nearest_row(request, table)
+        return self.shown(request, options, table, [row])[0], tuple(self.misses(request, table, row))
+
+    def misses(self, request: R, table: T, row: int) -> Iterator[Message]:
+        """What a row misses: the first limit, and others where these are judged apart, by a factor."""
+        is_first = True
+        for limit in self.limits(request, table):
+            if not limit.keeps[row] and (is_first or limit.factor is not None):
+                yield self.shortfall(request, table, row, limit.reason)
+                is_first = False
 
     def with_nearest(self, answer: A, ways: Sequence[Relaxation]) -> A:
         """The answer with what comes nearest of what the `ways` to relax it give."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from advisor.domain import HOURS_PER_MONTH
 from advisor.messages import Message, Spell, option_name, render
 from advisor.render.i18n.catalogue import Texts
-from advisor.units import ceil_ms, floor_rate, format_hours, format_mib, format_rate, format_usd, short_usd
+from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_span, format_usd, short_usd
 
 
 def lower_rate(rate: float) -> str:
@@ -39,7 +39,7 @@ FILTERS = {
     "usd": format_usd,
     "rate": format_rate,
     "mib": format_mib,
-    "hours": format_hours,
+    "hours": format_span,
     "ms": lambda ms: f"{ceil_ms(ms / 1000):,g} ms",
     "lower": lower_rate,
     "per_month": per_month,

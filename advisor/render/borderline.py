@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any
 
 from advisor.domain import (
@@ -54,51 +55,77 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
     }
 
 
+class Behind(StrEnum):
+    """Why another spec is not the chosen one, though it answers, too."""
+
+    COST = "cost"
+    PRICE = "price"
+    CHANCE = "chance"
+    UNMEASURED = "unmeasured"
+    TIME = "time"
+    HOURLY = "hourly"
+
+
+def behind(answer: Judged[Any, Any], other: Any) -> Behind:
+    """Why a spec is behind the chosen one: it costs more; or it costs less at the median, and its price may
+    be higher, a miss is likelier, its GPU was not measured, its run takes longer, or, of two that cost the
+    same within the error, its price by the hour is higher."""
+    chosen: Any = answer.chosen
+    usd, least = ranked_cost(other, answer)[0], ranked_cost(chosen, answer)[0]
+    ranks = [
+        cost if answer.request.is_sure or spec.probability is None else cost * (2 - spec.probability)
+        for cost, spec in ((usd, other), (least, chosen))
+    ]
+    most = [
+        cost * spec.spec.high_usd_per_hour / spec.spec.total_usd_per_hour if cost else 0.0
+        for cost, spec in ((usd, other), (least, chosen))
+    ]
+    if usd >= least:
+        return Behind.COST
+    if answer.price_call and most[0] > most[1]:
+        return Behind.PRICE
+    if ranks[0] > ranks[1]:
+        return Behind.CHANCE
+    if is_measured(chosen) and not is_measured(other):
+        return Behind.UNMEASURED
+    return Behind.TIME if answer.request.ends else Behind.HOURLY
+
+
+# What is said of the spec that costs least at the median, and is not chosen.
+_BEHIND = {
+    Behind.CHANCE: Message(
+        "{name} would cost {usd:usd}{per} but is only {percent:.0f} % sure: it costs more once a miss counts"
+    ),
+    Behind.UNMEASURED: Message(
+        "{name} would cost {usd:usd}{per}, the same within the error, but its GPU was not measured"
+    ),
+    Behind.TIME: Message("{name} would cost {usd:usd}{per}, the same within the error, and takes longer"),
+    Behind.HOURLY: Message(
+        "{name} would cost {usd:usd}{per}, the same within the error; the lower price per hour decides"
+    ),
+}
+
+
 def level_message(answer: Judged[Any, Any]) -> Message | None:
     """Which spec costs less at the median and why it is not chosen; None if the chosen one does."""
     if answer.chosen is None:
         return None
-    # What may cost less at a price that is not sure has its own sentence.
-    doubted = answer.price_call.cheaper if answer.price_call else None
-    others = (spec for spec in answer.ranked if spec != doubted)
+    # A price that is not sure has its own sentence, and a trial of a cheaper spec says what a chance would.
+    others = (spec for spec in answer.ranked if behind(answer, spec) is not Behind.PRICE)
     cheapest = min(others, key=lambda spec: ranked_cost(spec, answer)[0])
-    usd, per = ranked_cost(cheapest, answer)
-    if usd < _LESS * ranked_cost(answer.chosen, answer)[0] and (answer.level > 1 or not answer.price_call):
-        about: dict[str, Any] = {
-            "name": spec_name(cheapest.spec, answer.request),
-            "usd": usd,
-            "per": PER[per],
-        }
-        chances = cheapest.probability, answer.chosen.probability
-        if chances[0] is None or chances[1] is None or chances[0] >= chances[1]:
-            return Message(_same_cost(answer, cheapest).text, **about)
-        # A trial of a cheaper spec says what this would.
-        tried = any(call.kind is CloseCallKind.CHEAPER_MAY_REACH for call in answer.close_calls)
-        if cheapest.probability is not None and not tried:
-            return Message(
-                "{name} would cost {usd:usd}{per} but is only {percent:.0f} % sure: it costs more once a "
-                "miss counts",
-                percent=100 * modest(cheapest.probability),
-                **about,
-            )
+    (usd, per), why = ranked_cost(cheapest, answer), behind(answer, cheapest)
+    tried = any(call.kind is CloseCallKind.CHEAPER_MAY_REACH for call in answer.close_calls)
+    is_less = usd < _LESS * ranked_cost(answer.chosen, answer)[0]
+    chance = 100 * modest(cheapest.probability or 1.0)
+    seen = round(chance) < round(100 * modest(answer.chosen.probability or 1.0))
+    if is_less and why in _BEHIND and (why is not Behind.CHANCE or (seen and not tried)):
+        name = spec_name(cheapest.spec, answer.request)
+        return Message(_BEHIND[why].text, name=name, usd=usd, per=PER[per], percent=chance)
     if answer.level < 2:
         return None
     if answer.level == 2:
         return Message("1 other cannot be told apart from it on cost")
     return Message("{count} others cannot be told apart from it on cost", count=answer.level - 1)
-
-
-def _same_cost(answer: Judged[Any, Any], cheapest: Any) -> Message:
-    """That another spec costs the same within the error, and what decides."""
-    if is_measured(answer.chosen) and not is_measured(cheapest):
-        return Message(
-            "{name} would cost {usd:usd}{per}, the same within the error, but its GPU was not measured"
-        )
-    if answer.request.ends:
-        return Message("{name} would cost {usd:usd}{per}, the same within the error, and takes longer")
-    return Message(
-        "{name} would cost {usd:usd}{per}, the same within the error; the lower price per hour decides"
-    )
 
 
 # A chance in words, by the least one.

@@ -15,7 +15,7 @@ from advisor.domain.words import LanguageTask
 from advisor.messages import FieldName, Message
 from advisor.naming import asked_of, others_text
 from advisor.questions.reading import question_document
-from advisor.render.borderline import borderline_block, decision_block, verify_command
+from advisor.render.borderline import behind, borderline_block, decision_block, verify_command
 from advisor.render.price_doubt import price_doubt_block
 from advisor.render.records import (
     NEAREST_REJECTED,
@@ -96,7 +96,10 @@ def shared_document(
     """The part that every recommendation's document has, its specs as `block_of` writes them. `rejected`
     names the nearest types (`Judged.nearest_rejected`), or every one."""
     most = None if every_rejected else NEAREST_REJECTED
-    specs = [block_of(candidate) for candidate in answer.ranked]
+    others = list(answer.ranked[1:])
+    if answer.safe not in (None, *answer.ranked) and answer.request.max_results > 1:
+        # What needs no trial is among the alternatives, whatever it costs.
+        others = [*others[: max(0, answer.request.max_results - 2)], answer.safe]
     codes = {getattr(warning, "code", None) for warning in answer.warnings}
     return {
         "schema": SCHEMA,
@@ -110,10 +113,12 @@ def shared_document(
             "offers_rejected": len(answer.rejected),
             "rejected_by_reason": answer.rejected_by_reason,
         },
-        "recommendation": specs[0] if specs else None,
+        "recommendation": block_of(answer.chosen) if answer.chosen else None,
         "decision": decision_block(answer),
-        "nearest": block_of(answer.nearest) if answer.nearest else None,
-        "alternatives": specs[1:],
+        "nearest": {**block_of(answer.nearest), "misses": list(answer.nearest_misses)}
+        if answer.nearest
+        else None,
+        "alternatives": [{**block_of(other), "behind": behind(answer, other)} for other in others],
         "rejected": [rejected_block(rejected) for rejected in answer.nearest_rejected(most)],
         "rejected_counts": answer.rejected_by_reason,
         "close_calls": [],

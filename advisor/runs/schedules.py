@@ -39,7 +39,7 @@ from advisor.store.records import (
     RunState,
     Schedule,
 )
-from advisor.units import format_counted, format_hours, format_usd
+from advisor.units import format_counted, format_span, format_usd
 
 if TYPE_CHECKING:
     from advisor.store.schedules import ScheduleBook
@@ -284,7 +284,7 @@ def rows_for_due_times(schedule: Schedule, now: float, recent: Sequence[Run]) ->
         if schedule.misfire is Misfire.SKIP:
             rows.insert(0, NewRun(late[-1], RunState.SKIPPED, f"{note} (--misfire skip)"))
         else:
-            rows.insert(0, NewRun(late[-1], note=f"{format_hours((now - late[-1]) / 3600)} late: {note}"))
+            rows.insert(0, NewRun(late[-1], note=f"{format_span((now - late[-1]) / 3600)} late: {note}"))
     busy, kept = "", list[NewRun]()
     if run := next((run for run in recent if run.state in OPEN_STATES), None):
         when = datetime.fromtimestamp(run.due_at, UTC).isoformat(timespec="minutes")

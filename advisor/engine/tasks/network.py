@@ -138,10 +138,12 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
             for candidate, latency in zip(self.candidates(request, table, rows), latencies, strict=True)
         ]
 
-    def nearest(self, request: NetworkQuestion, options: Judgement, table: Table) -> Candidate | None:
+    def nearest(
+        self, request: NetworkQuestion, options: Judgement, table: Table
+    ) -> tuple[Candidate | None, tuple[Message, ...]]:
         """The option that comes closest, as many instances of it as the price allows."""
         if not (request.allow_extrapolation or table.calibrated.any()):
-            return None
+            return None, ()
         return super().nearest(request, options, _as_many_as_affordable(request, table))
 
     def nearest_row(self, request: NetworkQuestion, table: Table) -> int:
@@ -154,17 +156,23 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
 
     def with_nearest(self, answer: Recommendation, ways: Sequence[Relaxation]) -> Recommendation:
         """With the spec that keeps all but the target, where it is faster: a type without a GPU is not looked
-        at that could not reach it."""
+        at that could not reach it; else at the batch that a way out gives the same spec."""
         request, before, today = answer.request, answer.nearest, answer.today
-        target = ["target_throughput"]
-        slower = [way.gives for way in ways if [each.constraint for each in way.changes] == target]
-        if before is None or not slower or slower[0].prediction.median <= before.prediction.median:
+        if before is None:
             return answer
-        nearest = replace(slower[0], probability=None)
+        same = [way.gives for way in ways if way.gives.spec == before.spec]
+        for way in ways:
+            slower = [each.constraint for each in way.changes] == ["target_throughput"]
+            if slower and way.gives.prediction.median > before.prediction.median:
+                same.insert(0, way.gives)
+        if not same:
+            return answer
+        nearest = replace(same[0], probability=None)
         notes = answer.warnings[: len(answer.warnings) - len(warnings(before, today))]
         return replace(
             answer,
             nearest=nearest,
+            nearest_misses=answer.nearest_misses if nearest.spec == before.spec else (),
             assumptions=assumptions(request, nearest),
             warnings=(*notes, *warnings(nearest, today)),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from math import inf
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from advisor.domain.language import (
 )
 from advisor.domain.results import DECIDES, Span
 from advisor.domain.words import Link, LlmMethod, LlmPrecision, Protocol
-from advisor.engine.assumptions import assumed_facts, miss_assumptions, start_assumption
+from advisor.engine.assumptions import assumed_facts, ranking_assumptions, start_assumption
 from advisor.engine.candidates import rejected_offer
 from advisor.engine.columns import Floats, OptionTable
 from advisor.engine.constraints import Amount, Choice, Constraint, of_place
@@ -52,6 +53,7 @@ from advisor.models.language.finetuning.predictor import (
 from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENCES, Checkpointing, FineTuning
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import weight_gib
+from advisor.models.language.support import load_seconds
 from advisor.naming import spec_name
 from advisor.questions.fields import wrong
 from advisor.questions.language import TuningQuestion
@@ -69,8 +71,9 @@ _Key = tuple[GpuFacts, int, str]
 
 
 class TuningOption(NamedTuple):
-    """The fastest option to tune on one instance of an offer; `rates` are tokens a second of all its
-    GPUs that are used: lower bound, median, upper bound."""
+    """The fastest option to tune on one instance of an offer with a disk; `rates` are tokens a second of all
+    its GPUs that are used: lower bound, median, upper bound. Its weights are downloaded to the disk and read
+    from it in `load_hours`."""
 
     offer: Offer
     disk: Disk
@@ -78,6 +81,7 @@ class TuningOption(NamedTuple):
     rates: Sequence[float]
     calibrated: bool
     notes: tuple[Message, ...]
+    load_hours: float
 
 
 TuningOptions = LanguageOptions[TuningOption]
@@ -92,8 +96,9 @@ class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
         return np.array([option.rates for option in self.options]).T
 
     def hours(self, request: TuningQuestion) -> Floats:
-        """Hours of the run and of the start."""
-        return np.asarray(request.start_hours + request.tokens / self.rates / 3600)
+        """Hours of the run and of its start, in which weights are loaded unless its length is given."""
+        load = np.array([option.load_hours * (request.start_minutes is None) for option in self.options])
+        return np.asarray(request.start_hours + load + request.tokens / self.rates / 3600)
 
     def run_usd(self, request: TuningQuestion) -> Floats:
         """Dollars of the run."""
@@ -169,7 +174,14 @@ class TuningTask(
                 return disks
             # Nobody has to use more GPUs than help; of equal rates the fewest.
             best = max(fits, key=lambda key: rates[key][Level.MEDIAN])
-            return [TuningOption(offer, disks[0], fitting[best], rates[best], calibrated, notes)]
+            return [
+                TuningOption(
+                    *(offer, disk, fitting[best], rates[best], calibrated, notes),
+                    load_seconds(2 * 1024 * weights, disk.rate.read_mib_per_second or inf, best[1]).median
+                    / 3600,
+                )
+                for disk in disks
+            ]
 
         options, rejected = options_of_types(judged, options_of)
         return TuningOptions(options, rejected, len(judged))
@@ -451,8 +463,10 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
     if request.micro_batch is None and chosen is not None:
         yield Message("micro-batch and checkpointing as fit and are fastest")
     yield Message("one instance tunes: several that share a run are not modelled")
-    yield start_assumption(request.start_hours, chosen.hours if chosen else None)
-    if request.target_tokens_per_second is None:
-        yield Message("ranked by cost of the run at the median rate")
-    else:
-        yield from miss_assumptions(request)
+    start = request.start_hours
+    if chosen is not None and request.start_minutes is None:
+        start = round(60 * chosen.hours.median - request.tokens / chosen.tokens_per_second.median / 60) / 60
+        load = Message("{load:hours} of the start to download and read the weights, at the disk's rate")
+        yield Message(load.text, load=start - request.start_hours)
+    yield start_assumption(start, chosen.hours if chosen else None)
+    yield from ranking_assumptions(request, chosen, Message("cost per run"))

@@ -12,7 +12,7 @@ from advisor.domain import Market, Task
 from advisor.domain.results import CURRENCY, DECIDES, P99_OVER_P50, UNMEASURED
 from advisor.messages import Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
-from advisor.render.borderline import modest
+from advisor.render.borderline import Behind, modest
 from advisor.render.facts import answer_facts, covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.phrases import ENGINES, count_text, gpu_text, seconds_text, speculation_message
@@ -51,6 +51,8 @@ _SPARED = (
 )
 # Savings that are worth no line.
 _LITTLE = {"month": 10.0, "run": 1.0}
+# What is less than so much faster is no faster.
+_FASTER = 1.05
 # Another kind of spec is worth a line up to so many times the price of what keeps a target; else up to so
 # many times the cost of a sample, and the price.
 _MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
@@ -227,6 +229,7 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
     yield "for", asked
     if nearest:
         yield "nearest", head_line(nearest, document, t)
+        yield "misses", t.listed(translated(text, t) for text in nearest.get("misses", ()))
         yield "does", *_rate(nearest, request, t)
         yield "bound", binding_text(nearest, t)
     ways = (relax_sentence(change, request, t) for change in document["relax"][:3])
@@ -376,8 +379,10 @@ def other_kinds(document: Record) -> Sequence[Record]:
     not many times the cost, and not the safe spec, which stands above."""
     chosen, safe = document["recommendation"], decision_of(document).get("safe") or {}
     first: dict[Any, Record] = {}
+    rivals = [chosen, *(each for each in document["alternatives"] if _is_same(each, safe))]
     for each in (chosen, *filter(lambda other: _is_worth(other, chosen), document["alternatives"])):
-        first.setdefault(_kind(each), each)
+        if each is chosen or not any(_beats(rival, each) for rival in rivals if rival is not each):
+            first.setdefault(_kind(each), each)
     others = list(first.values())[1:]
     shown = (safe, (document.get("price_call") or {}).get("cheaper") or {})
     return [each for each in others if not any(_is_same(each, spec) for spec in shown)]
@@ -409,6 +414,21 @@ def _is_worth(spec: Record, chosen: Record) -> bool:
     return bool(by_sample <= _MOST_BY_SAMPLE * enough_usd and usd <= _MOST_WITHOUT * enough_usd)
 
 
+def _beats(spec: Record, other: Record) -> bool:
+    """Whether nobody would take the other: it costs as much, is no surer and clearly no faster, and its price
+    is no firmer."""
+    if other["market"] != spec["market"] or other["price"]["kind"] != spec["price"]["kind"]:
+        return False
+    chance, other_chance = (round(100 * modest(each["probability"] or 1.0)) for each in (spec, other))
+    return _usd(spec) <= _usd(other) and chance >= other_chance and _speed(other) < _FASTER * _speed(spec)
+
+
+def _speed(spec: Record) -> float:
+    """Runs an hour, where there is one, else the rate."""
+    run = spec.get("run")
+    return float(1 / run["hours"]["median"] if run else spec["predicted"]["throughput"]["median"])
+
+
 def _usd(spec: Record) -> float:
     """What a spec costs: the run, if there is one, else an hour."""
     run = spec.get("run")
@@ -424,7 +444,10 @@ def _other(spec: Record, document: Record, t: Texts) -> tuple[str, str]:
     place += f", {market}" if request["market"] == "any" else ""
     gpu = ""
     if spec["gpu"]:
-        gpu = f" ({t('brief.comma').join([gpu_text(spec['gpu']['name']), *never_measured(spec, t)])})"
+        never = never_measured(spec, t)
+        if spec.get("behind") == Behind.UNMEASURED:
+            never.append(t("brief.not_first"))
+        gpu = f" ({t('brief.comma').join([gpu_text(spec['gpu']['name']), *never])})"
     run, predicted, cost = spec.get("run"), spec["predicted"], spec.get("cost") or {}
     says = [f"{spec_name(spec)}{gpu}{place} {per_hour(spec['price']['total_usd_per_hour'], t)}"]
     if spec["probability"] is not None:

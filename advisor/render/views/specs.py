@@ -20,7 +20,7 @@ from advisor.render.text import (
     throughput_message,
     upper_name,
 )
-from advisor.units import ceil_ms, format_count, format_hours, format_span, format_usd, short_usd
+from advisor.units import ceil_ms, format_count, format_span, format_usd, short_usd
 
 Record = Mapping[str, Any]
 Fact = tuple[Message, Message | str]
@@ -73,7 +73,7 @@ def network_facts(spec: Record, request: Record) -> list[Fact]:
         facts.append((Message("run"), _run(run, request, confidence)))
         facts += [(Message("run costs"), _run_cost(run, confidence))] if run["usd"] else []
     elif spec["first_epoch_hours"]:
-        hours = _bounded(spec["first_epoch_hours"], format_hours, confidence)
+        hours = _bounded(spec["first_epoch_hours"], format_span, confidence)
         facts.append((Message("first epoch"), Message("{hours}, from the disk", hours=hours)))
     if price and usd is not None:
         disk = Message("local disk included")

@@ -60,7 +60,7 @@ from advisor.service.page.specs import (
     stage_views,
 )
 from advisor.service.problems import Problem
-from advisor.units import format_hours, format_target, format_usd
+from advisor.units import format_span, format_target, format_usd
 
 Record = Mapping[str, Any]
 # Specs that the link compares; their form takes one more.
@@ -266,7 +266,7 @@ def _times(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
 
 def _run(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
     hours, usd = spec["run"]["hours"], spec["run"]["usd"]
-    time = t("detail.span", median=format_hours(hours["median"]), most=format_hours(hours["upper"], up=True))
+    time = t("detail.span", median=format_span(hours["median"]), most=format_span(hours["upper"], up=True))
     cost = t("detail.span", median=format_usd(usd["median"]), most=format_usd(usd["upper"]))
     cost = t.listed([cost, *by_price(spec["run"], t)])
     return [

@@ -117,6 +117,16 @@ def nearer(request, change):
     return constraint.put(request, round(then + step, 3)) if step else None
 
 
+def place_of(way, answer):
+    """Old spot prices come last, then limits of more than ten times what they were."""
+    gives, spec = way.gives, way.gives.spec
+    old = spec.offer.market is Market.SPOT and (answer.today - spec.offer.price.as_of).days > 180
+    far = any(
+        each.constraint in LIMITED and float(each.after) > 10 * float(each.before) for each in way.changes
+    )
+    return old, far, gives.usd_per_run.median if answer.request.ends else spec.total_usd_per_hour
+
+
 @pytest.mark.slow
 @SLOW_TO_ASK
 @given(requests)
@@ -126,14 +136,7 @@ def test_each_change_is_enough_and_the_least_that_is(request):
     if answer.chosen is not None:
         assert ways == ()
         return
-    specs = [way.gives.spec for way in ways]
-    # Old spot prices come last.
-    old = [
-        spec.offer.market is Market.SPOT and (answer.today - spec.offer.price.as_of).days > 180
-        for spec in specs
-    ]
-    order = list(zip(old, (spec.total_usd_per_hour for spec in specs), strict=True))
-    assert order == sorted(order)
+    assert [place_of(way, answer) for way in ways] == sorted(place_of(way, answer) for way in ways)
     for way in ways:
         changed = request
         for change in way.changes:
@@ -187,6 +190,19 @@ def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_toget
         for change in way.changes:
             changed = typed(changed, change)
         assert ask(changed).chosen == way.gives
+
+
+@pytest.mark.parametrize("limits", [{"max_run_usd": 1.5}, {"max_run_usd": 1.5, "max_hours": 0.2}])
+def test_a_way_out_names_the_limits_of_its_own_spec_and_no_commitment_for_a_run(limits):
+    ways = by_the_plain_model(question(samples=10_000_000, required_confidence=None, **limits))
+    assert any(change.after == "spot" for way in ways for change in way.changes)
+    for way in ways:
+        spans = {"max_run_usd": way.gives.usd_per_run, "max_hours": way.gives.run.hours}
+        for change in way.changes:
+            assert not change.after.startswith("commitment")
+            if (span := spans.get(change.constraint)) is not None:
+                needed = max(span.upper, float(change.before))
+                assert float(change.after) <= needed * 1.001
 
 
 def test_a_named_gpu_is_joined_by_the_cheapest_and_accelerators_without_memory_are_no_way_out():

@@ -130,7 +130,7 @@ class ServingTask(
     def limits(self, request: ServingQuestion, table: ServingTable) -> list[Limit]:
         limits, most = list(table.limits), request.max_usd_per_hour
         if most is not None:
-            limits.append(Limit("over_max_price", table.usd <= most, -table.usd))
+            limits.append(Limit.most("over_max_price", table.usd, most))
         return limits
 
     def cost_at(self, request: ServingQuestion, table: ServingTable, level: Level) -> Floats:
@@ -312,7 +312,8 @@ class ServingTask(
                 return
             cheap_options = [table.options[row] for row in cheap.tolist()]
             hoped = solved_table(request, cheap_options, options.replicas, level)
-            fewer = ~answers[cheap] | (hoped.count < table.count[cheap])
+            # More of a type are never slower: where the most of it miss, fewer are no close call.
+            fewer = (hoped.count < table.count[cheap]) == answers[cheap]
             if level is Level.MEDIAN and not request.is_sure:
                 fewer[:] = True  # what answers is cheaper than the chosen one, and less sure
             rows = np.flatnonzero(self.answering(request, hoped) & fewer & (hoped.usd < limit))

@@ -9,7 +9,7 @@ from datetime import date
 from advisor.domain.language import GenerationCandidate, most_sequences
 from advisor.domain.results import DECIDES
 from advisor.domain.words import SIXTEEN_BIT, LlmEngine
-from advisor.engine.assumptions import assumed_facts
+from advisor.engine.assumptions import assumed_facts, ranking_assumptions
 from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
 from advisor.engine.tasks.serving.options import USUAL_READY_SECONDS
@@ -261,8 +261,7 @@ def _of_instances(
             "weights read by several streams (vLLM's --load-format runai_streamer); one stream takes "
             "up to three times as long"
         )
-    if not request.targets:
-        yield Message("ranked by cost per million output tokens at the median rate")
+    yield from ranking_assumptions(request, chosen, Message("cost per million output tokens"))
     yield Message("weights are on the disk already: their download is not counted")
     if request.disk is None and request.max_ready_seconds is None:
         yield Message(

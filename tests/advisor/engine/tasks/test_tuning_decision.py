@@ -7,12 +7,13 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.answers import language
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain.language import FineTuningRecommendation
+from advisor.domain.results import is_measured
 from advisor.domain.words import LanguageTask, LlmMethod
 from advisor.engine.decide import recommend
 from advisor.engine.tasks.tuning import TuningTask
@@ -21,6 +22,7 @@ from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.finetuning.predictor import bundled_finetuning_predictor
 from advisor.questions.language import MemoryFinetuning, PredictFinetuning
 from advisor.questions.values import GpuFilter
+from advisor.render.borderline import Behind, behind
 from tests.builders import tuning_question
 
 TODAY = date(2026, 11, 23)
@@ -79,6 +81,30 @@ def test_limits_hold_by_the_surer_bound_and_the_cheapest_is_first(
         "over_max_cost",
         "too_slow",
     }
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.sampled_from([EIGHT_B, "Qwen/Qwen3-8B", "meta-llama/Llama-3.1-70B"]),
+    st.sampled_from([LlmMethod.LORA, LlmMethod.QLORA]),
+    st.floats(1e7, 1e9),
+    st.none() | st.floats(1, 50),
+)
+def test_what_is_cheaper_as_quick_and_as_sure_has_a_price_or_a_gpu_that_is_less_known(
+    model: str, method: LlmMethod, tokens: float, hours: float | None
+) -> None:
+    free = {"required_confidence": None, "start_minutes": None, "max_results": 10}
+    recommendation = answer(model=model, method=method, tokens=tokens, max_hours=hours, **free)
+    chosen, *others = recommendation.ranked or (None,)
+    for other in others:
+        is_cheaper = other.usd_per_run.median < chosen.usd_per_run.median
+        is_as_good = other.hours.median <= chosen.hours.median and (other.probability or 1) >= (
+            chosen.probability or 1
+        )
+        why = behind(recommendation, other)
+        assert (why is not Behind.COST) == is_cheaper
+        assert why in (Behind.PRICE, Behind.UNMEASURED) or not (is_cheaper and is_as_good)
+        assert why is not Behind.UNMEASURED or (is_measured(chosen) and not is_measured(other))
 
 
 @pytest.mark.parametrize("method", list(LlmMethod))
