@@ -47,7 +47,7 @@ _SPARED = (
     *(("more", "basis"), ("trial", ""), ("second", ""), ("way_3", ""), ("on", ""), ("does", "")),
     *(("bound", "does"), ("price", ""), ("try", ""), ("cheaper", ""), ("take", ""), ("looked", "")),
     *(("basis", ""), ("assumed", ""), ("more", ""), ("note", ""), ("assumed", ""), ("take", "")),
-    *(("shrink", ""), ("mind", ""), ("way_2", "")),
+    *(("api", ""), ("shrink", ""), ("mind", ""), ("way_2", "")),
 )
 # Savings that are worth no line.
 _LITTLE = {"month": 10.0, "run": 1.0}
