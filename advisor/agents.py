@@ -69,7 +69,8 @@ def trimmed(document: Mapping[str, Any], most_results: int | None = None) -> dic
     below the first level without what is null or empty. `left_out` counts what lists lost, by their path."""
     most = _MOST if most_results is None else _MOST | {"alternatives": most_results}
     left_out: dict[str, int] = {}
-    short = {name: _short(value, name, most, left_out) for name, value in document.items()}
+    read = {name: value for name, value in document.items() if name != "messages"}  # sentences once more
+    short = {name: _short(value, name, most, left_out) for name, value in read.items()}
     return short | {LEFT_OUT: left_out} if left_out else short
 
 

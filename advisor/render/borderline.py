@@ -209,12 +209,12 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
 
 def _provisos(chosen: Any, request: Any) -> Iterator[Message]:
     """What must hold for a chance to be right, beside the rates."""
-    told, price = getattr(chosen, "prediction", chosen), chosen.spec.offer.price
+    rates, price = getattr(chosen, "prediction", chosen), chosen.spec.offer.price
     if request.ends and chosen.spec.offer.market is Market.SPOT:
         yield Message("never interrupted")
     if _may_cost_too_much(chosen, request):
         yield Message("the price of {day} holds", day=price.as_of.isoformat())
-    if told.withheld is None and getattr(told, "provenance", "") == Provenance.MODELLED:
+    if getattr(rates, "provenance", "") == Provenance.MODELLED and rates.withheld is None:
         yield Message("a model never tested on such a case is right")
 
 
