@@ -253,7 +253,8 @@ def _compared_rows(section: Record) -> list[dict[str, Any]]:
     for role, record in records:
         # A trial is where the pick is.
         key = key_of({"region": pick["region"], "market": pick["market"], **record})
-        row = {"total_usd_per_hour": record.get("usd_per_hour"), **record, **spec_document(key)}
+        price = record.get("price") or {"total_usd_per_hour": record.get("usd_per_hour")}
+        row = {"total_usd_per_hour": price["total_usd_per_hour"], **record, **spec_document(key)}
         row |= drawn.get(key, {})
         usd = row["total_usd_per_hour"] * HOURS_PER_MONTH
         if run is not None:

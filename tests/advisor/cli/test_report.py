@@ -61,6 +61,14 @@ def test_a_question_gives_a_report_on_stdout(shown):
     assert shown("report", *QUESTION, *DAY) == out
 
 
+def test_specs_that_no_curve_draws_are_compared_by_their_own_price(shown):
+    words = ["--task", "inference", "--model", "bert-base-uncased", "--target-throughput", "800"]
+    out = shown("report", *words, "--cloud", "azure", "--region", "eastus", "--market", "spot", *DAY)
+    compared = out.split("### What was compared")[1].split("###")[0]
+    assert compared.count("also meets it") >= 3
+    assert "| also meets it |  |" not in compared
+
+
 def test_the_end_of_the_file_names_the_format(ask, tmp_path):
     for name in ("csv", "json", "md"):
         out = tmp_path / f"report.{name}"
