@@ -141,11 +141,12 @@ REPLAYED_FROM = "replayed_from"
 
 
 # The codes of remarks: that a GPU was not measured, or not in a format, or a network not in a task; that what
-# is assumed moves the price; prices in a currency without a rate; a bare step's rate.
+# is assumed moves the price; a run's start; prices in a currency without a rate; a bare step's rate.
 UNMEASURED_GPU, UNMEASURED_FORMAT = "unmeasured_gpu", "unmeasured_format"
 UNMEASURED_NETWORK = "unmeasured_network"
 UNMEASURED = (UNMEASURED_GPU, UNMEASURED_FORMAT, UNMEASURED_NETWORK)
 DECIDES = "decides"
+START = "start"
 CURRENCY = "currency"
 BARE_STEP = "bare_step"
 

@@ -31,7 +31,6 @@ from advisor.domain import (
     Prediction,
     Price,
     Protocol,
-    Span,
     Spec,
     Stack,
     Stage,
@@ -42,7 +41,7 @@ from advisor.domain import (
 )
 from advisor.domain.decision import MISS_COST, AnyCandidate
 from advisor.domain.money import is_old
-from advisor.domain.results import BARE_STEP, DECIDES
+from advisor.domain.results import BARE_STEP, DECIDES, START
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.messages import FieldName, Message
 from advisor.naming import other_names, sample_size
@@ -79,7 +78,7 @@ def assumptions(
     if request.disk is None and request.dataset.is_read:
         messages.append(_of_disk(request, chosen if ranked else None))
     messages += _of_data(request, chosen.workload if chosen else None)
-    messages += _of_run(request, chosen)
+    messages += _of_run(request)
     if chosen is not None and (hours := chosen.first_epoch) is not None:
         messages.append(
             Message(
@@ -112,10 +111,12 @@ def _of_disk(request: NetworkQuestion, chosen: Candidate | None) -> Message:
     if request.task is not Task.INFERENCE or request.dataset_samples is not None:
         return Message("disk sized for the data set plus 20 %, {usd:usd}/h of the price", usd=usd)
     return Message(
-        "{usd:usd}/h of the price for disks to hold {name} ({option})",
+        "samples are read from disks with {name} ({size:mib}, {usd:usd}/h of the price); where they come by "
+        "network: {option} 1000",
         code=DECIDES,
         usd=usd,
         name=request.dataset.name,
+        size=request.dataset.total_mib,
         option=FieldName("dataset_samples"),
     )
 
@@ -237,8 +238,8 @@ _TERM_BESIDE_DISK = Message(
 
 
 _LEVEL = (
-    Message("{ranked}; of costs equal within the error measured GPUs come first, then lower prices per hour"),
-    Message("{ranked}; of costs equal within the error measured GPUs come first, then quicker runs"),
+    Message("{ranked}; where costs are equal within the error, measured GPUs, then lower prices come first"),
+    Message("{ranked}; where costs are equal within the error, measured GPUs, then quicker runs come first"),
 )
 
 
@@ -256,7 +257,7 @@ def ranking_assumptions(
     return [Message(_LEVEL[request.ends].text, ranked=ranked)]
 
 
-def _of_run(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:
+def _of_run(request: NetworkQuestion) -> list[Message]:
     """Assumptions about the time and the cost of a run."""
     samples = request.run_samples
     if samples is None:
@@ -268,21 +269,14 @@ def _of_run(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]
         messages = [Message("a run of {epochs} ({length})", epochs=epochs, length=length)]
     if request.task is Task.TRAINING:
         messages.append(Message("its first epoch reads from the disk, later ones what RAM does not cache"))
-    return [
-        *messages,
-        start_assumption(request.start_hours, chosen.run.hours if chosen and chosen.run else None),
-    ]
+    return [*messages, start_assumption(request.start_hours)]
 
 
-# A start that takes less of a run is not worth a line.
-_SHORT_START = 0.1
-
-
-def start_assumption(start_hours: float, hours: Span | None) -> Message:
-    """The minutes in which nothing runs yet, of a run of so many `hours`."""
+def start_assumption(start_hours: float) -> Message:
+    """The minutes in which nothing runs yet."""
     return Message(
         "a start of {minutes:g} min counted ({option}), validation and checkpoints not",
-        code=DECIDES if hours and start_hours > _SHORT_START * hours.median else "",
+        code=START,
         minutes=60 * start_hours,
         option=FieldName("start_minutes"),
     )

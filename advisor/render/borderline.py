@@ -15,7 +15,6 @@ from advisor.domain import (
     CloseCallKind,
     DataKind,
     Market,
-    Provenance,
     Task,
 )
 from advisor.domain.decision import MISS_COST, Judged
@@ -26,7 +25,7 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
 from advisor.render.blocks import percent
 from advisor.render.price_doubt import PER, ranked_cost
-from advisor.render.records import brief_block, by_price, spec_fields
+from advisor.render.records import brief_block, by_price, is_untested, spec_fields
 from advisor.units import short_usd
 
 _NEVER, _ALWAYS = 0.01, 0.99
@@ -163,6 +162,8 @@ def _chance_message(chosen: Any, request: Any) -> Message:
     provisos = list(_provisos(chosen, request))
     if provisos and words is _WORDS[0][1]:
         words = Message("{percent:.0f} % sure {aim}")
+    if is_untested(getattr(chosen, "prediction", chosen)):
+        aim = Message("{aim}, by a model never checked on such a case", aim=aim)
     sure = Message(words.text, percent=100 * modest(chosen.probability), aim=aim)
     for number, proviso in enumerate(provisos):
         joint = Message("{sure} and {proviso}") if number else Message("{sure} if {proviso}")
@@ -209,13 +210,11 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
 
 def _provisos(chosen: Any, request: Any) -> Iterator[Message]:
     """What must hold for a chance to be right, beside the rates."""
-    rates, price = getattr(chosen, "prediction", chosen), chosen.spec.offer.price
+    price = chosen.spec.offer.price
     if request.ends and chosen.spec.offer.market is Market.SPOT:
         yield Message("never interrupted")
     if _may_cost_too_much(chosen, request):
         yield Message("the price of {day} holds", day=price.as_of.isoformat())
-    if getattr(rates, "provenance", "") == Provenance.MODELLED and rates.withheld is None:
-        yield Message("a model never tested on such a case is right")
 
 
 def _may_cost_too_much(chosen: Any, request: Any) -> bool:

@@ -21,6 +21,13 @@ def spec_name(spec: Record) -> str:
     return name if count == 1 else f"{count} x {name}"
 
 
+def ordered_name(spec: Record) -> str:
+    """'g6.xlarge'; with its disk where that has other rates than its type's own:
+    'p5en.48xlarge + gp3:160GiB:80000iops:2000MiB/s'."""
+    order = str(spec["disk"]["order"])
+    return f"{spec_name(spec)} + {order}" if order.count(":") > 1 else spec_name(spec)
+
+
 def covers_clouds(document: Record) -> bool:
     """Whether a recommendation's document answers a question about more than one cloud."""
     return bool(document["request"]["cloud"] == "any")

@@ -333,9 +333,7 @@ def serving_question_text(
     `asked` for."""
     pictures = f" and {request.picture_tokens:,.0f} of pictures" if request.picture_tokens else ""
     lengths = f"{request.input_tokens:,.0f} tokens{pictures} in, {request.output_tokens:,.0f} out"
-    parts = [f"{candidate.model if candidate else request.model} generation"]
-    if asked is None or pictures or asked.input_tokens or asked.traffic:
-        parts.append(lengths)
+    parts = [f"{candidate.model if candidate else request.model} generation", lengths]
     if request.target_output_tokens_per_second is not None:
         target = format_target(request.target_output_tokens_per_second)
         parts.append(f"at least {target} output tokens/s")

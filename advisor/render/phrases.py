@@ -26,7 +26,7 @@ BINDS = {
     ServingBind.OVERHEAD: "launching kernels",
     ServingBind.PREFILL: "prefill (reading prompts)",
     ServingBind.MEMORY: "GPU memory: the KV cache holds no more requests",
-    ServingBind.LOAD: "requests, which arrive almost as fast as it can answer",
+    ServingBind.LOAD: "its capacity: requests arrive almost as fast as it can answer",
 }
 _SECONDS_FROM = 1.0
 _MOST_LETTERS = 16

@@ -20,6 +20,7 @@ from advisor.domain import (
     OtherSetting,
     Prediction,
     Price,
+    Provenance,
     Rejected,
     Relaxation,
     RunTime,
@@ -171,14 +172,20 @@ def risk(claim: Claim) -> int:
     measured, and how often the bound held where truth like this was withheld.
 
     One such fact makes it 2 at least, three of them 3. A bound that held in less than 85, 75 or 60 % makes it
-    2, 3 or 4; so does one that no withheld truth backs at all."""
+    2, 3 or 4; one that no withheld truth backs at all makes it 3."""
     if not claim.calibrated:
         return len(RISKS) - 1
     outside, held = len(claim.extrapolation), claim.withheld.held_percent if claim.withheld else 100.0
     by_width = next((i for i, least in enumerate(_RISK_SHARES) if claim.sure_share >= least), 4)
     by_facts = 3 if outside >= 3 else 2 if outside else 0
-    by_held = next((i for i, least in _RISK_HELD if held < least), 0)
+    by_held = 3 if is_untested(claim) else next((i for i, least in _RISK_HELD if held < least), 0)
     return max(by_width, by_facts, by_held)
+
+
+def is_untested(claim: Claim) -> bool:
+    """Whether a rate is a model's that no withheld truth like it backs."""
+    modelled = getattr(claim, "provenance", Provenance.MODELLED) == Provenance.MODELLED
+    return modelled and claim.withheld is None
 
 
 def withheld_block(test: Withheld | None) -> dict[str, Any] | None:

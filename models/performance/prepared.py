@@ -271,7 +271,7 @@ def _host_notes(resources: Resources, pipeline: Pipeline) -> Iterator[Message]:
     largest = own.largest_vcpus if own else pipeline.largest_vcpus
     if resources.vcpus > largest:
         yield Message(
-            "preparing samples was measured on up to {largest:g} vCPUs, not {vcpus:g}",
+            "preparing samples on {vcpus:g} vCPUs is extrapolated from {largest:g}",
             vcpus=resources.vcpus,
             largest=largest,
         )

@@ -260,7 +260,7 @@ class Scaling(Struct, frozen=True):
                 largest=self.largest,
             )
         if self.beyond_pace:
-            yield Message("steps are shorter than those whose scaling over GPUs was measured")
+            yield Message("scaling over GPUs was measured on longer steps only")
         if not self.is_network_measured:
             yield Message(
                 "training over {nodes} nodes is modelled: nobody measured their network", nodes=self.nodes

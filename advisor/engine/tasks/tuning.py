@@ -468,5 +468,5 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
         start = round(60 * chosen.hours.median - request.tokens / chosen.tokens_per_second.median / 60) / 60
         load = Message("{load:hours} of the start to download and read the weights, at the disk's rate")
         yield Message(load.text, load=start - request.start_hours)
-    yield start_assumption(start, chosen.hours if chosen else None)
+    yield start_assumption(start)
     yield from ranking_assumptions(request, chosen, Message("cost per run"))

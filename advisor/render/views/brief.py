@@ -9,11 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Market, Task
-from advisor.domain.results import CURRENCY, DECIDES, P99_OVER_P50, UNMEASURED
-from advisor.messages import Spell, option_name
+from advisor.domain.results import CURRENCY, DECIDES, P99_OVER_P50, START, UNMEASURED
+from advisor.messages import FieldName, Message, Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
 from advisor.render.borderline import Behind, modest
-from advisor.render.facts import answer_facts, covers_clouds, decision_of, place_name, spec_name, type_name
+from advisor.render.facts import (
+    answer_facts,
+    covers_clouds,
+    decision_of,
+    ordered_name,
+    place_name,
+    spec_name,
+    type_name,
+)
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.phrases import ENGINES, count_text, gpu_text, seconds_text, speculation_message
 from advisor.render.price_doubt import doubt_sentences, price_sentences
@@ -47,7 +55,7 @@ _SPARED = (
     *(("more", "basis"), ("trial", ""), ("second", ""), ("way_3", ""), ("on", ""), ("does", "")),
     *(("bound", "does"), ("price", ""), ("try", ""), ("cheaper", ""), ("take", ""), ("looked", "")),
     *(("basis", ""), ("assumed", ""), ("more", ""), ("note", ""), ("assumed", ""), ("take", "")),
-    *(("api", ""), ("shrink", ""), ("mind", ""), ("way_2", "")),
+    *(("api", ""), ("shrink", ""), ("way_2", "")),
 )
 # Savings that are worth no line.
 _LITTLE = {"month": 10.0, "run": 1.0}
@@ -56,6 +64,7 @@ _FASTER = 1.05
 # Another kind of spec is worth a line up to so many times the price of what keeps a target; else up to so
 # many times the cost of a sample, and the price.
 _MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
+_ANYWHERE = Message("any region ({option})", option=FieldName("region"))
 _OF_A_SPEC = ("cloud", "instance_type", "count", "market")
 # Prices that differ by less are equal; bounds that are so near say nothing beside the median.
 _NEAR, _AS_GOOD = 1.02, 0.98
@@ -93,9 +102,7 @@ def head_line(spec: Record, document: Record, t: Texts) -> str:
     where = f"{place_name(spec, clouds=covers_clouds(document))}, {spec['market']}"
     parts = (f"{spec_name(spec)} + {order}", f"{format_usd(usd)}/h, {whole}", where)
     line = "   ".join(parts)
-    if len(line) > WIDTH:  # rates of the disk are in the whole answer
-        line = "  ".join((f"{spec_name(spec)} + {':'.join(order.split(':')[:2])}", *parts[1:]))
-    return line
+    return line if len(line) <= WIDTH else "  ".join(parts)
 
 
 def fitted(head: str, rows: Sequence[Row], t: Texts) -> list[str]:
@@ -136,7 +143,7 @@ def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list
     to trust it, and trials below them. They tell warnings and trials elsewhere."""
     rows = whole_rows({"answer": answer_facts(document), "recommendation": document}, t, spell)
     basis = rows.pop("basis")
-    for name in ("mind", "note", "trial"):
+    for name in ("note", "trial"):
         rows.pop(name, None)
     if second := rows.pop("second", ""):
         rows["take"] = t.listed([rows["take"], second])
@@ -156,7 +163,7 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     spec, request = document["recommendation"], document["request"]
     yield "for", asked
     yield "on", *_machine(spec, request, t)
-    yield "does", *_rate(spec, request, t)
+    yield "does", *(_started(text, document, t) for text in _rate(spec, request, t))
     yield "bound", binding_text(spec, t)
     yield "sure", sure_text(document, t)
     for call in calls_of_chosen(document):
@@ -171,12 +178,7 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
         usd = spec["price"]["total_usd_per_hour"]
         yield "api", *(translated(api_message(api, usd, turns=turns), t) for turns in (True, False))
     others = [_other(other, document, t) for other in other_kinds(document)[:2]]
-    safe = decision_of(document).get("safe") or spec
-    is_kin = any(_kind(each) == _kind(spec) for each in document["alternatives"] if _is_same(each, safe))
-    none = t(
-        "brief.no_other" if _is_same(spec, safe) or is_kin else "brief.only_safe", where=_searched(request, t)
-    )
-    yield "take", *(others[0] if others else (none, ""))
+    yield from (("take", *texts) for texts in others[:1])
     yield from (("second", text, "") for text, _ in others[1:])
     if smaller := [step for step in document.get("serving", {}).get("steps", ()) if step.get("instead")]:
         most = _NEAR * min(step["instead"]["total_usd_per_hour"] for step in smaller)
@@ -185,6 +187,8 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
         yield "shrink", t("brief.smaller", option=least["option"], spec=instead_text(least)), ""
     # What moves the price; the rest is in `--explain`.
     assumed = [translated(text, t, spell) for text in document["assumptions"] if _code(text) == DECIDES]
+    if request["region"] is None:
+        assumed.insert(0, translated(_ANYWHERE, t, spell))
     yield "assumed", *(t.listed(assumed[:count]) for count in range(len(assumed) or 1, 0, -1))
     # What was never measured stands in the basis, the day of an old price in its own row.
     codes = {translated(text, t): _code(text) for text in document["warnings"]}
@@ -193,14 +197,23 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     beside = [text for text, code in codes.items() if code not in told and text not in live]
     market = [_market_text(spec, [text for text, code in codes.items() if code == spec["market"]], t)]
     # What an engine or a format lacks weighs more than where decoding was measured.
-    yield "mind", t.listed(filter(None, [*market, *(beside if spec.get("serving") else ())]))
-    yield "note", "" if spec.get("serving") else t.listed(beside), ""
+    notes = [t.listed(filter(None, says)) for says in ([*market, *beside], market)]
+    yield "note", *(notes[:1] if spec.get("serving") else notes)
     unpriced = {**spec, "price": None}
     bases = [basis_sentence(each, t, has_risk=False) for each in (unpriced if doubts else spec, unpriced)]
     yield (
         "basis",
         *(t("brief.evidence", evidence=evidence_word(spec["risk"], t), basis=basis) for basis in bases),
     )
+
+
+def _started(text: str, document: Record, t: Texts) -> str:
+    """A run with the minutes before it begins, where they are more than a hundredth of it."""
+    run = document["recommendation"].get("run")
+    said = next((each for each in document["assumptions"] if _code(each) == START), None)
+    if not run or said is None or (minutes := said.parameters["minutes"]) < 0.6 * run["hours"]["median"]:
+        return text
+    return t("brief.started", run=text, minutes=f"{minutes:g}")
 
 
 def _code(sentence: object) -> str:
@@ -392,12 +405,6 @@ def _kind(spec: Record) -> tuple[Any, ...]:
     return spec["gpu"] and spec["gpu"]["name"], spec["cloud"], spec["market"], spec["count"] > 1
 
 
-def _searched(request: Record, t: Texts) -> str:
-    """'aws us-east-1, on-demand': where an answer was looked for."""
-    place = " ".join(filter(None, (request["cloud"], request["region"])))
-    return ", ".join((place, t.known(f"market.{request['market']}", request["market"])))
-
-
 def _is_same(spec: Record, other: Record) -> bool:
     return all(spec[name] == other.get(name) for name in _OF_A_SPEC)
 
@@ -449,7 +456,7 @@ def _other(spec: Record, document: Record, t: Texts) -> tuple[str, str]:
             never.append(t("brief.not_first"))
         gpu = f" ({t('brief.comma').join([gpu_text(spec['gpu']['name']), *never])})"
     run, predicted, cost = spec.get("run"), spec["predicted"], spec.get("cost") or {}
-    says = [f"{spec_name(spec)}{gpu}{place} {per_hour(spec['price']['total_usd_per_hour'], t)}"]
+    says = [f"{ordered_name(spec)}{gpu}{place} {per_hour(spec['price']['total_usd_per_hour'], t)}"]
     if spec["probability"] is not None:
         says.append(t("brief.likely", percent=percent(modest(spec["probability"]))))
     if run and run["usd"]:

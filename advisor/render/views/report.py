@@ -169,7 +169,7 @@ def _payers_facts(section: Record, t: Texts) -> Facts:
     rows, spec = whole_rows(section, t), section["recommendation"]["recommendation"]
     machine = translated(machine_message(spec, decodes=False), t)
     rows["on"] = machine if spec["count"] == 1 else t("brief.each", machine=machine)
-    rows["take"] = t.listed(filter(None, (rows["take"], rows.get("second"))))
+    rows["take"] = t.listed(filter(None, (rows.get("take"), rows.get("second"))))
     titles = {name: t(f"brief.{name}") for name in _PAYERS}
     return Facts(
         [(titles[name][:1].upper() + titles[name][1:], rows[name]) for name in _PAYERS if rows.get(name)]

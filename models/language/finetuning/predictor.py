@@ -98,7 +98,7 @@ class FineTuningPredictor(Struct, frozen=True):
             )
         ]
         if tuning.method == LlmMethod.QLORA:
-            parts.append(Message("rates of qlora were not measured: they follow from what it computes"))
+            parts.append(Message("rates of qlora were not measured: they are calculated from its arithmetic"))
         return tuple(parts)
 
     def settled(self, tunings: Sequence[FineTuning]) -> list[Settled | None]:

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -117,14 +118,14 @@ def test_text_has_a_dozen_lines_of_a_hundred_columns_whatever_the_answer_holds(r
 
 
 def test_an_answer_takes_another_kind_of_spec_that_is_worth_its_cost():
-    """None of its own kind, and none of a fraction of its rate; a row says that there is none."""
+    """None of its own kind, and none of a fraction of its rate; there is no row where there is none."""
     slow = candidate("g6.xlarge", 0.805, prediction=prediction(20.0, 22.0, 25.0))
     other = FASTER.spec.offer.instance
     text = brief_text("googlenet inference", document(ranked=(recommendation().ranked[0], FASTER, slow)))
     assert (other.name in text) == (other.gpu_name != "T4")
     assert "g6.xlarge" not in text
     alone = brief_text("googlenet inference", document(ranked=(recommendation().ranked[0], slow)))
-    assert "or take     nothing else is as good for about the same money (aws us-east-1, on-demand)" in alone
+    assert "or take" not in alone
 
 
 def test_markdown_says_how_sure_its_price_is_and_numbers_have_no_exponent():
@@ -171,17 +172,21 @@ def test_a_trial_is_asked_with_all_that_the_question_says():
     assert "--data '/mnt/my pictures'" in verify_command(own, runs)
 
 
+TESTED = partial(prediction, withheld=Withheld("a GPU", 9.0, 90.0, 40))
+
+
 @pytest.mark.parametrize(
     ("doubtful", "expected"),
     [
-        (prediction(lower=97, median=100, upper=110), 0),
-        (prediction(lower=90, median=100, upper=110), 1),
-        (prediction(lower=97, median=100, upper=110, extrapolation=("far",)), 2),
-        (prediction(lower=97, median=100, upper=110, extrapolation=("far", "off", "out")), 3),
-        (prediction(lower=60, median=100, upper=150), 2),
-        (prediction(lower=40, median=100, upper=200), 3),
-        (prediction(lower=39, median=100, upper=200, extrapolation=("far",)), 4),
-        (prediction(lower=97, median=100, upper=110, calibrated=False), 4),
+        (TESTED(lower=97, median=100, upper=110), 0),
+        (TESTED(lower=90, median=100, upper=110), 1),
+        (TESTED(lower=97, median=100, upper=110, extrapolation=("far",)), 2),
+        (TESTED(lower=97, median=100, upper=110, extrapolation=("far", "off", "out")), 3),
+        (TESTED(lower=60, median=100, upper=150), 2),
+        (TESTED(lower=40, median=100, upper=200), 3),
+        (TESTED(lower=39, median=100, upper=200, extrapolation=("far",)), 4),
+        (TESTED(lower=97, median=100, upper=110, calibrated=False), 4),
+        (prediction(lower=97, median=100, upper=110), 3),
         *(
             (prediction(lower=97, median=100, upper=110, withheld=Withheld("a GPU", 9.0, held, 40)), level)
             for held, level in ((90.0, 0), (84.0, 2), (74.0, 3), (50.0, 4))

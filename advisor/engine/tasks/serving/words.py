@@ -157,8 +157,11 @@ def _of_requests(request: ServingQuestion, model: LanguageModel, version: str) -
         yield Message("a fixed number of requests in flight (closed loop)")
     usual = traffic_named(USUAL_TRAFFIC)
     is_usual = request.input_tokens == usual.input_tokens.mean
+    text = Message("requests of {input:,.0f} tokens in and {output:,.0f} out on average")
+    if is_usual:
+        text = Message("prompts and answers as long as in chats, on average ({asked})")
     yield Message(
-        "requests of {input:,.0f} tokens in ({asked}) and {output:,.0f} out on average",
+        text.text,
         code=DECIDES if is_usual else "",
         input=request.prompt_tokens,
         output=request.output_tokens,
@@ -278,7 +281,8 @@ def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message 
     if slowest < _READING_TOKENS_PER_SECOND:
         slow.append(
             Message(
-                "a user may get only {rate:.2g} tokens/s, slower than people read: --max-tpot-ms limits it",
+                "in the worst case a user gets {rate:.2g} tokens/s, slower than people read: --max-tpot-ms "
+                "limits it",
                 rate=slowest,
             )
         )
