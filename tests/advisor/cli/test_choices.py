@@ -89,8 +89,9 @@ def test_what_comes_nearest_is_no_type_ten_times_too_slow(document):
         "recommend --task inference --model fasterrcnn_resnet50_fpn --target-throughput 10 --max-price 0.3"
     )
     answer = document(question, code=3)
-    way = next(way for way in answer["relax"] if way["changes"][0]["option"] == "--target-throughput")
-    assert answer["nearest"]["instance_type"] == way["gives"]["instance_type"]
+    assert answer["nearest"]["predicted"]["throughput"]["median"] > 1
+    # A target of less than a third is no way out where another one is.
+    assert {way["changes"][0]["option"] for way in answer["relax"]} == {"--max-price", "--market"}
     slow = [each for each in answer["rejected"] if each["reason"] == "too_slow"]
     assert all(each["usd_per_hour"] > 0.02 for each in slow)
 

@@ -243,7 +243,7 @@ def test_a_saved_answer_is_told_in_chinese_and_one_without_parameters_still_open
     old.write_text(json.dumps(saved))
     code, told, _ = ask("report", "--from", str(old), "--language", "zh-CN")
     assert code == 0
-    assert saved["assumptions"][0] in told
+    assert any(sentence in told for sentence in saved["assumptions"])
 
 
 def test_a_plan_says_how_often_it_runs(ask, document, tmp_path):

@@ -60,7 +60,7 @@ def test_more_bandwidth_is_never_slower(deployment, traffic, concurrency, times)
     tpot, ttft = rates.tpot_seconds.median, rates.ttft_seconds.median
     first = ttft if traffic.starts_together else ttft + (traffic.output_tokens - 1) * tpot
     for slow, fast in (tpot, first):
-        assert np.isnan(slow) or fast <= slow * (1 + 1e-9)
+        assert np.isnan(slow) or fast <= slow * (1 + 1e-5)  # as loads are found
 
 
 @settings(max_examples=40, deadline=None)
