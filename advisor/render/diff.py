@@ -59,6 +59,12 @@ class Workload(NamedTuple):
         return self.pick["price"]["total_usd_per_hour"] if self.pick else None
 
     @property
+    def month_usd(self) -> float | None:
+        """USD a month of what is kept running, or run as often as a plan says."""
+        run, often, usd = run_usd(self.pick), self.section.get("runs_per_month"), self.usd_per_hour
+        return usd and per_month(usd) if run is None else often and run * often
+
+    @property
     def kept_usd_per_hour(self) -> float | None:
         """USD an hour of what is kept running; None for a run that ends."""
         return self.usd_per_hour if run_usd(self.pick) is None else None
@@ -180,7 +186,7 @@ def difference(old: Document, new: Document, *files: str) -> dict[str, Any]:
     before, after = workloads_of(old), workloads_of(new)
     pairs = _paired(before, after)
     rows = [_workload_change(name, was, now) for name, was, now in pairs]
-    stands_on = _stands_on(old, new)
+    stands_on = _stands_on(*(_context(document, pairs, side) for side, document in enumerate((old, new), 1)))
     # Of the workloads that both have a pick for: one that came or went makes nothing dearer.
     both = [(was, now) for _, was, now in pairs if was and now and was.pick and now.pick]
     hourly = _sums(both, lambda workload: workload.kept_usd_per_hour)
@@ -197,16 +203,18 @@ def difference(old: Document, new: Document, *files: str) -> dict[str, Any]:
             "usd_per_month": monthly,
             "month_usd": monthly,
             "run_usd": _sums(both, lambda workload: run_usd(workload.pick)),
-            "all_usd_per_hour": change(_whole(before), _whole(after)),
+            "all_usd_per_hour": _whole(before, after, lambda workload: workload.kept_usd_per_hour),
+            "all_month_usd": _whole(before, after, lambda workload: workload.month_usd),
         },
         "stands_on": stands_on,
         "workloads": rows,
     }
 
 
-def _sums(
-    both: Sequence[tuple[Workload, Workload]], usd_of: Callable[[Workload], float | None]
-) -> dict[str, Any] | None:
+UsdOf = Callable[[Workload], float | None]
+
+
+def _sums(both: Sequence[tuple[Workload, Workload]], usd_of: UsdOf) -> dict[str, Any] | None:
     """Dollars on both days of the workloads that cost such dollars on both; None where none does."""
     usd = [(usd_of(was), usd_of(now)) for was, now in both]
     old, new = ([pair[day] or 0.0 for pair in usd if None not in pair] for day in (0, 1))
@@ -232,16 +240,14 @@ def _head(document: Document, workloads: int, file: str | None = None) -> dict[s
     return {"file": file, "schema": document["schema"], "title": title, "as_of": day, "workloads": workloads}
 
 
-def _whole(workloads: Mapping[str, Workload]) -> float | None:
-    usd = [workload.kept_usd_per_hour for workload in workloads.values()]
-    known = [amount for amount in usd if amount is not None]
-    return sum(known) if known else None
+def _whole(old: Mapping[str, Workload], new: Mapping[str, Workload], usd_of: UsdOf) -> dict[str, Any]:
+    known = [[usd for each in side.values() if (usd := usd_of(each)) is not None] for side in (old, new)]
+    return change(*(sum(usd) if usd else None for usd in known))
 
 
-def _stands_on(old: Document, new: Document) -> dict[str, Any]:
+def _stands_on(before: Document, after: Document) -> dict[str, Any]:
     """Catalogue, performance model, measurements and program: which of them are others now, by the
     facts that both tell: a recommendation tells fewer than a report."""
-    before, after = _context(old), _context(new)
     facts = {}
     for name, was in before.items():
         now = after[name]
@@ -251,23 +257,20 @@ def _stands_on(old: Document, new: Document) -> dict[str, Any]:
     return facts
 
 
-def _context(document: Document) -> dict[str, dict[str, Any]]:
-    """What a report stands on; a recommendation tells fewer of these facts, and the rest is null."""
+def _context(document: Document, pairs: Sequence[Pair], side: int) -> dict[str, dict[str, Any]]:
+    """What the workloads of both documents stand on in one of them, the first or second `side` of a pair; a
+    recommendation tells fewer of these facts, and the rest is null."""
     facts = document.get("reproducibility", document)
-    catalog, model, predictors = (
-        facts["catalog"],
-        facts["performance_model"],
-        facts.get("language_predictors"),
-    )
-    if is_language(document):
-        model, predictors = {}, [model]
+    both = [pair[side].recommendation for pair in pairs if None not in pair]
+    language = [answer["performance_model"]["id"] for answer in both if is_language(answer)]
+    catalog, model = facts["catalog"], facts["performance_model"] if len(language) < len(both) else {}
     rows = facts.get("measurements", {})
     return {
         "catalog": {"as_of": catalog["as_of"], "sha256": catalog.get("sha256")},
         "performance_model": {
             name: model.get(name) for name in ("id", "trained_on", "error_percent", "sha256")
         },
-        "language_predictors": {"ids": ", ".join(each["id"] for each in predictors or ()) or None},
+        "language_predictors": {"ids": ", ".join(dict.fromkeys(language)) or None},
         "measurements": {name: rows.get(name) for name in ("rows", "bundled_sha256")},
         "advisor": {"version": facts.get("versions", {}).get("advisor")},
     }

@@ -23,7 +23,7 @@ Document = Mapping[str, Any]
 
 # A list of some hundred prices is read by programs; people get the largest changes.
 _MOST = 5
-_AN_HOUR = " an hour"
+_AN_HOUR, _A_MONTH = " an hour", " a month"
 # Kinds of prices that nobody lists.
 _SEEN = (OBSERVED, ESTIMATED)
 
@@ -92,22 +92,19 @@ _STANDS_ON = {
 
 def _notes(document: Document) -> Iterator[str]:
     totals = document["totals"]
-    everything = totals["all_usd_per_hour"]
-    moved = any(row["status"] in ("added", "removed") for row in document["workloads"])
-    if moved and None not in everything.values():
-        month = everything | {day: per_month(everything[day]) for day in ("old", "new")}
-        yield f"always on, in all: {cost_text(month, ' a month')}"
-    if totals["compared"] > 1:
-        what = f"{totals['compared']} workloads that both reports answer"
-        per = (
-            ("month_usd", " a month for what is kept running"),
-            ("run_usd", " for one run of each that ends"),
-        )
-        costs = [cost_text(totals[name], of) for name, of in per if totals[name]]
+    everything, several = totals["all_month_usd"], document["new"]["workloads"] > 1
+    kept, once, whole = (
+        cost_text(usd, of) if usd and None not in usd.values() else ""
+        for usd, of in ((totals["month_usd"], _A_MONTH), (totals["run_usd"], ""), (everything, _A_MONTH))
+    )
+    costs = [f"In all {whole}"] if several and whole else []
+    costs += [f"{kept} for what is kept running and asked for in both"] if kept not in ("", whole) else []
+    costs += [f"{once} for one run of each that ends"] if once else []
+    if several and costs:
         picks = [row["pick"]["new"] for row in document["workloads"] if row.get("cost")]
         days = [pick["price_as_of"] for pick in picks if pick["price_kind"] in _SEEN]
         doubt = f"; with spot prices that were seen, the oldest on {min(days)}" if days else ""
-        yield f"{what}: {', '.join(costs)}{doubt}"
+        yield f"{'; '.join(costs)}{doubt}"
     asked = any(row.get("request", True) for row in document["workloads"])
     for name, change in document["stands_on"].items():
         # Other questions draw other rows of the same measurements.

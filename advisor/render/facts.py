@@ -162,6 +162,12 @@ def month_usd(section: Record) -> float | None:
     return usd
 
 
+def in_all_usd(totals: Record) -> float | None:
+    """USD a month of all that is kept running and of every planned run."""
+    usd: float | None = totals.get("month_with_runs_usd") or totals["month_usd"]
+    return usd
+
+
 def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
     """All workloads together. Hours and months are of what is kept running; `run_usd` is the cost of one of
     each that ends, and `month_with_runs_usd` of both where a plan says how often something runs. Null where
@@ -192,22 +198,22 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
         "run_usd": sum(once) if once else None,
         **({"month_with_runs_usd": sum(map(float, filter(None, map(month_usd, answered))))} if often else {}),
         **{f"usd_per_hour_by_{name}": dict(sorted(usd_by.items())) for name, usd_by in sums.items()},
-        "price_range": _price_range(specs, runs),
+        "price_range": _price_range(answered),
         "safe": _safe(answered),
         "quotas": _quotas(answered),
     }
 
 
-def _price_range(specs: Sequence[Record], runs: Sequence[float | None]) -> Document | None:
+def _price_range(answered: Sequence[Record]) -> Document | None:
     """Between what the sums lie in 9 of 10 cases, since some prices are old or were seen on the spot market;
-    with the day of the oldest of these. Null where no price is in doubt."""
-    days = [spec["price_as_of"] for spec in specs if doubt_of(spec, 1.0)]
+    with the day of the oldest of these. The month has the planned runs. Null where no price is in doubt."""
+    days = [spec["price_as_of"] for each in answered if doubt_of(spec := each["answer"]["spec"], 1.0)]
     costs: dict[str, list[Document]] = {"month_usd": [], "run_usd": []}
-    for spec, run in zip(specs, runs, strict=True):
-        usd = per_month(spec["usd_per_hour"]) if run is None else run
-        costs["month_usd" if run is None else "run_usd"].append(
-            doubt_of(spec, usd) or {"low": usd, "high": usd}
-        )
+    for section in answered:
+        name, usd = "month_usd", month_usd(section)
+        if usd is None:
+            name, usd = "run_usd", section_run_usd(section) or 0.0
+        costs[name].append(doubt_of(section["answer"]["spec"], usd) or {"low": usd, "high": usd})
     sums = {
         name: {end: sum(each[end] for each in some) for end in ("low", "high")} if some else None
         for name, some in costs.items()

@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.files import harmless
-from advisor.render.facts import ANSWERED, decision_of, month_usd, run_usd, usd_per_million_samples
+from advisor.render.facts import (
+    ANSWERED,
+    decision_of,
+    in_all_usd,
+    month_usd,
+    run_usd,
+    usd_per_million_samples,
+)
 from advisor.render.i18n.catalogue import Texts, report_texts, workbook_texts
 from advisor.render.sentences import LOCAL_ORDER, disk_name, relax_sentence, stage_name
 from advisor.render.tables import FRONT, SERVING, TUNING, columns_of_task, flat_rows, ranked_rows, value_at
@@ -130,7 +137,7 @@ def _write_totals(writer: pd.ExcelWriter, sheet: Sheet, document: Record, texts:
         "Instances": totals["instances"],
         # An hour of what is kept and an hour of a run are no sum.
         "USD/hour": None if totals["run_usd"] else totals["usd_per_hour"],
-        "USD/month": totals.get("month_with_runs_usd") or totals["month_usd"],
+        "USD/month": in_all_usd(totals),
         "USD/run": totals["run_usd"],
     }
     line = _HEAD_ROW + len(sheet.rows) + 1

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
+from advisor.catalog.live import is_live, refresh_command
 from advisor.domain import HOURS_PER_MONTH, LIST, Market
 from advisor.messages import Message
 from advisor.render.blocks import (
@@ -26,10 +26,18 @@ from advisor.render.blocks import (
     plain,
     translated,
 )
-from advisor.render.borderline import modest
-from advisor.render.diff import Key, key_of, spec_document
+from advisor.render.borderline import Behind, modest
+from advisor.render.diff import key_of, spec_document
 from advisor.render.document import is_language
-from advisor.render.facts import covers_clouds, decision_of, doubt_of, run_usd, section_run_usd, type_name
+from advisor.render.facts import (
+    OF_A_SPEC,
+    covers_clouds,
+    decision_of,
+    doubt_of,
+    run_usd,
+    section_run_usd,
+    type_name,
+)
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.sentences import (
     WEAK,
@@ -39,7 +47,6 @@ from advisor.render.sentences import (
     borderline_sentence,
     calls_of_chosen,
     columns_of,
-    disk_name,
     evidence_word,
     gpu_name,
     headline,
@@ -67,6 +74,8 @@ Record = Mapping[str, Any]
 
 # So many more specs than three stand on a first page.
 _MORE = 4
+# Why a cheaper spec is not the pick, where its row does not show it.
+_UNSURE = (Behind.PRICE, Behind.UNMEASURED)
 
 
 # A file keeps within 1.5 MB, however many workloads it has.
@@ -95,7 +104,8 @@ def report_page(document: Record, language: str, room: Room) -> Page:
         blocks.append(Section(appendix, f"w{number}-more", list(_appendix(section, t, room))))
     first = sections[0] if sections else {"name": ""}
     title = _name(first, t) if first["name"] == document["title"] else document["title"]
-    return Page(t("kicker_of", date=document["as_of"]), title, [*blocks, _again(document, t)])
+    again = _again(document, "" if language == "en" else f" --language {language}", t)
+    return Page(t("kicker_of", date=document["as_of"]), title, [*blocks, again])
 
 
 def _name(section: Record, t: Texts) -> str:
@@ -156,9 +166,20 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
         yield _costs(section, t)
     if not room.brief:
         yield Part(t("compared.title"), list(_compared(section, t, room)))
-        # The trials that settle it, and the question for the day on which it is rented.
-        again = (Paragraph(t("next.again")), Command(section["command"])) if section["command"] else ()
-        yield Part(t("next.title"), [*_unproven(section, t), *trial_leaves(answer, t), *again])
+        leaves = [*_unproven(section, t), *trial_leaves(answer, t), *_today(section, t)]
+        yield Part(t("next.title"), leaves)
+
+
+def _today(section: Record, t: Texts) -> Iterator[Leaf]:
+    """The question for the day on which it is rented, at that day's prices where a cloud tells them."""
+    command, spec = section["command"], section["answer"]["spec"]
+    if command:
+        yield Paragraph(t("next.again"))
+        if is_live(spec["cloud"], spec["market"]) and is_language(section["recommendation"]):
+            yield Command(str(refresh_command(spec["cloud"], spec["region"])))
+        elif is_live(spec["cloud"], spec["market"]) and " --live" not in command:
+            command += " --live"
+        yield Command(command)
 
 
 # What whoever pays reads of an answer: how it runs and what is assumed stand in the appendix.
@@ -185,6 +206,8 @@ def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
     ):
         if usd is not None:
             yield t(f"answer.{name}", usd=short_usd(usd))
+            if run and (often := section.get("runs_per_month")):
+                yield t("answer.often", runs=plain(often), usd=short_usd(usd * often))
             if doubt := doubt_of(spec, usd):
                 ends = {end: short_usd(cost) for end, cost in doubt.items()}
                 yield t("answer.doubt", costs=t(f"doubt.{name}"), day=spec["price_as_of"], **ends)
@@ -210,15 +233,13 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
     about = {"considered": f"{of:,}", "fit": f"{of - left:,}", "rejected": f"{left:,}"}
     dear = [t("rejected.dear")] if covers_clouds(answer) else []
     yield Paragraph(t.joined([t("rejected.by", **about, reasons=t.listed(counts)), *dear]))
-    rows = _compared_rows(section)[: 3 + min(_MORE, room.alternatives)]
+    rows = _compared_rows(section, 3 + min(_MORE, room.alternatives))
     several = len({row["market"] for row in rows}) > 1
-    twins = Counter(type_name(row, clouds=True) for row in rows)
 
     def name(row: Record) -> str:
         paying = [t.known("market." + row["market"], row["market"])] if several else []
         seen = [t(f"kind.{row['price_kind']}")] if row.get("price_kind", LIST) != LIST else []
-        disk = [disk_name(row["disk"], t)] if twins[type_name(row, clouds=True)] > 1 else []
-        return ", ".join([type_name(row, clouds=covers_clouds(answer)), *disk, *paying, *seen])
+        return ", ".join([type_name(row, clouds=covers_clouds(answer)), *paying, *seen])
 
     columns = columns_of(
         t,
@@ -234,8 +255,8 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
     yield Table(columns, rows, lambda row: bool(row["role"] == "pick"))
 
 
-def _compared_rows(section: Record) -> list[dict[str, Any]]:
-    """The pick and others with their role, as rows of `price_throughput` with a cost and a chance."""
+def _compared_rows(section: Record, most: int) -> list[dict[str, Any]]:
+    """The pick and others by their cost, as rows of `price_throughput` with a role, a cost and a chance."""
     answer, run = section["recommendation"], section_run_usd(section)
     pick, safe = answer["recommendation"], decision_of(answer).get("safe")
     # Beside a GPU machine others with GPUs, beside one without those without: the appendix has all.
@@ -244,12 +265,11 @@ def _compared_rows(section: Record) -> list[dict[str, Any]]:
         ("pick", pick),
         *(("try", call) for call in borderline_calls(answer)),
         *([("safe", safe)] if safe else []),
-        *(("take", each) for each in other_kinds(answer)[:2]),
-        *(("meets", each) for each in alike or answer["alternatives"]),
+        *(("meets", each) for each in (*other_kinds(answer)[:2], *(alike or answer["alternatives"]))),
     ]
     drawn = {key_of(row): row for row in section["price_throughput"]}
     ranked = {key_of(spec): spec for spec in (pick, *answer["alternatives"])}
-    rows: dict[Key, dict[str, Any]] = {}
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for role, record in records:
         # A trial is where the pick is.
         key = key_of({"region": pick["region"], "market": pick["market"], **record})
@@ -260,16 +280,24 @@ def _compared_rows(section: Record) -> list[dict[str, Any]]:
         if run is not None:
             saved = record.get("saves_usd_per_run")
             usd = run_usd(ranked.get(key)) if saved is None else run - saved
-        chance = record["probability"]
-        row |= {"role": role, "usd": usd, "probability": None if chance is None else modest(chance)}
-        rows.setdefault(key, row)
-    return list(rows.values())
+        chance = None if record["probability"] is None else modest(record["probability"])
+        if role == "meets" and chance is not None and chance < section["answer"]["confidence"]:
+            role = "may"
+        role = record.get("behind") if record.get("behind") in _UNSURE else role
+        row |= {"role": role, "usd": usd, "probability": chance}
+        # The same machine with another disk, or elsewhere, is no other choice.
+        rows.setdefault(tuple(str(row[name]) for name in OF_A_SPEC), row)
+    first, *others = list(rows.values())[:most]
+    return [first, *sorted(others, key=lambda row: inf if row["usd"] is None else float(row["usd"]))]
 
 
 def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
     """The answer where nothing meets the question."""
     answer, clouds = section["recommendation"], covers_clouds(section["recommendation"])
     yield Paragraph(headline(answer, t), "answer")
+    if answer["relax"]:
+        relaxed = [relax_sentence(relaxation, answer["request"], t) for relaxation in answer["relax"]]
+        yield Part(t("relax.title"), [Items(relaxed)])
     yield Paragraph(asked_sentence(section, t))
     yield from price_call_leaves(answer, t)
     spec = answer["nearest"]
@@ -277,9 +305,6 @@ def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
         yield from _missed(section, t)
         yield spec_facts(spec, answer["request"], t)
         yield Paragraph(basis_sentence(spec, t), "note")
-    if answer["relax"]:
-        relaxed = [relax_sentence(relaxation, answer["request"], t) for relaxation in answer["relax"]]
-        yield Part(t("relax.title"), [Items(relaxed)])
     for call in borderline_calls(answer):
         sentence = borderline_sentence(call, t, clouds=clouds)
         yield Part(t("close.title"), [Paragraph(sentence), Command(call["trial"]["command"])])
@@ -338,12 +363,15 @@ def _costs(section: Record, t: Texts) -> Part:
     usd_by = {choice["market"]: choice["usd_per_hour"] for choice in choices}
     one_year, whole = usd_by.get("commitment-1y"), usd_by.get("on-demand")
     notes += [t("costs.interrupted")] if run is not None and Market.SPOT in usd_by else []
-    notes += [t("costs.term")] if any(market.startswith("commitment") for market in usd_by) else []
-    notes += [t("costs.pays", percent=percent(one_year / whole))] if one_year and whole else []
+    if any(market.startswith("commitment") for market in usd_by):
+        notes.append(t("costs.term_aws" if section["answer"]["spec"]["cloud"] == "aws" else "costs.term"))
+    if one_year and whole:
+        term = short_usd(12 * HOURS_PER_MONTH * one_year)
+        notes.append(t("costs.pays", percent=percent(one_year / whole), usd=term))
     return Part(t("costs.title"), [table, Paragraph(t.joined(notes), "note")])
 
 
-def _again(document: Record, t: Texts) -> Section:
+def _again(document: Record, options: str, t: Texts) -> Section:
     block = document["reproducibility"]
     networks = not all(is_language(row["recommendation"]) for row in document["workloads"])
     catalog, rows, model = block["catalog"], block["measurements"], block["performance_model"]
@@ -367,4 +395,4 @@ def _again(document: Record, t: Texts) -> Section:
         ("sources", t("again.sources_value", count=len(catalog["sources"]))),
     ]
     pairs = [(t(f"again.{name}"), text) for name, text in facts]
-    return Section(t("again.title"), "again", [Command(block["command"]), Facts(pairs)])
+    return Section(t("again.title"), "again", [Command(block["command"] + options), Facts(pairs)])

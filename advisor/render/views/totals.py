@@ -8,7 +8,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from advisor.domain import Market
+from advisor.domain import LIST, Market
 from advisor.domain.results import unmeasured_gpu
 from advisor.render.blocks import Column, Items, Look, Paragraph, Part, Section, Table, percent, plain
 from advisor.render.borderline import modest
@@ -17,6 +17,7 @@ from advisor.render.facts import (
     covers_clouds,
     decision_of,
     doubt_of,
+    in_all_usd,
     month_usd,
     section_run_usd,
     type_name,
@@ -48,7 +49,8 @@ def totals_section(document: Record, t: Texts, brief: str) -> Section:
     blocks: list[Any] = [Paragraph(_bill(totals, answered, sections, t), "answer")]
     blocks += [Paragraph(t(brief), "note")] if brief else []
     columns = _columns(sections, t)
-    sums = [totals.get("month_with_runs_usd") or totals["month_usd"], totals["run_usd"]]
+    # Nobody pays for one run of each where some run more often.
+    sums = [in_all_usd(totals), None if "month_with_runs_usd" in totals else totals["run_usd"]]
     texts = [short_usd(usd) if usd else "" for usd in sums[: 2 if totals["run_usd"] else 1]]
     title = t("totals.all") if len(answered) == len(sections) else t("totals.part", answered=len(answered))
     total = [title, *[""] * (len(columns) - 1 - len(texts)), *texts] if answered else []
@@ -73,10 +75,13 @@ def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record]
     """What a month and each run cost, then how many workloads have an answer."""
     if not answered:
         return t("totals.none", workloads=len(sections))
+    runs = [section for section in answered if month_usd(section) is None]
     kept = [section for section in answered if section_run_usd(section) is None]
-    ends = [section for section in answered if section_run_usd(section) is not None]
-    often = [section for section in ends if section.get("runs_per_month")]
-    runs = [section for section in ends if not section.get("runs_per_month")]
+    often = [
+        {**each, "name": t("totals.planned", name=each["name"][:60], runs=plain(each["runs_per_month"]))}
+        for each in answered
+        if section_run_usd(each) and each.get("runs_per_month")
+    ]
     costs = []
     for key, some, usd_of in (
         ("month", kept, month_usd),
@@ -88,7 +93,7 @@ def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record]
             costs.append(t(f"totals.{key}", usd=usd, names=_names(some, t)))
     says = [t("totals.sum", costs=t.listed(costs))]
     if kept and often:
-        says.append(t("totals.in_all", usd=short_usd(totals["month_with_runs_usd"])))
+        says.append(t("totals.in_all", usd=short_usd(in_all_usd(totals) or 0.0)))
     unmet = [section for section in sections if _answered(section) is None]
     done = "totals.both" if len(sections) == 2 else "totals.done"
     says.append(t("totals.unmet", names=_names(unmet, t)) if unmet else t(done, workloads=len(sections)))
@@ -114,26 +119,27 @@ def _risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
 
 def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
     """The upper bound of the cost of each run, the dearest first, and their sum, which is no less sure."""
-    runs = [section for section in answered if section_run_usd(section)]
     bounds = [
-        (row["recommendation"]["recommendation"]["run"]["usd"]["upper"], row["name"][:80]) for row in runs
+        (upper, section.get("runs_per_month") or 0, section)
+        for section in answered
+        if section_run_usd(section)
+        if (upper := section["recommendation"]["recommendation"]["run"]["usd"]["upper"]) is not None
     ]
-    known = sorted((bound for bound in bounds if bound[0] is not None), reverse=True)
-    if not known:
-        return
-    texts = [t("totals.most_one", usd=short_usd(usd), name=name) for usd, name in known[:_MOST_NAMES]]
-    if len(known) > 1:
-        texts.append(t("totals.together", usd=short_usd(sum(usd for usd, _ in known))))
-    share = percent(runs[0]["answer"]["confidence"])
-    yield t("totals.most", percent=share, costs=t("brief.comma").join(texts))
+    texts = []
+    for upper, often, section in sorted(bounds, key=lambda bound: -bound[0])[:_MOST_NAMES]:
+        month = f" ({t('cost.month', usd=short_usd(upper * often))})" if often else ""
+        texts.append(t("totals.most_one", usd=short_usd(upper) + month, name=section["name"][:80]))
+    if texts:
+        share = percent(bounds[0][2]["answer"]["confidence"])
+        yield t("totals.most", percent=share, costs=t("brief.comma").join(texts))
 
 
 def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
     """Prices that may have moved since, instances that are taken away, terms that are owed, old lists."""
     specs = [section["answer"]["spec"] for section in answered]
     span = document["totals"].get("price_range") or {}
-    for name, is_run in (("month", False), ("run", True)):
-        some = [each for each in answered if (section_run_usd(each) is not None) is is_run]
+    for name in ("month", "run"):
+        some = [each for each in answered if (month_usd(each) is None) is (name == "run")]
         if old := [each for each in some if doubt_of(each["answer"]["spec"], 1.0)]:
             ends = {end: short_usd(span[f"{name}_usd"][end]) for end in ("low", "high")}
             days = _listed(sorted({each["answer"]["spec"]["price_as_of"] for each in old}), t)
@@ -144,7 +150,7 @@ def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iter
         if market.startswith("commitment"):
             usd = short_usd(usd_per_hour * document["totals"]["hours_per_month"])
             yield t("totals.committed", market=t.known(f"market.{market}", market), usd=usd)
-    if listed := [spec["price_as_of"] for spec in specs if not doubt_of(spec, 1.0)]:
+    if listed := [spec["price_as_of"] for spec in specs if spec.get("price_kind", LIST) == LIST]:
         age = date.fromisoformat(document["as_of"]) - date.fromisoformat(min(listed))
         yield t("totals.age", day=min(listed), days=age.days)
 
@@ -152,15 +158,15 @@ def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iter
 def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
     """Of the least sure workloads their chance to miss, the trial that settles it, and the safe spec; then
     those for which no spec is safe."""
-    month = totals["month_usd"] or 0.0
-    kept = sum(section_run_usd(section) is None for section in answered)
+    month, counted = in_all_usd(totals) or 0.0, sum(month_usd(section) is not None for section in answered)
     calls = [(call, each) for each in answered for call in calls_of_chosen(each["recommendation"])]
     for call, section in sorted(calls, key=lambda row: float(row[0]["probability"]))[:_MOST_NAMES]:
         run, spec = section_run_usd(section), section["answer"]["spec"]
         per, usd = ("month", spec["usd_per_month"]) if run is None else ("run", run)
         more = call[f"saves_usd_per_{per}"] or 0.0
         says = [t(f"safe.{per}", usd=short_usd(usd + more))]
-        says += [t("safe.in_all", usd=short_usd(month + more))] if run is None and kept > 1 else []
+        in_all = month + more * (1 if run is None else section.get("runs_per_month") or 0)
+        says += [t("safe.in_all", usd=short_usd(in_all))] if in_all > month and counted > 1 else []
         safe = decision_of(section["recommendation"]).get("safe") or spec
         about = {"name": section["name"][:80], "percent": percent(1 - modest(call["probability"]))}
         trial = {"minutes": plain(call["trial"]["minutes"]), "trial": short_usd(call["trial"]["usd"])}
@@ -185,6 +191,11 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
         says = [t("totals.for", name=each["name"][:80], usd=_usd_at(each, row, t)) for each, row in spot]
         days = _listed(sorted({str(row["as_of"]) for _, row in spot}), t)
         yield t("totals.on_spot", costs=t("brief.comma").join(says[:_MOST_NAMES]), days=days)
+    priced = [
+        each for each in answered if each["costs"] and each["answer"]["spec"]["market"] == Market.ON_DEMAND
+    ]
+    if other := [each for each in priced if _at_market(each, Market.SPOT) is None]:
+        yield t("totals.no_spot", names=_names(other, t))
     for section in answered:
         steps = section["recommendation"].get("serving", {}).get("steps", ())
         usd, now = "total_usd_per_hour", section["answer"]["spec"]["usd_per_hour"]
@@ -197,14 +208,12 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
     kept = [section for section in answered if section_run_usd(section) is None]
     year = [(each, row) for each in kept if (row := _at_market(each, Market.COMMITMENT_1Y))]
     if year:
-        month = sum(month_usd(section) or 0.0 for section in kept)
         saved = sum((month_usd(each) or 0.0) - row["usd_per_month"] for each, row in year)
         untried = [each for each, _ in year if calls_of_chosen(each["recommendation"])]
         yield t(
             "totals.commit",
             names=_names([each for each, _ in year], t),
-            usd=short_usd(month - saved),
-            month=short_usd(month),
+            usd=short_usd(saved),
             days=_listed(sorted({str(row["as_of"]) for _, row in year}), t),
             after=t("totals.after", names=_names(untried, t)) if untried else "",
         )
@@ -239,7 +248,7 @@ def _listed(names: Sequence[str], t: Texts) -> str:
 def _legend(sections: Sequence[Record], answered: Sequence[Record], t: Texts) -> str:
     percents = sorted({plain(100 * section["answer"]["confidence"]) for section in sections})
     says = [t("totals.legend", percent=" / ".join(percents))]
-    if any("serving" in section["recommendation"]["recommendation"] for section in answered):
+    if any("TPOT" in target_text(section, t) for section in answered):
         says.append(t("totals.tokens"))
     return t.joined([*says, t("totals.not_shared")])
 

@@ -116,7 +116,8 @@ def test_reports_on_language_models_are_compared_in_their_own_units():
     for section in after["workloads"][1:3]:
         swapped(section)
         section["recommendation"]["recommendation"]["predicted"]["throughput"]["lower"] *= 0.9
-    after["reproducibility"]["language_predictors"][0]["id"] = "0123"
+    for section in after["workloads"][1:]:
+        section["recommendation"]["performance_model"]["id"] = "0123"
     report = compared(before, after)
     text, totals = difference_text(report), report["totals"]
     month, run = totals["month_usd"], totals["run_usd"]
@@ -154,6 +155,11 @@ def test_workloads_come_and_go(old, new):
     assert (status["Another"], status["Renamed"]) == ("added", "same")
     assert status[gone] == status[old["workloads"][0]["name"]] == "removed"
     assert f"{gone} is no longer asked for" in difference_text(changes)
+    # What only the removed workload stood on is no change.
+    before, after = mixed_report(), mixed_report()
+    after["workloads"] = after["workloads"][:1]
+    after["reproducibility"]["language_predictors"] = []
+    assert "predictors" not in difference_text(compared(before, after))
 
 
 @pytest.mark.parametrize("workload", [0, 1], ids=["network", "language model"])
