@@ -25,11 +25,11 @@ Parts = tuple[float, float | None, float | None]
 def disks_by_price(
     request: SpecQuestion, catalog: Catalog, offer: Offer, weights_gib: float
 ) -> list[Disk] | Rejected:
-    """Disks that hold the weights, cheapest first; the instance's own only if asked for."""
+    """Disks that hold the weights, cheapest first; the instance's own for a run, or if asked for."""
     attached = attached_disks(request, catalog, offer, weights_gib, _WEIGHTS)
     if isinstance(attached, Rejected):
         return attached
-    own = request.disk is not None or LOCAL in request.disk_types
+    own = request.ends or request.disk is not None or LOCAL in request.disk_types
     disks = [disk for disk in attached if own or not disk.is_local]
     if not disks:
         return rejected_offer(

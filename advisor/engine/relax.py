@@ -51,7 +51,7 @@ def relaxed(task: Task[R, O, T, C, A], answer: A) -> A:
 _RUN, _CHEAPER = ("max_run_usd", "max_hours"), 0.9
 # Who asks for so many times less of what was aimed at asks something else; a limit of so many times more
 # comes last.
-_TARGET_LEFT, _MOST_TIMES = 1 / 3, 10.0
+_TARGET_LEFT, _SOME_TIMES, _MOST_TIMES = 1 / 3, 2.0, 10.0
 _TARGETS = ("target", "users")
 # How often limits are drawn close to what they give.
 _TIGHTENINGS = 3
@@ -144,13 +144,14 @@ class Relaxer(Generic[R, O, T, C, A]):
             for other in ways
         )
 
-    def _rank(self, way: Relaxation) -> tuple[bool, bool, float, str]:
-        """By cost; many times a limit behind, and last what hangs on an old spot price, which nobody may get
-        any more."""
+    def _rank(self, way: Relaxation) -> tuple[int, float, str]:
+        """By cost; behind what hangs on an old spot price, which nobody may get any more, then a limit of
+        some times, and of many times, what was asked for."""
         spec = way.gives.spec
         age = self._answer.today - spec.offer.price.as_of
         is_doubtful = spec.offer.market is Market.SPOT and age.days > _OLD_SPOT_DAYS
-        return is_doubtful, _is_far(way), self._cost(way), way.changes[0].constraint
+        group = 3 if _is_far(way) else 2 if _is_far(way, _SOME_TIMES) else int(is_doubtful)
+        return group, self._cost(way), way.changes[0].constraint
 
     def _least_relaxed(self, request: R, known: Set[str]) -> Iterator[tuple[R, Sequence[Constraint]]]:
         """The request with as little given up as makes something answer: each single constraint
@@ -234,9 +235,9 @@ def _times(change: Change) -> float:
     return after / before if before else 1.0
 
 
-def _is_far(way: Relaxation) -> bool:
+def _is_far(way: Relaxation, most: float = _MOST_TIMES) -> bool:
     """Whether a limit becomes many times what it was."""
-    return any(each.constraint.startswith("max_") and _times(each) > _MOST_TIMES for each in way.changes)
+    return any(each.constraint.startswith("max_") and _times(each) > most for each in way.changes)
 
 
 def _gives_up(way: Relaxation) -> bool:

@@ -215,10 +215,14 @@ class Task(ABC, Generic[R, O, T, C, A]):
         level = np.flatnonzero(self.level(request, some)).tolist()
         if len(level) > 1:
             records = self.candidates(request, some, level)
-            measured = dict(zip(level, map(is_measured, records), strict=True))
+            gpus = {i: record.spec.offer.instance.gpu_name for i, record in zip(level, records, strict=True)}
+            # Where vCPUs bind, nothing is said of the GPU, which is no better known for that.
+            unmeasured = {
+                gpus[i] for i, record in zip(level, records, strict=True) if not is_measured(record)
+            }
             with np.errstate(divide="ignore", invalid="ignore"):
                 decides = np.nan_to_num(ranks * (costs / some.usd if request.ends else some.usd))  # free: 0
-            first = min((i for i in order if i in measured), key=lambda i: (not measured[i], decides[i]))
+            first = min((i for i in order if i in gpus), key=lambda i: (gpus[i] in unmeasured, decides[i]))
             order.sort(key=lambda i: i != first)
         return rows[np.array(order, dtype=np.intp)]
 
@@ -246,7 +250,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         if all(limit.factor is not None for limit in missed):
             times = np.max([limit.factor for limit in missed if limit.factor is not None], axis=0)
             near = rows[times[rows] <= max(1.0, times[rows].min()) / GOOD_ENOUGH]
-            return int(near[np.lexsort((times[near], usd[near]))[0]])
+            return int(self.in_order(request, table, near)[0])
         row, reason = closest(limits, usd, rows)
         for limit in limits:
             if limit.reason == reason:

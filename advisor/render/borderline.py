@@ -29,8 +29,8 @@ from advisor.render.records import brief_block, by_price, is_untested, spec_fiel
 from advisor.units import short_usd
 
 _NEVER, _ALWAYS = 0.01, 0.99
-# What costs less than this share of another costs less.
-_LESS = 0.97
+# What costs less than the first share of another costs less, than the second beyond the error.
+_LESS, _APART = 0.97, 1 / 1.1
 
 
 def modest(chance: float) -> float:
@@ -83,7 +83,9 @@ def behind(answer: Judged[Any, Any], other: Any) -> Behind:
         return Behind.COST
     if answer.price_call and most[0] > most[1]:
         return Behind.PRICE
-    if ranks[0] > ranks[1]:
+    # Of two that only a miss makes equal the chance tells them apart.
+    less_sure = (other.probability or 1.0) < (chosen.probability or 1.0)
+    if ranks[0] > ranks[1] or (less_sure and usd < _APART * least):
         return Behind.CHANCE
     if is_measured(chosen) and not is_measured(other):
         return Behind.UNMEASURED
@@ -93,7 +95,8 @@ def behind(answer: Judged[Any, Any], other: Any) -> Behind:
 # What is said of the spec that costs least at the median, and is not chosen.
 _BEHIND = {
     Behind.CHANCE: Message(
-        "{name} would cost {usd:usd}{per} but is only {percent:.0f} % sure: it costs more once a miss counts"
+        "{name} would cost {usd:usd}{per} but is only {percent:.0f} % sure: once a miss counts it saves "
+        "little or nothing"
     ),
     Behind.UNMEASURED: Message(
         "{name} would cost {usd:usd}{per}, the same within the error, but its GPU was not measured"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from math import inf
+from math import ceil, inf
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -465,8 +465,12 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
     yield Message("one instance tunes: several that share a run are not modelled")
     start = request.start_hours
     if chosen is not None and request.start_minutes is None:
-        start = round(60 * chosen.hours.median - request.tokens / chosen.tokens_per_second.median / 60) / 60
-        load = Message("{load:hours} of the start to download and read the weights, at the disk's rate")
+        hours = chosen.hours.median - request.tokens / chosen.tokens_per_second.median / 3600
+        start = ceil(round(60 * hours, 6)) / 60
+        load = Message(
+            "up to {load:hours} of the start to store and read the weights at the disk's rate; a slower "
+            "download is not counted"
+        )
         yield Message(load.text, load=start - request.start_hours)
     yield start_assumption(start)
     yield from ranking_assumptions(request, chosen, Message("cost per run"))

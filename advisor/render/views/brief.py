@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import Market, Task
+from advisor.domain import PRICE_KINDS, Market, Task
 from advisor.domain.results import CURRENCY, DECIDES, P99_OVER_P50, START, UNMEASURED
 from advisor.messages import FieldName, Message, Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
@@ -389,10 +389,10 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
 
 def other_kinds(document: Record) -> Sequence[Record]:
     """The first alternative of each other GPU, cloud and market that somebody may take instead: no less sure,
-    not many times the cost, and not the safe spec, which stands above."""
+    not many times the cost, nothing that another spec beats, and not the safe one, which stands above."""
     chosen, safe = document["recommendation"], decision_of(document).get("safe") or {}
     first: dict[Any, Record] = {}
-    rivals = [chosen, *(each for each in document["alternatives"] if _is_same(each, safe))]
+    rivals = [chosen, *document["alternatives"]]
     for each in (chosen, *filter(lambda other: _is_worth(other, chosen), document["alternatives"])):
         if each is chosen or not any(_beats(rival, each) for rival in rivals if rival is not each):
             first.setdefault(_kind(each), each)
@@ -402,7 +402,9 @@ def other_kinds(document: Record) -> Sequence[Record]:
 
 
 def _kind(spec: Record) -> tuple[Any, ...]:
-    return spec["gpu"] and spec["gpu"]["name"], spec["cloud"], spec["market"], spec["count"] > 1
+    gpu = spec["gpu"] or {}
+    gpus = gpu.get("count") if spec.get("run") else None
+    return gpu.get("name"), gpus, spec["cloud"], spec["market"], spec["count"] > 1
 
 
 def _is_same(spec: Record, other: Record) -> bool:
@@ -415,19 +417,26 @@ def _is_worth(spec: Record, chosen: Record) -> bool:
         (_usd(each), each["predicted"]["throughput"]["median"]) for each in (spec, chosen)
     )
     if None not in (spec["probability"], chosen["probability"]):
-        is_as_sure = modest(spec["probability"]) >= modest(chosen["probability"])
+        is_as_sure = _percent(spec) >= _percent(chosen)
         return bool(is_as_sure and usd <= _MOST_TIMES * enough_usd)
     by_sample = usd * (1 if spec.get("run") else enough / rate)
     return bool(by_sample <= _MOST_BY_SAMPLE * enough_usd and usd <= _MOST_WITHOUT * enough_usd)
 
 
 def _beats(spec: Record, other: Record) -> bool:
-    """Whether nobody would take the other: it costs as much, is no surer and clearly no faster, and its price
-    is no firmer."""
-    if other["market"] != spec["market"] or other["price"]["kind"] != spec["price"]["kind"]:
+    """Whether nobody would take the other: it is dearer or less sure, and in nothing better: nor clearly
+    faster, where that is no matter of a target, nor of a firmer price, nor one instance, not several."""
+    firm, other_firm = (PRICE_KINDS.index(each["price"]["kind"]) for each in (spec, other))
+    if other["market"] != spec["market"] or other_firm < firm or other["count"] == 1 < spec["count"]:
         return False
-    chance, other_chance = (round(100 * modest(each["probability"] or 1.0)) for each in (spec, other))
-    return _usd(spec) <= _usd(other) and chance >= other_chance and _speed(other) < _FASTER * _speed(spec)
+    dearer, surer = _usd(other) - _usd(spec), _percent(spec) - _percent(other)
+    is_faster = _speed(other) >= _FASTER * _speed(spec) and (surer == 0 or bool(spec.get("run")))
+    return dearer >= 0 and surer >= 0 and dearer + surer > 0 and not is_faster
+
+
+def _percent(spec: Record) -> int:
+    """How sure a spec is, as it is told."""
+    return round(100 * modest(1.0 if spec["probability"] is None else spec["probability"]))
 
 
 def _speed(spec: Record) -> float:
@@ -454,7 +463,9 @@ def _other(spec: Record, document: Record, t: Texts) -> tuple[str, str]:
         never = never_measured(spec, t)
         if spec.get("behind") == Behind.UNMEASURED:
             never.append(t("brief.not_first"))
-        gpu = f" ({t('brief.comma').join([gpu_text(spec['gpu']['name']), *never])})"
+        is_kin = spec["gpu"]["name"] == (document["recommendation"]["gpu"] or {}).get("name")
+        number = f"{spec['gpu']['count']} x " if spec.get("run") and is_kin else ""
+        gpu = f" ({t('brief.comma').join([number + gpu_text(spec['gpu']['name']), *never])})"
     run, predicted, cost = spec.get("run"), spec["predicted"], spec.get("cost") or {}
     says = [f"{ordered_name(spec)}{gpu}{place} {per_hour(spec['price']['total_usd_per_hour'], t)}"]
     if spec["probability"] is not None:
