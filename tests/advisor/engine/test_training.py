@@ -4,11 +4,12 @@ import math
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.domain import DiskChoice, Precision, Task
+from advisor.domain.results import is_measured
 from advisor.engine import Preparations, recommend
 from advisor.engine.relax import relaxations
 from advisor.engine.tasks.network import NetworkTask
@@ -156,3 +157,26 @@ def test_what_reads_its_disk_too_slowly_says_so_and_how_long_it_takes():
     assert "slow_first_epoch" in answer.rejected_by_reason
     (rejection, *_) = [rejection for rejection in answer.rejected if rejection.reason == "slow_first_epoch"]
     assert "first epoch" in str(rejection.detail)
+
+
+@settings(max_examples=8, deadline=None)
+@example("resnet50", 90, 72.0)
+@given(
+    st.sampled_from(["resnet50", "googlenet", "vit_b_16", "bert-base-uncased"]),
+    st.integers(1, 90),
+    st.none() | st.floats(5, 100),
+)
+def test_nothing_as_well_known_is_cheaper_as_quick_and_as_sure(network, epochs, hours):
+    open_to = dict.fromkeys(("precision", "memory_format", "required_confidence"))
+    run = {"network": network, "epochs": epochs, "max_hours": hours, "max_results": 10, **open_to}
+    answer = decided(training(**run, region="us-east-1"))
+    if answer.chosen is None:
+        return
+    chosen, *others = answer.ranked[: max(1, answer.level)]
+    unmeasured = {each.spec.offer.instance.gpu_name for each in (chosen, *others) if not is_measured(each)}
+    for other in others:
+        gpus = [each.spec.offer.instance.gpu_name for each in (other, chosen)]
+        is_as_known = gpus[0] == gpus[1] or gpus[0] not in unmeasured or gpus[1] in unmeasured
+        is_better = other.usd_per_run.median < chosen.usd_per_run.median
+        is_better &= other.run.hours.median <= chosen.run.hours.median
+        assert not (is_better and is_as_known and (other.probability or 1) >= (chosen.probability or 1))
