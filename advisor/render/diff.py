@@ -186,7 +186,7 @@ def difference(old: Document, new: Document, *files: str) -> dict[str, Any]:
     before, after = workloads_of(old), workloads_of(new)
     pairs = _paired(before, after)
     rows = [_workload_change(name, was, now) for name, was, now in pairs]
-    stands_on = _stands_on(*(_context(document, pairs, side) for side, document in enumerate((old, new), 1)))
+    stands_on = _stands_on(*(_context(document, pairs, side) for side, document in enumerate((old, new))))
     # Of the workloads that both have a pick for: one that came or went makes nothing dearer.
     both = [(was, now) for _, was, now in pairs if was and now and was.pick and now.pick]
     hourly = _sums(both, lambda workload: workload.kept_usd_per_hour)
@@ -261,7 +261,7 @@ def _context(document: Document, pairs: Sequence[Pair], side: int) -> dict[str, 
     """What the workloads of both documents stand on in one of them, the first or second `side` of a pair; a
     recommendation tells fewer of these facts, and the rest is null."""
     facts = document.get("reproducibility", document)
-    both = [pair[side].recommendation for pair in pairs if None not in pair]
+    both = [(was, now)[side].recommendation for _, was, now in pairs if was and now]
     language = [answer["performance_model"]["id"] for answer in both if is_language(answer)]
     catalog, model = facts["catalog"], facts["performance_model"] if len(language) < len(both) else {}
     rows = facts.get("measurements", {})
