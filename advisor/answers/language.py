@@ -22,7 +22,7 @@ from advisor.domain.language import (
     ServingPrediction,
     TuningPrediction,
 )
-from advisor.domain.words import MADE_ON_LOAD, SIXTEEN_BIT
+from advisor.domain.words import MADE_ON_LOAD, SIXTEEN_BIT, LlmEngine
 from advisor.engine.decide import recommend
 from advisor.engine.no_offer import unmet
 from advisor.engine.relax import relaxed
@@ -197,7 +197,8 @@ def _no_checkpoint(question: ServingQuestion) -> Iterator[Message]:
     if question.config or format in (None, *SIXTEEN_BIT, *MADE_ON_LOAD):
         return
     if not bundled_language_models().weights_in(question.model, format).known:
-        yield Message("needs a checkpoint in {format}; none is known here", format=format)
+        name = "GGUF (Q4_K_M)" if question.engine is LlmEngine.LLAMA_CPP else str(format)
+        yield Message("needs a checkpoint in {format}; none is known here", format=name)
 
 
 def _sources(catalog: Catalog, model_id: str, trained_on: str, anchors: int = 0) -> Sources:

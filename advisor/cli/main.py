@@ -161,10 +161,7 @@ _BUDGET = "--max-cost limits the cost of a run, --max-price that of an hour"
 _RATE = "--target-requests-per-s of a language model, --target-throughput of a network"
 _LIMITS = "--target-throughput --max-latency-ms --max-ttft-ms --max-tpot-ms --max-hours --max-price"
 _ELSEWHERE = {
-    (
-        "recommend",
-        "--instance",
-    ): "it searches every instance type; for one: `advisor predict --instance NAME`",
+    ("recommend", "--instance"): "it searches every type; for one: `advisor predict --instance NAME`",
     **dict.fromkeys(product(("recommend", "report"), ("--budget", "--max-budget")), _BUDGET),
     **dict.fromkeys(
         product(("recommend", "report"), ("--deadline", "--max-time")), "--max-hours limits a run"

@@ -421,7 +421,7 @@ class TimeLimit(NamedTuple):
 class Latency(Number):
     """A limit on the mean of a time, or with `p99:` before it on a percentile."""
 
-    _TAIL = re.compile(rf"p({'|'.join(map(str, PERCENTILES))}):(.*)", re.IGNORECASE)
+    _TAIL = re.compile(rf"p({'|'.join(map(str, PERCENTILES))}):([^:]*)", re.IGNORECASE)
 
     def __init__(self, unit: str) -> None:
         super().__init__(metavar=f"[pN:]{unit}")
@@ -445,7 +445,9 @@ class Latency(Number):
             if ":" in str(value):
                 known = " or ".join(f"p{percentile}:2000" for percentile in PERCENTILES)
                 raise UsageError(
-                    Message("{field} takes a mean or a known percentile", field=FieldName(field)),
+                    Message(
+                        "{field} takes one limit: of the mean or a known percentile", field=FieldName(field)
+                    ),
                     hint=Message("write it like 2000, or {known}", known=known),
                     field=field,
                 )

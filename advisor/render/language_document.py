@@ -219,6 +219,7 @@ def step_block(step: ServingStep) -> dict[str, Any]:
         "gives": gives
         and {
             "placement": placement_block(gives.placement),
+            "probability": gives.probability,
             **spans(gives.rates, "output_tokens_per_second ttft_seconds tpot_seconds"),
             "ready_seconds": gives.ready.seconds,
             "total_usd_per_hour": gives.spec.total_usd_per_hour,

@@ -99,13 +99,26 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
 
 
 _MOST_CHOICES, _ALIKE = 8, 0.88
-# What embedding and reranking models are called.
-_OTHER_KINDS = r"embed|rerank|\bbge-|\bgte-|\be5-"
-_AS_NETWORK = Message(
-    "such a model reads each text once: ask for its decoder with {output} 1, or for a network by {task} "
-    "inference",
-    output=FieldName("output_tokens"),
-    task=FieldName("task"),
+# Kinds of names, why no model of the kind is answered, and what to ask instead.
+_UNCOVERED = (
+    (
+        r"embed|rerank|\bbge-|\bgte-|\be5-",
+        Message("'{model}' makes vectors or scores of texts, and generates none"),
+        Message(
+            "such a model reads each text once: ask for its decoder with {output} 1, or for a network by "
+            "{task} inference",
+            output=FieldName("output_tokens"),
+            task=FieldName("task"),
+        ),
+    ),
+    (
+        r"(^|/)(chatgpt|gpt-[345]|o[134](-|$)|claude|gemini)",
+        Message("the weights of '{model}' are not published: only its maker serves it"),
+        Message(
+            "name an open model, and the price of the API by {api} IN,OUT: the answer compares them",
+            api=FieldName("api_usd_per_million"),
+        ),
+    ),
 )
 # What names of checkpoints have before and behind the model's own.
 _PREFIX = "meta"
@@ -198,14 +211,10 @@ class LanguageModels:
         return _grouped(self._cells, _stem)
 
     def _unknown(self, name: str) -> UsageError:
-        if re.search(_OTHER_KINDS, name, re.IGNORECASE):
-            return UsageError(
-                "'{model}' makes vectors or scores of texts, and generates none",
-                model=name,
-                field="model",
-                hint=_AS_NETWORK,
-                code="uncovered_model",
-            )
+        for kind, refused, hint in _UNCOVERED:
+            if re.search(kind, name, re.IGNORECASE):
+                why = Message(refused.text, model=name)
+                return UsageError(why, field="model", hint=hint, code="uncovered_model")
         part = _loose(name.rpartition("/")[2])
         within = [entry for own, several in self._by_name.items() if part in own for entry in several]
         words = re.findall(r"[a-z]+|[0-9.]+b?", name.rpartition("/")[2].casefold())

@@ -55,7 +55,7 @@ _SPARED = (
     *(("more", "basis"), ("trial", ""), ("second", ""), ("way_3", ""), ("on", ""), ("does", "")),
     *(("bound", "does"), ("price", ""), ("try", ""), ("cheaper", ""), ("take", ""), ("looked", "")),
     *(("basis", ""), ("assumed", ""), ("more", ""), ("note", ""), ("assumed", ""), ("take", "")),
-    *(("api", ""), ("shrink", ""), ("way_2", "")),
+    *(("api", ""), ("shrink", "sure"), ("shrink", ""), ("way_2", "")),
 )
 # Savings that are worth no line.
 _LITTLE = {"month": 10.0, "run": 1.0}
@@ -180,11 +180,8 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     others = [_other(other, document, t) for other in other_kinds(document)[:2]]
     yield from (("take", *texts) for texts in others[:1])
     yield from (("second", text, "") for text, _ in others[1:])
-    if smaller := [step for step in document.get("serving", {}).get("steps", ()) if step.get("instead")]:
-        most = _NEAR * min(step["instead"]["total_usd_per_hour"] for step in smaller)
-        # Of equal prices the first, which changes answers least.
-        least = next(step for step in smaller if step["instead"]["total_usd_per_hour"] <= most)
-        yield "shrink", t("brief.smaller", option=least["option"], spec=instead_text(least)), ""
+    smaller = list(_smaller(document, t))
+    yield "shrink", t.listed(smaller), *smaller[:1], ""
     # What moves the price; the rest is in `--explain`.
     assumed = [translated(text, t, spell) for text in document["assumptions"] if _code(text) == DECIDES]
     if request["region"] is None:
@@ -214,6 +211,28 @@ def _started(text: str, document: Record, t: Texts) -> str:
     if not run or said is None or (minutes := said.parameters["minutes"]) < 0.6 * run["hours"]["median"]:
         return text
     return t("brief.started", run=text, minutes=f"{minutes:g}")
+
+
+def _smaller(document: Record, t: Texts) -> Iterator[str]:
+    """What a smaller number format brings: the cheapest other spec; or, where neither that nor the chosen one
+    is sure, that the chosen one is sure in it. Of equal ones the first, which changes answers least."""
+    spec, steps = document["recommendation"], document.get("serving", {}).get("steps", ())
+    usd, sure = "total_usd_per_hour", spec["predicted"]["confidence"]
+    cheaper = [step for step in steps if step.get("instead")]
+    most = _NEAR * min((step["instead"][usd] for step in cheaper), default=0.0)
+    least = [step for step in cheaper if step["instead"][usd] <= most][:1]
+    found = [(step, instead_text(step), step["instead"]) for step in least]
+    if all((each["probability"] or sure) < sure for each in (spec, *(gives for *_, gives in found))):
+        formats = [step for step in steps if step["gives"] and step["option"].startswith("--precision")]
+        here = [(step, t("brief.same"), step["gives"]) for step in formats]
+        # Documents of earlier versions do not tell the chance.
+        found = [each for each in here if (each[-1].get("probability") or 0.0) >= sure][:1] + found
+    for step, name, gives in found:
+        likely = gives["probability"] and t("brief.likely", percent=percent(modest(gives["probability"])))
+        says = t("brief.comma").join(filter(None, (name, likely)))
+        yield t("brief.smaller", option=step["option"], spec=says)
+    if found:
+        yield t("brief.answers_change")
 
 
 def _code(sentence: object) -> str:
@@ -270,7 +289,7 @@ def _machine(spec: Record, request: Record, t: Texts) -> tuple[str, str]:
         details = [batch, kept]
     elif serving:
         engine, drafts = ENGINES.get(serving["engine"], serving["engine"]), speculation_message(request)
-        runs = [f"{engine} {serving['engine_version']}", serving["precision"]]
+        runs = [f"{engine} {serving['engine_version']}".strip(), serving["precision"]]
         runs += [translated(drafts, t)] if drafts else []
         is_other = serving["kv_precision"] != serving["precision"]
         details = [t("brief.kv", format=serving["kv_precision"])] if is_other else []
@@ -425,13 +444,14 @@ def _is_worth(spec: Record, chosen: Record) -> bool:
 
 def _beats(spec: Record, other: Record) -> bool:
     """Whether nobody would take the other: it is dearer or less sure, and in nothing better: nor clearly
-    faster, where that is no matter of a target, nor of a firmer price, nor one instance, not several."""
+    faster, where that is no matter of a target, nor measured, nor of a firmer price, nor one instance, not several."""
     firm, other_firm = (PRICE_KINDS.index(each["price"]["kind"]) for each in (spec, other))
     if other["market"] != spec["market"] or other_firm < firm or other["count"] == 1 < spec["count"]:
         return False
     dearer, surer = _usd(other) - _usd(spec), _percent(spec) - _percent(other)
     is_faster = _speed(other) >= _FASTER * _speed(spec) and (surer == 0 or bool(spec.get("run")))
-    return dearer >= 0 and surer >= 0 and dearer + surer > 0 and not is_faster
+    is_known = surer == 0 and spec["extrapolation"] and not other["extrapolation"]
+    return dearer >= 0 and surer >= 0 and dearer + surer > 0 and not is_faster and not is_known
 
 
 def _percent(spec: Record) -> int:

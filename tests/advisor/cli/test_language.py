@@ -60,6 +60,36 @@ def test_a_checkpoint_with_fp8_keys_and_values_is_served_with_them_and_its_folde
     assert "vLLM reads" not in text
 
 
+CHAT = "recommend --task generation --model Llama-3.1-8B --users 40 --max-tpot-ms 50"
+LARGE = "--task generation --model meta-llama/Llama-3.1-70B --precision fp8 --target-requests-per-s 2"
+
+
+def test_a_gamble_is_told_its_cures_and_a_named_instance_is_under_the_load_that_is_asked_for(
+    answer, shown, stderr
+):
+    """A format that makes the same instance sure, and more of the same; times as the choice has them."""
+    result, brief = answer(*CHAT.split()), " ".join(shown(*CHAT.split()).split())
+    chosen = result["recommendation"]
+    sure = result["request"]["confidence"]
+    assert chosen["probability"] < sure
+    kin = [each for each in result["alternatives"] if each["instance_type"] == chosen["instance_type"]]
+    assert [each["count"] for each in kin] == [2]
+    assert kin[0]["probability"] >= sure
+    assert "or take 2 x g6e.xlarge (L40S)" in brief
+    assert next(step for step in result["serving"]["steps"])["gives"]["probability"] >= sure
+    assert "or ask: --precision fp8: this instance, 98 % sure" in brief
+    words = [*LARGE.split(), "--input-tokens", "3000", "--output-tokens", "400"]
+    best = answer("recommend", *words)["recommendation"]
+    named = answer("predict", *words, "--instance", best["instance_type"])
+    predicted, chosen = (each["serving"]["rates"]["tpot_seconds"] for each in (named, best))
+    assert predicted == pytest.approx(chosen)
+    assert any("below 2" in text for text in named["warnings"])
+    assert "of 'gpt-4o' are not published" in stderr(*CHAT.replace("Llama-3.1-8B", "gpt-4o").split())
+    assert "takes one limit" in stderr(*CHAT.replace("ms 50", "ms p95:40,p99:80").split())
+    dear = answer(*CHAT.replace("40", "1000").split(), "--traffic", "code", "--max-count", "20")
+    assert any("1,000 users without a pause are" in text for text in dear["warnings"])
+
+
 PLAN = """
 title: Mixed team
 defaults: {region: us-east-1}

@@ -98,12 +98,12 @@ class _Solver:
             bearable = self._most_users()
 
         def enough(count: Integers, options: Integers) -> Booleans:
-            return self._judged(self._at_share(load, count, options))[1]
+            return self._judged(self._at_share(load, count, options, self._level))[1]
 
         with np.errstate(divide="ignore"):
             least = np.ceil(load / (self._each * bearable) * (1 - _ROUNDING))
         count = _least_enough(enough, np.clip(least, 1, self._most).astype(np.intp), self._most)
-        rates = self._at_share(load, count, np.arange(len(count)))
+        rates = self._at_share(load, count, np.arange(len(count)), self._level)
         carried = ~np.isnan(rates.tpot[self._level])
         limits, _ = self._judged(rates)
         limits = [Limit(reason, carried, self._most * self._each * bearable), *limits]
@@ -115,16 +115,19 @@ class _Solver:
         # The load itself may lie between those of the grid.
         more = limits[-1].keeps & (np.nan_to_num(rates.output) > most.output)[self._level]
         most = Rates(*(np.where(more, own, grid) for own, grid in zip(rates, most, strict=True)))
-        # Where a target is out of reach, the row shows the most that it does.
-        rates = Rates(*(np.where(carried, own, at_most) for own, at_most in zip(rates, most, strict=True)))
+        # What the bound does not carry the median may; where that does not, the row shows the most it does.
+        median = self._at_share(load, count, np.arange(len(count)), Level.MEDIAN)
+        for other in (median, most) if self._request.is_sure else (most,):
+            carried = ~np.isnan(rates.tpot[self._level])
+            rates = Rates(*(np.where(carried, *pair) for pair in zip(rates, other, strict=True)))
         return count, rates, most, limits
 
-    def _at_share(self, load: float, count: Integers, options: Integers) -> Rates:
+    def _at_share(self, load: float, count: Integers, options: Integers, level: Level) -> Rates:
         """Some options on `count` instances each, whose replicas share the load."""
         share, replicas = load / (count * self._each[options]), self._option[options]
         if self._request.users is not None:
             return self._of_users(share, replicas, options)
-        return self._replicas.with_arrivals(replicas, share, self._level)
+        return self._replicas.with_arrivals(replicas, share, level)
 
     def _of_users(self, users: Floats, replicas: Integers, options: Integers) -> Rates:
         """Replicas (n,) with so many users each: whole ones."""

@@ -48,6 +48,8 @@ from advisor.questions.spec import SpecQuestion
 
 # A limit of time that costs more than so much by the hour, and far less where it is so much looser.
 _DEAR_USD_PER_HOUR, _LOOSER, _FAR_LESS = 10.0, 1.5, 1 / 3
+# Users who cost more by the hour are told their load, and the cost where they pause so long.
+_DEAR_USERS, _PAUSE_SECONDS = 50.0, 30.0
 # Over all clouds, types that cost more are predicted only where these do not fill the answer.
 _CHEAP_USD_PER_HOUR = (2.0, 8.0)
 
@@ -168,6 +170,22 @@ class ServingTask(
             return table.most_output(deciding_level(request))
         return np.asarray(table.busy(request) * table.rates.output[Level.MEDIAN])
 
+    def ranked_rows(self, request: ServingQuestion, options: ServingOptions, table: ServingTable) -> Integers:
+        """The best answering row of each type, best first; where the first may miss, also the cheapest with
+        more of its type that is sure."""
+        rows = super().ranked_rows(request, options, table)
+        if request.is_sure or not request.targets or not len(rows):
+            return rows
+        more = (table.kind == table.kind[rows[0]]) & (table.count > table.count[rows[0]])
+        kin = np.r_[rows[0], np.flatnonzero(more & self.answering(request, table))]
+        first, *sure = self.chance(request, table.take(kin)) >= request.confidence
+        if first or not any(sure):
+            return rows
+        surer = kin[1:][sure]
+        best = surer[np.lexsort((-self.rate(request, table)[surer], table.usd[surer]))[:1]]
+        ranks, rank = (self.rank(request, table.take(some)) for some in (rows[1:], best))
+        return np.insert(rows, 1 + np.searchsorted(ranks, rank), best)
+
     def candidate(self, request: ServingQuestion, table: ServingTable, row: int) -> GenerationCandidate:
         return table.candidate(request, row, self.predictor)
 
@@ -254,8 +272,24 @@ class ServingTask(
         return self.candidates(request, table, rows[:1])[0] if table is not None and rows else None
 
     def notes(self, request: ServingQuestion, chosen: GenerationCandidate) -> Iterator[Message]:
-        """The limits of time that make an answer dear, with what a looser one costs."""
+        """What makes an answer dear: users without a pause, and limits of time that are hardly reachable."""
         usd = chosen.spec.total_usd_per_hour
+        if usd > _DEAR_USERS and request.users is not None and not request.think_seconds:
+            other = self._cheapest(request.replace(think_seconds=_PAUSE_SECONDS))
+            text = Message("{users:,} users without a pause are {rate:.3g} requests/s")
+            if other is not None and other.spec.total_usd_per_hour < usd * _FAR_LESS:
+                text = Message(
+                    "{users:,} users without a pause are {rate:.3g} requests/s; with {think} {pause:g} they "
+                    "cost {usd:usd}/h"
+                )
+            yield Message(
+                text.text,
+                users=request.users,
+                rate=chosen.rates.requests_per_second.median,
+                think=FieldName("think_seconds"),
+                pause=_PAUSE_SECONDS,
+                usd=other.spec.total_usd_per_hour if other else None,
+            )
         for limit in request.time_limits if usd > _DEAR_USD_PER_HOUR else ():
             looser = limit.written(_LOOSER * limit.most)
             other = self._cheapest(request.replace(**{limit.field: looser}))
@@ -289,12 +323,13 @@ class ServingTask(
         is_sure = chosen.probability is None or chosen.probability >= request.confidence
         level = Level.SURE if is_sure else deciding_level(request)
         table = solved_table(request, options, self._replicas(request, options), level)
-        limits = self.limits(request, table)
+        answers = np.flatnonzero(self.answering(request, table)).tolist()
+        known = dict(zip(answers, self.candidates(request, table, answers), strict=True))
         for row in range(len(options)):
-            if all(limit.keeps[row] for limit in limits):
-                yield table.candidate(request, row, self.predictor), ""
+            if row in known:
+                yield known[row], ""
             else:
-                _, reason = closest(limits, table.usd, np.array([row]))
+                _, reason = closest(self.limits(request, table), table.usd, np.array([row]))
                 yield None, shortfall(request, table, row, reason)
 
     def trials_tell(self, request: ServingQuestion) -> bool:

@@ -51,14 +51,14 @@ def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: s
 def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
     limit = next(limit for limit in request.time_limits if limit.reason == reason)
     upper, median, _ = table.rates.limited(limit, request.output_tokens)[:, row]
-    time = _TIMES[reason]
+    time, near = _TIMES[reason], float(f"{median:.3g}")
     if limit.percentile is not None:
         time = Message(_PERCENTILE.text, percentile=limit.percentile, time=time)
     return Message(
         _TOO_LONG[deciding_level(request)].text,
         code=reason,
         upper=ceil_significant(float(upper)),
-        median=ceil_significant(float(median)),
+        median=near if near > limit.most else ceil_significant(float(median)),
         limit=limit.most,
         concurrency=float(table.rates.concurrency[row]),
         time=time,
@@ -140,21 +140,7 @@ def _of_requests(request: ServingQuestion, model: LanguageModel, version: str) -
         yield Message("{engine}, whose version the measured rows do not name", engine=engine)
     yield from _of_pictures(request, model)
     yield Message("time per output token (TPOT) counts without the first token")
-    if request.target_requests_per_second is not None:
-        yield Message("requests arrive by themselves (Poisson)")
-    elif request.users is not None:
-        if request.think_seconds:
-            yield Message(
-                "each user waits about {seconds:g} s after an answer before the next request: they come at "
-                "random times",
-                seconds=request.think_seconds,
-            )
-        else:
-            yield Message(
-                "users ask again without a pause ({option})", code=DECIDES, option=FieldName("think_seconds")
-            )
-    else:
-        yield Message("a fixed number of requests in flight (closed loop)")
+    yield from _of_load(request)
     usual = traffic_named(USUAL_TRAFFIC)
     is_usual = request.input_tokens == usual.input_tokens.mean
     text = Message("requests of {input:,.0f} tokens in and {output:,.0f} out on average")
@@ -184,6 +170,27 @@ def _of_requests(request: ServingQuestion, model: LanguageModel, version: str) -
             drafter=request.draft_model or Message("n-grams of the prompt"),
             percent=100 * float(share),
         )
+
+
+def _of_load(request: ServingQuestion) -> Iterator[Message]:
+    if request.target_requests_per_second is not None:
+        yield Message("requests arrive by themselves (Poisson)")
+    elif request.users is not None:
+        if request.think_seconds:
+            yield Message(
+                "each user waits about {seconds:g} s after an answer before the next request: they come at "
+                "random times",
+                seconds=request.think_seconds,
+            )
+        else:
+            yield Message(
+                "users ask again without a pause ({option})", code=DECIDES, option=FieldName("think_seconds")
+            )
+    else:
+        if not request.targets:
+            text = Message("no target given: at full load, where tokens cost least ({option} sizes it)")
+            yield Message(text.text, code=DECIDES, option=FieldName("users"))
+        yield Message("a fixed number of requests in flight (closed loop)")
 
 
 def _of_pictures(request: ServingQuestion, model: LanguageModel) -> Iterator[Message]:
