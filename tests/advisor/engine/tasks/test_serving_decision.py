@@ -59,7 +59,8 @@ def test_no_other_split_of_an_instance_makes_cheaper_tokens(model: str, load: di
     assert table is not None
     answering = np.flatnonzero(task.answering(question, table))
     for row in task.ranked_rows(question, options, table).tolist():
-        others = [other for other in answering if table.kind[other] == table.kind[row]]
+        same = (table.kind == table.kind[row]) & (table.count == table.count[row])
+        others = answering[same[answering]].tolist()
         shown = task.candidates(question, table, [row, *others])
         ranks = [task.candidate_rank(question, each) for each in shown]
         chosen, *rest = (
