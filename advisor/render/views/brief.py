@@ -444,7 +444,8 @@ def _is_worth(spec: Record, chosen: Record) -> bool:
 
 def _beats(spec: Record, other: Record) -> bool:
     """Whether nobody would take the other: it is dearer or less sure, and in nothing better: nor clearly
-    faster, where that is no matter of a target, nor measured, nor of a firmer price, nor one instance, not several."""
+    faster, where that is no matter of a target, nor measured where this is not, nor of a firmer price, nor
+    one instance, not several."""
     firm, other_firm = (PRICE_KINDS.index(each["price"]["kind"]) for each in (spec, other))
     if other["market"] != spec["market"] or other_firm < firm or other["count"] == 1 < spec["count"]:
         return False
