@@ -183,9 +183,9 @@ def risk(claim: Claim) -> int:
 
 
 def is_untested(claim: Claim) -> bool:
-    """Whether a rate is a model's that no withheld truth like it backs."""
+    """Whether a rate is a model's that no withheld truth like it backs; a task's own may name no tests."""
     modelled = getattr(claim, "provenance", Provenance.MODELLED) == Provenance.MODELLED
-    return modelled and claim.withheld is None
+    return modelled and hasattr(claim, "withheld") and claim.withheld is None
 
 
 def withheld_block(test: Withheld | None) -> dict[str, Any] | None:
