@@ -116,8 +116,10 @@ class _Solver:
         more = limits[-1].keeps & (np.nan_to_num(rates.output) > most.output)[self._level]
         most = Rates(*(np.where(more, own, grid) for own, grid in zip(rates, most, strict=True)))
         # What the bound does not carry the median may; where that does not, the row shows the most it does.
-        median = self._at_share(load, count, np.arange(len(count)), Level.MEDIAN)
-        for other in (median, most) if self._request.is_sure else (most,):
+        others = [most]
+        if self._request.is_sure:
+            others.insert(0, self._at_share(load, count, np.arange(len(count)), Level.MEDIAN))
+        for other in others:
             carried = ~np.isnan(rates.tpot[self._level])
             rates = Rates(*(np.where(carried, *pair) for pair in zip(rates, other, strict=True)))
         return count, rates, most, limits
