@@ -38,7 +38,7 @@ NOT_IN_REPORTS = ("explain", "explain_rejected")
 _USUAL = frozenset(
     {
         *("task", "model", "instance", "target_throughput", "batch_size", "precision", "epochs", "max_hours"),
-        *("users", "target_requests_per_s", "max_ttft_ms", "max_tpot_ms"),
+        *("users", "target_requests_per_s", "max_ttft_ms", "max_tpot_ms", "think_seconds", "engine"),
         *("input_tokens", "output_tokens", "tokens", "sequence", "method", "max_cost"),
         *("gpu", "cloud", "market", "max_price", "anchor", "output", "explain", "out"),
         *("title", "plan_file", "saved", "format_name", "language"),

@@ -235,9 +235,11 @@ class ServingQuestion(LanguageQuestion):
         Choice("task", (LanguageTask.GENERATION,)),
         value=LanguageTask.GENERATION,
     )
-    input_tokens: float = _language("Mean tokens of a prompt.", _TOKENS, default=None, value=0, usual="chat")
+    input_tokens: float = _language(
+        "Mean tokens of a prompt.", _TOKENS, default=None, value=0, usual="chat: 1,155"
+    )
     output_tokens: float = _language(
-        "Mean tokens of an answer.", _TOKENS, default=None, value=0, usual="chat"
+        "Mean tokens of an answer.", _TOKENS, default=None, value=0, usual="chat: 211"
     )
     images_per_request: float | None = _language(
         "Mean pictures of a prompt; their tokens come on top of those of its text.",

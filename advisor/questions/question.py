@@ -186,8 +186,8 @@ class ByTask(NamedTuple, Generic[Q]):
 
 # The way to a card that no cloud sells, with a host of its own.
 OWN_MACHINE = Message(
-    "leave it out, or describe the machine: `advisor catalog import own_machines.csv` "
-    "(docs/examples has one), and name it as {instance}",
+    "name instances with {instance}; a machine of your own is described in a file: `advisor catalog import "
+    "own_machines.csv` (docs/examples has one)",
     instance=FieldName("instance"),
 )
 # What a field of other tasks was meant for.

@@ -161,12 +161,13 @@ def _chance_message(chosen: Any, request: Any) -> Message:
     aim = _TO[aims, limits]
     if users := getattr(request, "users", None):
         aim = Message(_TO_SERVE[limits].text, users=users)
+    untested = is_untested(getattr(chosen, "prediction", chosen))
+    if untested:
+        aim = Message("{aim}, by a model never checked on such a case", aim=aim)
     # A chance is of rates alone: what else must hold makes nothing certain.
     provisos = list(_provisos(chosen, request))
-    if provisos and words is _WORDS[0][1]:
+    if (provisos or untested) and words is _WORDS[0][1]:
         words = Message("{percent:.0f} % sure {aim}")
-    if is_untested(getattr(chosen, "prediction", chosen)):
-        aim = Message("{aim}, by a model never checked on such a case", aim=aim)
     sure = Message(words.text, percent=100 * modest(chosen.probability), aim=aim)
     for number, proviso in enumerate(provisos):
         joint = Message("{sure} and {proviso}") if number else Message("{sure} if {proviso}")

@@ -299,8 +299,9 @@ def aimed_at(request: Record, t: Texts) -> str | None:
         sample, size = request["dataset"]["sample"], f"{request['dataset']['samples']:,}"
         of_it = t.known(f"limit.epochs_of_{sample}", t("limit.epochs_of_sample"))
         count = text["epochs"](request["epochs"])
-        says["epochs"] = t.known(f"limit.epoch_of_{sample}", of_it) if count == "1" else of_it
-        says["epochs"] = says["epochs"].format(value=count, samples=size)
+        if count == "1":
+            of_it = t.known(f"limit.epoch_of_{sample}", t("limit.epoch_of_sample"))
+        says["epochs"] = of_it.format(value=count, samples=size)
     return t.listed(list(says.values())) or None
 
 
