@@ -108,6 +108,9 @@ def _risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
         if _answered(section) is None and ways:
             way = relax_sentence(ways[0], section["recommendation"]["request"], t)
             yield t("totals.way_out", name=section["name"][:80], way=way)
+    for quota in document["totals"].get("quotas") or ():
+        if quota["allowed"] is not None and quota["vcpus"] > quota["allowed"]:
+            yield t("quota.short", **{**quota, "allowed": plain(quota["allowed"])})
     yield from _gambles(document["totals"], answered, t)
     yield from _run_bounds(answered, t)
     weak = [each for each in answered if each["answer"]["spec"]["risk"] >= WEAK or _unmeasured(each)]
@@ -157,7 +160,7 @@ def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iter
 
 def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
     """Of the least sure workloads their chance to miss, the trial that settles it, and the safe spec; then
-    those for which no spec is safe."""
+    those that no trial settles, and those for which no spec is safe."""
     month, counted = in_all_usd(totals) or 0.0, sum(month_usd(section) is not None for section in answered)
     calls = [(call, each) for each in answered for call in calls_of_chosen(each["recommendation"])]
     for call, section in sorted(calls, key=lambda row: float(row[0]["probability"]))[:_MOST_NAMES]:
@@ -173,7 +176,21 @@ def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
         other = "" if safe["market"] == spec["market"] else f" ({t('market.' + safe['market'])})"
         machine = type_name(safe, clouds=covers_clouds(section["recommendation"])) + other
         yield t("totals.gamble", **about, **trial, safe=machine, costs=t("brief.comma").join(says))
-    if without := (totals.get("safe") or {"without": ()})["without"]:
+    without = (totals.get("safe") or {"without": ()})["without"]
+    settled = {id(section) for _, section in calls}
+    chances = [
+        (decision_of(each["recommendation"]).get("probability"), each)
+        for each in answered
+        if id(each) not in settled and each["name"] not in without
+    ]
+    unsure = [
+        t("totals.chance", name=each["name"][:80], percent=percent(1 - modest(chance)))
+        for chance, each in chances
+        if chance is not None and chance < each["answer"]["confidence"]
+    ]
+    if unsure:
+        yield t("totals.unsettled", names=t("brief.comma").join(unsure))
+    if without:
         yield t("totals.unsafe", names=t("brief.comma").join(without))
 
 
@@ -266,10 +283,7 @@ def _quotas(quotas: Sequence[Record], t: Texts) -> Part:
     ]
     if all(quota["kept_vcpus"] == quota["vcpus"] for quota in quotas):
         columns.pop(3)
-    short = [quota for quota in quotas if quota["allowed"] is not None and quota["vcpus"] > quota["allowed"]]
-    lacks = [t("quota.short", **{**quota, "allowed": allowed.text(quota)}) for quota in short]
-    note = Paragraph(t.joined([t("quota.note"), *lacks]), "note")
-    return Part(t("quota.title"), [Table(columns, quotas), note])
+    return Part(t("quota.title"), [Table(columns, quotas), Paragraph(t("quota.note"), "note")])
 
 
 def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
