@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -84,16 +85,22 @@ def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[
     return paragraph
 
 
+# No line breaks between a number and its unit, nor between the parts of a time.
+_GLUE = "\x1f"
+_GLUED = re.compile(r"(?<=\d) (?=(?:h|min|s|ms|GiB)\b)|(?<=\d[ \u00a0]h) (?=\d+ min)")
+
+
 def folded(text: str, width: int = WIDTH, indent: int = 0) -> list[str]:
     """The lines of a paragraph, all but the first one indented; no name breaks at a hyphen. Of wide lines
     the last one has more than a short word, where as many narrower lines spare that."""
-    lines: list[str] = []
-    for narrower in range(width, max(width - _ALONE, _WIDE), -1):
+    text, lines = _GLUED.sub(_GLUE, text), list[str]()
+    for narrower in range(width, min(width - 1, max(width - _ALONE, _WIDE)), -1):
         tried = textwrap.wrap(text, narrower, subsequent_indent=" " * indent, break_on_hyphens=False)
         lines = lines or tried
         if len(tried) == len(lines) and (len(tried) < 2 or len(tried[-1]) > indent + _ALONE):
-            return tried
-    return lines or textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False)
+            lines = tried
+            break
+    return [line.replace(_GLUE, " ") for line in lines]
 
 
 def lower_name(confidence: float) -> str:
