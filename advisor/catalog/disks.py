@@ -85,6 +85,7 @@ class DiskCatalog:
         self._ladders: dict[tuple[float, str, tuple[str, ...]], tuple[_Volume, ...]] = {}
         self._ordered: dict[tuple[float, tuple[str, ...]], dict[str, list[_Ordered]]] = {}
         self._worth: dict[tuple[object, ...], list[Disk]] = {}
+        self._known: dict[tuple[DiskChoice, str], _Volume] = {}
 
     @cached_property
     def rules(self) -> Mapping[str, DiskRule]:
@@ -273,7 +274,13 @@ class DiskCatalog:
     def _attached(
         self, instance: InstanceType, choice: DiskChoice, region: str, volume: _Volume | None = None
     ) -> Disk:
-        _, rate, price = volume or (choice, self.rate(choice), self._price(choice, region))
+        volume = volume or self._known.get((choice, region))
+        if volume is None:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            volume = choice, self.rate(choice), self._price(choice, region)
+            self._known[choice, region] = volume
+        _, rate, price = volume
         # What is assumed of the price counts only where it is an estimate.
         assumed = facts_of_disk(self._facts, choice.type)
         if price.kind == ESTIMATED:

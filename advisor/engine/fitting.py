@@ -7,7 +7,7 @@ cheapest. What is found is predicted at every batch size."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -137,10 +137,20 @@ class _Fitting(Struct, frozen=True):
             dear = good[best_of_each(groups, *(key[good] for key in keys[1:]))]
             best = distinct(np.concatenate([best, dear]))
         best = best[np.array([table.disk[row].price is not None for row in best], dtype=bool)]
-        shares = [_share(self.request, table.disk[row]) for row in best]
-        least = self._least(table, best, np.array(shares) * table.disk_usd[best])
+        least = self._least(table, best, np.array([self._least_disk_usd(table, row) for row in best]))
         best = best[_may_win(least, limits[table.option[best]])]
         return _at_best_batch(table, good, best)
+
+    def _least_disk_usd(self, table: Table, row: int) -> float:
+        """The least that the row's disk costs: its size holds the data, and its rate may be given up."""
+        search = _Search.of(self.catalog, table, row)
+        disk, rule = search.disk, search.rule
+        if disk.choice.iops is None or rule.provision_iops_min is None:
+            return _share(self.request, disk) * disk.usd_per_hour
+        rate = rule.provision_mib_s_min if disk.choice.mib_per_second is not None else None
+        size, iops, rate = parts_for(rule, search.needed_gib, rule.provision_iops_min, rate)
+        order = replace(disk.choice, size_gib=size, iops=iops, mib_per_second=rate)
+        return min(disk.usd_per_hour, order_attached(self.catalog, table.offer(row), order).usd_per_hour)
 
     def _least(self, table: Table, rows: Integers, disk_usd: Floats) -> Floats:
         """The least cost of rows with a disk of that price at their upper bound; inf beyond the limit."""
@@ -188,23 +198,16 @@ class _Fitting(Struct, frozen=True):
     def _close_in(self, table: Table, searches: Sequence[_Search], part: str, unit: float) -> None:
         """One round: try orders between the ends of every search, where these are further apart
         than `unit`; keep the best, and its neighbours as the new ends."""
-        tried = [(search, value) for search in searches for value in search.between(unit)]
-        if not tried:
-            return
-        disks = [
-            order_attached(self.catalog, table.offer(search.start), search.order(part, value))
-            for search, value in tried
-        ]
-        made = self._ordered(table, np.array([search.start for search, _ in tried]), disks)
-        answers = self._enough(made).tolist()
-        for search in searches:
-            search.tried = []
-        for (search, value), disk, enough, keys in zip(
-            tried, disks, answers, self._ranked(made), strict=True
-        ):
-            search.tried.append(value)
-            if enough and keys < search.rank:
-                search.rank, search.disk, search.value = keys, disk, value
+        tried = [(search, *new) for search in searches for new in search.untried(part, unit)]
+        if tried:
+            disks = [
+                order_attached(self.catalog, table.offer(search.start), order) for search, _, order in tried
+            ]
+            made = self._ordered(table, np.array([search.start for search, *_ in tried]), disks)
+            answers = zip(tried, disks, self._enough(made).tolist(), self._ranked(made), strict=True)
+            for (search, value, _), disk, enough, keys in answers:
+                if enough and keys < search.rank:
+                    search.rank, search.disk, search.value = keys, disk, value
         for search in searches:
             search.narrow()
 
@@ -226,6 +229,7 @@ class _Search(Struct):
     value: float = 0.0
     high: float = 0.0
     tried: list[float] = field(default_factory=list)
+    known: set[DiskChoice] = field(default_factory=set)
     settled: dict[str, DiskChoice] = field(default_factory=dict)
 
     @classmethod
@@ -259,6 +263,15 @@ class _Search(Struct):
             return []
         step = (self.high / self.low) ** (1 / (_BETWEEN + 1))
         return [self.low * step**number for number in range(_BETWEEN + 1)]
+
+    def untried(self, part: str, unit: float) -> Iterator[tuple[float, DiskChoice]]:
+        """The points, and their orders but those that another point had: they win no more."""
+        self.tried = self.between(unit)
+        for value in self.tried:
+            order = self.order(part, value)
+            if order not in self.known:
+                self.known.add(order)
+                yield value, order
 
     def narrow(self) -> None:
         """The neighbours of the best point become the ends."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.engine.decide import recommend
+from advisor.engine.task import EQUAL
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.table import GRID
 from advisor.engine.tasks.serving.task import ServingTask
@@ -152,9 +153,9 @@ def test_choice_is_the_cheapest_of_all_that_keep_the_limits(predictor: str, requ
             (each.spec.total_usd_per_hour, cost) for each, cost in zip(answer.ranked, costs, strict=True)
         ]
         quartile = cheapest.median * (cheapest.upper / cheapest.median) ** (0.674 / 1.2816)
-        level = min(usd for usd, cost in pairs if cost.median <= quartile)
-        least = min(usd for usd, cost in pairs if cost.median <= cheapest.upper)
-        assert price == pytest.approx(level) if level <= 2 * least else price <= 2 * least
+        level = [(usd * cost.median, usd) for usd, cost in pairs if cost.median <= quartile]
+        equal = [row for row in level if row[0] / row[1] <= EQUAL * cheapest.median]
+        assert price == pytest.approx(min(equal)[1])
         price = cheapest.median
     assert price == pytest.approx(expected, rel=1e-9)
 
