@@ -71,7 +71,7 @@ def test_a_relaxed_cost_is_as_sure_as_its_bound_and_a_longer_run_is_named(docume
     (cost_alone,) = [
         way for way in document(question, code=3)["relax"] if way["changes"][0]["option"] == "--max-cost"
     ]
-    assert cost_alone["gives"]["probability"] >= 0.85
+    assert cost_alone["gives"]["probability"] >= 0.8
     assert cost_alone["gives"]["run"]["usd"] < float(cost_alone["changes"][0]["to"])
     ways = document(question, "--max-hours 4", code=3)["relax"]
     options = [[change["option"] for change in way["changes"]] for way in ways]
@@ -128,7 +128,7 @@ def test_what_cannot_run_ends_no_comparison_and_each_row_says_what_it_misses(
         ),
         (
             "--task inference --model resnet50 --target-throughput 30 --market commitment-1y",
-            "for the disk",
+            "the whole term of the commitment",
             0,
         ),
         ("--task inference --model resnet50 --target-throughput 30 --explain", "a load balancer shares", 0),

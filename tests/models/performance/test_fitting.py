@@ -228,7 +228,7 @@ def test_machines_of_a_measured_cpu_are_told_by_its_rows_up_to_its_cores(fitted_
     (inside, beyond) = model.predict([preprocessing_on(rows, EPYC, 2.0), preprocessing_on(rows, EPYC, 16.0)])
     assert inside.provenance is Provenance.MEASURED
     assert beyond.provenance is Provenance.MODELLED
-    assert any("up to 2 vCPUs, not 16" in str(note) for note in beyond.extrapolation)
+    assert any("16 vCPUs is extrapolated from 2" in str(note) for note in beyond.extrapolation)
     assert log_width(beyond) > log_width(inside)
 
 
