@@ -43,9 +43,9 @@ from msgspec.structs import replace
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.gpus import cheapest_by_gpu, usd_per_gpu_hour
 from advisor.domain import Gpu, Market, MemoryFormat, Precision
-from advisor.domain.decision import MISS_COST
+from advisor.domain.decision import MISS_COST, expected_cost
 from advisor.engine.borderline import LEAST_CHANCE, worth_of_trial
-from advisor.engine.limits import chances_of_reaching, expected_cost
+from advisor.engine.limits import chances_of_reaching
 from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, is_gpu_bound
 from benchmarks.truth.refits import Without, conditioned, refits
 from benchmarks.truth.rows import Row, read_rows

@@ -19,6 +19,9 @@ from advisor.domain.words import CloseCallKind, Stage, Task
 from advisor.domain.workload import Workload
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from advisor.domain.live import LiveCheck
 
 # Whoever rents a spec that misses pays for it and for the one that is rented then: a miss costs about
@@ -146,6 +149,12 @@ class Relaxation(Struct, frozen=True, kw_only=True):
 
 R = TypeVar("R")
 C = TypeVar("C")
+N = TypeVar("N", float, "NDArray[np.float64]")
+
+
+def expected_cost(cost: N, chance: N) -> N:
+    """The cost of a spec, or of several, with what a miss is expected to cost."""
+    return cost * (1 + MISS_COST * (1 - chance))
 
 
 class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):

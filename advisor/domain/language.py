@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -221,28 +222,35 @@ class GenerationRecommendation(Judged[AnyQuestion, GenerationCandidate], frozen=
     steps: tuple[ServingStep, ...] = ()
 
 
-class ServingPrediction(Struct, frozen=True, kw_only=True):
-    """One named instance that serves, at each load that fits.
+P = TypeVar("P", "GenerationCandidate", "FineTuningCandidate")
 
-    `candidate` is at the load that is asked for, `price` None where none is known: its spec then has a price
-    of 0 and no costs are told. `front` is as in a recommendation."""
 
-    candidate: GenerationCandidate
+class NamedInstance(Struct, Generic[P], frozen=True, kw_only=True):
+    """One named instance with a language model on it; with `price` None, where none is known, its spec has a
+    price of 0 and no costs are told."""
+
+    candidate: P
     price: Price | None
-    front: tuple[FrontPoint, ...] = ()
-    steps: tuple[ServingStep, ...] = ()
     assumptions: tuple[Text, ...] = ()
     warnings: tuple[Text, ...] = ()
 
     @property
     def instance(self) -> InstanceType:
-        """The type that serves."""
+        """The type of the offer."""
         return self.candidate.spec.offer.instance
 
     @property
     def region(self) -> str:
         """The region of the offer."""
         return self.candidate.spec.offer.region
+
+
+class ServingPrediction(NamedInstance[GenerationCandidate], frozen=True, kw_only=True):
+    """One that serves, at each load that fits: `candidate` is at the load that is asked for; `front` is as
+    in a recommendation."""
+
+    front: tuple[FrontPoint, ...] = ()
+    steps: tuple[ServingStep, ...] = ()
 
 
 class SplitMemory(Struct, frozen=True, kw_only=True):
@@ -314,23 +322,8 @@ class FineTuningCandidate(Struct, frozen=True, kw_only=True):
         return self.hours.times(self.spec.total_usd_per_hour)
 
 
-class TuningPrediction(Struct, frozen=True, kw_only=True):
-    """One named instance that tunes; with `price` None no costs are told."""
-
-    candidate: FineTuningCandidate
-    price: Price | None
-    assumptions: tuple[Text, ...] = ()
-    warnings: tuple[Text, ...] = ()
-
-    @property
-    def instance(self) -> InstanceType:
-        """The type that tunes."""
-        return self.candidate.spec.offer.instance
-
-    @property
-    def region(self) -> str:
-        """The region of the offer."""
-        return self.candidate.spec.offer.region
+class TuningPrediction(NamedInstance["FineTuningCandidate"], frozen=True, kw_only=True):
+    """One that tunes."""
 
 
 class TunedMemory(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import CloseCall, CloseCallKind, Market
-from advisor.engine.limits import expected_cost
+from advisor.domain.decision import expected_cost
 from advisor.engine.task import TRIAL_MINUTES, A, C, Contender, O, R, T, Task
 
 # A smaller chance to be wrong is not borderline, whatever is at stake.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from advisor.catalog.support import most_startable
 from advisor.domain import Candidate, Spec, Task
-from advisor.domain.decision import MISS_COST
+from advisor.domain.decision import expected_cost
 from advisor.engine.columns import Booleans, Columns, Floats, Integers
 from advisor.engine.table import Table, best_of_each, distinct, is_among
 from advisor.errors import UsageError
@@ -405,7 +405,6 @@ def term_factor(request: SpecQuestion, spec: Spec, hours: float) -> float:
     return 1.0 if request.market is not None else max(1.0, spec.offer.market.term_hours / hours)
 
 
-N = TypeVar("N", float, Floats)
 # Beyond so many standard deviations nothing is left of a chance.
 _CERTAIN = 6.0
 
@@ -435,11 +434,6 @@ def lowest_chances(aims: Sequence[Aim], confidence: float, count: int) -> Floats
     for (lower, median, upper), target in aims:
         lowest = np.minimum(lowest, chances_of_reaching(lower, median, upper, confidence, target))
     return lowest
-
-
-def expected_cost(cost: N, chance: N) -> N:
-    """The cost of a spec, or of several, with what a miss is expected to cost."""
-    return cost * (1 + MISS_COST * (1 - chance))
 
 
 def _normal(points: Floats) -> Floats:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain import Rejected, Relaxation, Spec
-from advisor.domain.decision import Judged
+from advisor.domain.decision import Judged, expected_cost
 from advisor.domain.results import is_measured
 from advisor.engine.columns import Booleans, Columns, Floats, Integers
 from advisor.engine.constraints import Constraint, Effort
@@ -26,7 +26,6 @@ from advisor.engine.limits import (
     Limit,
     closest,
     closest_of_each,
-    expected_cost,
     factors_of,
     lowest_chances,
 )

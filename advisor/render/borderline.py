@@ -17,7 +17,7 @@ from advisor.domain import (
     Market,
     Task,
 )
-from advisor.domain.decision import MISS_COST, Judged
+from advisor.domain.decision import MISS_COST, Judged, expected_cost
 from advisor.domain.results import is_measured
 from advisor.messages import Message
 from advisor.naming import spec_name
@@ -72,7 +72,7 @@ def behind(answer: Judged[Any, Any], other: Any) -> Behind:
     chosen: Any = answer.chosen
     usd, least = ranked_cost(other, answer)[0], ranked_cost(chosen, answer)[0]
     ranks = [
-        cost if answer.request.is_sure or spec.probability is None else cost * (2 - spec.probability)
+        cost if answer.request.is_sure or spec.probability is None else expected_cost(cost, spec.probability)
         for cost, spec in ((usd, other), (least, chosen))
     ]
     most = [
