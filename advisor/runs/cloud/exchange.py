@@ -30,7 +30,7 @@ from advisor.sweeps.formats import read_line, to_jsonl
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.plan import GPU_SECONDS
 
-# Of an instance: what failed before the advisor ran there (`boot_log.py` sends it), and what EC2
+# Of an instance: what failed before the advisor ran there (`user_data.sh` sends it), and what EC2
 # kept of its console. The log of its work has no word before `.log`.
 BOOT, CONSOLE = ".boot", ".console"
 _LOG_END = ".log"

@@ -152,17 +152,13 @@ def user_data(
         "per_boot": per_boot,
         "boot_log": boot_log,
         "states_folder": f"{job.prefix}/{STATES_FOLDER}".rstrip("/"),
-        "boot_log_program": _text("boot_log.py"),
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in parameters.items()]
-    script = "\n".join(["#!/bin/bash", *lines, _text("user_data.sh")])
+    program = (files("advisor.infra.aws.guest") / "user_data.sh").read_text(encoding="utf-8")
+    script = "\n".join(["#!/bin/bash", *lines, program])
     if len(script.encode()) > MOST_BYTES:
         raise DataError(f"the start script has more than {MOST_BYTES} bytes", hint="shorten the names")
     return script
-
-
-def _text(name: str) -> str:
-    return (files("advisor.infra.aws.guest") / name).read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":  # for an image (infra/image)

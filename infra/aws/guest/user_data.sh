@@ -3,13 +3,28 @@
 # shutdown its end.
 set -u
 
-# What failed before the advisor could tell of it is told by the log of cloud-init; the end never waits
-# for that.
+# What failed before pip, boto3 or the advisor were there is told by the end of cloud-init's log: curl signs
+# it with the credentials of the instance's role, which stand on no command line.
+send_log() {
+  local service=${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}/latest token keys tail sum
+  fetch() { curl --silent --show-error --fail --max-time 10 "$@"; }
+  token=$(fetch --noproxy '*' -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' "$service/api/token")
+  ask() { fetch --noproxy '*' -H "X-aws-ec2-metadata-token: $token" "$service/meta-data/$1"; }
+  keys=$(ask "iam/security-credentials/$(ask iam/security-credentials/)")
+  key() { sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p" <<< "$keys"; }
+  case "$region" in cn-*) suffix=.cn ;; *) suffix= ;; esac
+  tail=$(mktemp) && tail -c 262144 "$boot_log" > "$tail" && sum=$(sha256sum < "$tail")
+  fetch --config - --aws-sigv4 "aws:amz:$region:s3" --upload-file "$tail" \
+    "${AWS_ENDPOINT_URL:-https://s3.$region.amazonaws.com$suffix}/$bucket/$states_folder/$(ask instance-id).boot.log" \
+    <<< "user = \"$(key AccessKeyId):$(key SecretAccessKey)\"
+header = \"x-amz-security-token: $(key Token)\"
+header = \"x-amz-content-sha256: ${sum%% *}\""
+}
+# The end never waits for that.
 end() {
   code=$?
   set +e
-  [ "$code" = 0 ] || timeout 60 python3 -c "$boot_log_program" \
-    "$boot_log" "$region" "$bucket" "$states_folder"
+  [ "$code" = 0 ] || send_log
   shutdown -h now || systemctl --force --force poweroff || poweroff -f
 }
 trap end EXIT

@@ -82,7 +82,7 @@ def serving(service: Service | None = None) -> Iterator[Service]:
         yield service
 
 
-HARMLESS = shlex.split("bash sh mkdir chmod date tar gzip sha256sum cat sleep rm timeout head")
+HARMLESS = shlex.split("bash sh mkdir chmod date tar gzip sha256sum cat sleep rm head tail sed curl mktemp")
 # Whatever is asked of these is noted, and nothing is done.
 RECORDED = ("shutdown", "systemd-run", "systemctl", "poweroff", "apt-get")
 _RECORDER = """#!/bin/sh

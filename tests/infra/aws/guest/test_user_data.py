@@ -178,7 +178,7 @@ def test_the_same_launch_gives_the_same_script_and_fits(box):
         script(box, lasts=timedelta(seconds=59))
 
 
-# A start that fails leaves its log in the bucket, by the guest's role and Python alone.
+# A start that fails leaves its log in the bucket, by the guest's role and curl alone.
 
 BUCKET, INSTANCE = "advisor-test", "i-0123456789abcdef0"
 LOGGED_JOB = a_job(prefix="sweeps/s1/g4dn.xlarge")
