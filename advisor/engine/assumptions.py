@@ -124,8 +124,8 @@ def _of_disk(request: NetworkQuestion, chosen: Candidate | None) -> Message:
 def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Message]:
     """Assumptions about the data, the arithmetic, and the size of a sample."""
     dataset, size = request.dataset, sample_size(request)
-    if size and dataset.kind is not DataKind.IMAGE and not request.input:
-        yield Message("{size} ({option})", code=DECIDES, size=size, option=FieldName("input"))
+    if dataset.kind is not DataKind.IMAGE:
+        yield from _of_a_sample(request, size)
     if dataset.is_read:
         yield Message(
             "{name}: {samples:,} samples of {kilobytes} kB, {storage}, {size:mib} ({option})",
@@ -167,6 +167,19 @@ def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Me
         yield Message("text made tokens while it is read")
     if dataset.steps:
         yield Message("encoding an image's text and decoding it are not counted")
+
+
+def _of_a_sample(request: NetworkQuestion, size: Message | None) -> Iterator[Message]:
+    """How large a sample is, and that text is not written where the network is used to write it."""
+    if size and request.writes_text and request.task is Task.INFERENCE:
+        yield Message(
+            "{size} ({option}) in one pass; writing text takes a pass a token",
+            code=DECIDES,
+            size=size,
+            option=FieldName("input"),
+        )
+    elif size and not request.input:
+        yield Message("{size} ({option})", code=DECIDES, size=size, option=FieldName("input"))
 
 
 def _of_several(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:

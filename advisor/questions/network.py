@@ -112,8 +112,8 @@ class NetworkQuestion(SpecQuestion):
 
     `network`, `dataset` and `input` are what the network says once they are settled
     (`advisor.questions.settled`); then `sample_input` is one sample as the network takes it ('seq:128'),
-    `model_asked` what the question called the network where that is another name, `namesake` a network of
-    almost the same name that it is not."""
+    `writes_text` whether it is used to write text token by token, `model_asked` what the question called the
+    network where that is another name, `namesake` a network of almost the same name that it is not."""
 
     splits: ClassVar[bool] = False  # whether several instances may share the work unasked
 
@@ -202,6 +202,7 @@ class NetworkQuestion(SpecQuestion):
         usual="the network's own",
     )
     sample_input: str | None = None
+    writes_text: bool = False
     model_asked: str | None = None
     namesake: str | None = None
     steps: int | None = _workload(

@@ -119,6 +119,7 @@ def settled_network(
         dataset=dataset,
         input=sample_input,
         sample_input=facts.input,
+        writes_text=facts.writes_text,
         model_asked=question.network if taken_as else None,
         namesake=namesake,
         precision=precision,

@@ -56,6 +56,11 @@ COLUMNS = ("name", *_TEXTS, "data", *_NUMBERS, *_ROWS, *(f"{name}_mib" for name 
 _WINDOWED = re.compile(
     r"swin|maxx?_?vit|hiera|nest$|da_vit|longformer|global_context_vit|coa_t|modernbert|gpt_neo$"
 )
+# Decoders write text with a pass for each token; a row of the table is one pass over a whole sequence.
+_WRITING = re.compile(
+    r"(whisper|t5|bart|gpt2|gpt_neo|opt|pythia|biogpt|m2m100|marian|pegasus|gnmt|conv_s2s|unsupervised_mt"
+    r"|transformer_big)$"
+)
 # Pixels to a side of a latent, in every autoencoder of the table.
 _LATENT = 8
 _UNFUSED = ("attention_math", "attention_masked", "softmax")
@@ -114,6 +119,11 @@ class NetworkFacts(Struct, frozen=True, kw_only=True):
         if self.data is not DataKind.IMAGE:
             return 0
         return self.input_shape[-1] * self.input_shape[-2]
+
+    @property
+    def writes_text(self) -> bool:
+        """Whether it is used to write text token by token, which one pass over a sequence does not do."""
+        return bool(_WRITING.match(self.family))
 
     @property
     def trains(self) -> bool:

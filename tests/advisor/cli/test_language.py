@@ -171,3 +171,17 @@ def test_an_image_takes_as_long_as_its_passes(answer, words, model, passes):
     assert dataset["sample"] == "image"
     assert dataset["steps"] * (1 + dataset["guidance"]) == passes
     assert any(f"({passes} passes)" in assumption for assumption in image["assumptions"])
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "is_said"),
+    [
+        ("whisper-large-v3", "inference", True),
+        ("t5-base", "inference", True),
+        ("t5-base", "training", False),
+        ("bert-base-uncased", "inference", False),
+    ],
+)
+def test_a_pass_over_a_sequence_never_passes_for_writing_text(answer, model, task, is_said):
+    assumed = answer("recommend", "--task", task, "--model", model)["assumptions"]
+    assert any("writing text takes a pass a token" in clause for clause in assumed) == is_said
