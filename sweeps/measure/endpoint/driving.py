@@ -12,8 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from advisor.sweeps.measure.endpoint.asking import Client, Dialect
-from advisor.sweeps.measure.endpoint.faults import Fault, RequestFailed, failure
+from advisor.sweeps.measure.endpoint.client import Client, Dialect, Fault, RequestFailed
 from advisor.sweeps.measure.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
 
 # Each is one token with the space before it in the vocabularies of Llama, Qwen, Mistral and GPT;
@@ -107,7 +106,7 @@ async def opening_of(client: Client, model: str, served_model: str, prompts: Pro
         name = served_model or only
         dialect, record = await _dialect_of(client, name, prompts)
     except RequestFailed as error:
-        raise failure(error.fault, client.address.base, error.detail, error.status) from error
+        raise error.at(client.address.base) from error
     if record.input_tokens is not None:  # tokens per word, from two prompts that the server counts
         prompts.take_counts((0, 0), (_FEW_WORDS, record.input_tokens))
         with suppress(RequestFailed):  # a context shorter than that: the first prompt has to do

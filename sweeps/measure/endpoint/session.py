@@ -18,9 +18,8 @@ from advisor.sweeps.machine.environment import describe_machine, describe_versio
 from advisor.sweeps.machine.gpu import gpus
 from advisor.sweeps.measure.endpoint.address import Address, ApiKey
 from advisor.sweeps.measure.endpoint.anchors import SCHEMA
-from advisor.sweeps.measure.endpoint.asking import opened
+from advisor.sweeps.measure.endpoint.client import opened
 from advisor.sweeps.measure.endpoint.driving import Driver, Opening, Prompts, opening_of
-from advisor.sweeps.measure.endpoint.faults import failure
 from advisor.sweeps.measure.endpoint.records import (
     DrivenLoad,
     Figures,
@@ -213,8 +212,8 @@ async def _drive_all(
             session.loads.append(driven)
             await driver.drive(driven, max(_LEAST_SECONDS, left))
             report(load_line(load, load_figures(driven)))
-            if (failed := driven.failed) is not None:
-                session.ended = failure(failed.fault, address.base, failed.detail, failed.status)
+            if driven.failed is not None:
+                session.ended = driven.failed.at(address.base)
                 return
 
 

@@ -1,7 +1,6 @@
 """Where an endpoint is, and its key, which is nobody's business."""
 
 import json
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import UsageError
 from advisor.sweeps.measure.endpoint.address import KEY_VARIABLE, address_of, api_key
-from advisor.sweeps.measure.endpoint.faults import EventReader, Fault, Piece, RequestFailed, piece_of
+from advisor.sweeps.measure.endpoint.client import Fault, Piece, RequestFailed, piece_of
 from tests.rows import table
 
 CASES = table("sweeps_cases")
@@ -56,39 +55,6 @@ def test_no_password_of_a_url_and_no_key_is_ever_shown(tmp_path):
     assert KEY not in str(caught.value)
     with pytest.raises(UsageError, match="no key can be read"):
         api_key(tmp_path / "none", {})
-
-
-# Events come whole out of whatever pieces the network made of them.
-
-_DATA = st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"").replace(b"\r", b""))
-
-
-def _read(chunks):
-    reader = EventReader()
-    return [event for chunk in chunks for event in reader.feed(chunk)]
-
-
-@given(
-    st.lists(_DATA.filter(bool), max_size=8),
-    st.sampled_from([b"\n", b"\r\n"]),
-    st.lists(st.integers(0, 400), max_size=12),
-)
-def test_events_do_not_depend_on_how_the_bytes_were_cut(events, end, cuts):
-    stream = b"".join(b": comment" + end + b"data: " + event + end + end for event in events)
-    places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    chunks = [stream[a:b] for a, b in pairwise(places)]
-    assert _read(chunks) == events
-    # Data lines of one event become lines of one value.
-    assert _read([b"event: x\ndata: a\ndata:b\n\n"]) == [b"a\nb"]
-
-
-@pytest.mark.parametrize("stream", [b"data: " + b"x" * 2000, b"data: x\n" * 2000])
-def test_an_event_that_never_ends_is_refused(stream):
-    """A server cannot fill the memory, neither with one line nor with many."""
-    reader = EventReader(most_bytes=1000)
-    with pytest.raises(RequestFailed) as caught:
-        reader.feed(stream)
-    assert caught.value.fault is Fault.TOO_LARGE
 
 
 @given(

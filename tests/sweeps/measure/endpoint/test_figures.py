@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.sweeps.measure.endpoint.client import Fault, RequestFailed
 from advisor.sweeps.measure.endpoint.driving import Prompts
-from advisor.sweeps.measure.endpoint.faults import Fault, RequestFailed
 from advisor.sweeps.measure.endpoint.records import (
     OK,
     DrivenLoad,

@@ -1,0 +1,376 @@
+"""One request over HTTP and its answer piece by piece; the ways in which it fails, each with its remedy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from enum import StrEnum
+from types import SimpleNamespace
+from typing import Any, NamedTuple, Self
+
+import aiohttp
+from aiohttp.http_exceptions import LineTooLong
+
+from advisor.errors import MeasuringError, one_line
+from advisor.messages import Message
+from advisor.sweeps.measure.endpoint.address import KEY_VARIABLE, Address, ApiKey
+from advisor.sweeps.measure.endpoint.records import OK, RequestRecord
+
+_CONNECT_SECONDS = 10.0
+# Servers close idle connections after 5 s (uvicorn) or more: one that is older is not used again.
+_KEEPALIVE_SECONDS = 2.0
+_MOST_ANSWER_BYTES, _MOST_DOCUMENT_BYTES, _ERROR_BYTES = 64 << 20, 4 << 20, 4096
+_DOCUMENT_SECONDS, _ERROR_SECONDS = 30.0, 5.0
+_MOST_TOKENS = 10_000_000
+_SHOWN = 200
+_LOG = "the log of the server tells why"
+_NO_SERVER = "name the server of the model itself, not a page or another service"
+
+
+class Fault(StrEnum):
+    """Why a request brought no whole answer: a code, what happened, and the way out."""
+
+    text: str
+    hint: str
+
+    def __new__(cls, code: str, text: str, hint: str) -> Self:
+        """A text that is its code."""
+        fault = str.__new__(cls, code)
+        fault._value_, fault.text, fault.hint = code, text, hint
+        return fault
+
+    REFUSED = (
+        "refused",
+        "nothing answers at {url} ({detail})",
+        "start the server, and name the host and port that it listens on",
+    )
+    TLS = (
+        "tls",
+        "the certificate of {url} is not trusted ({detail})",
+        "SSL_CERT_FILE names the authority that signed it",
+    )
+    UNAUTHORISED = (
+        "unauthorised",
+        "{url} refuses the request ({status}): {detail}",
+        f"put the key into {KEY_VARIABLE}, or into a file for --api-key-file",
+    )
+    NOT_FOUND = (
+        "not_found",
+        "{url} does not know the route or the model ({status}): {detail}",
+        "name the URL up to /v1, and the model's name on the server by --served-model",
+    )
+    RATE_LIMITED = (
+        "rate_limited",
+        "{url} limits how often it may be asked ({status}): {detail}",
+        "lift the limit for this key, or ask for less by --concurrency or --rate",
+    )
+    BAD_REQUEST = (
+        "bad_request",
+        "{url} refuses what is asked ({status}): {detail}",
+        "prompt and answer must fit its longest context: --input-tokens and --output-tokens",
+    )
+    SERVER_ERROR = "server_error", "{url} fails ({status}): {detail}", _LOG
+    REDIRECTED = (
+        "redirected",
+        "{url} redirects ({status}) to {detail}",
+        "name that one as --endpoint: a key goes to no other host by itself",
+    )
+    NO_STREAM = (
+        "no_stream",
+        "{url} does not stream: its answer is {detail}",
+        "switch streaming on in the server or the proxy before it",
+    )
+    GARBAGE = (
+        "garbage",
+        "what {url} sends is no answer of an OpenAI-compatible server: {detail}",
+        _NO_SERVER,
+    )
+    TOO_LARGE = "too_large", "{url} sends more than an answer can hold: {detail}", _NO_SERVER
+    EMPTY = (
+        "empty",
+        "{url} ends its answers before their first token",
+        f"ask for more than one by --output-tokens; {_LOG}",
+    )
+    CUT_OFF = "cut_off", "{url} ends an answer half-way, without saying that it is whole", _LOG
+    DISCONNECTED = "disconnected", "{url} closes the connection ({detail})", _LOG
+    TIMED_OUT = (
+        "timed_out",
+        "{url} did not answer within {detail} s",
+        "see whether it still computes; a load that it can hold has fewer requests at a time",
+    )
+
+
+_OF_STATUS = {
+    401: Fault.UNAUTHORISED,
+    403: Fault.UNAUTHORISED,
+    404: Fault.NOT_FOUND,
+    405: Fault.NOT_FOUND,
+    429: Fault.RATE_LIMITED,
+}
+
+
+class RequestFailed(Exception):
+    """One request failed. `detail` is what the server or the system said, in one line, without the key;
+    `status` the HTTP status where there was one."""
+
+    def __init__(self, fault: Fault, detail: str = "", status: int = 0) -> None:
+        super().__init__(fault, detail)
+        self.fault, self.detail, self.status = fault, detail, status
+
+    def at(self, url: str) -> MeasuringError:
+        """The error of a measurement that this ended."""
+        facts = {"url": url, "detail": self.detail or "-", "status": self.status}
+        return MeasuringError(
+            Message(self.fault.text, code=self.fault, **facts), hint=self.fault.hint, code=self.fault
+        )
+
+
+class Piece(NamedTuple):
+    """The content of one event: some of the answer, its end, or the counts of tokens."""
+
+    has_text: bool = False
+    is_last: bool = False
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+def piece_of(event: bytes) -> Piece:
+    """The content of an event; `RequestFailed` for an error, and for anything that no server should send."""
+    content: Any = None
+    try:
+        content = json.loads(event)
+        if content.get("error"):
+            raise RequestFailed(Fault.SERVER_ERROR, _error_text(content), status=200)
+        choices, usage = content["choices"], content.get("usage")
+        usage = usage if isinstance(usage, dict) else None
+        first = choices[0] if choices or usage is None else {}
+        is_last = first.get("finish_reason") is not None
+        has_text = _has_text(first, is_last)
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+        raise RequestFailed(Fault.GARBAGE, one_line(event[:_SHOWN].decode(errors="replace"))) from error
+    usage = usage or {}
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
+    return Piece(
+        has_text, is_last, *(n if type(n) is int and 0 <= n <= _MOST_TOKENS else None for n in counts)
+    )
+
+
+def _has_text(choice: Mapping[str, Any], is_last: bool) -> bool:
+    """Whether a token adds text; opening and ending tokens do not, half a character may."""
+    if (text := choice.get("text")) is not None:
+        return bool(text) or not is_last
+    delta = choice.get("delta")
+    if not isinstance(delta, dict):
+        return False
+    texts = [delta[name] for name in ("content", "reasoning_content", "reasoning") if name in delta]
+    return any(texts) or (bool(texts) and not is_last and "role" not in delta)
+
+
+def _error_text(content: Mapping[str, Any]) -> str:
+    """The reason in a JSON error, as OpenAI, FastAPI and others write it."""
+    error = content.get("error", content.get("detail", content.get("message", content)))
+    return one_line(str(error.get("message", error) if isinstance(error, dict) else error))[:_SHOWN]
+
+
+class Dialect(NamedTuple):
+    """The route of requests, and the fields that the server takes beside the standard's: `forces_length`
+    are vLLM's and SGLang's `ignore_eos` and `min_tokens`, `counts_usage` is OpenAI's `stream_options`."""
+
+    is_chat: bool
+    forces_length: bool
+    counts_usage: bool
+
+    @property
+    def route(self) -> str:
+        """The path after `/v1`."""
+        return "/chat/completions" if self.is_chat else "/completions"
+
+    def body(self, model: str, prompt: str, tokens: int) -> dict[str, Any]:
+        """The request for so many tokens; greedy, so that runs are alike."""
+        said = {"messages": [{"role": "user", "content": prompt}]} if self.is_chat else {"prompt": prompt}
+        body = {"model": model, "max_tokens": tokens, "temperature": 0.0, "stream": True, **said}
+        if self.forces_length:
+            body |= {"ignore_eos": True, "min_tokens": tokens}
+        if self.counts_usage:
+            body["stream_options"] = {"include_usage": True}
+        return body
+
+
+class Client:
+    """A session with one endpoint, or with `replicas` of it, too, each of which gets as many requests.
+    Redirects are not followed, and no proxy or cookie is used: what is measured is the endpoint itself."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        address: Address,
+        key: ApiKey | None,
+        replicas: Sequence[Address] = (),
+    ) -> None:
+        self._session, self._key = session, key
+        self._headers = key.headers if key else {}
+        self.address = address
+        self._addresses = (address, *replicas)
+        self._began = time.perf_counter()
+
+    @property
+    def now_seconds(self) -> float:
+        """Since the measurement began."""
+        return time.perf_counter() - self._began
+
+    async def document(self, url: str) -> Any:
+        """The JSON value at a URL; `RequestFailed` where there is none."""
+        # On a connection of its own: servers close one after an error of theirs, at any moment.
+        headers = {**self._headers, "Connection": "close"}
+        with self._failures():
+            async with (
+                asyncio.timeout(_DOCUMENT_SECONDS),
+                self._session.get(url, headers=headers, allow_redirects=False) as answer,
+            ):
+                await _require_ok(answer)
+                content = b""
+                async for chunk in answer.content.iter_any():
+                    content += chunk
+                    if len(content) > _MOST_DOCUMENT_BYTES:
+                        raise RequestFailed(Fault.TOO_LARGE, f"more than {len(content)} bytes")
+            try:
+                return json.loads(content)
+            except (ValueError, RecursionError) as error:
+                raise RequestFailed(Fault.GARBAGE, content[:_SHOWN].decode(errors="replace")) from error
+
+    async def complete(self, body: dict[str, Any], route: str, record: RequestRecord) -> None:
+        """Ask, and fill in the record as the answer comes; `RequestFailed` where it is not whole.
+        Cancelled, the record keeps what came until then."""
+        record.started_seconds = self.now_seconds
+        address = self._addresses[record.slot % len(self._addresses)]
+        try:
+            with self._failures():
+                async with await self._begun(address.base + route, body) as answer:
+                    await _require_ok(answer)
+                    if answer.content_type != "text/event-stream":
+                        detail = f"{answer.content_type}: {await _reason(answer)}"
+                        raise RequestFailed(Fault.NO_STREAM, detail, answer.status)
+                    await self._read(answer, record)
+            record.status = OK
+        except RequestFailed as error:
+            record.status, record.detail = error.fault.value, error.detail
+            raise
+        finally:
+            record.ended_seconds = self.now_seconds
+
+    async def _begun(self, url: str, body: dict[str, Any]) -> aiohttp.ClientResponse:
+        """The beginning of an answer. llama.cpp's server ends a connection after an answer that it
+        streamed, and does not say so: a request that meets such a one is sent again."""
+        while True:
+            connection = SimpleNamespace(was_used=False)
+            try:
+                return await self._session.post(
+                    url, json=body, headers=self._headers, allow_redirects=False, trace_request_ctx=connection
+                )
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                if not connection.was_used:
+                    raise
+
+    async def _read(self, answer: aiohttp.ClientResponse, record: RequestRecord) -> None:
+        """Pieces until the end; their moment is that of the line that brings them."""
+        size, is_whole = 0, False
+        async for line in answer.content:
+            size += len(line)
+            if size > _MOST_ANSWER_BYTES:
+                raise RequestFailed(Fault.TOO_LARGE, f"more than {_MOST_ANSWER_BYTES} bytes")
+            # Other lines are comments, and fields that say nothing here.
+            if line.startswith(b"data:") and (event := line[5:].strip()):
+                is_whole = self._take(event, record) or is_whole
+        if not is_whole:
+            raise RequestFailed(Fault.CUT_OFF)
+        # Tokens that are no whole characters may give no piece at all; the server counts them.
+        if not (record.piece_seconds or record.output_tokens):
+            raise RequestFailed(Fault.EMPTY)
+        if record.output_tokens is None:
+            record.output_tokens = len(record.piece_seconds)
+
+    def _take(self, event: bytes, record: RequestRecord) -> bool:
+        """Add one event to the record; whether it ends the answer."""
+        if event == b"[DONE]":
+            return True
+        piece = piece_of(event)
+        if piece.has_text:
+            record.piece_seconds.append(self.now_seconds)
+        for name in ("input_tokens", "output_tokens", "cached_tokens"):
+            if (count := getattr(piece, name)) is not None:
+                setattr(record, name, count)
+        return piece.is_last
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Every fault, and every error of the HTTP library as one, in one line and without the key."""
+        try:
+            yield
+            return
+        except RequestFailed as error:
+            failed = error
+        except aiohttp.ClientSSLError as error:
+            failed = RequestFailed(Fault.TLS, str(error))
+        except aiohttp.ClientConnectorError as error:
+            failed = RequestFailed(Fault.REFUSED, error.os_error.strerror or str(error.os_error))
+        except (aiohttp.ConnectionTimeoutError, TimeoutError):
+            failed = RequestFailed(Fault.TIMED_OUT, f"{self._session.timeout.sock_read or 0:g}")
+        except aiohttp.ClientResponseError as error:
+            failed = RequestFailed(Fault.GARBAGE, error.message)
+        except (LineTooLong, ValueError) as error:  # the HTTP library's, for a line without an end
+            failed = RequestFailed(Fault.TOO_LARGE, str(error))
+        except (aiohttp.ClientError, OSError) as error:
+            failed = RequestFailed(Fault.DISCONNECTED, str(error) or type(error).__name__)
+        hidden = self._key.hidden_in(failed.detail) if self._key else failed.detail
+        raise RequestFailed(failed.fault, one_line(hidden)[:_SHOWN], failed.status) from failed
+
+
+async def _require_ok(answer: aiohttp.ClientResponse) -> None:
+    status = answer.status
+    if status == 200:
+        return
+    if 300 <= status < 400:
+        raise RequestFailed(Fault.REDIRECTED, answer.headers.get("Location", ""), status)
+    usual = Fault.BAD_REQUEST if 400 <= status < 500 else Fault.SERVER_ERROR
+    raise RequestFailed(_OF_STATUS.get(status, usual), await _reason(answer), status)
+
+
+async def _reason(answer: aiohttp.ClientResponse) -> str:
+    """What the server says of its refusal, as far as that can be read."""
+    try:
+        async with asyncio.timeout(_ERROR_SECONDS):
+            content = await answer.content.read(_ERROR_BYTES)
+    except (TimeoutError, aiohttp.ClientError):
+        return answer.reason or ""
+    try:
+        return _error_text(json.loads(content))
+    except (ValueError, RecursionError, AttributeError):
+        return content[:_SHOWN].decode(errors="replace")
+
+
+async def _note_use(_session: object, trace: SimpleNamespace, _params: object) -> None:
+    if trace.trace_request_ctx is not None:
+        trace.trace_request_ctx.was_used = True
+
+
+@asynccontextmanager
+async def opened(
+    address: Address, key: ApiKey | None, patience_seconds: float, replicas: Sequence[Address] = ()
+) -> AsyncIterator[Client]:
+    """A client whose requests fail where nothing comes for `patience_seconds`."""
+    uses = aiohttp.TraceConfig()
+    uses.on_connection_reuseconn.append(_note_use)
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=patience_seconds),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "identity"},
+        trace_configs=[uses],
+    ) as session:
+        yield Client(session, address, key, replicas)
