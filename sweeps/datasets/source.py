@@ -1,23 +1,23 @@
 """The interface between the input pipeline and the formats of stored samples, and JPEG files in a folder.
 
-The list of images below a folder is made once, and kept among the user's caches, in two files. `files.txt`
-has a line for each image (bytes, number of its class, path beneath the folder), `about.json` the folder's
-profile, and when each folder in it was last changed: a file that came, went or was renamed since makes the
-manifest void. A million lines are mapped into memory, not read."""
+The list of images below a folder is made once, and kept among the user's caches: two arrays, and an
+`about.json` with the folder's profile, and when each folder in it was last changed. A file that came, went or
+was renamed since makes the manifest void. A million names are mapped into memory, not read."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, Generic, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -26,27 +26,22 @@ from advisor.errors import DataError, UsageError
 from advisor.files import manifests_folder, write_whole
 from advisor.records import asdict
 
-LISTING, ABOUT = "files.txt", "about.json"
-_LINE = b"%13d %7d %s\n"
-_LABEL_AT, _PATH_AT = 14, 22
-_END_OF_LINE = 10
-_SEARCHED_BYTES = 1 << 20
+NAMES, ROWS, ABOUT = "names.npy", "rows.npy", "about.json"
 # File systems count time in steps: what changed that recently may change again unseen.
 _SETTLED_NANOSECONDS = 2_000_000_000
 
 
 class Manifest(Sequence[Path]):
-    """The images of a folder as paths, in a fixed order, each with the number of its class."""
+    """The images of a folder as paths, in a fixed order, each with the number of its class.
 
-    def __init__(self, folder: Path, listing: IO[bytes]) -> None:
-        self._folder = folder
-        self.listing_bytes = os.fstat(listing.fileno()).st_size
-        whole = self.listing_bytes > 0
-        self._lines = np.memmap(listing, np.uint8, "r") if whole else np.zeros(0, np.uint8)
-        self._ends = np.concatenate([np.zeros(0, np.int64), *_line_ends(self._lines)])
+    `names` are their paths beneath the folder, one behind the other (uint8); a row (int64, shape (images, 3))
+    has the end of a name, the file's bytes and its class."""
+
+    def __init__(self, folder: Path, names: np.ndarray, rows: np.ndarray) -> None:
+        self._folder, self._names, self._rows = folder, names, rows
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return len(self._rows)
 
     @overload
     def __getitem__(self, index: int) -> Path: ...
@@ -55,37 +50,34 @@ class Manifest(Sequence[Path]):
     def __getitem__(self, index: int | slice) -> Path | list[Path]:
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
-        return self._folder / os.fsdecode(self._line(index)[_PATH_AT:])
+        row = range(len(self))[index]
+        begin = self._rows[row - 1, 0] if row else 0
+        return self._folder / os.fsdecode(self._names[begin : self._rows[row, 0]].tobytes())
 
     def label(self, index: int) -> int:
         """The number of the folder that the image lies in, counted from 0."""
-        return int(self._line(index)[_LABEL_AT:_PATH_AT])
+        return int(self._rows[index, 2])
 
     @property
     def total_bytes(self) -> int:
         """Bytes of all images."""
-        return sum(int(self._line(index)[:_LABEL_AT]) for index in range(len(self)))
-
-    def _line(self, index: int) -> bytes:
-        end = int(self._ends[index])
-        begin = int(self._ends[index - 1]) + 1 if index % len(self) else 0
-        return self._lines[begin:end].tobytes()
+        return int(self._rows[:, 1].sum())
 
 
 def manifest_of(folder: Path, suffixes: frozenset[str]) -> Manifest:
     """The manifest of all files with such a suffix, in lower case: the kept one, else a new one.
 
-    Raises `DataError` for a name with a line break, and for a folder that cannot be listed."""
+    Raises `DataError` for a folder that cannot be listed."""
     return kept_manifest(folder) or _made(folder, suffixes)
 
 
 def kept_manifest(folder: Path) -> Manifest | None:
     """The one that was made before; None without, and where the folder has changed since."""
     about = _kept_about(folder)
-    with suppress(OSError), (_kept_in(folder) / LISTING).open("rb") as listing:
-        manifest = Manifest(folder, listing)
-        if about and manifest.listing_bytes == about["listing_bytes"]:
-            return manifest
+    with suppress(OSError, ValueError, EOFError, KeyError):
+        names, rows = (np.load(_kept_in(folder) / file, mmap_mode="r") for file in (NAMES, ROWS))
+        if about and about["images"] == len(rows) and rows[-1, 0] == len(names):
+            return Manifest(folder, names, rows)
     return None
 
 
@@ -124,41 +116,32 @@ def _kept_about(folder: Path) -> dict[str, Any] | None:
 
 
 def _made(folder: Path, suffixes: frozenset[str]) -> Manifest:
-    with tempfile.TemporaryFile() as listing:
-        folders: dict[str, int] = {}
-        begun = time.time_ns()
-        for lines in _lines(folder, suffixes, folders):
-            listing.write(lines)
-        listing.flush()
-        manifest = Manifest(folder, listing)
-        if len(manifest) and max(folders.values()) < begun - _SETTLED_NANOSECONDS:
-            listing.seek(0)
-            _keep(folder, listing, folders, manifest.listing_bytes)
-        return manifest
-
-
-def _keep(folder: Path, listing: IO[bytes], folders: dict[str, int], size: int) -> None:
-    """Keeps the manifest; where the cache cannot be written, the next run lists the files again."""
-    kept_in, about = _kept_in(folder), {"folder": str(folder.resolve()), "listing_bytes": size}
-    with suppress(OSError, DataError):
-        kept_in.mkdir(parents=True, exist_ok=True)
-        (kept_in / ABOUT).unlink(missing_ok=True)
-        write_whole(kept_in / LISTING, listing.read())
-        write_whole(kept_in / ABOUT, json.dumps({**about, "folders": folders}))
-
-
-def _lines(folder: Path, suffixes: frozenset[str], folders: dict[str, int]) -> Iterator[bytes]:
-    """The lines of each folder's images, folder by folder; `folders` gets their times of change."""
-    label = 0
-    for directory, inner, names in os.walk(folder, onerror=_refuse_unlisted):
+    names, rows, folders, label, begun = bytearray(), array("q"), dict[str, int](), 0, time.time_ns()
+    for directory, inner, files in os.walk(folder, onerror=_refuse_unlisted):
         # At the root of a mounted disk, for the system alone.
         inner[:] = sorted(name for name in inner if name != "lost+found")
         here = os.path.relpath(directory, folder)
         folders[here] = os.stat(directory).st_mtime_ns  # noqa: PTH116 - a million may follow
-        images = sorted(name for name in names if os.path.splitext(name)[1].lower() in suffixes)  # noqa: PTH122 - a million of them
-        beneath = "" if here == "." else here + os.sep
-        yield b"".join(_line(directory, beneath, name, label) for name in images)
+        images = sorted(name for name in files if os.path.splitext(name)[1].lower() in suffixes)  # noqa: PTH122
+        for name in images:
+            size = 0  # of a link that leads nowhere: to read it names it
+            with suppress(OSError):
+                size = os.stat(os.path.join(directory, name)).st_size  # noqa: PTH116, PTH118
+            names += os.fsencode(name if here == "." else os.path.join(here, name))  # noqa: PTH118
+            rows.extend((len(names), size, label))
         label += bool(images)
+    tables = {NAMES: np.array(names, np.uint8), ROWS: np.array(rows, np.int64).reshape(-1, 3)}
+    if names and max(folders.values()) < begun - _SETTLED_NANOSECONDS:
+        about = {"folder": str(folder.resolve()), "images": len(tables[ROWS]), "folders": folders}
+        # Where the cache cannot be written, the next run lists the files again.
+        with suppress(OSError, DataError):
+            (kept_in := _kept_in(folder)).mkdir(parents=True, exist_ok=True)
+            (kept_in / ABOUT).unlink(missing_ok=True)
+            for file, table in tables.items():
+                np.save(buffer := io.BytesIO(), table)
+                write_whole(kept_in / file, buffer.getvalue())
+            write_whole(kept_in / ABOUT, json.dumps(about))
+    return Manifest(folder, *tables.values())
 
 
 def _refuse_unlisted(error: OSError) -> None:
@@ -167,23 +150,6 @@ def _refuse_unlisted(error: OSError) -> None:
         f"cannot list the folder '{error.filename}' ({error.strerror or error})",
         hint="check its rights and its disk",
     ) from error
-
-
-def _line(parent: str, beneath: str, name: str, label: int) -> bytes:
-    path = os.path.join(parent, name)  # noqa: PTH118
-    if "\n" in beneath + name:
-        raise DataError(f"{path!r} has a line break in its name", hint="rename it")
-    size = 0  # of a link that leads nowhere: to read it names it
-    with suppress(OSError):
-        size = os.stat(path).st_size  # noqa: PTH116
-    return _LINE % (size, label, os.fsencode(beneath + name))
-
-
-def _line_ends(lines: np.ndarray) -> Iterator[np.ndarray]:
-    """Offsets of line ends, part by part: a comparison of the whole file at once would double the memory."""
-    for first in range(0, len(lines), _SEARCHED_BYTES):
-        part = np.asarray(lines[first : first + _SEARCHED_BYTES])
-        yield np.flatnonzero(part == _END_OF_LINE) + first
 
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg"})

@@ -8,25 +8,26 @@ import math
 import multiprocessing
 import os
 import random
-import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.datasets.making import make_sample
+from advisor.sweeps.datasets.making import be_a_side_process, make_sample
 from advisor.sweeps.machine.environment import allowed_cpus, machine_size, read_cores
 from advisor.sweeps.probe.cpu import thread_counts, threads_first_by_core
 from advisor.sweeps.probe.session import LEAST_REPEATS, Document, ProbeSession, figure, missing, skipped
 
 _IMAGES = 24
 _SHORTEST_WINDOW_SECONDS = 0.06
+_SIDE = 224
+_CROP_SHARE = (0.08, 1.0)  # of the area, as RandomResizedCrop's default
 _METHOD = (
     "Pillow decodes, crops at random and resizes to 224x224 photographs of about 500x375 pixels "
     "held in memory; one process a hardware thread, pinned, every core's first thread first"
 )
-Decoders = Sequence[Connection]
 
 
 def probe(session: ProbeSession) -> Document:
@@ -40,8 +41,7 @@ def probe(session: ProbeSession) -> Document:
     physical = len({cores[cpu] for cpu in cpus})
     counts = thread_counts(physical, len(cpus))
     window = max(_SHORTEST_WINDOW_SECONDS, session.budget.decode / len(counts) / LEAST_REPEATS)
-    with _decoders(cpus, images) as decoders:
-        rates = _rates(decoders, counts, window)
+    rates = _rates(cpus, images, counts, window)
     return {
         "images": {"count": _IMAGES, "mean_bytes": sum(map(len, images)) / _IMAGES},
         "physical_cores": physical,
@@ -50,15 +50,27 @@ def probe(session: ProbeSession) -> Document:
     }
 
 
-def _rates(decoders: Decoders, counts: Sequence[int], window: float) -> dict[int, list[float]]:
-    """Images per second by threads, counts taking turns so that neighbours disturb all alike."""
+def _rates(
+    cpus: Sequence[int], images: Sequence[bytes], counts: Sequence[int], window: float
+) -> dict[int, list[float]]:
+    """Images per second by threads, of a process on each CPU; counts take turns so that neighbours disturb
+    all alike."""
+    context = multiprocessing.get_context("spawn")
     rates: dict[int, list[float]] = {count: [] for count in counts}
-    for _ in range(LEAST_REPEATS):
-        for count in counts:
-            for decoder in decoders[:count]:
-                decoder.send(window)
-            answers = [decoder.recv() for decoder in decoders[:count]]
-            rates[count].append(sum(done / seconds for done, seconds in answers))
+    with ExitStack() as stack:
+        decoders = [
+            stack.enter_context(ProcessPoolExecutor(1, context, initializer=be_a_side_process)) for _ in cpus
+        ]
+        try:
+            # The images do not come at the start: each start would wait until they are read.
+            ready = [each.submit(_prepare, cpu, images) for each, cpu in zip(decoders, cpus, strict=True)]
+            for decoder in ready:
+                decoder.result()
+            for count in [*counts] * LEAST_REPEATS:
+                done = [decoder.submit(_decode_for, window) for decoder in decoders[:count]]
+                rates[count].append(sum(decoder.result() for decoder in done))
+        except BrokenProcessPool as error:
+            raise MeasuringError("a decoding process ended early", hint="is there enough memory?") from error
     return rates
 
 
@@ -70,55 +82,26 @@ def _hyperthread_yield(rates: dict[int, list[float]], physical: int, threads: in
     return figure(shares, "ratio", method)
 
 
-@contextmanager
-def _decoders(cpus: Sequence[int], images: Sequence[bytes]) -> Iterator[Decoders]:
-    """One process a CPU, warmed up; they are gone on leaving."""
-    context = multiprocessing.get_context("spawn")
-    pipes = [context.Pipe() for _ in cpus]
-    processes = [
-        context.Process(target=decode_on, args=(cpu, theirs), daemon=True)
-        for cpu, (_, theirs) in zip(cpus, pipes, strict=True)
-    ]
-    try:
-        for process, (_, theirs) in zip(processes, pipes, strict=True):
-            process.start()
-            theirs.close()
-        # Not as arguments: a start waits until those are read, and so would the next start.
-        for ours, _ in pipes:
-            ours.send(images)
-        for ours, _ in pipes:
-            ours.recv()
-        yield [ours for ours, _ in pipes]
-    except (EOFError, BrokenPipeError) as error:
-        raise MeasuringError("a decoding process ended early", hint="is there enough memory?") from error
-    finally:
-        for ours, _ in pipes:
-            ours.close()
-        for process in processes:
-            if process.pid is not None:
-                process.kill()
-                process.join()
+_held: list[bytes] = []  # the images of a decoding process
 
 
-_SIDE = 224
-_CROP_SHARE = (0.08, 1.0)  # of the area, as RandomResizedCrop's default
-
-
-def decode_on(cpu: int, orders: Connection) -> None:
-    """Serve until the other end closes: first the images (JPEG bytes) in and `ready` out, each decoded once
-    by then; after that seconds in, (images decoded, seconds taken) out."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us, by closing the pipe
+def _prepare(cpu: int, images: Sequence[bytes]) -> None:
+    """Once in each process: on its CPU, each image decoded once."""
     os.sched_setaffinity(0, {cpu})
-    draw = random.Random(cpu)
-    try:
-        images = orders.recv()
-        for image in images:
-            decode(image, draw)
-        orders.send("ready")
-        while True:
-            orders.send(_decode_for(orders.recv(), images, draw))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return
+    _held[:] = images
+    for image in images:
+        decode(image, random.Random(cpu))
+
+
+def _decode_for(seconds: float) -> float:
+    """Images per second."""
+    draw, done = random.Random(os.getpid()), 0
+    start = now = time.perf_counter()
+    while now - start < seconds:
+        decode(_held[done % len(_held)], draw)
+        done += 1
+        now = time.perf_counter()
+    return done / (now - start)
 
 
 def decode(content: bytes, draw: random.Random) -> object:
@@ -134,13 +117,3 @@ def decode(content: bytes, draw: random.Random) -> object:
     box = (int(left), int(top), int(left + width), int(top + height))
     resized = pixels.crop(box).resize((_SIDE, _SIDE), Image.Resampling.BILINEAR)
     return np.asarray(resized)
-
-
-def _decode_for(seconds: float, images: Sequence[bytes], draw: random.Random) -> tuple[int, float]:
-    start = now = time.perf_counter()
-    done = 0
-    while now - start < seconds:
-        decode(images[done % len(images)], draw)
-        done += 1
-        now = time.perf_counter()
-    return done, now - start
