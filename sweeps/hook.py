@@ -153,7 +153,7 @@ class Recorder:
         self._steps = 0
         self._lines: dict[str, list[Any]] = {"steps": [], "epochs": []}
         self._epoch_ended: _Mark | None = None
-        self._profile: _Profile | None = None
+        self._profile: Profile | None = None
         self._done = False
         self._write({"schema": SCHEMA, "columns": ["waited_seconds", "step_seconds", "samples"]})
 
@@ -225,7 +225,7 @@ class Recorder:
             self._read(wait=True)
             self._write(self._news())
             on_gpu = self._device is not None
-            self._profile = _quietly(_Profile, self._clock, on_gpu) if self._profiles else None
+            self._profile = _quietly(Profile, self._clock, on_gpu) if self._profiles else None
             if not self._profile:
                 self.finish()
         elif now - self._written >= _WRITE_EVERY_SECONDS:
@@ -266,16 +266,16 @@ class Recorder:
 _recorder: Recorder | None = None
 
 
-class _Profile:
-    """Torch's profiler over the steps that follow the counted ones."""
+class Profile:
+    """Torch's profiler over some steps that do not count."""
 
-    def __init__(self, clock: Callable[[], float], on_gpu: bool) -> None:
+    def __init__(self, clock: Callable[[], float], on_gpu: bool, seconds: float = _PROFILED_SECONDS) -> None:
         from torch.profiler import ProfilerActivity, profile
 
         activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_gpu else [])
         self._on_gpu = on_gpu
         self._steps = 0
-        self._ends_at = clock() + _PROFILED_SECONDS
+        self._ends_at = clock() + seconds
         self._profiler = profile(activities=activities)
         self._profiler.start()
 

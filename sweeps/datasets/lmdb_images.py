@@ -10,7 +10,6 @@ import errno
 import io
 import os
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ import numpy as np
 
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.extras import install_hint
-from advisor.sweeps.datasets.source import PerProcess, Sample, SampleKind
+from advisor.sweeps.datasets.source import Sample, SampleKind
 
 if TYPE_CHECKING:
     import lmdb
@@ -47,17 +46,22 @@ class LmdbImages:
         self.files: Sequence[Path] = (file,)
         # Not kept open: mapped pages would stay when the page cache is emptied.
         self._keys = _Keys(_environment(file))
+        self._mine: tuple[int, lmdb.Environment] | None = None
         if not len(self._keys):
             raise UsageError(f"no records in '{file}'", hint="an image set needs at least one")
-        self._environment = PerProcess[Any](partial(_environment, file))
 
     def __len__(self) -> int:
         return len(self._keys)
 
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_mine": None}
+
     def read(self, index: int) -> Sample:
         lmdb = _library()
         try:
-            with self._environment.get().begin() as transaction:
+            if self._mine is None or self._mine[0] != os.getpid():
+                self._mine = os.getpid(), _environment(self.files[0])
+            with self._mine[1].begin() as transaction:
                 message = transaction.get(self._keys[index])
             if message is None:
                 raise DataError("the record has gone")

@@ -17,7 +17,7 @@ from contextlib import suppress
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 
@@ -191,9 +191,6 @@ def write_files(folder: Path, samples: Iterable[Sample]) -> int:
     return count
 
 
-Handle = TypeVar("Handle")
-
-
 class SampleKind(StrEnum):
     """The content of a stored sample's bytes.
 
@@ -239,70 +236,42 @@ def stored_bytes(source: SampleSource) -> int:
     return sum(file.stat().st_size for file in source.files)
 
 
-class PerProcess(Generic[Handle]):
-    """A handle that is opened when a process first needs it, never shared with its children.
-
-    LMDB forbids an environment in a forked child; and no open file travels through pickle."""
-
-    def __init__(self, opened: Callable[[], Handle]) -> None:
-        self._opened = opened
-        self._mine: tuple[int, Handle] | None = None
-
-    def get(self) -> Handle:
-        """This process's own handle."""
-        if self._mine is None or self._mine[0] != os.getpid():
-            self._mine = (os.getpid(), self._opened())
-        return self._mine[1]
-
-    def __getstate__(self) -> dict[str, object]:
-        return {"_opened": self._opened, "_mine": None}
-
-
-class OpenFiles:
-    """Reads spans of a few large files, each opened once a process; `pread` shares no position."""
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._descriptors = PerProcess[dict[Path, int]](dict)
-        self.paths = tuple(paths)
-
-    def read(self, file: int, offset: int, size: int) -> bytes:
-        """Up to `size` bytes of the file numbered `file`; fewer where it ends early."""
-        path, opened = self.paths[file], self._descriptors.get()
-        if path not in opened:
-            opened[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        return os.pread(opened[path], size, offset)
-
-    def __del__(self) -> None:
-        descriptors: PerProcess[dict[Path, int]] = self._descriptors
-        if descriptors._mine and descriptors._mine[0] == os.getpid():
-            for descriptor in descriptors._mine[1].values():
-                os.close(descriptor)
-
-
 class FileSpans:
-    """A `SampleSource` of spans of a few large files: the rows of each begin with offset and bytes."""
+    """A `SampleSource` of spans of a few large files: the rows of each begin with offset and bytes.
+
+    A file is opened when it is first read; a forked child may share it, since `pread` has no position."""
 
     storage_format: str
     unit: str  # what a span is called in messages
 
     def __init__(self, files: Sequence[Path], rows_of: Callable[[Path], np.ndarray]) -> None:
+        self._opened: dict[int, int] = {}
         self.files: Sequence[Path] = tuple(files)
         parts = [rows_of(path) for path in files]
         self._numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         self._rows = np.concatenate(parts)
-        self._opened = OpenFiles(self.files)
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_opened": {}}
+
+    def __del__(self) -> None:
+        for descriptor in self._opened.values():
+            os.close(descriptor)
 
     def name(self, index: int) -> str:
         path = self.files[int(self._numbers[index])]
         return f"'{path}' ({self.unit} at byte {int(self._rows[index][0])})"
 
     def _bytes(self, index: int) -> bytes:
-        offset, size = map(int, self._rows[index][:2])
+        """Fewer than the row has where the file ends early."""
+        number, (offset, size) = int(self._numbers[index]), map(int, self._rows[index][:2])
         try:
-            return self._opened.read(int(self._numbers[index]), offset, size)
+            if number not in self._opened:
+                self._opened[number] = os.open(self.files[number], os.O_RDONLY | os.O_CLOEXEC)
+            return os.pread(self._opened[number], size, offset)
         except OSError as error:
             raise DataError(f"cannot read {self.name(index)}: {error.strerror}") from error
 

@@ -20,7 +20,7 @@ from advisor.errors import AdvisorError, MeasuringError, UsageError
 from advisor.models.zoo.capture import capture_operations
 from advisor.models.zoo.opening import Runnable, open_network
 from advisor.sweeps.datasets.opening import open_dataset
-from advisor.sweeps.hook import operator_table
+from advisor.sweeps.hook import Profile
 from advisor.sweeps.machine.environment import machine_size
 from advisor.sweeps.machine.gpu import GpuSampler, busy_percent
 from advisor.sweeps.measure.document import LOADER, SYNTHETIC, Run, best_run, document, goes_on, measured_runs
@@ -203,33 +203,29 @@ def _batches(session: AnchorSession, task: Task, batch_size: int, workers: int) 
     return with_targets(iter(loader), session.network)
 
 
-_MOST_STEPS = 5
-
-
 def _profiled_operators(
     session: AnchorSession, engine: TorchEngine, size: int, ends_at: float
 ) -> list[dict[str, Any]]:
     """The table of `operator_table`, of some steps within half of what is left."""
-    from torch.profiler import ProfilerActivity, profile
-
     session.report("operation profile")
-    on_gpu, seconds = session.device == "cuda", max(0.5, (ends_at - time.monotonic()) / 2)
-    activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_gpu else [])
     try:
         batch, runner = engine.batch(size), StepRunner(engine, depth=0)
         runner.submit(*batch)
-        ends_at, steps = time.monotonic() + seconds, 0
+        seconds = max(0.5, (ends_at - time.monotonic()) / 2)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the profiler's advice to its own users
-            with profile(activities=activities) as profiled:
-                while steps == 0 or (steps < _MOST_STEPS and time.monotonic() < ends_at):
-                    runner.submit(*batch)
-                    steps += 1
-            averages = profiled.key_averages()
-        return operator_table(averages, steps, on_gpu)
+            profile, is_over = Profile(time.monotonic, session.device == "cuda", seconds), False
+            while not is_over:
+                runner.submit(*batch)
+                is_over = profile.is_over(time.monotonic())
+            result = profile.operators()
+        if "operators" in result:
+            return list(result["operators"])
+        reason = result["no_profile"]
     except Exception as error:
-        session.warnings.append(f"no operation profile: {type(error).__name__}: {error}")
-        return []
+        reason = f"{type(error).__name__}: {error}"
+    session.warnings.append(f"no operation profile: {reason}")
+    return []
 
 
 def captured_operations(network: Runnable, task: Task) -> dict[str, dict[str, float]] | None:
