@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -106,6 +107,15 @@ def forward_all(documents: Iterable[Mapping[str, Any]]) -> None:
     """Send on here what another process has collected."""
     for document in documents:
         forward(Event(**document))
+
+
+def moment_of(text: str) -> datetime | None:
+    """An aware moment of ISO 8601, UTC where it names no zone; None for any other text."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @cache

@@ -25,7 +25,7 @@ from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 # Nodes may start so far apart; torchrun would wait twice as long.
 _APART_SECONDS = 300
-_TORCHRUN = (sys.executable, "-P", "-m", "advisor.sweeps.measure.ranks.torchrun")
+_TORCHRUN = (sys.executable, "-P", "-m", "advisor.sweeps.measure.ranks")
 
 
 def measure_ranks(

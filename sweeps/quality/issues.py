@@ -18,19 +18,15 @@ from advisor.domain import LimitedBy, Measurement, Stage, Status
 from advisor.domain.machines import is_positive
 from advisor.domain.results import mean_step_seconds, stall_share
 from advisor.messages import Message
+from advisor.sweeps.events import moment_of
 from advisor.sweeps.quality.rates import is_steady, mean_error
 
 
 def is_stale(started_at: str, since: datetime | None) -> bool:
     """Whether a measurement that began then (ISO 8601) is older than `since`; one that does not
     say when it began is older than anything, and nothing is where no `since` is asked for."""
-    if since is None:
-        return False
-    try:
-        begun = datetime.fromisoformat(started_at)
-    except ValueError:
-        return True
-    return (begun if begun.tzinfo else begun.replace(tzinfo=UTC)) < since
+    begun = moment_of(started_at)
+    return since is not None and (begun is None or begun < since)
 
 
 FEW_STEPS = 6

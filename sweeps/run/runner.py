@@ -25,7 +25,7 @@ from advisor.sweeps.measurement_store import Damaged, MeasurementStore, in_parts
 from advisor.sweeps.planning.plan import rounds, runs_made, wanted_runs
 from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.run.queue import TrialQueue, leasing
-from advisor.sweeps.trial.child import ending_of
+from advisor.sweeps.trial.child import Ending, ending_of
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
 from advisor.sweeps.trial.orphans import clean_up
 from advisor.sweeps.trial.trial_process import measure_trial
@@ -64,13 +64,7 @@ def data_at_hand(trial: Trial) -> Iterator[DataAtHand]:
 
 def failure(trial: Trial, reason: str, status: Status = Status.FAILED) -> Measurement:
     """A trial that did not begin."""
-    return Measurement(
-        trial=trial,
-        status=status,
-        limited_by=LimitedBy.NONE,
-        reason=reason,
-        started_at=datetime.now(UTC).isoformat(),
-    )
+    return Ending(status, reason).measurement(trial, started_at=datetime.now(UTC).isoformat())
 
 
 class Executor(Protocol):

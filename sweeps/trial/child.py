@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from msgspec import Struct
 
-from advisor.domain import MIB, Status
+from advisor.domain import MIB, LimitedBy, Measurement, Status, Trial
 from advisor.errors import AdvisorError, MeasuringError, UsageError
 from advisor.sweeps.events import EVENT_KEY, forward_all
 from advisor.sweeps.machine.processes import end_with_parent, killer_text, oom_kills
@@ -69,6 +69,10 @@ class Ending(Struct, frozen=True):
 
     status: Status
     reason: str
+
+    def measurement(self, trial: Trial, limited_by: LimitedBy = LimitedBy.NONE, **more: Any) -> Measurement:
+        """That of a trial which ended so."""
+        return Measurement(trial=trial, status=self.status, reason=self.reason, limited_by=limited_by, **more)
 
 
 def ending_of(error: BaseException, dataset_path: str = "") -> Ending:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from advisor.domain import MOUNTED, CacheState, LimitedBy, Measurement, Status, Trial
+from advisor.domain import MOUNTED, CacheState, Measurement, Status, Trial
 from advisor.sweeps.events import INFO, WARNING, emit
 from advisor.sweeps.formats import measurement_from_dict, run_facts, trial_to_dict
 from advisor.sweeps.machine.environment import allowed_cpus, carved_from, describe_container
@@ -179,7 +179,7 @@ def run_attempt(
         else:
             known = recognised_ending(error, trial.dataset_path)
             ending = known or Ending(Status.FAILED, f"cannot be started under limits: {error!r}")
-            measurement = _failure(trial, ending.status, LimitedBy.NONE, ending.reason)
+            measurement = ending.measurement(trial)
     return measurement if measurement.started_at else replace(measurement, started_at=started_at)
 
 
@@ -218,25 +218,21 @@ def _converse(
             f"no answer within {timeout_seconds:g} s, so it was ended; does the disk of "
             f"'{trial.dataset_path}' answer, and the accelerator?"
         )
-        return _failure(trial, Status.TIMED_OUT, hold.limited_by, reason)
+        return Ending(Status.TIMED_OUT, reason).measurement(trial, hold.limited_by)
     except MemoryError as error:
-        return _failure(trial, Status.OUT_OF_MEMORY, hold.limited_by, str(error))
+        return Ending(Status.OUT_OF_MEMORY, str(error)).measurement(trial, hold.limited_by)
     except (WorkerEnded, ProcessLookupError):
-        return _failure(trial, Status.FAILED, hold.limited_by, worker.last_output())
-    environment = {**measurement.environment, **_facts_of_limits(trial, request, hold)}
-    return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=environment)
-
-
-def _facts_of_limits(trial: Trial, request: LimitRequest, hold: ResourceLimits) -> dict[str, Any]:
-    # A volume of that type, or this machine's disk: held to rate and IOPS (the worker holds up reads to its
-    # latency), or as it is.
-    disk_source = MOUNTED if trial.on_mounted_disk else "throttled" if request.limits_disk else "host"
-    return {
+        return Ending(Status.FAILED, worker.last_output()).measurement(trial, hold.limited_by)
+    environment = {
+        **measurement.environment,
         **describe_container(),  # the worker sees the trial's own group as the container
         "limits_held": dict(hold.held),
         "disk": request.device,
-        "disk_source": disk_source,
+        # A volume of that type, or this machine's disk: held to rate and IOPS (the worker holds up reads to
+        # its latency), or as it is.
+        "disk_source": MOUNTED if trial.on_mounted_disk else "throttled" if request.limits_disk else "host",
     }
+    return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=environment)
 
 
 def _answer_under_limits(
@@ -302,7 +298,3 @@ def _with_place(
 
 def _at_its_limit(trial: Trial) -> str:
     return f"the kernel killed it at its limit of {trial.resources.memory_mib:g} MiB"
-
-
-def _failure(trial: Trial, status: Status, limited_by: LimitedBy, reason: str) -> Measurement:
-    return Measurement(trial=trial, status=status, limited_by=limited_by, reason=reason)

@@ -22,7 +22,7 @@ from typing import Any
 
 from advisor.domain import Measurement
 from advisor.errors import DataError, system_errors
-from advisor.sweeps.events import event_of, handled
+from advisor.sweeps.events import event_of, handled, moment_of
 from advisor.sweeps.trial.formatting import ending_facts, planned_facts
 
 Line = Mapping[str, Any]
@@ -102,7 +102,7 @@ def story_text(story: Iterable[Line], *, of_many: bool = False) -> list[str]:
     """A line an event: when, seconds since the first, what, facts; `of_many`: which trial."""
     lines, first = [], None
     for line in story:
-        moment = _moment(str(line.get("time", "")))
+        moment = moment_of(str(line.get("time", "")))
         first = first or moment
         since = f"+{(moment - first).total_seconds():.1f} s" if moment and first else ""
         when = moment.strftime("%Y-%m-%d %H:%M:%S") if moment else ""
@@ -125,13 +125,6 @@ def _fact(name: str, value: Any) -> str:
 
 def _short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}

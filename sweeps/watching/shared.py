@@ -10,6 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from advisor.sweeps.events import moment_of
 from advisor.sweeps.measurement_store import Held, Summary
 from advisor.sweeps.trial.trial_process import TIMEOUT_SECONDS
 
@@ -105,18 +106,10 @@ def look_at(
 
 def pace_of(started_at: Iterable[str]) -> Pace | None:
     """The pace of trials since the last break, a gap longer than any trial."""
-    moments = sorted(filter(None, map(_moment, started_at)))[-_LATEST:]
+    moments = sorted(filter(None, map(moment_of, started_at)))[-_LATEST:]
     breaks = [n for n, (a, b) in enumerate(pairwise(moments), 1) if (b - a).total_seconds() > TIMEOUT_SECONDS]
     since = moments[breaks[-1] if breaks else 0 :]
     if len(since) < _FEWEST:
         return None
     seconds = (since[-1] - since[0]).total_seconds()
     return Pace(trials=len(since), seconds=seconds) if seconds > 0 else None
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -17,14 +17,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import Any
 
 from advisor.sweeps.machine.processes import end_with_parent
 from advisor.sweeps.trial.child import STAGES_FOLLOW, send_to_parent, wait_for_go
-
-if TYPE_CHECKING:
-    from advisor.domain import Measurement, Status, Trial
 
 
 def main() -> None:
@@ -46,47 +43,31 @@ def main() -> None:
 
 
 def _measure(job: dict[str, Any]) -> dict[str, Any]:
+    from advisor.domain import LimitedBy, Measurement, Status
     from advisor.sweeps.formats import measurement_to_dict, trial_from_dict
-    from advisor.sweeps.trial.child import ending_of
+    from advisor.sweeps.trial.child import Ending, ending_of
+    from advisor.sweeps.worker.companion import companions_of
 
     trial = trial_from_dict(job["trial"])
+
+    def keep(measurement: Measurement) -> None:
+        send_to_parent({**measurement_to_dict(measurement), STAGES_FOLLOW: True})
+
+    def fail(status: str, reason: str) -> None:
+        """One of the trial's other processes ends this one with its reason."""
+        ending = Ending(Status(status), reason)
+        send_to_parent(measurement_to_dict(ending.measurement(trial, LimitedBy.HOST)))
+        os._exit(0)
+
     try:
         from advisor.sweeps.worker.measuring import measure
 
-        conversation = (wait_for_go, _send_before_stages) if job.get("wait_for_go") else ()
-        with _beside(trial, job):
+        conversation = (wait_for_go, keep) if job.get("wait_for_go") else ()
+        with companions_of(job, trial.processes - 1, fail) if trial.processes > 1 else nullcontext():
             measurement = measure(trial, job, *conversation)
     except Exception as error:
-        ending = ending_of(error, trial.dataset_path)
-        measurement = _failure(trial, ending.status, ending.reason)
+        measurement = ending_of(error, trial.dataset_path).measurement(trial, LimitedBy.HOST)
     return measurement_to_dict(measurement)
-
-
-def _beside(trial: Trial, job: dict[str, Any]) -> AbstractContextManager[None]:
-    """The trial's other processes, if it has any. One that fails ends this one with its reason."""
-    if trial.processes == 1:
-        return nullcontext()
-    from advisor.domain import Status
-    from advisor.sweeps.formats import measurement_to_dict
-    from advisor.sweeps.worker.companion import companions_of
-
-    def fail(status: str, reason: str) -> None:
-        send_to_parent(measurement_to_dict(_failure(trial, Status(status), reason)))
-        os._exit(0)
-
-    return companions_of(job, trial.processes - 1, fail)
-
-
-def _failure(trial: Trial, status: Status, reason: str) -> Measurement:
-    from advisor.domain import LimitedBy, Measurement
-
-    return Measurement(trial=trial, status=status, limited_by=LimitedBy.HOST, reason=reason)
-
-
-def _send_before_stages(measurement: Measurement) -> None:
-    from advisor.sweeps.formats import measurement_to_dict
-
-    send_to_parent({**measurement_to_dict(measurement), STAGES_FOLLOW: True})
 
 
 if __name__ == "__main__":

@@ -1,11 +1,18 @@
-"""The command that starts an engine on this machine, and what to do where it is not installed."""
+"""The engines that are started on this machine: their commands, their readiness, and their end.
+
+`python -m advisor.sweeps.measure.endpoint.engines COMMAND..` runs one, and ends it with all of its
+processes once whoever wanted it is gone: the standard input is a pipe whose other end the parent holds.
+However the parent ends, kill -9 included, the kernel closes that end. Should this process be killed too,
+the next command finds the engine by the mark in its environment."""
 
 from __future__ import annotations
 
 import http.client
 import math
 import os
+import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +24,7 @@ from enum import StrEnum
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from types import FrameType
 from typing import IO, NamedTuple
 
 from msgspec import Struct, field
@@ -26,6 +34,7 @@ from advisor.extras import install_command
 from advisor.messages import Message
 from advisor.sweeps.machine.processes import end_group
 from advisor.sweeps.trial.child import worker_environment
+from advisor.sweeps.trial.orphans import orphan_processes, owner_is_me, remove
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 HOST = "127.0.0.1"
@@ -158,12 +167,13 @@ def _program(name: str, source: str) -> str:
     return path
 
 
-_GUARD = (sys.executable, "-P", "-m", "advisor.sweeps.measure.endpoint.engine_guard")
+_GUARD = (sys.executable, "-P", "-m", "advisor.sweeps.measure.endpoint.engines")
+_ROOT = str(Path(__file__).parents[4])
 _POLL_EVERY_SECONDS = 0.1
 _REPORT_EVERY_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
-# As long as the guard gives the engine, and a little more.
-_SECONDS_TO_END = 15.0
+# An engine of several processes takes its time to end in order; the guard a little more.
+_ENGINE_ENDS_SECONDS, _SECONDS_TO_END = 10.0, 15.0
 _SHOWN = 600
 
 Progress = Callable[[str], None]
@@ -305,3 +315,36 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(_SECONDS_TO_END)
     except subprocess.TimeoutExpired:
         end_group(process, 1.0)
+
+
+def guard(command: Sequence[str]) -> int:
+    """Run the command until it ends, or the standard input does; its exit code."""
+    os.environ.pop(OWNER_VARIABLE, None)  # the engine's owner is this process
+    signal.signal(signal.SIGTERM, _leave)
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, env=_environment_of_engine(), start_new_session=True
+    )
+    try:
+        while process.poll() is None:
+            if select.select([0], [], [], _POLL_EVERY_SECONDS)[0] and not os.read(0, 1 << 10):
+                break  # the parent has gone
+    finally:
+        end_group(process, _ENGINE_ENDS_SECONDS)  # then children in other groups
+        remove(orphan for orphan in orphan_processes() if owner_is_me(orphan.owner))
+    return process.returncode
+
+
+def _environment_of_engine() -> dict[str, str]:
+    """The user's own, without the folder that this package was found in, and with our mark."""
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    own = os.pathsep.join(path for path in paths if path and path != _ROOT)
+    environment = dict(os.environ) | {OWNER_VARIABLE: str(own_tag()), "PYTHONPATH": own}
+    return environment if own else {k: v for k, v in environment.items() if k != "PYTHONPATH"}
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    raise SystemExit(guard(sys.argv[1:]))

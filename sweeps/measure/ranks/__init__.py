@@ -1,4 +1,3 @@
 """One training by several processes (ranks), on one node or more: how it scales, measured.
 
-`advisor measure --ranks` starts `measure.ranks.torchrun`, and that `measure.ranks JOB`, on each node; see
-`advisor.sweeps.measure.ranks.measuring`."""
+`advisor measure --ranks` starts this package as a program on each node; see `measure.ranks.measuring`."""

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.domain import LimitedBy, Measurement, Status, Trial
+from advisor.domain import Measurement, Status, Trial
 from advisor.sweeps.events import WARNING, emit, forward_all
 from advisor.sweeps.formats import measurement_from_dict, run_facts, trial_to_dict
 from advisor.sweeps.run.queue import TrialQueue
@@ -39,6 +39,7 @@ from advisor.sweeps.run.ray.cluster import (
 )
 from advisor.sweeps.run.ray.task import EVENTS, NODE, measuring_task
 from advisor.sweeps.run.runner import Measure
+from advisor.sweeps.trial.child import Ending
 from advisor.sweeps.trial.orphans import clean_up
 from advisor.sweeps.trial.placement import read_node
 from advisor.sweeps.trial.trial_process import LONGEST_PAUSES, REPEATS_WHEN_SPOILED, WAIT, timeout_of
@@ -233,11 +234,5 @@ class RayExecutor:
 def _failure(flight: _Flight, status: Status, reason: str) -> Measurement:
     trial_id, node = flight.trial.trial_id, flight.node or None
     emit("run_lost", trial_id=trial_id, level=WARNING, on=node, status=status.value, reason=reason)
-    return Measurement(
-        trial=flight.trial,
-        status=status,
-        limited_by=LimitedBy.NONE,
-        reason=reason,
-        started_at=flight.submitted_at,
-        attempts=tuple(flight.lost),
-    )
+    ending, lost = Ending(status, reason), tuple(flight.lost)
+    return ending.measurement(flight.trial, started_at=flight.submitted_at, attempts=lost)
