@@ -71,6 +71,12 @@ def _cause(failures: Mapping[int, ProcessFailure], kills_before: int) -> str:
     return f"rank {number}: {note['message'] if isinstance(note, dict) else note}"
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """A rank, where the only argument is a job; else torchrun."""
     end_with_parent()
-    raise SystemExit(rank() if sys.argv[1].startswith("{") else torchrun())
+    if code := rank() if sys.argv[1].startswith("{") else torchrun():
+        raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main()
