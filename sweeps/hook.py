@@ -23,30 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-_KEPT = 30
-
-
-def operator_table(averages: Iterable[Any], steps: int, on_gpu: bool) -> list[dict[str, Any]]:
-    """The 30 operators with the most self time, per step: on a GPU the time of their kernels, on
-    a CPU their own. `averages` are of `key_averages()`; `share` is of all operators' self time."""
-    # Kernels are listed beside the operators that started them, whose self time they are.
-    name = "self_device_time_total" if on_gpu else "self_cpu_time_total"
-    operators = (entry for entry in averages if str(entry.device_type).endswith("CPU"))
-    rows = [(entry, float(getattr(entry, name))) for entry in operators]
-    total = sum(microseconds for _, microseconds in rows) or 1.0
-    rows.sort(key=lambda row: row[1], reverse=True)
-    return [
-        {
-            "name": average.key,
-            "calls_per_step": average.count / steps,
-            "self_seconds_per_step": microseconds / steps / 1e6,
-            "share": microseconds / total,
-        }
-        for average, microseconds in rows[:_KEPT]
-        if microseconds > 0
-    ]
-
-
+_KEPT_OPERATORS = 30
 FILE_VARIABLE = "ADVISOR_STEPS_FILE"
 SECONDS_VARIABLE = "ADVISOR_STEPS_SECONDS"
 # 0: no operation profile after the counted steps.
@@ -285,14 +262,31 @@ class Profile:
         return self._steps >= _PROFILED_STEPS or now >= self._ends_at
 
     def operators(self) -> dict[str, Any]:
-        """The table as `operators`, empty without a step; `no_profile` says why there is none."""
+        """`operators`, the 30 with the most self time, per step: on a GPU the time of their kernels, on a CPU
+        their own; `share` is of all operators' self time. Empty without a step; `no_profile` says why there
+        is none."""
         try:
             self._profiler.stop()
-            averages = self._profiler.key_averages()
-            steps = self._steps
-            return {"operators": operator_table(averages, steps, self._on_gpu) if steps else []}
+            averages, steps = self._profiler.key_averages(), self._steps
         except Exception as error:
             return {"no_profile": f"{type(error).__name__}: {error}"}
+        # Kernels are listed beside the operators that started them, whose self time they are.
+        name = "self_device_time_total" if self._on_gpu else "self_cpu_time_total"
+        operators = (entry for entry in averages if str(entry.device_type).endswith("CPU"))
+        rows = [(entry, float(getattr(entry, name))) for entry in operators] if steps else []
+        total = sum(microseconds for _, microseconds in rows) or 1.0
+        rows.sort(key=lambda row: row[1], reverse=True)
+        table = [
+            {
+                "name": average.key,
+                "calls_per_step": average.count / steps,
+                "self_seconds_per_step": microseconds / steps / 1e6,
+                "share": microseconds / total,
+            }
+            for average, microseconds in rows[:_KEPT_OPERATORS]
+            if microseconds > 0
+        ]
+        return {"operators": table}
 
 
 def unfinished(path: Path) -> Path:

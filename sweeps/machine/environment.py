@@ -264,21 +264,15 @@ def describe_container() -> dict[str, Any]:
 
 def instance_type(dmi: Path = _DMI) -> str | None:
     """The type that an EC2 instance's firmware names (Nitro); None elsewhere."""
-    try:
-        vendor = (dmi / "sys_vendor").read_text().strip()
-        return (dmi / "product_name").read_text().strip() if vendor == "Amazon EC2" else None
-    except OSError:
-        return None
+    return text_of(dmi / "product_name") or None if text_of(dmi / "sys_vendor") == "Amazon EC2" else None
 
 
 def describe_versions(*packages: str) -> dict[str, str]:
     """Versions of installed packages; what is not installed is left out."""
     versions = {}
     for package in packages:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return versions
 
 
@@ -294,9 +288,5 @@ def cpu_model() -> str:
 
 def _cpuinfo() -> dict[str, str]:
     """The first processor's lines of /proc/cpuinfo; empty on other systems."""
-    try:
-        text = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
-    except OSError:
-        return {}
-    rows = (line.partition(":") for line in text.splitlines())
-    return {key.strip(): value.strip() for key, _, value in rows}
+    lines = text_of(Path("/proc/cpuinfo")).split("\n\n", 1)[0].splitlines()
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}

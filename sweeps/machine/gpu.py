@@ -22,7 +22,7 @@ from advisor.extras import install_hint
 
 NO_NVML = "no_nvml"  # the code of the error where the package or the driver is not installed
 _PCI_DEVICES = Path("/sys/bus/pci/devices")
-_STATES = {0: "Disabled", 1: "Enabled"}
+_STATES = {0: "Disabled", 1: "Enabled", None: None}
 
 Facts = dict[str, Any]
 
@@ -143,9 +143,9 @@ def facts_of(nvml: Nvml, handle: Any) -> Facts:
         "power_limit_watts": watts / 1000 if watts else None,
         "max_pcie_generation": ask("nvmlDeviceGetMaxPcieLinkGeneration", handle),
         "max_pcie_width": ask("nvmlDeviceGetMaxPcieLinkWidth", handle),
-        "mig_mode": _state(ask("nvmlDeviceGetMigMode", handle)),
+        "mig_mode": _STATES.get((ask("nvmlDeviceGetMigMode", handle) or [None])[0]),
         "mig_slices": [_slice_facts(nvml, gpu_slice) for gpu_slice in nvml.slices(handle)],
-        "ecc_mode": _state(ask("nvmlDeviceGetEccMode", handle)),
+        "ecc_mode": _STATES.get((ask("nvmlDeviceGetEccMode", handle) or [None])[0]),
         "persistence_mode": _STATES.get(ask("nvmlDeviceGetPersistenceMode", handle)),
     }
 
@@ -160,10 +160,6 @@ def _slice_facts(nvml: Nvml, handle: Any) -> Facts:
         "memory_mib": float(attributes.memorySizeMB) if attributes else None,
         "sm_count": attributes.multiprocessorCount if attributes else None,
     }
-
-
-def _state(modes: Sequence[int] | None) -> str | None:
-    return _STATES.get(modes[0]) if modes else None
 
 
 def numa_node(slot: str | None, devices: Path = _PCI_DEVICES) -> int | None:

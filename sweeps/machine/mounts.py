@@ -50,27 +50,22 @@ def mount_of(folder: Path, mounts: list[Mount]) -> Mount | None:
 
 def describe_disk(folder: Path) -> dict[str, object]:
     """File system, device and its queue's facts of an existing folder; what is not known is left out."""
-    mount = mount_of(folder.resolve(), mounts_here())
     facts: dict[str, object] = {"path": str(folder.resolve())}
-    if mount:
-        facts |= {"mount_point": str(mount.point), "source": mount.source}
-        facts["file_system"] = mount.kind
-    number = block_device(folder)
-    facts |= _device_facts(Path("/sys/dev/block", number)) if number else {}
+    if mount := mount_of(folder.resolve(), mounts_here()):
+        facts |= {"mount_point": str(mount.point), "source": mount.source, "file_system": mount.kind}
+    if number := block_device(folder):
+        device = Path("/sys/dev/block", number)
+        rotational, sectors = text_of(device / "queue" / "rotational"), text_of(device / "size")
+        scheduler = re.search(r"\[([^\]]+)\]", text_of(device / "queue" / "scheduler"))  # mq-deadline [none]
+        facts |= {
+            "device": device.resolve().name,
+            "device_model": text_of(device / "device" / "model") or None,
+            "rotational": rotational == "1" if rotational else None,
+            "scheduler": scheduler[1] if scheduler else None,
+            "device_gib": int(sectors) * 512 / 2**30 if sectors else None,
+        }
     space = os.statvfs(folder)
-    return facts | {"free_mib": space.f_bavail * space.f_frsize / 2**20}
-
-
-def _device_facts(device: Path) -> dict[str, object]:
-    rotational, sectors = text_of(device / "queue" / "rotational"), text_of(device / "size")
-    scheduler = re.search(r"\[([^\]]+)\]", text_of(device / "queue" / "scheduler"))  # mq-deadline [none]
-    facts = {
-        "device": device.resolve().name,
-        "device_model": text_of(device / "device" / "model") or None,
-        "rotational": rotational == "1" if rotational else None,
-        "scheduler": scheduler[1] if scheduler else None,
-        "device_gib": int(sectors) * 512 / 2**30 if sectors else None,
-    }
+    facts["free_mib"] = space.f_bavail * space.f_frsize / 2**20
     return {name: value for name, value in facts.items() if value is not None}
 
 

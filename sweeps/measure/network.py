@@ -206,7 +206,7 @@ def _batches(session: AnchorSession, task: Task, batch_size: int, workers: int) 
 def _profiled_operators(
     session: AnchorSession, engine: TorchEngine, size: int, ends_at: float
 ) -> list[dict[str, Any]]:
-    """The table of `operator_table`, of some steps within half of what is left."""
+    """The table of `Profile`, of some steps within half of what is left."""
     session.report("operation profile")
     try:
         batch, runner = engine.batch(size), StepRunner(engine, depth=0)

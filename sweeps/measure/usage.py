@@ -174,18 +174,15 @@ def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None)
         "samples_per_second": samples_per_second,
         "gpus": gpus,
     }
-    needed = statistics.quantiles(_rates(steady, "runnable_seconds"), n=20)[-1]
-    return usage | {"bound_by": _bound_by(usage), "needs": _needs(usage, min(needed, size.vcpus))}
-
-
-def _needs(usage: dict[str, Any], cores: float) -> dict[str, Any]:
-    return {
-        "vcpus": max(1, math.ceil(cores - 0.05)),
+    needed = min(size.vcpus, statistics.quantiles(_rates(steady, "runnable_seconds"), n=20)[-1])
+    needs = {
+        "vcpus": max(1, math.ceil(needed - 0.05)),
         "memory_mib": math.ceil(_RESERVE * usage["memory_mib"]),
         "disk_mib_per_second": usage["disk_read_mib_per_second"],
-        "gpus": len(usage["gpus"]),
-        "gpu_memory_mib": max((math.ceil(_RESERVE * gpu["memory_mib"]) for gpu in usage["gpus"]), default=0),
+        "gpus": len(gpus),
+        "gpu_memory_mib": max((math.ceil(_RESERVE * gpu["memory_mib"]) for gpu in gpus), default=0),
     }
+    return usage | {"bound_by": _bound_by(usage), "needs": needs}
 
 
 def _gpus_of(samples: Sequence[Sample]) -> list[dict[str, Any]]:
@@ -215,10 +212,9 @@ def _bound_by(usage: dict[str, Any]) -> str:
 
 
 def _rates(samples: Sequence[Sample], name: str) -> list[float]:
-    pairs = itertools.pairwise(samples)
     return [
         (getattr(after.total, name) - getattr(before.total, name)) / (after.moment - before.moment)
-        for before, after in pairs
+        for before, after in itertools.pairwise(samples)
     ]
 
 

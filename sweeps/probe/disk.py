@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -59,16 +59,19 @@ class Opened(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def opened_past_cache(descriptor: int, size_bytes: int) -> Iterator[Opened]:
-    """Opens an open file again with O_DIRECT where supported, else buffered."""
-    path = f"/proc/self/fd/{descriptor}"
-    again, direct = _open_direct(path), True
-    if again is None:
-        again, direct = os.open(path, os.O_RDONLY), False
-        os.posix_fadvise(again, 0, 0, os.POSIX_FADV_RANDOM)  # no reading ahead
-    try:
+    """Opens an open file again with O_DIRECT where one read that way is taken, else buffered."""
+    path, direct = f"/proc/self/fd/{descriptor}", True
+    with ExitStack() as stack:
+        try:
+            again = os.open(path, os.O_RDONLY | os.O_DIRECT)
+            stack.callback(os.close, again)
+            with mmap.mmap(-1, mmap.PAGESIZE) as buffer:
+                os.preadv(again, [buffer], 0)
+        except (OSError, AttributeError):
+            again, direct = os.open(path, os.O_RDONLY), False
+            stack.callback(os.close, again)
+            os.posix_fadvise(again, 0, 0, os.POSIX_FADV_RANDOM)  # no reading ahead
         yield Opened(descriptor=again, size_bytes=size_bytes, direct=direct)
-    finally:
-        os.close(again)
 
 
 def timed_read(file: Opened, pattern: Pattern, seconds: float) -> TimedRead:
@@ -113,21 +116,6 @@ def _read(file: Opened, pattern: Pattern, offsets: Iterator[int], stop: threadin
             if count != pattern.block_bytes:
                 raise OSError(f"a read ended after {count} of {pattern.block_bytes} bytes")
     return latencies
-
-
-def _open_direct(path: str) -> int | None:
-    """A descriptor with O_DIRECT that was tried with one read; None where it is refused."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
-    except (OSError, AttributeError):
-        return None
-    try:
-        with mmap.mmap(-1, mmap.PAGESIZE) as buffer:
-            os.preadv(descriptor, [buffer], 0)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
 
 
 _LEAST_BYTES = 16 * 2**20

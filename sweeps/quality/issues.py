@@ -56,7 +56,6 @@ _SLOWDOWNS = frozenset(
 )
 _SLOWED_SAMPLES = 0.05
 _BUSY_PERCENT = 5  # of the last second, before a step of its own
-_AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed"
 
 
 class QualityIssue(Struct, frozen=True, kw_only=True):
@@ -99,7 +98,89 @@ def is_gpu_shared(environment: Mapping[str, Any]) -> bool:
     return is_positive(environment.get("gpu_other_processes"))
 
 
-def _issue(code: str, detail: str, advice: str, **numbers: Any) -> QualityIssue:
+_AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed"
+# By code: what is weak, and the way out.
+_TEXTS: Mapping[str, tuple[str, str]] = {
+    **{status.value: ("{reason}", _AGAIN) for status in Status},
+    "stale": (
+        "it was measured on {day}, with software of that time",
+        "measure it again: advisor sweep run ... --fresh-since DATE",
+    ),
+    "not_limited": (
+        "a limit was asked for and not held; it is never fitted",
+        "run as root, or with delegated cgroups (advisor doctor), data on a block device",
+    ),
+    "few_steps": (
+        "{steps} steady steps, too few for an interval of the rate",
+        "ask for smaller --batch-sizes, or for more with --iterations",
+    ),
+    "wide_interval": (
+        "known to {known_percent:.1f} %, asked for {wanted_percent:.3g} %",
+        "measure it longer: --iterations 1000, or --repeats 3",
+    ),
+    "drift": (
+        "the level of the step times still changed at the end",
+        "measure it longer: --iterations 1000; look for other load on the machine",
+    ),
+    "throttled_or_burst": (
+        "steps at the end took {slower_percent:.0f} % longer than at the start",
+        "let the machine cool, or burst credits run out first; then --iterations 1000",
+    ),
+    "stalls": (
+        "stalls took {stall_percent:.0f} % of the time (they count in the rate)",
+        "look for other load, or a disk that stalls; then measure again",
+    ),
+    "repeats_differ": (
+        "its {runs} runs differ by {spread_percent:.0f} %",
+        "measure again on a quiet machine, with --repeats 3 or more",
+    ),
+    "stolen_cpu_time": (
+        "the hypervisor took {stolen_percent:.0f} % of the CPU time (neighbours, or CPU credits spent)",
+        "measure on an instance that is not burstable, or with unlimited credits",
+    ),
+    "throttled": ("clocks were held back by {causes}", "look after cooling and power; then measure again"),
+    "side_by_side": (
+        "other trials may have run on the machine's other cores meanwhile, which share its caches, memory "
+        "bandwidth and power",
+        "measure one trial at a time for the last per cent: --executor process",
+    ),
+    "disk_burst": (
+        "{what} read the disk at more than the {baseline:.3g} MiB/s or {iops:,.0f} IOPS that last (lent by "
+        "{causes}); a run that did is not fitted",
+        "read until the credits are spent and measure again, or take a provisioned gp3 on an instance "
+        "without burst",
+    ),
+    "gpu_shared": (
+        "{others} other processes computed on the GPU meanwhile; it is not fitted, and no anchor",
+        "end them (`nvidia-smi` names them), or take another GPU; then measure again",
+    ),
+    "gpu_busy_before": (
+        "the GPU was {busy:.0f} % busy before the first step",
+        "measure again when nobody else uses it",
+    ),
+    "gpu_throttled": (
+        "{causes} held the GPU's clocks back for {percent:.0f} % of the time; it is not fitted, and no "
+        "anchor",
+        "look after cooling and power; then: advisor sweep run ... --fresh-since DATE",
+    ),
+    "suspended": (
+        "the machine slept for {seconds:.1f} s while it was measured",
+        "measure again, on a machine that stays awake",
+    ),
+    "clock_jumped": (
+        "the wall clock was set by {seconds:+.1f} s meanwhile; steps are timed by another clock and stay "
+        "right, only started_at may be wrong",
+        "nothing to do for the rate; let the clock be slewed (chrony), not stepped",
+    ),
+}
+_OF_PACE = (
+    "{last:.4g} samples/s at the end, {first:.4g} in the first minute ({change_percent:+.0f} %){clocks}",
+    "the end is what lasts: measure it again now, or longer with --iterations",
+)
+
+
+def _issue(code: str, texts: tuple[str, str] | None = None, **numbers: Any) -> QualityIssue:
+    detail, advice = texts or _TEXTS[code]
     return QualityIssue(code=code, detail=Message(detail, **numbers), advice=Message(advice))
 
 
@@ -107,125 +188,76 @@ def quality_issues(measurement: Measurement, now: datetime | None = None) -> tup
     """Everything that is weak in one measurement; with `now`, its age too. Each code once."""
     issues = [*_of_ending(measurement)]
     if measurement.status is Status.OK:
-        issues += [*_of_steps(measurement), *_of_pace(measurement)]
+        issues += [*_of_steps(measurement), *_of_runs(measurement)]
         for environment in _environments(measurement):
             issues += _of_machine(environment)
     if now and measurement.started_at and is_stale(measurement.started_at, now.astimezone(UTC) - _OLD):
-        issues.append(
-            _issue(
-                "stale",
-                "it was measured on {day}, with software of that time",
-                "measure it again: advisor sweep run ... --fresh-since DATE",
-                day=measurement.started_at[:10],
-            )
-        )
+        issues.append(_issue("stale", day=measurement.started_at[:10]))
     return tuple({issue.code: issue for issue in reversed(issues)}.values())[::-1]
 
 
 def _of_ending(measurement: Measurement) -> Iterator[QualityIssue]:
     status = measurement.status
     if status not in (Status.OK, Status.OUT_OF_MEMORY):
-        reason = measurement.reason or status.value.replace("_", " ")
-        yield _issue(status.value, "{reason}", _AGAIN, reason=reason)
+        yield _issue(status.value, reason=measurement.reason or status.value.replace("_", " "))
     if measurement.limited_by is LimitedBy.NONE and status is not Status.FAILED:
-        yield _issue(
-            "not_limited",
-            "a limit was asked for and not held; it is never fitted",
-            "run as root, or with delegated cgroups (advisor doctor), data on a block device",
-        )
+        yield _issue("not_limited")
 
 
 def _of_steps(measurement: Measurement) -> Iterator[QualityIssue]:
     steps, period = measurement.step_seconds, measurement.trial.loader_period
-    error = mean_error(steps, period)
-    if len(steps) < FEW_STEPS or error is None:
-        yield _issue(
-            "few_steps",
-            "{steps} steady steps, too few for an interval of the rate",
-            "ask for smaller --batch-sizes, or for more with --iterations",
-            steps=len(steps),
-        )
+    error, are_few = mean_error(steps, period), len(steps) < FEW_STEPS
+    if are_few or error is None:
+        yield _issue("few_steps", steps=len(steps))
     wanted = float(measurement.trial.plan.get("rel_error", _WIDE))
     if error is not None and error.half_width > _BARELY * wanted:
-        yield _issue(
-            "wide_interval",
-            "known to {known_percent:.1f} %, asked for {wanted_percent:.3g} %",
-            "measure it longer: --iterations 1000, or --repeats 3",
-            known_percent=100 * error.half_width,
-            wanted_percent=100 * wanted,
-        )
-    if len(steps) >= FEW_STEPS and not is_steady(steps, period):
-        yield _issue(
-            "drift",
-            "the level of the step times still changed at the end",
-            "measure it longer: --iterations 1000; look for other load on the machine",
-        )
+        yield _issue("wide_interval", known_percent=100 * error.half_width, wanted_percent=100 * wanted)
+    if not (are_few or is_steady(steps, period)):
+        yield _issue("drift")
     third = len(steps) // 3  # the median step of the first third, and of the last
-    slower = (
-        statistics.median(steps[-third:]) / statistics.median(steps[:third]) - 1 if third >= FEW_STEPS else 0
-    )
-    if slower > _SLOWED:
-        yield _issue(
-            "throttled_or_burst",
-            "steps at the end took {slower_percent:.0f} % longer than at the start",
-            "let the machine cool, or burst credits run out first; then --iterations 1000",
-            slower_percent=100 * slower,
-        )
+    if third >= FEW_STEPS:
+        slower = statistics.median(steps[-third:]) / statistics.median(steps[:third]) - 1
+        if slower > _SLOWED:
+            yield _issue("throttled_or_burst", slower_percent=100 * slower)
     if steps and (share := stall_share(steps, period)) > _STALLED:
-        yield _issue(
-            "stalls",
-            "stalls took {stall_percent:.0f} % of the time (they count in the rate)",
-            "look for other load, or a disk that stalls; then measure again",
-            stall_percent=100 * share,
-        )
-    yield from _of_repeats(measurement)
+        yield _issue("stalls", stall_percent=100 * share)
 
 
-def _of_repeats(measurement: Measurement) -> Iterator[QualityIssue]:
+def _of_runs(measurement: Measurement) -> Iterator[QualityIssue]:
+    """Runs that differ, and a pace that changed: slower at the end than in the first minute, or faster, is
+    not the rate. A first minute that does not count in it spoils nothing."""
     seconds = [mean_step_seconds(run) for run in measurement.run_steps if run]
     if len(seconds) > 1 and (spread := max(seconds) / min(seconds) - 1) > REPEATS_DIFFER:
-        yield _issue(
-            "repeats_differ",
-            "its {runs} runs differ by {spread_percent:.0f} %",
-            "measure again on a quiet machine, with --repeats 3 or more",
-            runs=len(seconds),
-            spread_percent=100 * spread,
-        )
+        yield _issue("repeats_differ", runs=len(seconds), spread_percent=100 * spread)
+    pace = measurement.environment.get("pace")
+    if not pace or measurement.trial.plan.get("warmup_seconds"):
+        return
+    first, last = pace["first_minute_samples_per_second"], pace["sustained_samples_per_second"]
+    before, after = measurement.environment.get("cpu_mhz") or (0, 0)
+    fell = after < (1 - _CLOCK_FELL) * before
+    clocks = f"; CPU clock {before:.0f} to {after:.0f} MHz" if fell else ""
+    if abs(change := last / first - 1) > _SLOWED:
+        code = "throttled_or_burst" if change < 0 else "slow_first_minute"
+        numbers = {"last": last, "first": first, "change_percent": 100 * change, "clocks": clocks}
+        yield _issue(code, _OF_PACE, **numbers)
 
 
 def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
-    share = environment.get("steal_share") or 0.0
-    if share > _STOLEN:
-        yield _issue(
-            "stolen_cpu_time",
-            "the hypervisor took {stolen_percent:.0f} % of the CPU time (neighbours, or CPU credits spent)",
-            "measure on an instance that is not burstable, or with unlimited credits",
-            stolen_percent=100 * share,
-        )
+    if (share := environment.get("steal_share") or 0.0) > _STOLEN:
+        yield _issue("stolen_cpu_time", stolen_percent=100 * share)
     yield from _of_gpu(environment)
     if causes := _throttle_reasons(environment):
-        yield _issue(
-            "throttled",
-            "clocks were held back by {causes}",
-            "look after cooling and power; then measure again",
-            causes=causes,
-        )
+        yield _issue("throttled", causes=causes)
     if environment.get("side_by_side"):
-        yield _issue(
-            "side_by_side",
-            "other trials may have run on the machine's other cores meanwhile, which share its "
-            "caches, memory bandwidth and power",
-            "measure one trial at a time for the last per cent: --executor process",
-        )
-    yield from _of_clocks(environment)
+        yield _issue("side_by_side")
+    if seconds := environment.get("suspended_seconds"):
+        yield _issue("suspended", seconds=seconds)
+    elif seconds := environment.get("wall_clock_jump_seconds"):
+        yield _issue("clock_jumped", seconds=seconds)
     burst = environment.get("disk_burst") or {}
     if burst.get("above_baseline"):
         yield _issue(
             "disk_burst",
-            "{what} read the disk at more than the {baseline:.3g} MiB/s or {iops:,.0f} IOPS that "
-            "last (lent by {causes}); a run that did is not fitted",
-            "read until the credits are spent and measure again, or take a provisioned gp3 on an "
-            "instance without burst",
             what=" and ".join(burst["above_baseline"]),
             baseline=burst["baseline_mib_per_second"],
             iops=burst["baseline_iops"],
@@ -237,34 +269,13 @@ def _of_gpu(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
     """During the main run, and while the GPU's own steps were timed: answers rest on these."""
     alone = (environment.get("stage_runs") or {}).get(Stage.ACCELERATOR.value) or {}
     for meanwhile in (environment, alone):
-        yield from _of_gpu_state(meanwhile)
-
-
-def _of_gpu_state(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
-    if is_gpu_shared(environment):
-        yield _issue(
-            "gpu_shared",
-            "{others} other processes computed on the GPU meanwhile; it is not fitted, and no anchor",
-            "end them (`nvidia-smi` names them), or take another GPU; then measure again",
-            others=environment["gpu_other_processes"],
-        )
-    busy = environment.get("gpu_utilization_before_percent") or 0
-    if busy > _BUSY_PERCENT:
-        yield _issue(
-            "gpu_busy_before",
-            "the GPU was {busy:.0f} % busy before the first step",
-            "measure again when nobody else uses it",
-            busy=busy,
-        )
-    if slowed := _slowdowns(environment):
-        yield _issue(
-            "gpu_throttled",
-            "{causes} held the GPU's clocks back for {percent:.0f} % of the time; it is not "
-            "fitted, and no anchor",
-            "look after cooling and power; then: advisor sweep run ... --fresh-since DATE",
-            causes=[name.replace("_", " ") for name in slowed],
-            percent=100 * max(slowed.values()),
-        )
+        if is_gpu_shared(meanwhile):
+            yield _issue("gpu_shared", others=meanwhile["gpu_other_processes"])
+        if (busy := meanwhile.get("gpu_utilization_before_percent") or 0) > _BUSY_PERCENT:
+            yield _issue("gpu_busy_before", busy=busy)
+        if slowed := _slowdowns(meanwhile):
+            causes = [name.replace("_", " ") for name in slowed]
+            yield _issue("gpu_throttled", causes=causes, percent=100 * max(slowed.values()))
 
 
 def _slowdowns(environment: Mapping[str, Any]) -> dict[str, float]:
@@ -276,59 +287,12 @@ def _slowdowns(environment: Mapping[str, Any]) -> dict[str, float]:
     return {n: share for n, share in known.items() if is_positive(share) and share > _SLOWED_SAMPLES}
 
 
-def _of_pace(measurement: Measurement) -> Iterator[QualityIssue]:
-    """Slower at the end than in the first minute; faster counts too: neither is the rate. A first
-    minute that does not count in it spoils nothing."""
-    environment = measurement.environment
-    pace = environment.get("pace")
-    if not pace or measurement.trial.plan.get("warmup_seconds"):
-        return
-    first, last = pace["first_minute_samples_per_second"], pace["sustained_samples_per_second"]
-    change = last / first - 1
-    before, after = environment.get("cpu_mhz") or (0, 0)
-    fell = after < (1 - _CLOCK_FELL) * before
-    clocks = f"; CPU clock {before:.0f} to {after:.0f} MHz"
-    if abs(change) > _SLOWED:
-        yield _issue(
-            "throttled_or_burst" if change < 0 else "slow_first_minute",
-            "{last:.4g} samples/s at the end, {first:.4g} in the first minute "
-            "({change_percent:+.0f} %){clocks}",
-            "the end is what lasts: measure it again now, or longer with --iterations",
-            last=last,
-            first=first,
-            change_percent=100 * change,
-            clocks=clocks if fell else Message(""),
-        )
-
-
 def _throttle_reasons(environment: Mapping[str, Any]) -> list[str]:
     codes = [
         *(environment.get("gpu_throttle_reasons") or ()),
         *(environment.get("gpu_held_back_by") or ()),  # of rows from before the sampler
     ]
     elsewhere = _HARMLESS | set(_slowdowns(environment))
-    unusual = dict.fromkeys(code for code in codes if code not in elsewhere)
-    reasons = [code.replace("_", " ") for code in unusual]
+    reasons = [code.replace("_", " ") for code in dict.fromkeys(codes) if code not in elsewhere]
     throttles = environment.get("cpu_thermal_throttles") or 0
-    if throttles:
-        reasons.append(f"{throttles:.0f} thermal throttles of the CPU")
-    return reasons
-
-
-def _of_clocks(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
-    suspended, jump = (environment.get(name) for name in ("suspended_seconds", "wall_clock_jump_seconds"))
-    if suspended:
-        yield _issue(
-            "suspended",
-            "the machine slept for {seconds:.1f} s while it was measured",
-            "measure again, on a machine that stays awake",
-            seconds=suspended,
-        )
-    elif jump:
-        yield _issue(
-            "clock_jumped",
-            "the wall clock was set by {seconds:+.1f} s meanwhile; steps are timed by another "
-            "clock and stay right, only started_at may be wrong",
-            "nothing to do for the rate; let the clock be slewed (chrony), not stepped",
-            seconds=jump,
-        )
+    return [*reasons, *([f"{throttles:.0f} thermal throttles of the CPU"] if throttles else ())]

@@ -108,22 +108,18 @@ def story_text(story: Iterable[Line], *, of_many: bool = False) -> list[str]:
         when = moment.strftime("%Y-%m-%d %H:%M:%S") if moment else ""
         event = str(line["event"])
         phrase = _PHRASES.get(event, event.replace("_", " "))
-        existing = {name: value for name, value in line.items() if value is not None}
-        facts = ", ".join(_fact(name, entry) for name, entry in existing.items() if name not in _HEAD)
+        existing = {n: value for n, value in line.items() if value is not None and n not in _HEAD}
+        facts = ", ".join(f"{n.replace('_', ' ')} {_short(value)}" for n, value in existing.items())
         whose = f"{str(line.get('trial_id', ''))[:8]:8}  " if of_many else ""
         lines.append(f"{when:19}  {since:>10}  {whose}{phrase}{': ' if facts else ''}{facts}".rstrip())
     return lines
 
 
-def _fact(name: str, value: Any) -> str:
-    if isinstance(value, list):
-        value = " ".join(map(str, value))
-    elif isinstance(value, dict):
-        value = " ".join(f"{key} {_short(entry)}" for key, entry in value.items())
-    return f"{name.replace('_', ' ')} {_short(value)}"
-
-
 def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    if isinstance(value, dict):
+        return " ".join(f"{key} {_short(entry)}" for key, entry in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -204,11 +204,12 @@ class Tally:
         """An event of `advisor.sweeps.events`."""
         with self._lock:
             begun = self._running.get(event.trial_id)
-            if event.event == "placed" and begun:
-                self._place(begun, event.node)
-            elif event.event == "attempt_began" and begun:
-                self._place(begun, event.node)
-                begun.attempt = int(event.facts["attempt"])
+            if event.event in ("placed", "attempt_began") and begun:
+                begun.since = (
+                    begun.since if begun.where else self._clock()
+                )  # until now it waited for that node
+                begun.where = HERE if event.node == this_node() else event.node
+                begun.attempt = int(event.facts.get("attempt", begun.attempt))
             elif event.event == "run_lost" and begun:
                 begun.where = self._where
             elif event.event in _ENDED_ELSEWHERE:
@@ -225,7 +226,7 @@ class Tally:
             now = self._clock()
             left = max(0, self._total - self._before - self._done)
             rest, basis = self._expected(left, now)
-            elapsed = now - self._begun
+            elapsed, price = now - self._begun, self._usd_per_hour
             return SweepProgress(
                 total=self._total,
                 skipped=self._skipped,
@@ -242,8 +243,8 @@ class Tally:
                 basis=basis,
                 attempts=self._attempts,
                 trial_seconds=self._trial_seconds,
-                usd=self._dollars(elapsed),
-                expected_usd=self._dollars(elapsed + rest),
+                usd=price and price * elapsed / 3600,
+                expected_usd=price and price * (elapsed + rest) / 3600,
                 heartbeats=dict(self._heartbeats),
                 last_heartbeat_at=self._heartbeat_at,
             )
@@ -256,11 +257,6 @@ class Tally:
             self._first_start = self._last_end = begun.since
         self._running[trial.trial_id] = begun
         self._usual = usual_seconds(trial)
-
-    def _place(self, begun: Running, node: str) -> None:
-        if not begun.where:
-            begun.since = self._clock()  # until now it waited for that node
-        begun.where = HERE if node == this_node() else node
 
     def _end(self, measurement: Measurement) -> None:
         self._last_end = self._clock()
@@ -278,6 +274,3 @@ class Tally:
         else:
             rest, basis = left * took / done, f"{took / done:.3g} s a trial so far"
         return max(0.0, rest - (now - self._last_end)) if left else 0.0, basis
-
-    def _dollars(self, seconds: float) -> float | None:
-        return None if self._usd_per_hour is None else self._usd_per_hour * seconds / 3600

@@ -265,7 +265,6 @@ class TorchEngine(Engine):
 
     @property
     def environment(self) -> dict[str, Any]:
-        """See `Engine`."""
         kernels = {"cpu_kernels": "native, without oneDNN"} if self._without_onednn else {}
         skipped = {"skipped_optimizer_steps": self.skipped_steps} if self.skipped_steps else {}
         mode = {"gradient_mode": "no_grad"} if self._without_gradients is torch.no_grad else {}
@@ -287,7 +286,6 @@ class TorchEngine(Engine):
         return to_device(inputs, self.device, self._format), targets
 
     def mark(self) -> Completion:
-        """See `Engine`."""
         return self._completion(None)
 
     def launch(self, inputs: Any, targets: Any) -> Completion:

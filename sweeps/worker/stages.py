@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import repeat
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from msgspec import Struct, field
@@ -44,7 +44,7 @@ _LOOKED_AT_FILES = 500
 _MOST_SAMPLES = 65_536  # gigabytes of photographs; a data set may have millions
 
 
-class Reading(Struct, frozen=True):
+class Reading(NamedTuple):
     """Samples and bytes that were read, and the seconds that took."""
 
     samples: int
@@ -69,11 +69,9 @@ class StoredPart:
         return len(self._indices)
 
     def read(self, index: int) -> Sample:
-        """See `SampleSource`."""
         return self._source.read(self._indices[index])
 
     def name(self, index: int) -> str:
-        """See `SampleSource`."""
         return self._source.name(self._indices[index])
 
     def evict(self) -> None:

@@ -12,8 +12,7 @@ from advisor.domain import LimitedBy, Status, Task
 from advisor.errors import MeasuringError
 from advisor.sweeps.run.runner import InlineExecutor, ProcessExecutor
 from advisor.sweeps.trial.trial_process import measure_trial
-from tests.sweeps.builders import trial, trial_on
-from tests.sweeps.marks import REAL_WORKER
+from tests.sweeps.builders import REAL_WORKER, trial, trial_on
 
 pytestmark = REAL_WORKER
 

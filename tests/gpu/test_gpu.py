@@ -17,7 +17,7 @@ from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.formats import read_file
 from advisor.sweeps.worker.policy import SYNTHETIC
 from tests.gpu.conftest import is_rehearsal
-from tests.sweeps.own_networks import own_network
+from tests.sweeps.builders import own_network
 
 MEASURED = (Status.OK, Status.CONTAMINATED)
 TIMES = {"measure_seconds": 1.0, "min_steps": 3, "max_seconds": 4.0}

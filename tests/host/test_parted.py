@@ -11,7 +11,7 @@ from advisor.domain import Status
 from advisor.store.measurements import SqlStore
 from tests.host.nodes import NoNodes, address_of, emulated_nodes, parted
 from tests.postgresql import PostgreSQL
-from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
+from tests.sweeps.builders import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, driver, numbered, started_node
 from tests.sweeps.run.test_queue import TRIALS, started, wait_for
 

@@ -1,4 +1,6 @@
-"""Trials, measurements, standings and leases with defaults: a test shows only what matters to it."""
+"""What tests of sweeps share: trials, rows and leases with defaults, a clock, own networks, marks."""
+
+import pytest
 
 from advisor.domain import (
     Accelerator,
@@ -128,3 +130,51 @@ def standing(**changes):
 
 def held(**changes):
     return Held(**{**TABLES["held"], **changes})
+
+
+class SleepingClock:
+    """Time that passes only when somebody sleeps; sleeps end `late`, as real ones do."""
+
+    def __init__(self, late=0.0):
+        self.now = 100.0
+        self.slept = 0.0
+        self.late = late
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds + self.late * (seconds > 0)
+        self.slept += seconds
+
+
+_NETWORK = """
+import os, time, torch
+INPUT_SHAPE = (3, 8, 8)
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(192, 4)
+    def forward(self, images):
+        if {when}:
+            {fault}
+        return self.layer(images.flatten(1))
+def build():
+    return Network()
+"""
+
+
+def own_network(folder, fault="pass", when="len(images) == 2"):
+    """Its reference; `fault` is a statement of its forward pass on `images`."""
+    (folder / "net.py").write_text(_NETWORK.format(when=when, fault=fault))
+    return f"{folder}/net.py:build"
+
+
+# torch and Ray leave sockets and files to the garbage collector.
+LEFT_TO_THE_COLLECTOR = (
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+)
+REAL_WORKER = [pytest.mark.slow, pytest.mark.machine, *LEFT_TO_THE_COLLECTOR]

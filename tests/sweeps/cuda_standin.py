@@ -23,7 +23,7 @@ from unittest import mock
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tests.sweeps.clock import SleepingClock
+from tests.sweeps.builders import SleepingClock
 
 SETTINGS = "CUDA_STANDIN"
 _AUTOCAST = torch.autocast

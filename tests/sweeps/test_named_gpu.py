@@ -25,9 +25,8 @@ from advisor.sweeps.worker.engine import gpu_uuid, peaks
 from advisor.sweeps.worker.measuring import runner_of
 from tests.advisor.conftest import account
 from tests.gpu.conftest import require_whole_gpu
-from tests.sweeps.builders import trial_on
+from tests.sweeps.builders import REAL_WORKER, trial_on
 from tests.sweeps.cuda_standin import COMMAND, StandIn, installed, worker_environment
-from tests.sweeps.marks import REAL_WORKER
 
 __all__ = ["account"]
 T4 = Accelerator.parse("cuda:T4")

@@ -238,46 +238,43 @@ def warnings_of(session: EndpointSession) -> list[str]:
             "the server does not count tokens: lengths are words of prompts and pieces of answers"
         )
     for driven, figures in zip(session.loads, session.figures, strict=True):
-        warnings += _warnings_of_generator(str(driven.load), figures)
-        warnings += _warnings_of_answers(str(driven.load), figures)
+        both = (*_of_generator(figures), *_of_answers(figures))
+        warnings += [f"{driven.load}: {warning}" for warning in both]
     return warnings
 
 
-def _warnings_of_generator(load: str, figures: Figures) -> Iterator[str]:
+def _of_generator(figures: Figures) -> Iterator[str]:
     generator, counts = figures["generator"], figures["requests"]
     if generator["busy_share"] > _BUSY_SHARE:
+        share = generator["busy_share"]
         yield (
-            f"{load}: this generator itself was busy for {generator['busy_share']:.0%} of the "
+            f"this generator itself was busy for {share:.0%} of the "
             "time, so the server may be faster than measured"
         )
     late, tpot = generator["late_p99_seconds"] or 0.0, figures["tpot_seconds"]
     if tpot and late > _LATE_SHARE * tpot["mean"]:
         yield (
-            f"{load}: other processes held this generator up, by {1000 * late:.0f} ms at the 99th "
+            f"other processes held this generator up, by {1000 * late:.0f} ms at the 99th "
             "percentile: single times are less exact than means"
         )
     if generator["is_capped"]:
-        yield f"{load}: requests were left out, the server falls behind at this rate"
+        yield "requests were left out, the server falls behind at this rate"
     if counts["failed"]:
         all_requests = counts["failed"] + counts["ok"] + counts["cut"]
         faults = ", ".join(f"{count} {fault}" for fault, count in counts["faults"].items())
-        yield f"{load}: {counts['failed']} of {all_requests} requests failed ({faults})"
+        yield f"{counts['failed']} of {all_requests} requests failed ({faults})"
 
 
-def _warnings_of_answers(load: str, figures: Figures) -> Iterator[str]:
+def _of_answers(figures: Figures) -> Iterator[str]:
     given, wanted = figures["output_tokens"], figures["asked_tokens"]
     if given and given["mean"] < _SHORT_SHARE * wanted["mean"]:
         yield (
-            f"{load}: answers had {given['mean']:.0f} tokens, {wanted['mean']:.0f} were asked for: "
+            f"answers had {given['mean']:.0f} tokens, {wanted['mean']:.0f} were asked for: "
             "the server cannot be told to go on"
         )
     if (share := figures["cached_share"] or 0.0) > _CACHED_SHARE:
-        yield (
-            f"{load}: the server's cache answered {share:.0%} of the prompts' tokens; switch "
-            "prefix caching off"
-        )
+        yield f"the server's cache answered {share:.0%} of the prompts' tokens; switch prefix caching off"
     if (pieces := figures["tokens_per_piece"] or 1.0) > _SEVERAL_TOKENS:
-        yield f"{load}: a piece of an answer had {pieces:.2g} tokens: ITL is the time between pieces"
+        yield f"a piece of an answer had {pieces:.2g} tokens: ITL is the time between pieces"
     if figures["status"] in ("few", "none"):
-        count = figures["requests"]["completed"]
-        yield f"{load}: {count} answers are too few; give it more time"
+        yield f"{figures['requests']['completed']} answers are too few; give it more time"

@@ -114,7 +114,6 @@ class RayExecutor:
         refuse_ambiguous(trials, nodes)
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
-        """See `advisor.sweeps.run.runner.Executor`."""
         self._claim, self._coming = list, {}
         if isinstance(trials, TrialQueue):
             self._claim, trials = trials.claim, trials.trials

@@ -178,14 +178,12 @@ class CgroupV1(ResourceLimits):
 
     @property
     def held(self) -> Held:
-        """No disk rate where no block device is known to bear it."""
         held: Held = {"vcpus": GROUP, "memory": GROUP}
         if self._request.limits_disk:
             held["disk"] = GROUP if self._request.device else None
         return held
 
     def add(self, pid: int) -> None:
-        """Move the process into all groups: what it takes from here on is counted."""
         for controller in self._groups:
             self._write(controller, "cgroup.procs", pid)
 
@@ -200,7 +198,6 @@ class CgroupV1(ResourceLimits):
             raise MemoryError(f"more is in use than its limit of {memory_mib:g} MiB") from error
 
     def engage(self) -> None:
-        """Pin to the CPUs before all others, set the quota, throttle reads of the device."""
         request = self._request
         self._write("cpuset", "cpuset.cpus", ",".join(map(str, request.cpus)))
         self._write("cpu", "cpu.shares", _SHARES)
@@ -212,12 +209,10 @@ class CgroupV1(ResourceLimits):
             self._throttle("read_iops_device", request.read_iops or 0)
 
     def usage_source(self) -> Mapping[str, Any]:
-        """The groups' directories."""
         groups = {name: str(path) for name, path in self._groups.items()}
         return {"kind": LimitedBy.CGROUP_V1.value, "groups": groups}
 
     def killed_for_memory(self) -> bool:
-        """The kernel counts the kills of a group in memory.oom_control."""
         fields = read_fields(self._groups["memory"] / "memory.oom_control")
         return int(fields.get("oom_kill", 0)) > 0
 
@@ -263,7 +258,6 @@ class CgroupV2(ResourceLimits):
         return held
 
     def add(self, pid: int) -> None:
-        """Move the process into the group: what it takes from here on is counted."""
         (self._group / "cgroup.procs").write_text(str(pid))
 
     def limit_memory(self) -> None:
@@ -273,7 +267,6 @@ class CgroupV2(ResourceLimits):
         self._write("memory.max", int(self._request.memory_mib * MIB))
 
     def engage(self) -> None:
-        """Pin to the CPUs, set the quota, throttle reads of the device."""
         request = self._request
         if "cpuset" in self._controllers:
             self._write("cpuset.cpus", ",".join(map(str, request.cpus)))
@@ -293,11 +286,9 @@ class CgroupV2(ResourceLimits):
             self._write("io.max", f"{request.device} {limits}")
 
     def usage_source(self) -> Mapping[str, Any]:
-        """The group's directory."""
         return {"kind": LimitedBy.CGROUP_V2.value, "group": str(self._group)}
 
     def killed_for_memory(self) -> bool:
-        """The kernel counts the kills of a group in memory.events."""
         return int(read_fields(self._group / "memory.events").get("oom_kill", 0)) > 0
 
     def _write(self, file: str, value: object) -> None:

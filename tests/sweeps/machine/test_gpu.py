@@ -25,7 +25,7 @@ from advisor.sweeps.machine.gpu import (
     numa_node,
     summarised,
 )
-from tests.sweeps.clock import SleepingClock
+from tests.sweeps.builders import SleepingClock
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
 

@@ -11,9 +11,9 @@ from advisor.errors import MeasuringError, UsageError
 from advisor.sweeps import measure as package
 from advisor.sweeps.measure import measure_network
 from advisor.sweeps.measure.document import RecordedSteps, anchor_of_script, best_run, goes_on
+from tests.sweeps.builders import own_network
 from tests.sweeps.cuda_standin import StandIn, installed
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
-from tests.sweeps.own_networks import own_network
 
 pytestmark = pytest.mark.vector
 

@@ -17,7 +17,7 @@ import sqlalchemy
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
 from advisor.sweeps import formats as files
-from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
+from tests.sweeps.builders import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import cluster_of, driver, numbered
 from tests.sweeps.run.test_queue import TRIALS, started, wait_for
 

@@ -13,8 +13,7 @@ from advisor.errors import MeasuringError
 from advisor.store.measurements import SqlStore
 from advisor.sweeps.run.ray.executor import RayExecutor
 from tests.sweeps import ray_clusters
-from tests.sweeps.builders import resources, trial
-from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
+from tests.sweeps.builders import LEFT_TO_THE_COLLECTOR, resources, trial
 from tests.sweeps.ray_clusters import FIRST_NODE, driver, numbered, of_a_fleet, scaled_cluster_of
 from tests.sweeps.run.test_queue import wait_for
 

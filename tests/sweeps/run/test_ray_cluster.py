@@ -16,7 +16,7 @@ from advisor.domain import Status
 from advisor.errors import MeasuringError
 from advisor.sweeps.run.ray.executor import LOST_RUNS, RayExecutor
 from tests.sweeps import ray_clusters
-from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
+from tests.sweeps.builders import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, add_node, numbered
 
 pytestmark = [pytest.mark.slow, *LEFT_TO_THE_COLLECTOR]

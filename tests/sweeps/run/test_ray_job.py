@@ -23,7 +23,7 @@ from advisor.store.measurements import SqlStore
 from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.measure.endpoint.engines import free_ports
 from tests.processes import as_in_a_terminal
-from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
+from tests.sweeps.builders import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import started_node
 
 pytest.importorskip("aiohttp_cors", reason="Ray's job server needs ray[default] (extra dev)")

@@ -15,8 +15,7 @@ from advisor.domain import LimitedBy, Measurement, Status, Task
 from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.machine.environment import allowed_cpus
 from advisor.sweeps.trial.placement import placed
-from tests.sweeps.builders import resources, trial, trial_on
-from tests.sweeps.marks import REAL_WORKER
+from tests.sweeps.builders import REAL_WORKER, resources, trial, trial_on
 
 pytestmark = REAL_WORKER
 ROOT = Path(__file__).parents[3]

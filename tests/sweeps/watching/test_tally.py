@@ -17,8 +17,7 @@ from advisor.sweeps.run.runner import Progress
 from advisor.sweeps.trial.ownership import this_process
 from advisor.sweeps.watching.shared import Snapshot, look_at, pace_of
 from advisor.sweeps.watching.tally import Tally
-from tests.sweeps.builders import held, measurement, resources, trial
-from tests.sweeps.clock import SleepingClock
+from tests.sweeps.builders import SleepingClock, held, measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 9)]
 

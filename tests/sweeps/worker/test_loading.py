@@ -19,8 +19,7 @@ from advisor.sweeps.datasets.source import Sample, SampleKind
 from advisor.sweeps.trial.child import ending_of
 from advisor.sweeps.worker import inputs
 from advisor.sweeps.worker.inputs import EndlessOrder, make_loader, open_batches
-from tests.sweeps.builders import PROFILE, trial
-from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
+from tests.sweeps.builders import LEFT_TO_THE_COLLECTOR, PROFILE, trial
 
 pytestmark = [*LEFT_TO_THE_COLLECTOR]
 

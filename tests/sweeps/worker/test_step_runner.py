@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from advisor.domain import MemoryFormat, Precision, Task
 from advisor.sweeps.worker.engine import EmulatedGpu, Engine, TorchEngine
 from advisor.sweeps.worker.timed_run import StepRunner
-from tests.sweeps.clock import SleepingClock
+from tests.sweeps.builders import SleepingClock
 
 
 def emulated(step, clock, **depth):
