@@ -130,18 +130,21 @@ def _made(folder: Path, suffixes: frozenset[str]) -> Manifest:
             names += os.fsencode(name if here == "." else os.path.join(here, name))  # noqa: PTH118
             rows.extend((len(names), size, label))
         label += bool(images)
-    tables = {NAMES: np.array(names, np.uint8), ROWS: np.array(rows, np.int64).reshape(-1, 3)}
+    tables: dict[str, np.ndarray] = {
+        NAMES: np.array(names, np.uint8),
+        ROWS: np.array(rows, np.int64).reshape(-1, 3),
+    }
     if names and max(folders.values()) < begun - _SETTLED_NANOSECONDS:
-        about = {"folder": str(folder.resolve()), "images": len(tables[ROWS]), "folders": folders}
+        about = {"folder": str(folder.resolve()), "images": len(table), "folders": folders}
         # Where the cache cannot be written, the next run lists the files again.
         with suppress(OSError, DataError):
             (kept_in := _kept_in(folder)).mkdir(parents=True, exist_ok=True)
             (kept_in / ABOUT).unlink(missing_ok=True)
-            for file, table in tables.items():
-                np.save(buffer := io.BytesIO(), table)
+            for file, values in tables.items():
+                np.save(buffer := io.BytesIO(), values)
                 write_whole(kept_in / file, buffer.getvalue())
             write_whole(kept_in / ABOUT, json.dumps(about))
-    return Manifest(folder, *tables.values())
+    return Manifest(folder, tables[NAMES], table)
 
 
 def _refuse_unlisted(error: OSError) -> None:

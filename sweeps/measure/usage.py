@@ -108,11 +108,11 @@ class UsageSampler(ThreadSampler):
         )
 
     def _gpus(self) -> list[Facts]:
-        try:
-            states = gpu_states(self._session) if self._has_gpus else []
-        except MeasuringError:  # no driver, or no package for it
-            self._has_gpus, states = False, []
-        return [state for state in states if state["own_memory_mib"]]
+        if self._has_gpus:
+            with suppress(MeasuringError):  # no driver, or no package for it
+                return [state for state in gpu_states(self._session) if state["own_memory_mib"]]
+        self._has_gpus = False
+        return []
 
 
 def _taken(pid: int, fields: Sequence[str]) -> _Taken:

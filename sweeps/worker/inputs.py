@@ -130,17 +130,9 @@ def make_loader(
 
 
 _SYS_CACHESTAT = 451  # Linux 6.5 and later, the same number on all architectures
+_RANGE = ctypes.c_uint64 * 2  # offset, length
+_CACHESTAT = ctypes.c_uint64 * 5  # cached, dirty, written back, evicted, recently evicted
 _CHUNK_BYTES = 1 << 20
-
-
-class _Range(ctypes.Structure):
-    _fields_ = (("offset", ctypes.c_uint64), ("length", ctypes.c_uint64))
-
-
-class _CacheStat(ctypes.Structure):
-    _fields_ = tuple(
-        (name, ctypes.c_uint64) for name in ("cached", "dirty", "writeback", "evicted", "recently_evicted")
-    )
 
 
 def evict(paths: Iterable[Path]) -> None:
@@ -169,12 +161,12 @@ def cached_share(paths: Sequence[Path]) -> float | None:
     """Share of the files' pages that are in the page cache; None where the kernel cannot say."""
     page = os.sysconf("SC_PAGE_SIZE")
     cached, pages = 0, 0
-    libc, whole, answer = ctypes.CDLL(None, use_errno=True), _Range(0, 0), _CacheStat()
+    libc, whole, answer = ctypes.CDLL(None, use_errno=True), _RANGE(0, 0), _CACHESTAT()
     for path in paths:
         with _opened(path) as file:
             if libc.syscall(_SYS_CACHESTAT, file, ctypes.byref(whole), ctypes.byref(answer), 0):
                 return None
-            cached += int(answer.cached)
+            cached += answer[0]
             pages += -(-os.fstat(file).st_size // page)
     return cached / pages if pages else None
 

@@ -1,22 +1,21 @@
-"""One request over HTTP and its answer piece by piece; the ways in which it fails, each with its remedy."""
+"""One request over HTTP, and its answer piece by piece."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from enum import StrEnum
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import aiohttp
 from aiohttp.http_exceptions import LineTooLong
 
-from advisor.errors import MeasuringError, one_line
-from advisor.messages import Message
-from advisor.sweeps.measure.endpoint.address import KEY_VARIABLE, Address, ApiKey
+from advisor.errors import one_line
+from advisor.sweeps.measure.endpoint.address import Address, ApiKey
+from advisor.sweeps.measure.endpoint.faults import SHOWN, Fault, RequestFailed, error_text, piece_of
 from advisor.sweeps.measure.endpoint.records import OK, RequestRecord
 
 _CONNECT_SECONDS = 10.0
@@ -24,85 +23,6 @@ _CONNECT_SECONDS = 10.0
 _KEEPALIVE_SECONDS = 2.0
 _MOST_ANSWER_BYTES, _MOST_DOCUMENT_BYTES, _ERROR_BYTES = 64 << 20, 4 << 20, 4096
 _DOCUMENT_SECONDS, _ERROR_SECONDS = 30.0, 5.0
-_MOST_TOKENS = 10_000_000
-_SHOWN = 200
-_LOG = "the log of the server tells why"
-_NO_SERVER = "name the server of the model itself, not a page or another service"
-
-
-class Fault(StrEnum):
-    """Why a request brought no whole answer: a code, what happened, and the way out."""
-
-    text: str
-    hint: str
-
-    def __new__(cls, code: str, text: str, hint: str) -> Self:
-        """A text that is its code."""
-        fault = str.__new__(cls, code)
-        fault._value_, fault.text, fault.hint = code, text, hint
-        return fault
-
-    REFUSED = (
-        "refused",
-        "nothing answers at {url} ({detail})",
-        "start the server, and name the host and port that it listens on",
-    )
-    TLS = (
-        "tls",
-        "the certificate of {url} is not trusted ({detail})",
-        "SSL_CERT_FILE names the authority that signed it",
-    )
-    UNAUTHORISED = (
-        "unauthorised",
-        "{url} refuses the request ({status}): {detail}",
-        f"put the key into {KEY_VARIABLE}, or into a file for --api-key-file",
-    )
-    NOT_FOUND = (
-        "not_found",
-        "{url} does not know the route or the model ({status}): {detail}",
-        "name the URL up to /v1, and the model's name on the server by --served-model",
-    )
-    RATE_LIMITED = (
-        "rate_limited",
-        "{url} limits how often it may be asked ({status}): {detail}",
-        "lift the limit for this key, or ask for less by --concurrency or --rate",
-    )
-    BAD_REQUEST = (
-        "bad_request",
-        "{url} refuses what is asked ({status}): {detail}",
-        "prompt and answer must fit its longest context: --input-tokens and --output-tokens",
-    )
-    SERVER_ERROR = "server_error", "{url} fails ({status}): {detail}", _LOG
-    REDIRECTED = (
-        "redirected",
-        "{url} redirects ({status}) to {detail}",
-        "name that one as --endpoint: a key goes to no other host by itself",
-    )
-    NO_STREAM = (
-        "no_stream",
-        "{url} does not stream: its answer is {detail}",
-        "switch streaming on in the server or the proxy before it",
-    )
-    GARBAGE = (
-        "garbage",
-        "what {url} sends is no answer of an OpenAI-compatible server: {detail}",
-        _NO_SERVER,
-    )
-    TOO_LARGE = "too_large", "{url} sends more than an answer can hold: {detail}", _NO_SERVER
-    EMPTY = (
-        "empty",
-        "{url} ends its answers before their first token",
-        f"ask for more than one by --output-tokens; {_LOG}",
-    )
-    CUT_OFF = "cut_off", "{url} ends an answer half-way, without saying that it is whole", _LOG
-    DISCONNECTED = "disconnected", "{url} closes the connection ({detail})", _LOG
-    TIMED_OUT = (
-        "timed_out",
-        "{url} did not answer within {detail} s",
-        "see whether it still computes; a load that it can hold has fewer requests at a time",
-    )
-
-
 _OF_STATUS = {
     401: Fault.UNAUTHORISED,
     403: Fault.UNAUTHORISED,
@@ -110,72 +30,6 @@ _OF_STATUS = {
     405: Fault.NOT_FOUND,
     429: Fault.RATE_LIMITED,
 }
-
-
-class RequestFailed(Exception):
-    """One request failed. `detail` is what the server or the system said, in one line, without the key;
-    `status` the HTTP status where there was one."""
-
-    def __init__(self, fault: Fault, detail: str = "", status: int = 0) -> None:
-        super().__init__(fault, detail)
-        self.fault, self.detail, self.status = fault, detail, status
-
-    def at(self, url: str) -> MeasuringError:
-        """The error of a measurement that this ended."""
-        facts = {"url": url, "detail": self.detail or "-", "status": self.status}
-        return MeasuringError(
-            Message(self.fault.text, code=self.fault, **facts), hint=self.fault.hint, code=self.fault
-        )
-
-
-class Piece(NamedTuple):
-    """The content of one event: some of the answer, its end, or the counts of tokens."""
-
-    has_text: bool = False
-    is_last: bool = False
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_tokens: int | None = None
-
-
-def piece_of(event: bytes) -> Piece:
-    """The content of an event; `RequestFailed` for an error, and for anything that no server should send."""
-    content: Any = None
-    try:
-        content = json.loads(event)
-        if content.get("error"):
-            raise RequestFailed(Fault.SERVER_ERROR, _error_text(content), status=200)
-        choices, usage = content["choices"], content.get("usage")
-        usage = usage if isinstance(usage, dict) else None
-        first = choices[0] if choices or usage is None else {}
-        is_last = first.get("finish_reason") is not None
-        has_text = _has_text(first, is_last)
-    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
-        raise RequestFailed(Fault.GARBAGE, one_line(event[:_SHOWN].decode(errors="replace"))) from error
-    usage = usage or {}
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
-    return Piece(
-        has_text, is_last, *(n if type(n) is int and 0 <= n <= _MOST_TOKENS else None for n in counts)
-    )
-
-
-def _has_text(choice: Mapping[str, Any], is_last: bool) -> bool:
-    """Whether a token adds text; opening and ending tokens do not, half a character may."""
-    if (text := choice.get("text")) is not None:
-        return bool(text) or not is_last
-    delta = choice.get("delta")
-    if not isinstance(delta, dict):
-        return False
-    texts = [delta[name] for name in ("content", "reasoning_content", "reasoning") if name in delta]
-    return any(texts) or (bool(texts) and not is_last and "role" not in delta)
-
-
-def _error_text(content: Mapping[str, Any]) -> str:
-    """The reason in a JSON error, as OpenAI, FastAPI and others write it."""
-    error = content.get("error", content.get("detail", content.get("message", content)))
-    return one_line(str(error.get("message", error) if isinstance(error, dict) else error))[:_SHOWN]
 
 
 class Dialect(NamedTuple):
@@ -242,7 +96,7 @@ class Client:
             try:
                 return json.loads(content)
             except (ValueError, RecursionError) as error:
-                raise RequestFailed(Fault.GARBAGE, content[:_SHOWN].decode(errors="replace")) from error
+                raise RequestFailed(Fault.GARBAGE, content[:SHOWN].decode(errors="replace")) from error
 
     async def complete(self, body: dict[str, Any], route: str, record: RequestRecord) -> None:
         """Ask, and fill in the record as the answer comes; `RequestFailed` where it is not whole.
@@ -328,7 +182,7 @@ class Client:
         except (aiohttp.ClientError, OSError) as error:
             failed = RequestFailed(Fault.DISCONNECTED, str(error) or type(error).__name__)
         hidden = self._key.hidden_in(failed.detail) if self._key else failed.detail
-        raise RequestFailed(failed.fault, one_line(hidden)[:_SHOWN], failed.status) from failed
+        raise RequestFailed(failed.fault, one_line(hidden)[:SHOWN], failed.status) from failed
 
 
 async def _require_ok(answer: aiohttp.ClientResponse) -> None:
@@ -349,9 +203,9 @@ async def _reason(answer: aiohttp.ClientResponse) -> str:
     except (TimeoutError, aiohttp.ClientError):
         return answer.reason or ""
     try:
-        return _error_text(json.loads(content))
+        return error_text(json.loads(content))
     except (ValueError, RecursionError, AttributeError):
-        return content[:_SHOWN].decode(errors="replace")
+        return content[:SHOWN].decode(errors="replace")
 
 
 async def _note_use(_session: object, trace: SimpleNamespace, _params: object) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from advisor.sweeps.measure.endpoint.client import Client, Dialect, Fault, RequestFailed
+from advisor.sweeps.measure.endpoint.client import Client, Dialect
+from advisor.sweeps.measure.endpoint.faults import Fault, RequestFailed
 from advisor.sweeps.measure.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
 
 # Each is one token with the space before it in the vocabularies of Llama, Qwen, Mistral and GPT;

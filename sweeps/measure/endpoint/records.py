@@ -6,15 +6,13 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
 
 from advisor.records import asdict
-
-if TYPE_CHECKING:
-    from advisor.sweeps.measure.endpoint.client import RequestFailed
+from advisor.sweeps.measure.endpoint.faults import RequestFailed
 
 _MOST_WARM_UP = 0.4
 _BLOCKS = 8

@@ -248,12 +248,6 @@ def test_an_index_in_any_order_is_used_and_a_wrong_one_is_not(tmp_path):
         assert [source.read(number).content for number in range(2)] == [b"first", b"second"]
 
 
-@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 10**6))
-def test_a_datum_comes_back(height, width, label):
-    sample = Sample(SampleKind.PIXELS, bytes(3 * height * width), label, height, width)
-    assert sample_of(datum(sample)) == sample
-
-
 @given(st.binary(max_size=40))
 def test_no_bytes_are_taken_for_a_datum_by_force(message):
     with suppress(DataError):

@@ -136,19 +136,6 @@ def test_own_groups_are_found_nested_or_mounted_as_if_they_were_the_root(tmp_pat
 # Caches as sysfs lists them, and what a trial on some CPUs has of them.
 
 
-@pytest.mark.parametrize(
-    ("parse", "text", "words"),
-    [
-        (sizes.parse_cpu_list, "a", "invalid literal"),
-        (sizes.parse_cpu_list, "1,,x", "invalid literal"),
-        (sizes.parse_size_kib, "32", "size of a cache"),  # without its unit
-    ],
-)
-def test_nonsense_is_neither_a_cpu_list_nor_a_size(parse, text, words):
-    with pytest.raises(ValueError, match=words):
-        parse(text)
-
-
 def _cache(root: Path, cpu: int, index: int, **files: str) -> None:
     path = root / f"cpu{cpu}" / "cache" / f"index{index}"
     path.mkdir(parents=True)

@@ -10,8 +10,6 @@ from ctypes.util import find_library
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.gpu import (
@@ -236,25 +234,3 @@ def test_of_a_script_all_processes_count_and_of_a_slice_its_own_memory(monkeypat
     environment = sampler.environment
     assert environment["gpu_process_memory_mib"] == 700.0
     assert environment["gpu_samples"]["sm_clock_mhz"]["max"] == 1590
-
-
-FIGURE = st.one_of(st.none(), st.floats(0, 1e4))
-
-
-@given(st.lists(st.fixed_dictionaries({"power_watts": FIGURE, "sm_clock_mhz": FIGURE}), min_size=1))
-def test_a_mean_lies_between_the_extremes_and_what_was_never_known_is_left_out(samples):
-    gpu_samples = summarised(samples)["gpu_samples"]
-    assert gpu_samples["count"] == len(samples)
-    for name in ("power_watts", "sm_clock_mhz"):
-        known = [sample[name] for sample in samples if sample[name] is not None]
-        assert (name in gpu_samples) == bool(known)
-        if known:
-            low, mean, high = (gpu_samples[name][key] for key in ("min", "mean", "max"))
-            assert low - 1e-6 <= mean <= high + 1e-6
-
-
-@given(st.lists(st.integers(0, 0x1FF), min_size=1))
-def test_shares_of_throttle_reasons_count_the_samples_that_had_them(bits):
-    shares = summarised([{"throttle_bits": value} for value in bits])["gpu_throttle_reasons"]
-    assert all(0 < share <= 1 for share in shares.values())
-    assert ("sw_power_cap" in shares) == any(value & 4 for value in bits)

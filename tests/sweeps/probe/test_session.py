@@ -239,21 +239,6 @@ def test_every_core_gets_a_thread_before_any_gets_two(cores):
     assert len({cores[cpu] for cpu in ordered[:distinct]}) == distinct
 
 
-@pytest.mark.parametrize(
-    ("cores", "threads", "counts"),
-    [(1, 1, [1]), (2, 2, [1, 2]), (4, 8, [1, 2, 4, 8]), (48, 96, [1, 2, 4, 8, 16, 32, 48, 64, 96])],
-)
-def test_decoding_is_tried_with_one_thread_the_cores_and_all_threads(cores, threads, counts):
-    assert cpu.thread_counts(cores, threads) == counts
-
-
-def test_lspci_names_may_hold_brackets_and_messages_are_passed_over():
-    names = gpu.lspci_names(LSPCI)
-    assert names["0000:00:1e.0"][1] == "TU104GL [Tesla T4]"
-    assert names["0000:0a:00.0"][0] == "Advanced Micro Devices, Inc. [AMD/ATI]"
-    assert len(names) == 4
-
-
 def test_accelerators_come_from_sysfs_with_their_links(tmp_path, monkeypatch):
     printed = subprocess.CompletedProcess((), 0, LSPCI)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: printed)
@@ -275,11 +260,6 @@ def test_accelerators_come_from_sysfs_with_their_links(tmp_path, monkeypatch):
     assert card["name"] == "TU104GL [Tesla T4]"
     assert (card["pcie_generation"], card["max_pcie_generation"]) == (1, 3)
     assert (card["pcie_width"], card["max_pcie_width"]) == (8, None)
-
-
-@pytest.mark.parametrize(("speed", "generation"), [("16.0 GT/s PCIe", 4), ("Unknown", None)])
-def test_the_speed_of_a_lane_tells_the_generation(speed, generation):
-    assert gpu.parse_generation(speed) == generation
 
 
 def test_a_folder_lies_on_the_deepest_and_last_mount():

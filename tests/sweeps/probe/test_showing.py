@@ -16,15 +16,7 @@ from hypothesis import strategies as st
 import advisor.sweeps.probe
 from advisor.render.text import table
 from advisor.sweeps.probe import PARTS, fingerprint
-from advisor.sweeps.probe.session import (
-    LEAST_REPEATS,
-    figure,
-    is_figure,
-    is_skipped,
-    largest_affordable,
-    skipped,
-    time_calls,
-)
+from advisor.sweeps.probe.session import LEAST_REPEATS, figure, largest_affordable, skipped, time_calls
 from advisor.sweeps.probe.session import SCHEMA as FORM
 from advisor.sweeps.probe.showing import headline, not_measured, sections
 from tests import rows
@@ -145,17 +137,6 @@ def test_the_largest_size_that_fits_is_taken_and_no_larger_one_is_tried():
     assert chosen == 1024
     assert tried == [512, 1024]
     assert largest_affordable((1, 2, 4), lambda _: 1e-9, 1.0, growth=3) == 4
-
-
-@given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=40))
-def test_a_figure_is_the_median_and_keeps_its_values(values):
-    result = figure(values, "GB/s", "how")
-    assert result["value"] == statistics.median(values)
-    assert result["values"] == values
-    assert result["repeats"] == len(values)
-    assert result["spread"] >= 0
-    assert is_figure(result)
-    assert not is_skipped(result)
 
 
 # Small documents.

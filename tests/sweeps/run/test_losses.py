@@ -2,13 +2,12 @@
 cluster: nothing that was stored is lost, and nothing measured twice."""
 
 import os
-import selectors
 import signal
 import socket
 import threading
 import time
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -28,15 +27,11 @@ class Relay:
     """A TCP connection to a port of this machine that can stop, or be cut."""
 
     def __init__(self, port):
-        self._port, self._pairs, self._server = port, {}, None
-        self._flows, self._over = threading.Event(), threading.Event()
-        self._selector = selectors.DefaultSelector()
+        self._port, self._open, self._is_cut, self._flows = port, set(), False, threading.Event()
+        self._flows.set()
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
-        self.restore()
-        self._selector.register(self._server, selectors.EVENT_READ)
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._accept, daemon=True).start()
 
     def pause(self):
         """What is sent from now on waits on its way."""
@@ -45,57 +40,40 @@ class Relay:
     def cut(self):
         """Every connection ends, and each new one too."""
         self._is_cut = True
+        for entry in list(self._open):
+            with suppress(OSError):
+                entry.shutdown(socket.SHUT_RDWR)
 
     def restore(self):
         self._is_cut = False
         self._flows.set()
 
     def close(self):
-        self._over.set()
+        self.cut()
         self._flows.set()
-        self._thread.join()
-        self._drop()
+        self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
 
-    def _run(self):
-        while not self._over.is_set():
-            self._flows.wait()
-            if self._is_cut:
-                self._drop()
-            for key, _ in self._selector.select(0.05):
-                if key.fileobj is self._server:
-                    self._accept()
-                elif key.fileobj in self._pairs:
-                    self._forward(key.fileobj)
-
     def _accept(self):
-        here, _ = self._server.accept()
-        if self._is_cut:
-            here.close()
-            return
-        there = socket.create_connection(("127.0.0.1", self._port))
-        self._pairs |= {here: there, there: here}
-        for entry in (here, there):
-            self._selector.register(entry, selectors.EVENT_READ)
+        with suppress(OSError):  # the server is closed
+            while True:
+                here, _ = self._server.accept()
+                if self._is_cut:
+                    here.close()
+                    continue
+                there = socket.create_connection(("127.0.0.1", self._port))
+                self._open |= {here, there}
+                for pair in ((here, there), (there, here)):
+                    threading.Thread(target=self._forward, args=pair, daemon=True).start()
 
-    def _forward(self, source):
-        try:
-            data = source.recv(65536)
-            self._pairs[source].sendall(data)
-        except OSError:
-            data = b""
-        if not data:
-            self._end(source)
-
-    def _end(self, source):
-        for entry in (source, self._pairs.pop(source)):
-            self._pairs.pop(entry, None)
-            self._selector.unregister(entry)
+    def _forward(self, source, target):
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self._flows.wait()
+                target.sendall(data)
+        for entry in (source, target):
+            self._open.discard(entry)
             entry.close()
-
-    def _drop(self):
-        while self._pairs:
-            self._end(next(iter(self._pairs)))
 
 
 @pytest.fixture

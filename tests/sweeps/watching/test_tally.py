@@ -181,13 +181,6 @@ def test_too_little_is_no_pace(moments):
     assert pace_of(moments) is None
 
 
-@given(st.lists(st.integers(0, 10**6), max_size=40))
-def test_a_pace_is_positive_whatever_the_order(seconds):
-    pace = pace_of(after(*seconds))
-    assert pace == pace_of(after(*sorted(seconds)))
-    assert pace is None or (pace.seconds_a_trial > 0 and pace.trials >= 3)
-
-
 def snapshot(**changes):
     values = {
         "at": NOON,
