@@ -130,10 +130,8 @@ def _made(folder: Path, suffixes: frozenset[str]) -> Manifest:
             names += os.fsencode(name if here == "." else os.path.join(here, name))  # noqa: PTH118
             rows.extend((len(names), size, label))
         label += bool(images)
-    tables: dict[str, np.ndarray] = {
-        NAMES: np.array(names, np.uint8),
-        ROWS: np.array(rows, np.int64).reshape(-1, 3),
-    }
+    table = np.array(rows, np.int64).reshape(-1, 3)
+    tables: dict[str, np.ndarray] = {NAMES: np.array(names, np.uint8), ROWS: table}
     if names and max(folders.values()) < begun - _SETTLED_NANOSECONDS:
         about = {"folder": str(folder.resolve()), "images": len(table), "folders": folders}
         # Where the cache cannot be written, the next run lists the files again.
