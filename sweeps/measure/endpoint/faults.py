@@ -1,0 +1,156 @@
+"""The events of a streamed answer, and the ways in which a request can fail, each with its remedy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple, Self
+
+from advisor.errors import MeasuringError, one_line
+from advisor.messages import Message
+from advisor.sweeps.measure.endpoint.address import KEY_VARIABLE
+
+SHOWN = 200  # characters of what a server says
+_MOST_TOKENS = 10_000_000
+_LOG = "the log of the server tells why"
+_NO_SERVER = "name the server of the model itself, not a page or another service"
+
+
+class Fault(StrEnum):
+    """Why a request brought no whole answer: a code, what happened, and the way out."""
+
+    text: str
+    hint: str
+
+    def __new__(cls, code: str, text: str, hint: str) -> Self:
+        """A text that is its code."""
+        fault = str.__new__(cls, code)
+        fault._value_, fault.text, fault.hint = code, text, hint
+        return fault
+
+    REFUSED = (
+        "refused",
+        "nothing answers at {url} ({detail})",
+        "start the server, and name the host and port that it listens on",
+    )
+    TLS = (
+        "tls",
+        "the certificate of {url} is not trusted ({detail})",
+        "SSL_CERT_FILE names the authority that signed it",
+    )
+    UNAUTHORISED = (
+        "unauthorised",
+        "{url} refuses the request ({status}): {detail}",
+        f"put the key into {KEY_VARIABLE}, or into a file for --api-key-file",
+    )
+    NOT_FOUND = (
+        "not_found",
+        "{url} does not know the route or the model ({status}): {detail}",
+        "name the URL up to /v1, and the model's name on the server by --served-model",
+    )
+    RATE_LIMITED = (
+        "rate_limited",
+        "{url} limits how often it may be asked ({status}): {detail}",
+        "lift the limit for this key, or ask for less by --concurrency or --rate",
+    )
+    BAD_REQUEST = (
+        "bad_request",
+        "{url} refuses what is asked ({status}): {detail}",
+        "prompt and answer must fit its longest context: --input-tokens and --output-tokens",
+    )
+    SERVER_ERROR = "server_error", "{url} fails ({status}): {detail}", _LOG
+    REDIRECTED = (
+        "redirected",
+        "{url} redirects ({status}) to {detail}",
+        "name that one as --endpoint: a key goes to no other host by itself",
+    )
+    NO_STREAM = (
+        "no_stream",
+        "{url} does not stream: its answer is {detail}",
+        "switch streaming on in the server or the proxy before it",
+    )
+    GARBAGE = (
+        "garbage",
+        "what {url} sends is no answer of an OpenAI-compatible server: {detail}",
+        _NO_SERVER,
+    )
+    TOO_LARGE = "too_large", "{url} sends more than an answer can hold: {detail}", _NO_SERVER
+    EMPTY = (
+        "empty",
+        "{url} ends its answers before their first token",
+        f"ask for more than one by --output-tokens; {_LOG}",
+    )
+    CUT_OFF = "cut_off", "{url} ends an answer half-way, without saying that it is whole", _LOG
+    DISCONNECTED = "disconnected", "{url} closes the connection ({detail})", _LOG
+    TIMED_OUT = (
+        "timed_out",
+        "{url} did not answer within {detail} s",
+        "see whether it still computes; a load that it can hold has fewer requests at a time",
+    )
+
+
+class RequestFailed(Exception):
+    """One request failed. `detail` is what the server or the system said, in one line, without the key;
+    `status` the HTTP status where there was one."""
+
+    def __init__(self, fault: Fault, detail: str = "", status: int = 0) -> None:
+        super().__init__(fault, detail)
+        self.fault, self.detail, self.status = fault, detail, status
+
+    def at(self, url: str) -> MeasuringError:
+        """The error of a measurement that this ended."""
+        facts = {"url": url, "detail": self.detail or "-", "status": self.status}
+        return MeasuringError(
+            Message(self.fault.text, code=self.fault, **facts), hint=self.fault.hint, code=self.fault
+        )
+
+
+class Piece(NamedTuple):
+    """The content of one event: some of the answer, its end, or the counts of tokens."""
+
+    has_text: bool = False
+    is_last: bool = False
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+def piece_of(event: bytes) -> Piece:
+    """The content of an event; `RequestFailed` for an error, and for anything that no server should send."""
+    content: Any = None
+    try:
+        content = json.loads(event)
+        if content.get("error"):
+            raise RequestFailed(Fault.SERVER_ERROR, error_text(content), status=200)
+        choices, usage = content["choices"], content.get("usage")
+        usage = usage if isinstance(usage, dict) else None
+        first = choices[0] if choices or usage is None else {}
+        is_last = first.get("finish_reason") is not None
+        has_text = _has_text(first, is_last)
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+        raise RequestFailed(Fault.GARBAGE, one_line(event[:SHOWN].decode(errors="replace"))) from error
+    usage = usage or {}
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
+    return Piece(
+        has_text, is_last, *(n if type(n) is int and 0 <= n <= _MOST_TOKENS else None for n in counts)
+    )
+
+
+def _has_text(choice: Mapping[str, Any], is_last: bool) -> bool:
+    """Whether a token adds text; opening and ending tokens do not, half a character may."""
+    if (text := choice.get("text")) is not None:
+        return bool(text) or not is_last
+    delta = choice.get("delta")
+    if not isinstance(delta, dict):
+        return False
+    texts = [delta[name] for name in ("content", "reasoning_content", "reasoning") if name in delta]
+    return any(texts) or (bool(texts) and not is_last and "role" not in delta)
+
+
+def error_text(content: Mapping[str, Any]) -> str:
+    """The reason in a JSON error, as OpenAI, FastAPI and others write it."""
+    error = content.get("error", content.get("detail", content.get("message", content)))
+    return one_line(str(error.get("message", error) if isinstance(error, dict) else error))[:SHOWN]
