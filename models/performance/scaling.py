@@ -86,7 +86,7 @@ BUCKET_BYTES = 25 * 2**20
 _USUAL_REACH, _REACH_SIGMA = 0.75, 0.25
 # How far a measured reach tells another: log standard deviations of one measurement, of each
 # doubling of the rate, and of another library.
-_ROW_SIGMA, _PER_DOUBLING_SIGMA, _OTHER_BACKEND_SIGMA = 0.05, 0.1, 0.15
+_ROW_SIGMA, _PER_DOUBLED_RATE_SIGMA, _OTHER_BACKEND_SIGMA = 0.05, 0.1, 0.15
 _BACKEND = "nccl"
 
 
@@ -147,7 +147,7 @@ class NodeLaw(Struct, frozen=True):
             assert row.gbit_per_second is not None
             doublings = abs(math.log2(gbit_per_second / row.gbit_per_second))
             other = _OTHER_BACKEND_SIGMA if row.backend != _BACKEND else 0.0
-            sigma = math.hypot(_ROW_SIGMA, _PER_DOUBLING_SIGMA * doublings, other)
+            sigma = math.hypot(_ROW_SIGMA, _PER_DOUBLED_RATE_SIGMA * doublings, other)
             # The part of its network's rate that the measured all-reduce got.
             at_whole = all_reduce_seconds(row.gradient_bytes, row.ranks, row.gbit_per_second, 1.0)
             weight += sigma**-2

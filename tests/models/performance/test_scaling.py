@@ -9,9 +9,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from msgspec.structs import replace as changed
 
-from advisor.domain import DiskRate, Node, Precision, Provenance, ScalingObservation, Stage, Task, Workload
+from advisor.domain import (
+    STEP_SIGMA,
+    DiskRate,
+    Node,
+    Precision,
+    Provenance,
+    ScalingObservation,
+    Stage,
+    Task,
+    Workload,
+)
 from advisor.infra.build.fitting.bundled_model import PUBLISHED_FOLDER
 from advisor.infra.build.fitting.scaling import fit_scaling, read_scaling, scaling_document
+from advisor.models.bayes import gaussian_multiplier
 from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.scaling import (
     ALONE,
@@ -137,6 +148,9 @@ def test_what_was_measured_of_such_gpus_moves_their_scaling_and_narrows_it(effic
     assert abs(after.efficiency - min(1.0, efficiency)) < abs(before.efficiency - efficiency)
     assert after.widths.lower < before.widths.lower
     assert after.efficiency * np.exp(after.widths.upper) <= 1 + 1e-12
+    # Two GPUs tell four nearly as well: exponents of cards differ by 0.03 a doubling.
+    fewer = shipped.given([measured_on("T4", 2, efficiency)], paced_gpu("T4"), 0.9)
+    assert fewer.widths.lower < gaussian_multiplier(0.9) * np.hypot(STEP_SIGMA, 0.03)
 
 
 # The all-reduce between nodes: bytes, ranks and the network's rate.
