@@ -76,27 +76,34 @@ class NetworkNoise:
         self.blocks = network_blocks(cells)
         self.weights: Floats = np.ones(len(cells))
         self._sigma = sigma
+        self._roots = self._made_roots()
 
     def whitened(self, columns: Floats) -> Floats:
         """The columns (n, m) with unit covariance."""
         white = np.empty_like(columns)
-        for block in self.blocks:
-            white[block.rows] = np.linalg.solve(self._root(block), columns[block.rows])
+        for block, root in zip(self.blocks, self._roots, strict=True):
+            white[block.rows] = _solved(root, columns[block.rows])
         return white
 
     def learn(self, residuals: Floats) -> None:
         """Weigh rows by how far they lie off what their network's effects explain."""
         explained = np.empty_like(residuals)
-        for block in self.blocks:
-            root = self._root(block)
-            white = np.linalg.solve(root, residuals[block.rows])
-            explained[block.rows] = block.shared @ np.linalg.solve(root.T, white)
+        for block, root in zip(self.blocks, self._roots, strict=True):
+            white = _solved(root, residuals[block.rows])
+            explained[block.rows] = block.shared @ _solved(root, white, transposed=True)
         self.weights = student_weights((residuals - explained) / self._sigma, _MOST_WEIGHT)
+        self._roots = self._made_roots()
 
-    def _root(self, block: Block) -> Floats:
-        rows = block.rows
-        noise = np.diag(self._sigma[rows] ** 2 / self.weights[rows])
-        return np.asarray(np.linalg.cholesky(block.shared + noise), dtype=float)
+    def _made_roots(self) -> list[Floats]:
+        noise = self._sigma**2 / self.weights
+        return [np.linalg.cholesky(block.shared + np.diag(noise[block.rows])) for block in self.blocks]
+
+
+def _solved(root: Floats, columns: Floats, *, transposed: bool = False) -> Floats:
+    """Columns without what a triangular root of their covariance ties together."""
+    from scipy.linalg import solve_triangular
+
+    return np.asarray(solve_triangular(root, columns, trans=int(transposed), lower=True, check_finite=False))
 
 
 def effects_of(

@@ -6,9 +6,8 @@ residuals in units of the predicted deviation then say how wide intervals must b
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -218,49 +217,72 @@ def held_out_residuals(
     `new/known`: the network's class; `known/new`: the GPU, with what is known of its kernels; `new/new`:
     both; `known/known`: the network on that GPU, `cell`: some rows of a cell. `others/known/known`: all that
     the row's source measured, where others know its network and its GPU."""
-    result: dict[str, list[Residual]] = defaultdict(list)
+    from joblib import Parallel, delayed
+
     sources = _folds([row.source for row in observations], _FOLDS)
     classes = _folds([row.family for row in observations], _FOLDS)
     cards = _folds([chip(_how(row).gpu.name) for row in observations], _FOLDS)
     pairs = _folds([f"{r.cell.network}/{chip(_how(r).gpu.name)}" for r in observations], _FOLDS)
     single = np.random.default_rng(2).integers(0, _FOLDS, len(observations))
+    tests = []
     for fold in range(_FOLDS):
-        for name, out, scored in (
-            ("new/known", classes == fold, classes == fold),
-            ("known/new", cards == fold, cards == fold),
-            ("new/new", (cards == fold) | (classes == fold), (cards == fold) & (classes == fold)),
-            (OTHERS, sources == fold, sources == fold),
-            ("known/known", pairs == fold, pairs == fold),
-            ("cell", single == fold, single == fold),
-        ):
-            if name in ("known/known", "cell") and fold >= _FOLDS_OF_CELLS:
-                continue
-            kept = [row for row, held in zip(observations, out, strict=True) if not held]
-            test = [row for row, asked in zip(observations, scored, strict=True) if asked and row.is_pytorch]
-            gone = {chip(_how(row).gpu.name) for row in test} if name.endswith("/new") else set()
-            existing = [row for row in kernels if chip(_how(row).gpu.name) not in gone]
-            test = _some_of_each(test, by_card=name.endswith("/new"))
-            if test:
-                times, _ = step_times_of(kept, existing, start)
-                _file(result, name, times, test)
-        sys.stderr.write(f"fold {fold + 1} of {_FOLDS} of the held-out rows\n")
+        of_class, of_card = classes == fold, cards == fold
+        tests += [
+            _Test("new/known", of_class, of_class),
+            _Test("known/new", of_card, of_card),
+            _Test("new/new", of_card | of_class, of_card & of_class),
+            _Test(OTHERS, sources == fold, sources == fold),
+        ]
+        if fold < _FOLDS_OF_CELLS:
+            tests += [
+                _Test("known/known", pairs == fold, pairs == fold),
+                _Test("cell", single == fold, single == fold),
+            ]
+    run = delayed(_residuals_of)
+    several = Parallel(n_jobs=-1, verbose=5)(run(observations, kernels, start, test) for test in tests)
+    result: dict[str, list[Residual]] = defaultdict(list)
+    for group, residual in (each for found in several for each in found):
+        result[group].append(residual)
     return result
 
 
-def _file(
-    result: dict[str, list[Residual]], held: str, times: StepTimes, rows: Sequence[MeasuredStep]
-) -> None:
-    """File the rows' residuals under the groups that answers look for."""
+class _Test(NamedTuple):
+    """Rows (n,) that are held out together, and those of them that are scored."""
+
+    name: str
+    out: Rows
+    scored: Rows
+
+
+def _residuals_of(
+    observations: Sequence[MeasuredStep], kernels: Sequence[MeasuredStep], start: Fit, held: _Test
+) -> list[tuple[str, Residual]]:
+    """Residuals of a fit without what is held out, under the groups that answers look for."""
+    kept = [row for row, out in zip(observations, held.out, strict=True) if not out]
+    asked = zip(observations, held.scored, strict=True)
+    is_new_card = held.name.endswith("/new")
+    test = [row for row, scored in asked if scored and row.is_pytorch]
+    gone = {chip(_how(row).gpu.name) for row in test} if is_new_card else set()
+    existing = [row for row in kernels if chip(_how(row).gpu.name) not in gone]
+    test = _some_of_each(test, by_card=is_new_card)
+    if not test:
+        return []
+    times, _ = step_times_of(kept, existing, start)
+    return list(_filed(held.name, times, test))
+
+
+def _filed(held: str, times: StepTimes, rows: Sequence[MeasuredStep]) -> Iterator[tuple[str, Residual]]:
+    """The rows' residuals, each by the groups that answers look for."""
     for row, residual in zip(rows, standardised(times, rows), strict=True):
         group = held if held != OTHERS or _is_known(row, times) else ""
         if held in ("new/known", "cell"):
             residual = residual._replace(alike=row.family)
         if group:
-            result[group].append(residual)
+            yield group, residual
         if residual.regime == SCRIPT_REGIME:
-            result[SCRIPT_REGIME].append(residual._replace(alike=row.source))
+            yield SCRIPT_REGIME, residual._replace(alike=row.source)
         elif group:
-            result[f"{group}/{residual.regime}"].append(residual)
+            yield f"{group}/{residual.regime}", residual
 
 
 def _is_known(row: MeasuredStep, times: StepTimes) -> bool:
