@@ -89,6 +89,8 @@ _LOOKUPS = names("embedding index index_select gather take")
 # Networks ask whether all of a mask is set, to leave it out, whether any value is wrong, and
 # whether a layer is dropped this time.
 _ASKS, _ANSWERS = "_local_scalar_dense", {"all": True, "any": False, "lt": False}
+# Memory set aside, other views; and fake tensors ask where they live, thousands of times a step.
+_NO_KERNELS = ("empty", "new_empty", "_unsafe_view", "detach", "device")
 # What they write over is not read.
 _OVERWRITES = frozenset(("copy_", "zero_", "fill_"))
 
@@ -239,10 +241,14 @@ def recording(log: KernelLog) -> Any:
             self.before = name
             make = None if kwargs else BY_SHAPE.get(name)
             result = make(*args) if make else func(*args, **(kwargs or {}))
-            # The result shares its input's memory, or memory is only set aside.
+            # The result shares its input's memory.
             returned = (value.alias_info for value in func._schema.returns)
             shares = any(alias is not None and not alias.is_write for alias in returned)
-            if shares or name.startswith(("empty", "new_empty", "_unsafe_view", "detach")):
+            if (
+                shares
+                or name in _NO_KERNELS
+                or name.startswith(("empty", "new_empty", "_unsafe_view", "detach"))
+            ):
                 log.keep(result)
             else:
                 reads = _reads(name, args, kwargs, result)

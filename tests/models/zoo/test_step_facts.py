@@ -70,7 +70,10 @@ def test_networks_that_cannot_train_or_look_at_their_weights_are_captured():
         width = int(torch.linspace(1, 8, 4)[-1].item())
         return torch.nn.Conv2d(3, width, 1)
 
-    assert network_facts(Subject(make)).parameters == 3 * 8 + 8
+    facts = network_facts(Subject(make))
+    assert facts.parameters == 3 * 8 + 8
+    # A tensor that is asked where it lives starts no kernel.
+    assert {KINDS[row.kind] for row in facts.inference} == {"cast", "conv_1x1"}
 
 
 @pytest.mark.parametrize("last", [False, True])
