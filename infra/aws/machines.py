@@ -143,14 +143,9 @@ class ManagedKind(Struct, frozen=True, kw_only=True):
     removal: str
     gone: str
 
-    @property
-    def goes_by_lists(self) -> bool:
-        """Whether EC2 takes several ids at once; what is deleted goes one by one."""
-        return not self.removal.startswith("delete_")
-
-    def request(self, *ids: str) -> dict[str, Any]:
-        """The parameters of its removal."""
-        return {f"{self.id_field}s": list(ids)} if self.goes_by_lists else {self.id_field: ids[0]}
+    def request(self, name: str) -> dict[str, Any]:
+        """The parameters of its removal: what is deleted goes by its id, the rest by a list."""
+        return {self.id_field: name} if self.removal.startswith("delete_") else {f"{self.id_field}s": [name]}
 
 
 KINDS = tuple(
@@ -230,7 +225,6 @@ def _managed(kind: ManagedKind, row: Mapping[str, Any], region: str) -> Managed 
 
 PATIENCE = timedelta(minutes=5)  # a GPU instance takes minutes to end, and its volumes a little
 POLL_SECONDS = 5.0
-_AT_ONCE = 50
 # Held by something that may just be ending ("InvalidParameterValue": an interface in use).
 _HELD = frozenset(
     {
@@ -252,83 +246,57 @@ class Remaining(Struct, frozen=True):
 
 
 def remove_all(aws: Aws, expired: Sequence[Managed]) -> list[Remaining]:
-    """Removes these things of a region; returns what is still there. Refusals stop nothing."""
+    """Removes these things of a region, one at a time (EC2 refuses a whole list for one of it); returns what
+    is still there. Refusals stop nothing. What instances held is removed once all of them have ended."""
     left: list[Remaining] = []
+    deadline = aws.clock.now()
     for kind in KINDS:
-        if kind.goes_by_lists:
-            left += _remove_lists(aws, kind, [managed for managed in expired if managed.kind == kind.name])
-    refused = {remaining.thing.id for remaining in left}
-    ending = [managed for managed in expired if managed.kind == "instance" and managed.id not in refused]
-    deadline = aws.clock.now() + (PATIENCE if ending else timedelta())
-    left += _wait_for(aws, ending, deadline)
-    for kind in KINDS:
-        for managed in expired:
-            if managed.kind == kind.name and not kind.goes_by_lists:
-                left += _remove_held(aws, kind, managed, deadline)
+        ending = []
+        for thing in (thing for thing in expired if thing.kind == kind.name):
+            if refused := _refusal(aws, kind, thing, deadline):
+                left.append(Remaining(thing, reaping_refusal(refused)))
+            elif kind.name == "instance":
+                ending.append(thing)
+        deadline += PATIENCE if ending else timedelta()
+        for thing in ending:
+            if state := state_until_ended(aws, thing.region, thing.id, deadline):
+                text = f"was asked to end, and is {state}; the next pass looks again"
+                left.append(Remaining(thing, text))
     return left
 
 
-def _remove_lists(aws: Aws, kind: ManagedKind, things: Sequence[Managed]) -> list[Remaining]:
-    """EC2 takes these by lists, and refuses a whole list for one of it."""
-    left: list[Remaining] = []
-    for start in range(0, len(things), _AT_ONCE):
-        part = things[start : start + _AT_ONCE]
-        if _refusal(aws, kind, part) is None:
-            continue
-        for entry in part:
-            refused = _refusal(aws, kind, [entry])
-            left += [Remaining(entry, reaping_refusal(refused))] if refused else []
-    return left
-
-
-def _refusal(aws: Aws, kind: ManagedKind, things: Sequence[Managed]) -> AdvisorError | None:
-    """Send the request; why these were not removed by it. One that is gone (`InvalidVolume.NotFound`, ..) is
-    removed: somebody was faster, or the answer to our own first request got lost."""
-    try:
-        aws.ask(things[0].region, kind.removal, **kind.request(*(thing.id for thing in things)))
-    except AdvisorError as error:
-        is_gone = isinstance(error, Refused) and ".NotFound" in error.code
-        return None if len(things) == 1 and is_gone else error
-    return None
-
-
-def _wait_for(aws: Aws, ending: Sequence[Managed], deadline: datetime) -> list[Remaining]:
-    left = {managed.id: managed for managed in ending}
-    while left:
-        states = _states(aws, list(left.values()))
-        left = {name: entry for name, entry in left.items() if states[name] != "terminated"}
-        if not left or aws.clock.now() >= deadline:
-            break
-        aws.clock.sleep(POLL_SECONDS)
-    return [
-        Remaining(entry, f"was asked to end, and is {states[name]}; the next pass looks again")
-        for name, entry in left.items()
-    ]
-
-
-def _states(aws: Aws, things: Sequence[Managed]) -> dict[str, str]:
-    """The state of each instance by id; one that EC2 has forgotten has ended."""
-    states: dict[str, str] = {}
-    for start in range(0, len(things), _AT_ONCE):
-        part = things[start : start + _AT_ONCE]
-        names = [entry.id for entry in part]
-        # A filter passes over an id that is gone; `InstanceIds` would refuse the whole list.
-        filters = [{"Name": "instance-id", "Values": names}]
+def _refusal(aws: Aws, kind: ManagedKind, thing: Managed, deadline: datetime) -> AdvisorError | None:
+    """Remove it, again until the deadline while what holds it may be ending; why it was not removed. One that
+    is gone (`InvalidVolume.NotFound`, ..) is: somebody was faster, or the answer to our own first request got
+    lost."""
+    while True:
         try:
-            rows = list(aws.pages(part[0].region, "describe_instances", "Reservations", Filters=filters))
+            aws.ask(thing.region, kind.removal, **kind.request(thing.id))
         except AdvisorError as error:
-            states |= dict.fromkeys(names, f"in an unknown state ({error})")
-            continue
-        states |= dict.fromkeys(names, "terminated")
-        states |= {entry["InstanceId"]: entry["State"]["Name"] for row in rows for entry in row["Instances"]}
-    return states
+            code = error.code if isinstance(error, Refused) else ""
+            if ".NotFound" in code:
+                return None
+            if code not in _HELD or aws.clock.now() >= deadline:
+                return error
+            aws.clock.sleep(POLL_SECONDS)
+        else:
+            return None
 
 
-def _remove_held(aws: Aws, kind: ManagedKind, managed: Managed, deadline: datetime) -> list[Remaining]:
-    """Remove it; again as long as what holds it may be ending."""
-    while refused := _refusal(aws, kind, [managed]):
-        is_held = isinstance(refused, Refused) and refused.code in _HELD
-        if not is_held or aws.clock.now() >= deadline:
-            return [Remaining(managed, reaping_refusal(refused))]
+def state_until_ended(
+    aws: Aws, region: str, name: str, deadline: datetime, ended: Sequence[str] = ("terminated",)
+) -> str:
+    """Waits until an instance is in one of these states or EC2 has forgotten it; its state at the deadline
+    otherwise, else empty."""
+    while True:
+        try:
+            state = instance(aws, region, name).state
+        except NotListed:
+            return ""
+        except AdvisorError as error:
+            state = f"in an unknown state ({error})"
+        if state in ended:
+            return ""
+        if aws.clock.now() >= deadline:
+            return state
         aws.clock.sleep(POLL_SECONDS)
-    return []

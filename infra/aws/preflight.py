@@ -252,22 +252,6 @@ def _action(operation: str) -> str:
     return action_of("".join(word.capitalize() for word in operation.split("_")))
 
 
-_EVERYWHERE = "0.0.0.0/0"
-# What a route may lead to (EC2 API, `Route`), and AWS's own gateways to S3 among them.
-_TARGETS = (
-    "GatewayId",
-    "NatGatewayId",
-    "TransitGatewayId",
-    "NetworkInterfaceId",
-    "InstanceId",
-    "VpcPeeringConnectionId",
-    "CoreNetworkArn",
-    "LocalGatewayId",
-    "CarrierGatewayId",
-)
-_ENDPOINT = "vpce-"
-
-
 def routed(
     aws: Aws, region: str, subnets: Sequence[Subnet], *, is_prebuilt: bool
 ) -> tuple[list[Subnet], list[Finding]]:
@@ -303,15 +287,11 @@ def routed(
 def leads_out(table: Mapping[str, Any], is_prebuilt: bool) -> bool:
     """Whether an active route of the table leads everywhere, or, for a prebuilt image, to S3."""
     return any(
-        route.get("DestinationCidrBlock") == _EVERYWHERE
-        or (is_prebuilt and _target(route).startswith(_ENDPOINT))
+        route.get("DestinationCidrBlock") == "0.0.0.0/0"
+        or (is_prebuilt and str(route.get("GatewayId")).startswith("vpce-"))
         for route in table.get("Routes", ())
-        if route.get("State") == "active" and _target(route) not in ("", "local")
+        if route.get("State") == "active"
     )
-
-
-def _target(route: Mapping[str, Any]) -> str:
-    return next((str(route[name]) for name in _TARGETS if route.get(name)), "")
 
 
 def _table_of(subnet: Subnet, tables: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -29,15 +29,13 @@ from advisor.infra.aws.errors import AwsFailure, Refused, kind_of, mend_of
 from advisor.infra.aws.launch_options import LEAST, LaunchedMachine, LaunchOption, Sweep
 from advisor.infra.aws.machines import (
     PATIENCE,
-    POLL_SECONDS,
     Managed,
-    NotListed,
     Remaining,
     Unlisted,
     all_managed,
     enabled_regions,
-    instance,
     remove_all,
+    state_until_ended,
 )
 from advisor.units import format_usd
 
@@ -86,15 +84,8 @@ def end_instance(aws: Aws, machine: LaunchedMachine) -> None:
     """End one instance and wait until it is billed no more; `CloudError` where it is not."""
     aws.ask(machine.region, "terminate_instances", InstanceIds=[machine.id])
     deadline = aws.clock.now() + PATIENCE
-    while True:
-        try:
-            if not instance(aws, machine.region, machine.id).lives:
-                return
-        except NotListed:
-            return
-        if aws.clock.now() >= deadline:
-            raise CloudError(f"{machine.id} in {machine.region} does not end")
-        aws.clock.sleep(POLL_SECONDS)
+    if state := state_until_ended(aws, machine.region, machine.id, deadline, ("shutting-down", "terminated")):
+        raise CloudError(f"{machine.id} in {machine.region} does not end: it is {state}")
 
 
 def not_ended(ended: Ended, machine: LaunchedMachine | None, meter: Meter | None) -> NotEndedError:

@@ -138,15 +138,15 @@ def test_expired_credentials_are_told_once_a_region_and_nothing_is_claimed():
     assert not is_clean(reaped)
 
 
-def test_an_instance_that_is_gone_does_not_keep_its_list_alive():
-    """EC2 refuses a whole list for one id that it does not know any more."""
+def test_an_instance_that_ec2_says_is_gone_keeps_no_other_alive_and_is_looked_at_itself():
     names = {an_instance("us-east-1") for _ in range(3)}
     faults = {"us-east-1": {"terminate_instances": ["InvalidInstanceID.NotFound"]}}
-    a_volume("us-east-1")  # which somebody else removes meanwhile
+    volume = a_volume("us-east-1")  # which somebody else removes meanwhile
     faults["us-east-1"]["delete_volume"] = "InvalidVolume.NotFound"
     reaped = reap(aws(faults), now=NOW, regions=REGIONS)
-    assert {entry.id for entry in reaped.removed} >= names
-    assert is_clean(reaped)
+    (running,) = reaped.remaining
+    assert "is running" in running.reason
+    assert {entry.id for entry in reaped.removed} == names - {running.thing.id} | {volume}
 
 
 def test_what_an_ending_instance_holds_is_waited_for_and_what_others_hold_is_left_alone():
