@@ -1,18 +1,18 @@
 """Locks that end with the process that holds them, however it ends; and leases of trials (see `LeaseBook`).
 
-PostgreSQL: an advisory lock of a session, which the server ends with the connection. A SQLite file: `flock`
-on a file beside it, which the kernel ends with the process. A database in memory belongs to one process: a
-set. Lock `DAEMON` is the daemon's, the others are runs' by their numbers."""
+PostgreSQL: an advisory lock of a session, which the server ends with the connection. SQLite: `flock` on a
+file beside it (of one in memory: in a temporary folder), which the kernel ends with the process. Lock
+`DAEMON` is the daemon's, the others are runs' by their numbers."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import sqlalchemy as sql
@@ -125,8 +125,8 @@ _TRIES, _PAUSE_SECONDS = 5, 0.02
 class HeldLock:
     """A lock of this process. `is_held` says whether that is still so."""
 
-    def __init__(self, owner: Locks, number: int, handle: IO[bytes] | sql.Connection | None):
-        self._owner, self._number, self._handle = owner, number, handle
+    def __init__(self, number: int, handle: IO[bytes] | sql.Connection, path: Path = Path()) -> None:
+        self._number, self._handle, self._path = number, handle, path
         self._released = False
 
     def is_held(self) -> bool:
@@ -136,27 +136,21 @@ class HeldLock:
                 self._handle.execute(sql.text("SELECT 1"))
                 return True
             return False
-        if self._handle is None:
-            return not self._released
-        return _is_file_at(self._handle, self._owner.path(self._number))
+        return not self._released and _is_file_at(self._handle, self._path)
 
     def release(self) -> None:
         """Let others take the lock; a second call changes nothing."""
         if self._released:
             return
-        handle, self._handle, self._released = self._handle, None, True
-        if isinstance(handle, sql.Connection):
+        self._released = True
+        if isinstance(self._handle, sql.Connection):
             with suppress(SQLAlchemyError):  # a session that was lost has no lock any more
-                handle.execute(sql.select(sql.func.pg_advisory_unlock(_NAMESPACE, self._number)))
-            handle.invalidate()  # not back into the pool
-            handle.close()
-        elif handle is None:
-            self._owner.in_memory.discard(self._number)
-        else:
+                self._handle.execute(sql.select(sql.func.pg_advisory_unlock(_NAMESPACE, self._number)))
+            self._handle.invalidate()  # not back into the pool
+        elif _is_file_at(self._handle, self._path):
             with suppress(OSError):
-                if _is_file_at(handle, self._owner.path(self._number)):
-                    self._owner.path(self._number).unlink()
-            handle.close()
+                self._path.unlink()
+        self._handle.close()
 
 
 class Locks:
@@ -164,29 +158,22 @@ class Locks:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.in_memory: set[int] = set()
-        self._turn = threading.Lock()
+        self._own = TemporaryDirectory(prefix="advisor-locks-") if database.in_memory else None
+        self._folder = Path(self._own.name) if self._own else None  # None: a server's
+        if database.file is not None:
+            self._folder = database.file.with_name(f"{database.file.name}.locks")
 
     def take(self, number: int) -> HeldLock | None:
         """None while anybody has it, this process included; `DataError` where it cannot be asked for."""
-        if self._database.in_memory:
-            with self._turn:
-                free = number not in self.in_memory
-                self.in_memory.add(number)
-            return HeldLock(self, number, None) if free else None
-        if self._database.file is None:
-            return self._of_server(number)
-        return self._of_file(number)
+        return self._of_server(number) if self._folder is None else self._of_file(number)
 
     def is_held(self, number: int) -> bool:
         """Whether anybody has it now."""
-        if self._database.in_memory:
-            return number in self.in_memory
-        if self._database.file is None:
+        if self._folder is None:
             values = {"space": _NAMESPACE, "number": number}
             return bool(self._database.read(lambda connection: connection.scalar(_HELD, values)))
         try:
-            with self.path(number).open("rb") as file:
+            with self._path(number).open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False
@@ -194,11 +181,9 @@ class Locks:
             return True
         return False
 
-    def path(self, number: int) -> Path:
-        """The file of a lock, beside that of the database."""
-        file = self._database.file
-        assert file is not None
-        return file.with_name(f"{file.name}.locks") / ("daemon" if number == DAEMON else f"{number}")
+    def _path(self, number: int) -> Path:
+        assert self._folder is not None
+        return self._folder / ("daemon" if number == DAEMON else f"{number}")
 
     def _of_server(self, number: int) -> HeldLock | None:
         """On a connection of its own, outside of transactions."""
@@ -209,7 +194,7 @@ class Locks:
             connection.execute(sql.text(_NOTICE_LOST_CLIENTS))
             query = sql.select(sql.func.pg_try_advisory_lock(_NAMESPACE, number))
             if connection.scalar(query):
-                return HeldLock(self, number, connection)
+                return HeldLock(number, connection)
         except SQLAlchemyError as error:
             if connection is not None:
                 connection.invalidate()
@@ -218,7 +203,7 @@ class Locks:
         return None
 
     def _of_file(self, number: int) -> HeldLock | None:
-        path = self.path(number)
+        path = self._path(number)
         for _ in range(_TRIES):
             with system_errors(DataError, f"cannot write '{path}'"):
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -226,7 +211,7 @@ class Locks:
             with suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_file_at(file, path):
-                    return HeldLock(self, number, file)
+                    return HeldLock(number, file, path)
             file.close()
             time.sleep(_PAUSE_SECONDS)
         return None
