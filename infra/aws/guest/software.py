@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import re
 import shlex
 import sys
 import tarfile
@@ -26,9 +25,6 @@ PACKAGES = ("advisor", "advisor/infra", "advisor/models", "advisor/sweeps")
 EXTRAS = ("sweep", "zoo", "formats", "postgres")
 # Of an instance that loads an engine, which comes with a torch of its own.
 SERVING_EXTRAS = ("endpoint",)
-_NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?")
-# `torch==2.13.0+cpu`: a build for this machine, which no index of an instance has.
-_LOCAL_BUILD = re.compile(rb"^([A-Za-z0-9._-]+==[^+\s;]+)\+[^\s;]+", re.MULTILINE)
 _LEVEL = 6  # of gzip: 9 takes three times as long, for a hundredth less
 _NOT_SENT = frozenset({"__pycache__", "build", "sources"})  # of `infra`: what makes a bundle, and out of what
 
@@ -56,51 +52,36 @@ def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) ->
     ):
         for path in _files(root):
             _add(archive, str(path.relative_to(root)), path.read_bytes())
-        # The repository's file of exact versions, none of them of this machine's own builds; an installed
-        # package comes without it.
-        path = root / "constraints.txt"
-        tried = _LOCAL_BUILD.sub(rb"\1", path.read_bytes()) if path.is_file() else b""
-        wanted = requirements(root, frozenset(extras), pinned=not tried)
-        _add(archive, "constraints.txt", tried)
-        _add(archive, "requirements.txt", wanted.encode())
+        _add(archive, "constraints.txt", constraints().encode())
+        _add(archive, "requirements.txt", requirements(root, frozenset(extras)).encode())
     content = buffer.getvalue()
     return Software(content, hashlib.sha256(content).hexdigest())
 
 
-def requirements(root: Path, extras: frozenset[str], *, pinned: bool) -> str:
-    """The requirements for pip: those of the packages beneath `root`; `pinned` to the versions that run here.
-    A version with a local part (`2.13.0+cpu`) is a build for this machine: its public part is asked for, and
-    the instance takes the build for its GPU."""
-    wanted = _wanted(root, extras)
-    lines = {_pinned(item) if pinned else item.partition(";")[0].strip() for item in wanted}
-    return "".join(f"{line}\n" for line in sorted(lines))
+def constraints() -> str:
+    """The versions that run here, for pip. A version with a local part (`2.13.0+cpu`) is a build for this
+    machine: its public part is asked for, and the instance takes the build for its GPU."""
+    names = {each.name for each in metadata.distributions()} - {PACKAGE}
+    return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in sorted(names))
 
 
-def _wanted(root: Path, extras: frozenset[str]) -> list[str]:
+def requirements(root: Path, extras: frozenset[str]) -> str:
+    """The requirements for pip: those of the packages beneath `root`, or of the installed ones."""
     path = root / "pyproject.toml"
     if path.is_file():
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
         optional = project["optional-dependencies"]
-        return [*project["dependencies"], *(item for name in sorted(extras) for item in optional[name])]
-    try:
-        return core_and(extras)
-    except metadata.PackageNotFoundError:
-        raise DataError(
-            f"neither an installed {PACKAGE} nor its pyproject.toml is here, which say what an "
-            "instance needs",
-            hint="install it (pip install .)",
-        ) from None
-
-
-def _pinned(text: str) -> str:
-    match = _NAME.match(text)
-    if match is None:
-        raise DataError(f"'{text}' in the metadata of {PACKAGE} names no package")
-    try:
-        version = metadata.version(match[1]).partition("+")[0]
-    except metadata.PackageNotFoundError:
-        return text.partition(";")[0].strip()
-    return f"{match[0]}=={version}"
+        wanted = [*project["dependencies"], *(item for name in extras for item in optional[name])]
+    else:
+        try:
+            wanted = core_and(extras)
+        except metadata.PackageNotFoundError:
+            raise DataError(
+                f"neither an installed {PACKAGE} nor its pyproject.toml is here, which say what an "
+                "instance needs",
+                hint="install it (pip install .)",
+            ) from None
+    return "".join(f"{line}\n" for line in sorted({item.partition(";")[0].strip() for item in wanted}))
 
 
 def _files(root: Path) -> Iterator[Path]:
