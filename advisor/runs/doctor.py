@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -65,6 +63,11 @@ class Finding(Struct, frozen=True):
 
 Check = Callable[[], Finding]
 _ok, _warning, _problem = (partial(Finding, state) for state in State)
+
+
+def _told(good: bool, text: str, advice: str, facts: Mapping[str, Any], *, bad: bool = False) -> Finding:
+    """The finding of a figure that is `good` enough, too low for much, or `bad`."""
+    return _ok(text, facts=facts) if good else (_problem if bad else _warning)(text, advice, facts)
 
 
 def examine(*, keep_leftovers: bool) -> list[Finding]:
@@ -220,36 +223,32 @@ def check_disk() -> Finding:
     free = {name: _free(path) for name, path in folders.items()}
     facts = {"free_bytes": {str(folders[name]): size for name, size in free.items()}}
     name = min(free, key=lambda name: free[name])
-    text = f"{free[name] / _GIB:.1f} GiB free for {name} ({folders[name]})"
-    if free[name] >= _ENOUGH_BYTES:
-        return _ok(text, facts=facts)
     advice = (
         "free some space, or choose other places: ADVISOR_DATABASE_URL for rows, --data or "
         "XDG_CACHE_HOME for data sets"
     )
-    return (_warning if free[name] >= _LEAST_BYTES else _problem)(text, advice, facts)
+    text = f"{free[name] / _GIB:.1f} GiB free for {name} ({folders[name]})"
+    return _told(free[name] >= _ENOUGH_BYTES, text, advice, facts, bad=free[name] < _LEAST_BYTES)
 
 
 def _free(folder: Path) -> int:
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    try:
+    with suppress(OSError):
         return shutil.disk_usage(folder).free
-    except OSError:
-        return shutil.disk_usage(tempfile.gettempdir()).free if os.access("/", os.R_OK) else 0
+    return 0
 
 
 def check_shared_memory(folder: Path = Path("/dev/shm")) -> Finding:
     """Loader processes hand batches over there; a container's has 64 MiB by default."""
-    try:
-        free = shutil.disk_usage(folder).free
-    except OSError:
-        advice = "mount a tmpfs there; loader processes hand batches over in it"
-        return _warning(f"there is no {folder}", advice)
-    text, facts = f"{free / _GIB:.1f} GiB free in {folder}", {"free_bytes": free}
-    if free >= _ENOUGH_SHARED_BYTES:
-        return _ok(text, facts=facts)
-    return _warning(text, "make it larger (docker run --shm-size 2g), or take small batches", facts)
+    if not folder.is_dir():
+        return _warning(
+            f"there is no {folder}", "mount a tmpfs there; loader processes hand batches over in it"
+        )
+    free = _free(folder)
+    advice = "make it larger (docker run --shm-size 2g), or take small batches"
+    text = f"{free / _GIB:.1f} GiB free in {folder}"
+    return _told(free >= _ENOUGH_SHARED_BYTES, text, advice, {"free_bytes": free})
 
 
 _PATIENCE_SECONDS = 60.0
@@ -279,15 +278,13 @@ def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH)
         advice = "install it anew, built for this driver's CUDA: https://pytorch.org/get-started"
         return _problem(str(answer["error"]), advice, answer)
     gpus = ", ".join(answer["gpus"])
-    text = f"{answer['version']}, computes on {gpus or 'the CPU'}"
-    if not _DRIVER.exists() or gpus:
-        return _ok(text, facts=answer)
-    return _problem(
-        f"{text}, though a driver is loaded (built for CUDA {answer['cuda_build']})",
-        "install a torch built for CUDA (https://pytorch.org/get-started), and update "
-        "the driver where it is older than that",
-        answer,
+    sees, text = bool(gpus) or not _DRIVER.exists(), f"{answer['version']}, computes on {gpus or 'the CPU'}"
+    text += "" if sees else f", though a driver is loaded (built for CUDA {answer['cuda_build']})"
+    advice = (
+        "install a torch built for CUDA (https://pytorch.org/get-started), and update the driver where it is "
+        "older than that"
     )
+    return _told(sees, text, advice, answer, bad=True)
 
 
 def check_gpu() -> Finding:
@@ -359,22 +356,17 @@ def check_database(patience_seconds: float = _DATABASE_PATIENCE_SECONDS) -> Find
     if state["left_leases"]:
         text += f"; {state['left_leases']} leases of drivers that are gone, free to take"
     apart = abs(time.time() - state["now"]) if state["now"] else 0.0
-    if apart > _CLOCKS_APART_SECONDS:
-        text += f"; its clock and this one are {apart:.0f} s apart"
-        return _warning(text, "set both by NTP (timedatectl set-ntp true)", state)
-    return _ok(text, facts=state)
+    agree = apart <= _CLOCKS_APART_SECONDS
+    text += "" if agree else f"; its clock and this one are {apart:.0f} s apart"
+    return _told(agree, text, "set both by NTP (timedatectl set-ntp true)", state)
 
 
 def check_unsaved() -> Finding:
     """Measurements that a database could not take, and that nobody has imported yet."""
     paths = [str(path) for path in unsaved_files()]
-    if not paths:
-        return _ok("none")
-    return _warning(
-        f"the database could not take what is in {', '.join(paths)}",
-        f"advisor measurements import {paths[0]}, then remove the file",
-        {"files": paths},
-    )
+    text = f"the database could not take what is in {', '.join(paths)}"
+    advice = f"advisor measurements import {' '.join(paths[:1])}, then remove the file"
+    return _warning(text, advice, {"files": paths}) if paths else _ok("none")
 
 
 # A bundle of this age lacks prices of some newer types.
@@ -394,10 +386,9 @@ def check_bundle(today: date | None = None) -> Finding:
     digest = str(bundle.manifest["digest"])
     facts = {"digest": digest, "prices_as_of": prices.isoformat(), "age_days": age}
     text = f"the catalogue is whole (digest {digest[:12]}); its AWS prices are those of {prices}"
-    if age <= _WARN_DAYS:
-        return _ok(text, facts=facts)
-    old = f"{text}, {age} days ago: what you rent may cost something else by now"
-    return _warning(old, "advisor catalog refresh, or install a newer release of the advisor", facts)
+    text += "" if age <= _WARN_DAYS else f", {age} days ago: what you rent may cost something else by now"
+    advice = "advisor catalog refresh, or install a newer release of the advisor"
+    return _told(age <= _WARN_DAYS, text, advice, facts)
 
 
 def _bundle() -> BundleFiles:
@@ -412,11 +403,10 @@ def check_clock(now: datetime | None = None) -> Finding:
         dates = [date.fromisoformat(cloud["as_of"]) for cloud in clouds]
     now = now or datetime.now(UTC)
     text, facts = f"{now:%Y-%m-%d %H:%M} UTC", {"now": now.isoformat(timespec="seconds")}
-    if not dates or now.date() >= max(dates):
-        return _ok(text, facts=facts)
-    return _problem(
-        f"{text}, which is before the bundled prices ({max(dates)})",
-        "set the clock (chronyc makestep, timedatectl set-ntp true): ages and order "
-        "of what is measured depend on it, and clouds refuse wrong times",
-        facts,
+    right = not dates or now.date() >= max(dates)
+    advice = (
+        "set the clock (chronyc makestep, timedatectl set-ntp true): ages and order of what is measured "
+        "depend on it, and clouds refuse wrong times"
     )
+    text += "" if right else f", which is before the bundled prices ({max(dates)})"
+    return _told(right, text, advice, facts, bad=True)

@@ -5,11 +5,10 @@ nothing here has to."""
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -37,15 +36,13 @@ from advisor.infra.aws.guest.volumes import (
     mount_volumes,
     volume_ids,
 )
-from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, StateLog, send_anchor
+from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, StateLog, object_of, object_of_anchor
 from advisor.store.measurements import open_store
 
 POLL_SECONDS = 2.0
-_LAST_TRIES = 5
 # Exit codes of a command that has come to its end; a target that is missed (3) is one.
 _ANSWERED = {SWEEP_RUN: (0,), VERIFY: (0, 3), MEASURE: (0,)}
 _ANCHOR_FILE = "anchor.json"
-_LOG = logging.getLogger(__name__)
 # From a job to where each disk type is mounted.
 Mount = Callable[["Job"], Mapping[str, Path]]
 # From an engine's package and a folder to the folder of its programs.
@@ -108,7 +105,7 @@ def _swept(
     if name := job.database_parameter:
         answer = guest.aws.ask(job.region, "get_parameter", service="ssm", Name=name, WithDecryption=True)
         database = str(answer["Parameter"]["Value"])
-    sender = _sending(job, guest, result_bucket, database)
+    sender = _sender(job, guest, result_bucket, database)
     environment = {**os.environ, "ADVISOR_DATABASE_URL": database, **own_data(job, mounts)}
     command = command_of(guest.advisor, job, mounts)
     if job.command == MEASURE:
@@ -145,56 +142,19 @@ def own_data(job: Job, mounts: Mapping[str, Path]) -> dict[str, str]:
     return {"XDG_CACHE_HOME": str(next(iter(mounts.values())))}
 
 
-class Sending:
-    """Sends what a file holds to the bucket, by `send_all`, whenever the file has changed."""
-
-    def __init__(self, path: Path, send_all: Callable[[], object]) -> None:
-        self._path = path
-        self._send_all = send_all
-        self._seen: list[tuple[int, int]] = []
-
-    def send(self) -> bool:
-        """Send what is new; False where the bucket does not take it now."""
-        # Changes with every row of a SQLite file: its log grows, or is folded into it.
-        seen = []
-        for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
-            with suppress(OSError):
-                state = path.stat()
-                seen.append((state.st_mtime_ns, state.st_size))
-        if seen == self._seen:
-            return True
-        try:
-            self._send_all()
-        except AdvisorError as error:
-            _LOG.warning("measurements are not sent yet: %s", error)
-            return False
-        self._seen = seen
-        return True
-
-    def send_the_rest(self, sleep: Callable[[float], None]) -> None:
-        """Send what is left; `DataError` where the bucket takes it at none of several tries."""
-        self._seen = []
-        for _ in range(_LAST_TRIES):
-            if self.send():
-                return
-            sleep(POLL_SECONDS)
-        raise DataError("the bucket took not all of what was measured", hint="see the warnings above")
-
-
-def _sending(job: Job, guest: Guest, result_bucket: ResultBucket, database: str) -> Sending | None:
+def _sender(job: Job, guest: Guest, result_bucket: ResultBucket, database: str) -> Sender | None:
     """None where measurements go into a shared database. The instance's own begins with what the bucket has:
     it goes on where an instance that was taken back had stopped."""
     if job.command == MEASURE:
         anchor = guest.folder / _ANCHOR_FILE
-        return Sending(anchor, lambda: send_anchor(result_bucket, anchor.read_bytes()))
+        return Sender(result_bucket, anchor, lambda: [object_of_anchor(anchor.read_bytes())])
     if job.database_parameter:
         return None
     with closing(open_store(database)) as store:
         Collector(result_bucket).collect(store)
-    sender = Sender(result_bucket)
 
-    def send_rows() -> None:
+    def rows() -> Iterable[tuple[str, bytes]]:
         with closing(open_store(database, reading=True)) as store:
-            sender.send(store.read().measurements)
+            return map(object_of, store.read().measurements)
 
-    return Sending(Path(database.removeprefix("sqlite:///")), send_rows)
+    return Sender(result_bucket, Path(database.removeprefix("sqlite:///")), rows)

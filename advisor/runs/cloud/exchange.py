@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -215,24 +215,49 @@ def guest_states(result_bucket: ResultBucket) -> list[GuestState]:
 
 MEASUREMENTS_FOLDER = "measurements/"
 ROW, ANCHOR = ".jsonl", ".json"
+_LAST_TRIES, _PAUSE_SECONDS = 5, 2.0
 
 
 class Sender:
-    """Writes rows into the bucket that are not there yet."""
+    """Writes what a file of the instance holds into the bucket, each object once: rows of a database, or an
+    anchor."""
 
-    def __init__(self, result_bucket: ResultBucket) -> None:
-        self._mailbox = result_bucket
+    def __init__(
+        self, result_bucket: ResultBucket, path: Path, objects: Callable[[], Iterable[tuple[str, bytes]]]
+    ) -> None:
+        self._mailbox, self._path, self._objects = result_bucket, path, objects
         self._there = set(result_bucket.keys(MEASUREMENTS_FOLDER))
+        self._seen: list[tuple[int, int]] = []
 
-    def send(self, rows: Iterable[Measurement]) -> int:
-        """The number of rows written now. Unsent ones are sent at the next call."""
-        written = 0
-        for row in rows:
-            key, content = object_of(row)
-            if key not in self._there:
-                written += self._mailbox.put_once(key, content)
-                self._there.add(key)
-        return written
+    def send(self) -> bool:
+        """Send what is new where the file has changed; False where the bucket does not take it now."""
+        # Changes with every row of a SQLite file: its log grows, or is folded into it.
+        seen = []
+        for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
+            with suppress(OSError):
+                state = path.stat()
+                seen.append((state.st_mtime_ns, state.st_size))
+        if seen == self._seen:
+            return True
+        try:
+            for key, content in self._objects():
+                if key not in self._there:
+                    self._mailbox.put_once(key, content)
+                    self._there.add(key)
+        except AdvisorError as error:
+            _LOG.warning("measurements are not sent yet: %s", error)
+            return False
+        self._seen = seen
+        return True
+
+    def send_the_rest(self, sleep: Callable[[float], None]) -> None:
+        """Send what is left; `DataError` where the bucket takes it at none of several tries."""
+        self._seen = []
+        for _ in range(_LAST_TRIES):
+            if self.send():
+                return
+            sleep(_PAUSE_SECONDS)
+        raise DataError("the bucket took not all of what was measured", hint="see the warnings above")
 
 
 def rows_sent(result_bucket: ResultBucket) -> list[Measurement]:
@@ -277,10 +302,9 @@ def object_of(row: Measurement) -> tuple[str, bytes]:
     return f"{MEASUREMENTS_FOLDER}{row.trial.trial_id}/{digest}{ROW}", content
 
 
-def send_anchor(result_bucket: ResultBucket, content: bytes) -> None:
-    """Write an endpoint's anchor; once, however often it is sent."""
-    digest = hashlib.sha256(content).hexdigest()[:16]
-    result_bucket.put_once(f"{MEASUREMENTS_FOLDER}{digest}{ANCHOR}", content)
+def object_of_anchor(content: bytes) -> tuple[str, bytes]:
+    """The name and content of the object of an endpoint's anchor."""
+    return f"{MEASUREMENTS_FOLDER}{hashlib.sha256(content).hexdigest()[:16]}{ANCHOR}", content
 
 
 def anchors_sent(result_bucket: ResultBucket) -> list[dict[str, Any]]:

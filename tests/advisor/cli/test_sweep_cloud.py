@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from advisor.cli.main import run
 from advisor.infra.aws import regions
 from advisor.infra.aws.guest.metadata import ResultBucket
-from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
+from advisor.runs.cloud.exchange import End, Phase, StateLog, object_of
 from advisor.store.measurements import open_store
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.wire import Request
@@ -58,7 +58,7 @@ def box_of(bed: Bed, machine: Any) -> ResultBucket:
 def sent(bed: Bed, machine: Any, row: Any, ending: End = End.DONE, said: str = "29 trials") -> None:
     """A guest sends a measurement, tells its end and powers off."""
     box = box_of(bed, machine)
-    Sender(box).send([row])
+    box.put_once(*object_of(row))
     StateLog(box, machine.id, bed.clock).note(Phase.ENDED, ending, 0, said)
     bed.end(machine.id, "Client.InstanceInitiatedShutdown")
 

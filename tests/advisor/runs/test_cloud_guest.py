@@ -14,7 +14,7 @@ from advisor.infra.aws.asking import Aws, Clock
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.metadata import Metadata, ResultBucket
 from advisor.runs.cloud.agent import Guest, command_of, own_data, run_job
-from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, guest_states, object_of
+from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states, object_of
 from advisor.store.measurements import open_store
 from tests.infra.aws.guest.sandbox import serving
 from tests.infra.aws.reaping import aws, moto_account
@@ -240,8 +240,8 @@ def test_a_bucket_that_takes_nothing_is_an_error_and_not_silence(bucket, service
 
 def test_sending_and_collecting_twice_changes_nothing(bucket, store):
     rows = [measurement(trial=row) for row in trials(5)]
-    assert Sender(bucket).send(rows) == 5
-    assert Sender(bucket).send(rows) == 0
+    assert [bucket.put_once(*object_of(row)) for row in rows] == [True] * 5
+    assert [bucket.put_once(*object_of(row)) for row in rows] == [False] * 5
     collector = Collector(bucket)
     assert [collector.collect(store), collector.collect(store)] == [5, 0]
     assert Collector(bucket).collect(store) == 0
@@ -252,7 +252,8 @@ def test_a_row_with_another_run_is_another_object_and_the_store_keeps_it(bucket,
     row = measurement()
     run_of = {"status": "ok", "step_seconds": [0.1, 0.2], "started_at": "2026-07-20T11:00:00"}
     more = measurement(repeats=(run_of,))
-    assert Sender(bucket).send([row]) == Sender(bucket).send([more]) == 1
+    assert bucket.put_once(*object_of(row))
+    assert bucket.put_once(*object_of(more))
     Collector(bucket).collect(store)
     assert [len(item.repeats) for item in store.all()] == [1]
 
@@ -260,7 +261,7 @@ def test_a_row_with_another_run_is_another_object_and_the_store_keeps_it(bucket,
 def test_an_object_that_is_no_measurement_is_named_and_keeps_no_other_one_back(bucket, store):
     key, _ = object_of(measurement())
     bucket.put(key, b"{}")
-    Sender(bucket).send([measurement(trial=trials(1)[0])])
+    bucket.put_once(*object_of(measurement(trial=trials(1)[0])))
     collector = Collector(bucket)
     assert collector.collect(store) == 1
     assert list(collector.refused) == [key]

@@ -12,12 +12,12 @@ from advisor.cli.questions import question_from
 from advisor.cli.schedule import checked_command
 from advisor.cli.sweep import run as sweep_run
 from advisor.infra.aws.guest.metadata import ResultBucket
-from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
+from advisor.runs.cloud.exchange import End, Phase, StateLog, object_of
 from advisor.runs.cloud.fleet import launches
 from advisor.runs.cloud.plan import sweep_id
 from advisor.runs.fitting import after_sweep
 from advisor.runs.jobs import execute
-from advisor.runs.schedules import ADVISOR, spent_usd, started_as
+from advisor.runs.schedules import ADVISOR, month_cost, started_as
 from advisor.runs.sweep_questions import SweepRun
 from advisor.store.measurements import open_store
 from advisor.store.records import NewRun, RunState
@@ -56,7 +56,7 @@ def row(began):
 def measured_there(bed, due, instance_id):
     """What a guest leaves in the bucket: a row that began after the due time, and its end."""
     box = ResultBucket(bed.aws(), "us-east-1", "results", f"sweeps/{id_of(due)}/g4dn.xlarge")
-    Sender(box).send([row(due + timedelta(minutes=9))])
+    box.put_once(*object_of(row(due + timedelta(minutes=9))))
     StateLog(box, instance_id, bed.clock).note(Phase.ENDED, End.DONE, 0, "1 trial")
 
 
@@ -108,10 +108,10 @@ def test_a_retried_run_takes_what_the_one_before_it_had_measured(account, tmp_pa
         book.runs.hand_back(1, owner, "ended in its middle", None)
         lock.release()
         ending = execute(book, 1, follow=lambda run: after_sweep(run.due_at), report=lambda *_: {})
-        month = book.runs.of(kept.number)
+        spent, _ = month_cost(book, kept, due)
     assert (ending.state, ending.trials) == (RunState.DONE, 1), ending.note
     assert ending.cost_usd is None  # the one before it spent something; all of it is counted
-    assert spent_usd(kept, month, due) == 5.0
+    assert spent == 5.0
     assert ending.report["drift"]["compared"] == 1
     assert account.instances() == []
 

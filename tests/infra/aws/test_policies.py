@@ -18,7 +18,7 @@ from advisor.infra.aws.guest.volumes import volume_ids
 from advisor.infra.aws.machines import KINDS
 from advisor.infra.aws.reap import reap
 from advisor.runs.cloud.agent import Guest, run_job
-from advisor.runs.cloud.exchange import Sender
+from advisor.runs.cloud.exchange import object_of
 from tests.infra.aws.builders import a_job, is_clean
 from tests.infra.aws.guest.sandbox import serving
 from tests.infra.aws.iam import action_of, actions, allowed_actions, recorded_calls
@@ -96,7 +96,7 @@ def test_a_guest_may_do_exactly_what_it_does(account, monkeypatch, tmp_path):
                     poll_seconds=0.05,
                 ),
             )
-            Sender(box).send([measurement()])
+            box.put_once(*object_of(measurement()))
         seen += now
     assert actions(seen) == allowed_actions(policy("guest", bucket=BUCKET))
 
