@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 
 from msgspec import Struct, field
 
 from advisor.errors import DataError, UsageError
 from advisor.runs.processes import start_executor
-from advisor.runs.schedules import CronLine, is_sweep, month_of, rows_for_due_times, works_elsewhere
+from advisor.runs.schedules import CronLine, is_sweep, rows_for_due_times, too_dear, works_elsewhere
 from advisor.runs.sweeps.sweeping import sweep_runs_here
 from advisor.store.locks import HeldLock
 from advisor.store.records import Run, RunState, Schedule
@@ -133,11 +134,8 @@ class Daemon(Struct):
         due = CronLine(schedule.cron, schedule.timezone).after(considered)
         if due is None or due.timestamp() > now:
             return
-        # The runs of every month that a decision is about, the latest ones, and any open one.
-        first, _ = month_of(schedule.timezone, due.timestamp())
-        recent = {run.number: run for run in (*runs.of(number), *runs.between(number, first, now))}
-        recent |= {run.number: run for run in runs.open() if run.schedule == number}
-        rows = rows_for_due_times(schedule, now, list(recent.values()))
+        going = next((run for run in runs.open() if run.schedule == number), None)
+        rows = rows_for_due_times(schedule, now, going, partial(too_dear, self.book, schedule))
         if not rows or not runs.claim(number, rows[-1].due_at, rows):
             return
         for row in rows:

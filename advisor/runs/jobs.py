@@ -32,7 +32,7 @@ from advisor.messages import Message
 from advisor.questions.reading import from_values
 from advisor.runs.processes import ADVISOR, answer_of, command_process, end, failure, start_executor
 from advisor.runs.questions import words_of
-from advisor.runs.schedules import checked_price, is_sweep, iso_text, month_of, started_as, usd_left
+from advisor.runs.schedules import checked_price, is_sweep, iso_text, month_cost, started_as
 from advisor.runs.sweep_questions import Allowed, NewSweep, SweepRun
 from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import shown_rows, snapshot_document, trial_documents
@@ -414,12 +414,11 @@ def _swept(work: Work) -> Ending:
 
 
 def _scheduled(work: Work, schedule: Schedule, started: Started, follow: Follow, report: Report) -> Ending:
-    due, runs = work.run.due_at, work.book.runs
+    due = work.run.due_at
     if not Path(schedule.folder).is_dir():
         raise UsageError("there is no folder {path} on this machine", path=schedule.folder)
     # The rest of the month's budget for this run; its own cost so far is not subtracted twice.
-    others = runs.between(schedule.number, *month_of(schedule.timezone, due))
-    left = usd_left(schedule, [run for run in others if run.number != work.run.number], due)
+    _, left = month_cost(work.book, schedule, due, besides=work.run.number)
     most = math.inf if left is None else left
     ending = _commanded(
         work,

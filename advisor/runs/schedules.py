@@ -8,9 +8,9 @@ is every 30 minutes. A schedule's sweep is checked as the command itself would c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -28,17 +28,7 @@ from advisor.runs.questions import ScheduleRequest
 from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 from advisor.runs.sweeps.sweeping import host_usd_per_hour
-from advisor.store.records import (
-    OPEN_STATES,
-    Leader,
-    Misfire,
-    NewRun,
-    NewSchedule,
-    Reporting,
-    Run,
-    RunState,
-    Schedule,
-)
+from advisor.store.records import Leader, Misfire, NewRun, NewSchedule, Reporting, Run, RunState, Schedule
 from advisor.units import format_counted, format_span, format_usd
 
 if TYPE_CHECKING:
@@ -60,16 +50,14 @@ class Status(Struct, frozen=True):
 
 def status_of(book: ScheduleBook, schedule: Schedule, now: float) -> Status:
     """How a schedule stands now (seconds since 1970)."""
-    moment = datetime.fromtimestamp(now, UTC)
-    month = book.runs.between(schedule.number, *month_of(schedule.timezone, now))
-    latest = book.runs.of(schedule.number)
+    moment, latest = datetime.fromtimestamp(now, UTC), book.runs.of(schedule.number)
     return Status(
         schedule=schedule,
         next_due=CronLine(schedule.cron, schedule.timezone).after(moment),
         last=next(iter(latest), None),
         report=next((run.report for run in latest if run.report), {}),
         month=moment.astimezone(zone_of(schedule.timezone)).strftime("%Y-%m"),
-        spent_usd=spent_usd(schedule, month, now),
+        spent_usd=month_cost(book, schedule, now)[0],
     )
 
 
@@ -266,12 +254,14 @@ ON_TIME_SECONDS = 300.0
 _LONGEST_LOOK_BACK_SECONDS = 400 * 86400.0
 
 
-def rows_for_due_times(schedule: Schedule, now: float, recent: Sequence[Run]) -> tuple[NewRun, ...]:
+def rows_for_due_times(
+    schedule: Schedule, now: float, going: Run | None, dear: Callable[[float], str]
+) -> tuple[NewRun, ...]:
     """The rows of the due times up to `now` that have none yet, the latest last.
 
     A due time has its own row. Those that no daemon saw have one together, at the latest of them, which runs
-    or is left out as `misfire` says. A run is also left out while another one of its schedule is open, and
-    where the month's budget ends. `recent`: the runs of the month, the latest and the open ones."""
+    or is left out as `misfire` says. A run is also left out while another one of its schedule is `going`, and
+    where `dear` says why the month's budget does not pay it."""
     first = max(schedule.considered_until, now - _LONGEST_LOOK_BACK_SECONDS)
     line = CronLine(schedule.cron, schedule.timezone)
     between = line.between(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(now, UTC))
@@ -286,13 +276,13 @@ def rows_for_due_times(schedule: Schedule, now: float, recent: Sequence[Run]) ->
         else:
             rows.insert(0, NewRun(late[-1], note=f"{format_span((now - late[-1]) / 3600)} late: {note}"))
     busy, kept = "", list[NewRun]()
-    if run := next((run for run in recent if run.state in OPEN_STATES), None):
-        when = datetime.fromtimestamp(run.due_at, UTC).isoformat(timespec="minutes")
-        state = "still going" if run.state is RunState.RUNNING else "still waiting"
+    if going:
+        when = datetime.fromtimestamp(going.due_at, UTC).isoformat(timespec="minutes")
+        state = "still going" if going.state is RunState.RUNNING else "still waiting"
         busy = f"the run of {when} was {state}"
     for row in rows:
         if row.state is RunState.DUE:
-            if reason := busy or _too_dear(schedule, row, recent):
+            if reason := busy or dear(row.due_at):
                 row = NewRun(row.due_at, RunState.SKIPPED, reason)
             else:
                 busy = "the run before it was still waiting"
@@ -300,49 +290,36 @@ def rows_for_due_times(schedule: Schedule, now: float, recent: Sequence[Run]) ->
     return tuple(kept)
 
 
-def _too_dear(schedule: Schedule, row: NewRun, runs: Sequence[Run]) -> str:
-    left = usd_left(schedule, runs, row.due_at)
+def month_cost(
+    book: ScheduleBook, schedule: Schedule, moment: float, besides: int | None = None
+) -> tuple[float, float | None]:
+    """What the runs of a moment's month (by the zone's calendar) cost, but for run `besides`, and what that
+    leaves of the budget (None without one). An unfinished or lost run counts with its limit."""
+    here = datetime.fromtimestamp(moment, zone_of(schedule.timezone))
+    first = here.replace(day=1, hour=0, minute=0, second=0, microsecond=0, fold=0)
+    after = (first + timedelta(days=32)).replace(day=1)
+    spent, most = 0.0, schedule.run_usd or 0.0
+    for run in book.runs.between(schedule.number, first.timestamp(), after.timestamp()):
+        if run.number != besides and (run.begun_at is not None or run.cost_usd is not None):
+            cost = most if run.cost_usd is None else run.cost_usd
+            spent += max(cost, most) if run.state is RunState.RUNNING else cost
+    return spent, None if schedule.budget_usd is None else schedule.budget_usd - spent
+
+
+def too_dear(book: ScheduleBook, schedule: Schedule, due_at: float) -> str:
+    """Why the month's budget does not pay another run; empty where it does."""
+    _, left = month_cost(book, schedule, due_at)
     if left is None:
         return ""
-    month = datetime.fromtimestamp(row.due_at, zone_of(schedule.timezone)).strftime("%Y-%m")
-    budget = f"{format_usd(schedule.budget_usd or 0.0)} of {month}"
+    month = datetime.fromtimestamp(due_at, zone_of(schedule.timezone)).strftime("%Y-%m")
+    budget, most = f"{format_usd(schedule.budget_usd or 0.0)} of {month}", schedule.run_usd
     if left <= 0:
         return f"the budget of {budget} is spent"
-    # The command's limit, else the dearest run so far; 0 before the first, which ends where the budget does.
-    most = schedule.run_usd
-    if most is None:
-        most = max((run.cost_usd or 0.0 for run in runs), default=0.0)
+    if most is None:  # then as much as the dearest of its latest
+        most = max((run.cost_usd or 0.0 for run in book.runs.of(schedule.number)), default=0.0)
     if most <= left:
         return ""
     return f"it may cost {format_usd(most)}, and of the {budget} only {format_usd(left)} are left"
-
-
-def month_of(timezone: str, moment: float) -> tuple[float, float]:
-    """First and past-the-end moment (seconds since 1970) of a month on the zone's calendar."""
-    zone = zone_of(timezone)
-    here = datetime.fromtimestamp(moment, zone)
-    first = datetime(here.year, here.month, 1, tzinfo=zone)
-    after = datetime(here.year + here.month // 12, here.month % 12 + 1, 1, tzinfo=zone)
-    return first.timestamp(), after.timestamp()
-
-
-def spent_usd(schedule: Schedule, runs: Sequence[Run], moment: float) -> float:
-    """The cost of the month's runs; an unfinished or lost one counts with its limit."""
-    first, last = month_of(schedule.timezone, moment)
-    most, spent = schedule.run_usd or 0.0, 0.0
-    for run in runs:
-        if first <= run.due_at < last:
-            unknown = most if run.begun_at is not None else 0.0
-            cost = unknown if run.cost_usd is None else run.cost_usd
-            spent += max(cost, most) if run.state is RunState.RUNNING and run.cost_usd is not None else cost
-    return spent
-
-
-def usd_left(schedule: Schedule, runs: Sequence[Run], moment: float) -> float | None:
-    """The rest of the month's budget; None without one."""
-    if schedule.budget_usd is None:
-        return None
-    return schedule.budget_usd - spent_usd(schedule, runs, moment)
 
 
 _MACROS = {

@@ -133,50 +133,43 @@ class Runs:
 
     def end(self, number: int, owner: Owner, ending: Ending, *, now: float) -> bool:
         """The run came to its end; False when it is another one's meanwhile."""
-        report = json.dumps(ending.report) if ending.report else None
-        values = {**asdict(ending), "state": ending.state.value, "report": report, "ended_at": now}
-
-        def work(connection: sql.Connection) -> bool:
-            ended = ROWS.update().where(_is_held(number, owner.name)).values(values)
-            if connection.execute(ended).rowcount == 1:
-                return True
-            mine = (ROWS.c.number == number) & (ROWS.c.owner == owner.name)
-            state = connection.scalar(sql.select(ROWS.c.state).where(mine))
-            return state == ending.state.value  # kept by a commit whose answer was lost
-
-        return self._database.write(work)
+        values = asdict(ending) | {"report": json.dumps(ending.report) if ending.report else None}
+        if self._moved(number, owner.name, ending.state, **values, ended_at=now):
+            return True
+        run = self.numbered(number)  # kept by a commit whose answer was lost?
+        return run is not None and (run.owner, run.state) == (owner.name, ending.state)
 
     def hand_back(self, number: int, owner: Owner, note: str, cost_usd: float | None) -> None:
         """Ended politely in its middle: whoever leads next has it gone on with."""
-        values = {
-            "state": RunState.DUE.value,
-            "owner": None,
-            "note": note,
-            "cost_usd": cost_usd,
-            "attempts": ROWS.c.attempts - 1,
-        }
-        self._database.execute(ROWS.update().where(_is_held(number, owner.name)).values(values))
+        attempts = ROWS.c.attempts - 1
+        values = {"owner": None, "note": note, "cost_usd": cost_usd, "attempts": attempts}
+        self._moved(number, owner.name, RunState.DUE, **values)
 
     def take_back(self, lost: Run, *, now: float) -> RunState | None:
         """Makes a lost run due again, or failed after `MOST_ATTEMPTS`; None when it still runs."""
         over = lost.attempts >= MOST_ATTEMPTS
         state = RunState.FAILED if over else RunState.DUE
         note = f"process {lost.pid} on {lost.host} was lost in the middle of it"
-        values = {"state": state.value, "owner": None, "ended_at": now if over else None, "note": note}
         lock = self._locks.take(lost.number)
         if lock is None:
             return None
+        values = {"owner": None, "ended_at": now if over else None, "note": note}
         try:
-            taken = ROWS.update().where(_is_held(lost.number, lost.owner)).values(values)
-            return state if self._database.execute(taken) == 1 else None
+            return state if self._moved(lost.number, lost.owner, state, **values) else None
         finally:
             lock.release()
 
     def give_up(self, number: int, note: str, *, now: float) -> bool:
         """A run that nobody could begin has failed; False when it began after all."""
+        return self._moved(number, None, RunState.FAILED, note=note, ended_at=now)
+
+    def _moved(self, number: int, held_by: str | None, into: RunState, **values: Any) -> bool:
+        """Moves a run that this owner has in hand, or a due one that nobody has (None), into another state;
+        False where it is not so any more."""
         due = (ROWS.c.number == number) & (ROWS.c.state == RunState.DUE.value)
-        values = {"state": RunState.FAILED.value, "note": note, "ended_at": now}
-        return self._database.execute(ROWS.update().where(due).values(values)) == 1
+        here = due if held_by is None else _is_held(number, held_by)
+        moved = ROWS.update().where(here).values({**values, "state": into.value})
+        return self._database.execute(moved) == 1
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Remove these rows, of sweeps that have ended."""
