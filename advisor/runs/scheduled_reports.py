@@ -21,7 +21,7 @@ from advisor.render.diff import difference
 from advisor.render.diff_text import difference_markdown, headline
 from advisor.render.formats import report_format
 from advisor.runs.delivery.letter import Attachment, Letter, attachment, difference_message, report_message
-from advisor.runs.delivery.sending import RetryQueue, deliver_to
+from advisor.runs.delivery.sending import Outbox, deliver_to
 from advisor.runs.processes import ADVISOR, answer_of, command_process, failure
 from advisor.store.records import Reporting, Run, Schedule
 
@@ -111,7 +111,7 @@ def _sent(message: Letter, wanted: Reporting, say: Say) -> list[dict[str, Any]]:
         delivery = deliver_to(message, target, say=say)
         state = "arrived" if delivery.arrived else "failed"
         if delivery.transient:
-            RetryQueue().keep(message, target)
+            Outbox().keep(message, target)
             state = "kept"
         sent = {"target": delivery.label, "state": state, "attempts": delivery.attempts}
         documents.append({**sent, "error": delivery.error or None})

@@ -1,18 +1,16 @@
 """Sends a message to its targets, retries where that may help, and keeps what failed for two days.
 
-Only what may still arrive is kept: an outage, not a folder that is missing or an address that is gone. A file
-a message, readable by its owner alone: a target may hold a secret. Whoever sends takes a lock on the folder,
-so that two daemons never send the same one at once."""
+Only what may still arrive is kept: an outage, not a folder that is missing or an address that is gone.
+Whoever sends takes a lock on the folder, so that two daemons never send the same one at once."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from msgspec import Struct
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from advisor.errors import DeliveryError, UsageError
-from advisor.files import state_folder
+from advisor.files import state_folder, write_whole
 from advisor.runs.delivery.letter import Letter, TransientDeliveryError
 from advisor.runs.delivery.targets import Target, parse_target, target_label
 
@@ -105,23 +103,21 @@ def _error_of(state: RetryCallState) -> BaseException | None:
     return state.outcome.exception() if state.outcome else None
 
 
-# After each further failure; then it is given up.
-PAUSES_SECONDS = (300.0, 1800.0, 7200.0, 21600.0, 43200.0, 86400.0)
-LOOK_EVERY_SECONDS = 60.0
+# So often what is kept is sent again, and so long.
+RETRY_SECONDS, KEPT_SECONDS = 1800.0, 2 * 86400.0
 
 
 class Kept(Struct, frozen=True):
-    """A message to be sent again: `at` which time (seconds since 1970), after how many tries, to whom."""
+    """A message to be sent again: since when it waits (seconds since 1970), to whom."""
 
     at: float
-    tries: int
     target: str
     message: Letter
 
 
-class RetryQueue:
-    """The messages in a folder that is made when the first one is kept; by default that of this machine's
-    schedules."""
+class Outbox:
+    """The messages in a folder that is made when the first one is kept, for its owner alone; by default that
+    of this machine's schedules."""
 
     def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         self._folder, self._clock = folder or state_folder() / "outbox", clock
@@ -130,24 +126,26 @@ class RetryQueue:
         """To be sent again to this target."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         seal = hashlib.sha256(target.encode()).hexdigest()[:8]
-        self._write(self._folder / f"{message.id}-{seal}.json", message, target, tries=1)
+        kept = msgspec.json.encode(Kept(self._clock(), target, message))
+        write_whole(self._folder / f"{message.id}-{seal}.json", kept)
 
-    def send_due(self, say: Say) -> list[Delivery]:
-        """Send what is due. What arrives, never can, or failed for two days is removed. Nothing
-        where another process sends."""
+    def send(self, say: Say) -> list[Delivery]:
+        """Send all of it. What arrives, never can, or waits for two days is removed. Nothing where another
+        process sends."""
+        deliveries: list[Delivery] = []
         if not self._folder.is_dir():
-            return []
-        with (self._folder / "lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return []
-            return [self._sent(path, kept, say) for path, kept in self._due()]
+            return deliveries
+        with (self._folder / "lock").open("w") as file, suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for path in sorted(self._folder.glob("advisor-*.json")):
+                with suppress(OSError, msgspec.MsgspecError):
+                    kept = msgspec.json.decode(path.read_bytes(), type=Kept)
+                    deliveries.append(self._sent(path, kept, say))
+        return deliveries
 
     def _sent(self, path: Path, kept: Kept, say: Say) -> Delivery:
         delivery = deliver_to(kept.message, kept.target, attempts=1)
-        if delivery.transient and kept.tries < len(PAUSES_SECONDS):
-            self._write(path, kept.message, kept.target, kept.tries + 1)
+        if delivery.transient and self._clock() - kept.at < KEPT_SECONDS:
             say(f"{delivery.error}; it is tried again later")
             return delivery
         path.unlink(missing_ok=True)
@@ -155,29 +153,13 @@ class RetryQueue:
         say(arrived if delivery.arrived else f"{delivery.error}; given up")
         return delivery
 
-    def _write(self, path: Path, message: Letter, target: str, tries: int) -> None:
-        kept = Kept(self._clock() + PAUSES_SECONDS[tries - 1], tries, target, message)
-        part = path.with_suffix(".part")
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(msgspec.json.encode(kept))
-        part.replace(path)
-
-    def _due(self) -> Iterator[tuple[Path, Kept]]:
-        """What readable files hold that is due: a crash leaves a half-written one nowhere else."""
-        for path in sorted(self._folder.glob("advisor-*.json")):
-            with suppress(OSError, msgspec.MsgspecError):
-                kept = msgspec.json.decode(path.read_bytes(), type=Kept)
-                if kept.at <= self._clock():
-                    yield path, kept
-
 
 def resend_until(stopping: threading.Event, say: Say) -> None:
-    """Look once a minute for what is due. In a thread of its own, since a server that answers slowly keeps
-    no schedule waiting; what is cut off is sent again at the next look, under the same id."""
-    queue = RetryQueue()
+    """Send what is kept twice an hour. In a thread of its own, since a server that answers slowly keeps no
+    schedule waiting; what is cut off is sent again at the next look, under the same id."""
     while not stopping.is_set():
         try:
-            queue.send_due(say)
+            Outbox().send(say)
         except OSError as error:
             say(f"what is kept to be sent again cannot be read or written ({error.strerror or error})")
-        stopping.wait(LOOK_EVERY_SECONDS)
+        stopping.wait(RETRY_SECONDS)
