@@ -63,6 +63,8 @@ def format_usd(usd: float) -> str:
 
 def short_usd(usd: float) -> str:
     """A cost of a run or a trial: '$8.05', '$0.16', '$0.024', '$128'."""
+    if 0 < usd < 0.0001:
+        return "under $0.0001"
     return f"${usd:,.2f}" if 0.1 <= usd < 99.995 else f"${usd:,.0f}" if usd >= 1 else f"${usd:.2g}"
 
 

@@ -43,18 +43,19 @@ from advisor.questions import settled
 from advisor.questions.network import Compare, NetworkQuestion, Predict, Recommend
 from advisor.questions.settled import instance_named
 from advisor.questions.values import GpuFilter
+from advisor.render.blocks import Items, Part
 from advisor.render.document import recommendation_document
 from advisor.render.export import export
 from advisor.render.records import explanation_document, rate_unit
-from advisor.render.text import wrapped
+from advisor.render.terminal import block_lines
 from advisor.render.views.compare import (
     COLUMNS,
     Misfit,
     comparison_document,
     gpu_rows,
-    gpus_text,
+    gpus_lines,
     instance_rows,
-    instances_text,
+    network_lines,
     notes_lines,
 )
 from advisor.render.views.network import gpu_prediction_document, instance_lines, prediction_document
@@ -321,8 +322,11 @@ def _compared_instances(context: Context, networks: Sequence[_Named], question: 
         return [row for _, cells, base, _ in tables for row in instance_rows(cells, base)]
 
     def text() -> str:
-        notes = notes_lines([cell for _, cells, _, _ in tables for cell in cells])
-        return "\n\n".join([*(instances_text(*table) for table in tables), "\n".join(notes)])
+        parts = [
+            network_lines(request, instance_rows(cells, base), base.instance.name, misfits)
+            for request, cells, base, misfits in tables
+        ]
+        return "\n".join([line for lines in parts for line in (*lines, "")][:-1] + notes_lines(rows()))
 
     return _comparison(context, networks, first, rows, text, list(cannot.values()))
 
@@ -348,10 +352,11 @@ def _compared_gpus(
         return [row for _, cells, base in tables for row in gpu_rows(cells, base, usd)]
 
     def text() -> str:
+        shown = [(request, gpu_rows(cells, base, usd)) for request, cells, base in tables]
         assumed = dict.fromkeys(str(stack_assumption(network.request, None)) for network in networks)
         notes = [str(note) for network in networks for note in network.notes]
-        lines = [f"Assumed: {'; '.join(assumed)}.", *wrapped("Warning", notes, 3)]
-        return "\n".join([gpus_text(tables, first.name, usd), *lines])
+        parts = [Part("Assumed", [Items(list(assumed))]), Part("Warnings", [Items(notes)])]
+        return "\n".join([*gpus_lines(shown, first.name), *block_lines(parts)])
 
     return _comparison(context, networks, first.name, rows, text)
 

@@ -434,7 +434,7 @@ STAGE_NAMES = {
     Stage.TRANSFER: Message("copying to the GPU"),
     Stage.NETWORK: Message("the network between nodes"),
 }
-_ON_CPU = Message("the model, on the CPU")
+_ON_CPU = Message("CPU compute")
 
 
 def stage_name(stage: Stage, instance: InstanceType, workload: Workload) -> Message:

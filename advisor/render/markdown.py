@@ -60,13 +60,18 @@ def _leaf(block: Leaf) -> str:
         case Items(texts):
             return "\n".join(f"- {md_text(text)}" for text in texts)
         case Facts(pairs):
-            return "\n".join(f"- {md_text(name)}: {md_text(text)}" for name, text in pairs)
+            return "\n".join(f"- {md_text(name)}{_colon(name)}{md_text(text)}" for name, text in pairs)
         case Command(text):
             return md_block(text, "sh")
         case Chart(table=table):
             return _table(table) if table else ""
         case Table():
             return _table(block)
+
+
+def _colon(name: str) -> str:
+    """What stands between a name and its text: of Chinese a wide colon."""
+    return ": " if name.isascii() else "："  # noqa: RUF001
 
 
 def _table(table: Table) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from advisor.domain import InstanceType
 from advisor.domain.language import GenerationCandidate
 from advisor.domain.words import LlmEngine, ServingBind
 from advisor.messages import Message
@@ -49,9 +48,9 @@ def gpu_text(name: str) -> str:
     return re.split("-| Blackwell", name)[0]
 
 
-def gpus_text(instance: InstanceType) -> str:
+def gpus_text(name: str, count: int) -> str:
     """'8 x H100': how many GPUs, and which, as short as tables need it."""
-    return f"{instance.gpu_count} x {shortened(gpu_text(instance.gpu_name or 'no GPU'), _MOST_LETTERS)}"
+    return f"{count} x {shortened(gpu_text(name), _MOST_LETTERS)}"
 
 
 def seconds_text(seconds: float, *, up: bool = False) -> str:

@@ -46,7 +46,7 @@ def gpu_name(spec: Record, t: Texts) -> str:
 
 
 def stage_name(stage: str | None, t: Texts, *, on_cpu: bool = False, unit: str = "images/s") -> str:
-    """'GPU', or 'the model, on the CPU' of a machine without one; 'decoding on vCPUs'; of a language model
+    """'GPU', or 'CPU compute' of a machine without one; 'decoding on vCPUs'; of a language model
     'reading the weights from GPU memory', or nothing where it is tuned."""
     if on_cpu and stage == Stage.ACCELERATOR:
         return t("stage.cpu")
@@ -334,7 +334,7 @@ def by_price(run: Mapping[str, Any], t: Texts) -> list[str]:
     ends = run.get("usd_by_price")
     if not ends or ends["high"] <= SURE * ends["low"]:
         return []
-    return [t("run.by_price", **{end: format_usd(usd) for end, usd in ends.items()})]
+    return [t("run.by_price", **{end: short_usd(usd) for end, usd in ends.items()})]
 
 
 def columns_of(t: Texts, *columns: tuple[Any, ...]) -> list[Column]:
@@ -387,7 +387,7 @@ def cost_columns(t: Texts, spec: Record) -> list[Column]:
     bound = columns_of(t, ("bound", lambda spec: bound_name(spec, t))) if "tuning" not in spec else []
     if spec.get("run"):
         takes = ("run_takes", lambda spec: format_span(spec["run"]["hours"]["median"]))
-        return [*columns_of(t, takes, ("per_run", "run.usd.median", Look.USD)), *bound]
+        return [*columns_of(t, takes, ("per_run", "run.usd.median", Look.COST)), *bound]
     if "serving" in spec:
         path = "cost.usd_per_million_output_tokens.median"
         return [*columns_of(t, ("per_million_output_tokens", path, Look.USD)), *bound]
@@ -412,18 +412,17 @@ def alternative_columns(specs: Sequence[Record], t: Texts, home: str, *, clouds:
     ]
 
 
-def _wait_columns(specs: Sequence[Record], t: Texts) -> list[Column]:
+def _wait_columns(specs: Sequence[Record], t: Texts) -> Iterator[Column]:
     """Columns of batch sizes that are not alike, of the time of a batch or a request, and of the chance."""
-    columns: list[tuple[Any, ...]] = []
     if len({each.get("batch_size") for each in specs}) > 1:
-        columns.append(("batch", "batch_size", Look.WHOLE))
+        yield from columns_of(t, ("batch", "batch_size", Look.WHOLE))
     if all((each.get("latency") or {}).get("p99_ms") for each in specs):
-        columns.append(("p99", lambda spec: ceil_ms(spec["latency"]["p99_ms"] / 1000), Look.NUMBER))
+        heading = t("table.p99", percent=percent(specs[0]["predicted"]["confidence"]))
+        yield Column(heading, lambda spec: ceil_ms(spec["latency"]["p99_ms"] / 1000), Look.NUMBER)
     for name in ("ttft", "tpot") if "serving" in specs[0] else ():
-        columns.append((name, partial(_mean_ms, name=name), Look.RATE))
+        yield from columns_of(t, (name, partial(_mean_ms, name=name), Look.RATE))
     if all(each["probability"] is not None for each in specs):
-        columns.append(("sure", lambda spec: modest(spec["probability"]), Look.SHARE))
-    return columns_of(t, *columns)
+        yield from columns_of(t, ("sure", lambda spec: modest(spec["probability"]), Look.SHARE))
 
 
 def _mean_ms(spec: Record, *, name: str) -> float:

@@ -19,7 +19,7 @@ from advisor.render.blocks import (
     Section,
     Table,
 )
-from advisor.render.text import INDENT, WIDTH, fact, fact_lines, folded, folded_command
+from advisor.render.text import INDENT, WIDTH, fact, fact_lines, folded, folded_command, glued
 
 # Columns between two cells, and at the left of a row.
 _GAP = "  "
@@ -87,7 +87,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[in
     words = [
         low
         if column.look.is_number
-        else max(len(word) for cell in (column.heading, *cells) for word in cell.split())
+        else max(len(word) for cell in (column.heading, *cells) for word in glued(cell).split(" "))
         for column, cells, low in zip(columns, texts, least, strict=True)
     ]
     widths = [max(low, len(column.heading)) for low, column in zip(least, columns, strict=True)]

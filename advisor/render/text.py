@@ -70,30 +70,20 @@ def folded_command(command: str, width: int) -> list[str]:
     return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
-def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[str]:
-    """Sentences after their title, folded to so many lines; none where there is nothing to say.
-
-    What has no room is counted, and no sentence is cut: a first one may take more lines."""
-    texts = [str(sentence) for sentence in sentences]
-    paragraph: list[str] = []
-    for kept in range(len(texts), 0, -1):
-        left = len(texts) - kept
-        end = f"; {left} more (-o json has all)." if left else "."
-        paragraph = folded(f"{title}: " + "; ".join(texts[:kept]) + end, indent=2)
-        if len(paragraph) <= lines:
-            break
-    return paragraph
-
-
 # No line breaks between a number and its unit, nor between the parts of a time.
 _GLUE = "\x1f"
 _GLUED = re.compile(r"(?<=\d) (?=(?:h|min|s|ms|GiB)\b)|(?<=\d[ \u00a0]h) (?=\d+ min)")
 
 
+def glued(text: str) -> str:
+    """A text whose numbers stay on the line of their units."""
+    return _GLUED.sub(_GLUE, text)
+
+
 def folded(text: str, width: int = WIDTH, indent: int = 0) -> list[str]:
     """The lines of a paragraph, all but the first one indented; no name breaks at a hyphen. Of wide lines
     the last one has more than a short word, where as many narrower lines spare that."""
-    text, lines = _GLUED.sub(_GLUE, text), list[str]()
+    text, lines = glued(text), list[str]()
     for narrower in range(width, min(width - 1, max(width - _ALONE, _WIDE)), -1):
         tried = textwrap.wrap(text, narrower, subsequent_indent=" " * indent, break_on_hyphens=False)
         lines = lines or tried
@@ -159,6 +149,11 @@ def interval_message(rates: Mapping[str, float], unit: str, confidence: float) -
 def disk_text(disk: Disk) -> str:
     """'gp3:158GiB:12000iops:250MiB/s' as `--disk` takes it, or 'local (210 GiB)'."""
     return f"local ({disk.size_gib:.0f} GiB)" if disk.is_local else str(disk.choice)
+
+
+def local_or_order(disk: Mapping[str, Any]) -> str:
+    """The same of a disk's record."""
+    return str(disk["order"]) if disk["price_kind"] else f"local ({disk['size_gib']:.0f} GiB)"
 
 
 def hourly_lines(name: str, disk: Disk, total: str, lies: str, where: str) -> list[str]:

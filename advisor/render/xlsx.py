@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from advisor.files import harmless
 from advisor.render.facts import (
     ANSWERED,
     decision_of,
@@ -26,7 +25,16 @@ from advisor.render.facts import (
 )
 from advisor.render.i18n.catalogue import Texts, report_texts, workbook_texts
 from advisor.render.sentences import LOCAL_ORDER, disk_name, relax_sentence, stage_name
-from advisor.render.tables import FRONT, SERVING, TUNING, columns_of_task, flat_rows, ranked_rows, value_at
+from advisor.render.tables import (
+    FRONT,
+    SERVING,
+    TUNING,
+    columns_of_task,
+    flat_rows,
+    ranked_rows,
+    same_paths,
+    value_at,
+)
 from advisor.render.views.totals import target_text, totals_sentences
 
 if TYPE_CHECKING:
@@ -48,9 +56,7 @@ _FORMATS = (
     ("samples/s", "#,##0.0"),
     ("Sure", "0%"),
     ("(%)", "0.0"),
-    ("", "#,##0.00"),
 )
-_DAY = "yyyy-mm-dd"
 _STAGES = ("Bottleneck", "Stage", "Bottleneck then")
 _DAYS = ("Price of", "Of", "Measured on")
 # What XML has no place for; XlsxWriter escapes the control characters that it has.
@@ -61,8 +67,14 @@ _MOST_CHARACTERS = 32767
 _OF_TASK = {"serving": SERVING, "front": FRONT, "tuning": TUNING}
 _NARROWEST, _WIDEST = 12, 60
 _HEAD_ROW = 4
-# So many columns hold the sentences above the totals, each in a line of so many points.
-_SENTENCE_COLUMNS, _LINE_HEIGHT = 9, 15
+# What the CSV tells of a workload beyond the first sheet.
+_FURTHER = {
+    **same_paths("task model", "answer."),
+    **same_paths("cloud gpu.name gpu.count gpu.memory_mib vcpus physical_cores memory_mib", "spec."),
+    **same_paths("batch_size precision memory_format", "spec."),
+    **same_paths("safe.instance_type safe.market safe.total_usd_per_hour safe.probability"),
+    **same_paths("runs_per_month trial_command command"),
+}
 
 
 class Sheet(NamedTuple):
@@ -81,58 +93,50 @@ def report_workbook(document: Record, language: str = "en") -> bytes:
 
     buffer, texts, words = io.BytesIO(), workbook_texts(language), report_texts(language)
     created = datetime.combine(date.fromisoformat(document["as_of"]), datetime.min.time())
-    sheets = sheets_of(document)
+    first, *others = sheets_of(document)
     with pd.ExcelWriter(
-        buffer, engine="xlsxwriter", date_format=_DAY, engine_kwargs={"options": _OPTIONS}
+        buffer, engine="xlsxwriter", date_format="yyyy-mm-dd", engine_kwargs={"options": _OPTIONS}
     ) as writer:
         writer.book.set_properties({"title": _fit(document["title"])[:200], "created": created})
-        for sheet in sheets:
-            title = document["title"] if sheet is sheets[0] else texts.known(sheet.name, sheet.name)
-            note = f"{document['as_of']}  {texts.known(sheet.note, sheet.note)}"
-            _write(writer, sheet, (title, note), texts, words)
-        _write_totals(writer, sheets[0], document, texts, words)
+        page = _write(writer, first, document["title"], document["as_of"], texts, words)
+        _write_totals(page, first, document, texts, words)
+        for sheet in others:
+            _write(writer, sheet, texts.known(sheet.name, sheet.name), document["as_of"], texts, words)
     return buffer.getvalue()
 
 
-def _write(writer: pd.ExcelWriter, sheet: Sheet, head: Sequence[str], texts: Texts, words: Texts) -> None:
-    """A table under two lines of a head, headings that stay when it is scrolled, and a filter."""
+def _write(writer: pd.ExcelWriter, sheet: Sheet, title: str, day: str, texts: Texts, words: Texts) -> Any:
+    """A table under its title and its note, with headings that stay when it is scrolled, and a filter."""
     import pandas as pd
 
-    name, quoted = texts.known(sheet.name, sheet.name), writer.book.add_format({"quote_prefix": True})
+    name, book = texts.known(sheet.name, sheet.name), writer.book
+    headings = [texts.known(heading, heading) for heading in sheet.headings]
     rows = [
         [_cell(value, heading, words) for value, heading in zip(row, sheet.headings, strict=True)]
         for row in sheet.rows
     ]
-    headings = [texts.known(heading, heading) for heading in sheet.headings]
-    pd.DataFrame(rows, columns=headings, dtype=object).to_excel(
-        writer, sheet_name=name, startrow=_HEAD_ROW, index=False
-    )
+    frame = pd.DataFrame(rows, columns=headings, dtype=object)
+    frame.to_excel(writer, sheet_name=name, startrow=_HEAD_ROW, index=False)
     page = writer.sheets[name]
-    page.write_string(0, 0, _fit(head[0]), writer.book.add_format({"bold": True, "font_size": 14}))
-    page.write_string(1, 0, head[1])
+    page.write_string(0, 0, _fit(title), book.add_format({"bold": True, "font_size": 14}))
+    page.write_string(1, 0, f"{day}  {texts.known(sheet.note, sheet.note)}")
     for column, heading in enumerate(sheet.headings):
         values = [row[column] for row in rows]
-        look = writer.book.add_format({"num_format": _form(heading, values)})
-        # Enough for numbers and days, and for most texts.
-        longest = max((len(value) for value in values if isinstance(value, str)), default=0)
-        page.set_column(column, column, min(max(longest + 2, _NARROWEST), _WIDEST), look)
-        for line, value in enumerate(values, start=_HEAD_ROW + 1):
-            # What an editor would take for a formula stays text when the cell is edited, too.
-            if isinstance(value, str) and harmless(value) != value:
-                page.write_string(line, column, value, quoted)
+        # What an editor would take for a formula stays text when the cell is edited, too.
+        written = [value for value in values if isinstance(value, str)]
+        look = {"num_format": _form(heading, values), "quote_prefix": bool(written)}
+        width = max(_NARROWEST, *(len(value) + 2 for value in written), 0)
+        page.set_column(column, column, min(width, _WIDEST), book.add_format(look))
     page.freeze_panes(_HEAD_ROW + 1, 1)
     page.autofilter(_HEAD_ROW, 0, _HEAD_ROW + len(rows), len(headings) - 1)
     page.set_landscape()
     page.fit_to_pages(1, 0)
+    return page
 
 
-def _write_totals(writer: pd.ExcelWriter, sheet: Sheet, document: Record, texts: Texts, words: Texts) -> None:
-    """The sums below the picks, and above them what these come to and rest on, in words."""
-    page, totals = writer.sheets[texts.known(sheet.name, sheet.name)], document["totals"]
-    sentences = totals_sentences(document, words)
-    wrapped = writer.book.add_format({"text_wrap": True, "valign": "top"})
-    page.merge_range(2, 0, 2, _SENTENCE_COLUMNS, _fit("\n".join(sentences)), wrapped)
-    page.set_row(2, _LINE_HEIGHT * (len(sentences) + 1))
+def _write_totals(page: Any, sheet: Sheet, document: Record, texts: Texts, words: Texts) -> None:
+    """The sums below the picks, then in words what these come to and rest on, a line each."""
+    totals, line = document["totals"], _HEAD_ROW + len(sheet.rows) + 1
     sums = {
         "Instances": totals["instances"],
         # An hour of what is kept and an hour of a run are no sum.
@@ -140,10 +144,11 @@ def _write_totals(writer: pd.ExcelWriter, sheet: Sheet, document: Record, texts:
         "USD/month": in_all_usd(totals),
         "USD/run": totals["run_usd"],
     }
-    line = _HEAD_ROW + len(sheet.rows) + 1
     page.write_string(line, 0, texts("Total"))
     for heading, value in sums.items():
         page.write(line, sheet.headings.index(heading), value)
+    for number, sentence in enumerate(totals_sentences(document, words), line + 2):
+        page.write_string(number, 0, _fit(sentence))
 
 
 def sheets_of(document: Record) -> list[Sheet]:
@@ -152,25 +157,28 @@ def sheets_of(document: Record) -> list[Sheet]:
     totals, *layouts = _layouts()
     sheets = [_sheet(totals, totals["columns"], _picks(document))]
     for layout in layouts:
+        kind = layout["rows"]
         rows = [
             {"workload": section["name"], **record}
             for section in document["workloads"]
-            for record in _records(section, layout["rows"])
+            for record in _records(section, kind)
         ]
-        if layout["rows"] in _OF_TASK:
-            names = ("workload", *_OF_TASK[layout["rows"]])
-            sheets += [_sheet(layout, dict(zip(names, names, strict=True)), rows)] if rows else []
-        else:
-            sheets.append(_sheet(layout, {"Workload": "workload", **layout["columns"]}, rows))
+        columns = {"Workload": "workload", **layout.get("columns", {})}
+        if kind in _OF_TASK:
+            columns = same_paths(" ".join(("workload", *_OF_TASK[kind])))
+        if rows or kind not in _OF_TASK:
+            sheets.append(_sheet(layout, columns, rows))
     facts = [{"what": name, "value": value} for name, value in _flat(document["reproducibility"])]
     last = {"name": "Reproducibility", "note": "Versions, digests, and the command."}
     return [*sheets, _sheet(last, {"What": "what", "Value": "value"}, facts)]
 
 
 def pick_rows(document: Record) -> list[dict[str, Any]]:
-    """What the first sheet says of each workload, under the names that values have in the document."""
-    paths = _layouts()[0]["columns"].values()
-    return [{path.rpartition(".")[2]: value_at(pick, path) for path in paths} for pick in _picks(document)]
+    """A flat record a workload: what the first sheet says, under the names that values have in the document,
+    and some more that a spreadsheet wants of a plan."""
+    paths = {path.rpartition(".")[2]: path for path in _layouts()[0]["columns"].values()}
+    rows = flat_rows(_picks(document), paths | _FURTHER)
+    return [{"part": "summary", "workload": row.pop("name"), **row} for row in rows]
 
 
 @cache
@@ -181,10 +189,16 @@ def _layouts() -> list[dict[str, Any]]:
 
 def _picks(document: Record) -> list[Record]:
     """Every section with its pick: where nothing meets the target no spec is bought, and none is added up."""
-    hours = document["totals"]["hours_per_month"]
-    t = report_texts("en")
-    rows = document["workloads"]
-    return [{**row, "spec": _pick(row, hours), "target": target_text(row, t)} for row in rows]
+    hours, t = document["totals"]["hours_per_month"], report_texts("en")
+    return [
+        {
+            **row,
+            "spec": _pick(row, hours),
+            "target": target_text(row, t),
+            "safe": decision_of(row["recommendation"]).get("safe"),
+        }
+        for row in document["workloads"]
+    ]
 
 
 def _pick(section: Record, hours: float) -> Record | None:
@@ -277,9 +291,8 @@ def _cell(value: Any, heading: str, words: Texts) -> Any:
 
 def _form(heading: str, values: Sequence[Any]) -> str:
     """Excel's number format of a column."""
-    form = next(form for part, form in _FORMATS if part in heading)
-    is_whole = form == _FORMATS[-1][1] and not any(isinstance(value, float) for value in values)
-    return "#,##0" if is_whole else form
+    usual = "#,##0.00" if any(isinstance(value, float) for value in values) else "#,##0"
+    return next((form for part, form in _FORMATS if part in heading), usual)
 
 
 def _fit(text: str) -> str:

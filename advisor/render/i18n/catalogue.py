@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gettext
 import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,8 @@ REPORT_TEXTS = FOLDER / "texts" / "report.json"
 LANGUAGE_TEXTS = FOLDER / "texts" / "language.json"
 # As `<html lang>` has them, the default first.
 LANGUAGES = ("en", "zh-CN")
+# Chinese has no spaces between its words.
+_SPACED = re.compile("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")
 
 
 class Texts(Struct, frozen=True):
@@ -47,11 +50,16 @@ class Texts(Struct, frozen=True):
         """Parts of one sentence that have commas of their own."""
         return ("; " if self.language == LANGUAGES[0] else "；").join(parts)  # noqa: RUF001
 
+    def aside(self, text: str) -> str:
+        """What stands in brackets behind a word."""
+        return f" ({text})" if self.language == LANGUAGES[0] else f"（{text}）"  # noqa: RUF001
+
     def render(self, sentence: Message | str, spell: Spell = option_name) -> str:
         """A sentence in this language, else English; `spell` names its fields."""
         gettext_of = translator(self.language).gettext
         # gettext keeps the header of its file as the translation of nothing.
-        return render(sentence, lambda text: gettext_of(text) if text else "", spell)
+        text = render(sentence, lambda text: gettext_of(text) if text else "", spell)
+        return text if self.language == LANGUAGES[0] else _SPACED.sub("", text)
 
     def speaks(self, sentence: Message | str) -> bool:
         """Whether the sentence is translated, so that it is in this language."""

@@ -42,7 +42,7 @@ from advisor.render.sentences import (
     relax_sentence,
     stage_name,
 )
-from advisor.render.text import INDENT, WIDTH, fact, folded, folded_command
+from advisor.render.text import INDENT, WIDTH, fact, folded, folded_command, local_or_order
 from advisor.render.views.specs import TIMES, api_message, machine_message, placement_message, tuning_messages
 from advisor.units import ceil_ms, format_rate, format_span, format_usd, short_usd
 
@@ -94,13 +94,12 @@ def brief_text(asked: str, document: Record) -> str:
 
 def head_line(spec: Record, document: Record, t: Texts) -> str:
     """'g6.xlarge + local (233 GiB)   $0.805/h, $588 a month   us-east-1, on-demand'; of a run its cost."""
-    usd, run, disk = spec["price"]["total_usd_per_hour"], spec.get("run"), spec["disk"]
-    order = disk["order"] if disk["price_kind"] else f"local ({disk['size_gib']:.0f} GiB)"
+    usd, run = spec["price"]["total_usd_per_hour"], spec.get("run")
     whole = t("brief.month", usd=per_month(usd))
     if run and run["usd"]:
         whole = t("brief.whole", usd=short_usd(run["usd"]["median"]))
     where = f"{place_name(spec, clouds=covers_clouds(document))}, {spec['market']}"
-    parts = (f"{spec_name(spec)} + {order}", f"{format_usd(usd)}/h, {whole}", where)
+    parts = (f"{spec_name(spec)} + {local_or_order(spec['disk'])}", f"{format_usd(usd)}/h, {whole}", where)
     line = "   ".join(parts)
     return line if len(line) <= WIDTH else "  ".join(parts)
 
@@ -322,8 +321,9 @@ def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
     elif serving and offered:
         most = serving["most"]["requests_per_second"]["lower"]
         rate = t("brief.offered", rate=rate, most=lower_rate(most))
-    times = ", ".join(_times(spec, request, t))
-    limited = ", ".join(_times(spec, request, t, is_other=True)) if serving else times
+    comma = t("brief.comma")
+    times = comma.join(_times(spec, request, t))
+    limited = comma.join(_times(spec, request, t, is_other=True)) if serving else times
     key, of = ("brief.tokens", "output_tokens") if serving else ("brief.samples", "samples")
     if cost and "api" in cost:  # an API's price is of tokens in and out
         key, of = "brief.both", "tokens"
@@ -368,7 +368,7 @@ def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -
             which = "p99"
         # Documents of earlier versions have no percentiles that nobody limits.
         if which in (tails := serving["percentiles"].get(field, {})):
-            mean += f" ({which} {seconds_text(tails[which]['median'])})"
+            mean += t.aside(f"{which} {seconds_text(tails[which]['median'])}")
         yield f"{title} {mean}".replace(" ", "\u00a0")
 
 
@@ -486,7 +486,7 @@ def _other(spec: Record, document: Record, t: Texts) -> tuple[str, str]:
             never.append(t("brief.not_first"))
         is_kin = spec["gpu"]["name"] == (document["recommendation"]["gpu"] or {}).get("name")
         number = f"{spec['gpu']['count']} x " if spec.get("run") and is_kin else ""
-        gpu = f" ({t('brief.comma').join([number + gpu_text(spec['gpu']['name']), *never])})"
+        gpu = t.aside(t("brief.comma").join([number + gpu_text(spec["gpu"]["name"]), *never]))
     run, predicted, cost = spec.get("run"), spec["predicted"], spec.get("cost") or {}
     says = [f"{ordered_name(spec)}{gpu}{place} {per_hour(spec['price']['total_usd_per_hour'], t)}"]
     if spec["probability"] is not None:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
-from advisor.domain import LIST, InstancePrediction, InstanceType, OnGpu, Prediction, geometric_mean, relative
+from advisor.domain import InstancePrediction, InstanceType, OnGpu, geometric_mean, relative
 from advisor.domain.decision import Text
 from advisor.domain.language import GenerationCandidate, ServingPrediction, TuningPrediction
-from advisor.domain.results import BARE_STEP
+from advisor.domain.results import DECIDES, START
 from advisor.messages import Message
 from advisor.naming import asked_of
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.reading import question_document
-from advisor.render.blocks import lower_rate, percent
+from advisor.render.blocks import Column, Items, Look, Part, Table
+from advisor.render.borderline import modest
 from advisor.render.document import Sources
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.language_document import (
-    placement_block,
-    serving_block,
-    tuning_block,
-    tuning_question_text,
-)
-from advisor.render.phrases import BINDS, ENGINES, seconds_text, way_text
-from advisor.render.phrases import gpus_text as serving_gpus
+from advisor.render.language_document import serving_block, tuning_block, tuning_question_text
+from advisor.render.phrases import ENGINES, gpus_text, seconds_text, way_text
 from advisor.render.records import (
     disk_block,
     gpu_prediction_block,
@@ -33,19 +29,11 @@ from advisor.render.records import (
     price_block,
     run_block,
 )
-from advisor.render.sentences import stage_name
-from advisor.render.tables import flat_rows, same_paths, spread_paths
-from advisor.render.text import (
-    disk_text,
-    fitting_table,
-    folded,
-    is_miss,
-    lower_name,
-    table,
-    usd_or_dash,
-    wrapped,
-)
-from advisor.units import format_rate, format_span, format_usd
+from advisor.render.sentences import bound_name
+from advisor.render.tables import same_paths, spread_paths, value_at
+from advisor.render.terminal import block_lines
+from advisor.render.text import folded, is_miss, local_or_order, lower_name
+from advisor.units import format_span, format_usd
 
 SCHEMA = "advisor.comparison/1"
 SERVING_SCHEMA, TUNING_SCHEMA = "advisor.serving-comparison/1", "advisor.tuning-comparison/1"
@@ -99,13 +87,8 @@ _MISSED = {
     "over_max_price": "{usd:usd} > {limit:usd}/h",
     "slow_first_epoch": "1st epoch {hours:hours} > {most:hours}",
 }
-_REMARKS = (
-    "-: no batch fits its memory, or no price is known. mean: geometric, where every network fits.",
-    "These are GPUs alone, at the cheapest price of an instance over its GPUs. `advisor recommend`",
-    "and `advisor predict` answer for whole instances.",
-)
 LanguagePrediction = ServingPrediction | TuningPrediction
-AnyPrediction = InstancePrediction | LanguagePrediction
+Record = Mapping[str, Any]
 
 
 class Misfit(NamedTuple):
@@ -186,84 +169,85 @@ def _usd_per_million(cell: OnGpu, usd: float | None) -> float | None:
     return usd / (cell.prediction.median * 3600) * 1e6 if usd and cell.prediction else None
 
 
+def _column(heading: str, of: str | Callable[[Record], Any], look: Look = Look.TEXT) -> Column:
+    """A column whose cell is a dash where a row has no such value; `of` is a path or a function."""
+    return Column(heading, (lambda row: value_at(row, of)) if isinstance(of, str) else of, look, "-")
+
+
+def _rate_columns(confidence: float) -> list[Column]:
+    """'p10/s' and 'median/s'."""
+    path = "predicted.throughput"
+    return [
+        _column(f"{lower_name(confidence)}/s", f"{path}.lower", Look.LOWER),
+        _column("median/s", f"{path}.median", Look.RATE),
+    ]
+
+
+_RELATIVE = _column(
+    "x", lambda row: None if row.get("relative") is None else f"{row['relative']:.2f}", Look.NUMBER
+)
+
+
+def _paid_columns(rows: Sequence[Record], million: Column) -> list[Column]:
+    """The price of an hour, and what a million costs, or the run where there is one; what is free has no
+    price."""
+
+    def hours(row: Record) -> str | None:
+        median = value_at(row, "run.hours.median")
+        return None if median is None else format_span(median)
+
+    def per_hour(row: Record) -> float | None:
+        return row.get("total_usd_per_hour") or value_at(row, "price.total_usd_per_hour") or None
+
+    run = [_column("run", hours, Look.NUMBER), _column("run costs", "run.usd.median", Look.COST)]
+    return [_column("per hour", per_hour, Look.USD), *(run if any(map(hours, rows)) else [million])]
+
+
 def instances_text(
-    request: NetworkQuestion,
-    answers: Sequence[InstancePrediction],
-    baseline: InstancePrediction,
-    misfits: Sequence[Misfit],
-) -> str:
-    """A table of one network, instances in the order asked."""
-    title, english = f"{asked_of(request)}; {baseline.instance.name} is 1", report_texts("en")
-    lower, median = _rate_headings(baseline.prediction.confidence)
-    rates = [_rate_cells(answer.prediction) for answer in answers]
-    runs = [
-        (answer.run.hours.median, answer.usd_per_run.median if answer.usd_per_run else None)
-        for answer in answers
-        if answer.run
-    ]
-    columns = {
-        "instance": [answer.instance.name for answer in answers],
-        "gpu": [answer.instance.gpu_name or "-" for answer in answers],
-        "disk": [disk_text(answer.disk) for answer in answers],
-        "batch": [str(answer.workload.batch_size) for answer in answers],
-        lower: [rate[0] for rate in rates],
-        median: [rate[1] for rate in rates],
-        f"x {baseline.instance.name}": [
-            _times(relative(answer.prediction, baseline.prediction)) for answer in answers
-        ],
-        # What is free has no price here.
-        "per hour": [usd_or_dash(answer.total_usd_per_hour or None) for answer in answers],
-        "per 1M": [usd_or_dash(answer.usd_per_million_samples or None) for answer in answers],
-        **(_of_runs(runs) if runs else {}),
-        "bound by": [
-            stage_name(str(answer.prediction.bottleneck), english, on_cpu=answer.instance.gpu_name is None)
-            for answer in answers
-        ],
-        **_missed_column(answers),
-    }
-    spared = ("per 1M", "disk", f"x {baseline.instance.name}", "batch") if runs else ()
-    return "\n".join([title, "", *_lines(columns, spared, misfits)])
-
-
-def _lines(
-    columns: Mapping[str, Sequence[str]], spared: Sequence[str], misfits: Sequence[Misfit]
+    title: str, columns: Sequence[Column], rows: Sequence[Record], misfits: Sequence[Misfit]
 ) -> list[str]:
-    """A table of instances that fits; what cannot run has a row of dashes, and says below why."""
-    known = {
-        "instance": [each.instance.name for each in misfits],
-        "gpu": [each.instance.gpu_name or "-" for each in misfits],
-    }
-    cells = {name: [*column, *known.get(name, ["-"] * len(misfits))] for name, column in columns.items()}
-    lines = fitting_table(cells, _LEFT, spared)
-    why = [each.why for each in misfits]
-    return [*lines, *(["", *wrapped("Left out", why, len(why))] if why else [])]
-
-
-_LEFT = ("instance", "gpu", "disk", "runs as", "micro-batch", "bound by", "misses")
-
-
-def _of_runs(runs: Sequence[tuple[float, float | None]]) -> dict[str, list[str]]:
-    """How long a run takes and what it costs, at the median rate."""
-    return {
-        "run": [format_span(hours) for hours, _ in runs],
-        "run costs": [usd_or_dash(usd) for _, usd in runs],
-    }
-
-
-def _missed_column(answers: Sequence[AnyPrediction], think_seconds: float = 0.0) -> dict[str, list[str]]:
-    """What each instance misses, or may; nothing where none does."""
-    missed = [
-        ", ".join(
-            _missed_text(text, answer, think_seconds)
-            for text in answer.warnings
-            if isinstance(text, Message) and is_miss(text)
-        )
-        for answer in answers
+    """A table of instances in the order asked; what cannot run has a row of dashes, and says below why."""
+    gaps = [{"instance_type": each.instance.name, **instance_block(each.instance)} for each in misfits]
+    first = [_column("instance", "instance_type", Look.NAME), _column("gpu", _gpus)]
+    missed = {row["instance_type"]: list(_missed(row)) for row in rows}
+    below = [
+        Part("Misses", [Items(_by_instance(missed))]),
+        Part("Left out", [Items([str(each.why) for each in misfits])]),
     ]
-    return {"misses": [text or "-" for text in missed]} if any(missed) else {}
+    return [*folded(title), "", *block_lines([Table([*first, *columns], [*rows, *gaps]), *below])]
 
 
-def _missed_text(warning: Message, answer: AnyPrediction, think_seconds: float) -> str:
+def network_lines(
+    request: NetworkQuestion, rows: Sequence[Record], baseline: str, misfits: Sequence[Misfit]
+) -> list[str]:
+    """The table of one network."""
+    t = report_texts("en")
+    columns = [
+        _column("disk", lambda row: row.get("disk") and local_or_order(row["disk"]), Look.LONG),
+        _column("batch", lambda row: row.get("batch_size") and f"{row['batch_size']}, {row['precision']}"),
+        *_rate_columns(request.confidence),
+        _RELATIVE,
+        *_paid_columns(
+            rows, _column("per 1M", lambda row: row.get("usd_per_million_samples") or None, Look.USD)
+        ),
+        _column("bound by", lambda row: row.get("bottleneck") and bound_name(row, t)),
+    ]
+    return instances_text(f"{asked_of(request)}; {baseline} is 1", columns, rows, misfits)
+
+
+def _gpus(row: Record) -> str | None:
+    gpu = row["gpu"]
+    return gpu and gpus_text(gpu["name"], gpu["count"]).replace(" ", "\u00a0")
+
+
+def _missed(row: Record) -> Iterator[str]:
+    """What an instance misses, or may."""
+    for text in row["warnings"]:
+        if isinstance(text, Message) and is_miss(text):
+            yield _missed_text(text, row)
+
+
+def _missed_text(warning: Message, row: Record) -> str:
     """'TPOT 97.4 > 50 ms': a limit with the figure that misses it, the bound where the median keeps it; of
     users those that the rates are of, in flight or thinking."""
     why = cast(Message, warning.parameters["why"])
@@ -274,113 +258,88 @@ def _missed_text(warning: Message, answer: AnyPrediction, think_seconds: float) 
         keeps = median >= limit if "target" in values else median <= limit
         values["figure"] = bounds[-1] if keeps else median
         form = f"maybe {form}" if keeps else form
-    if "held" in values and isinstance(answer, ServingPrediction):
-        rates = answer.candidate.rates
-        room = rates.concurrency + think_seconds * rates.requests_per_second.median
-        values["held"] = min(round(room), values["users"])
+    if "held" in values and "held" in row:
+        values["held"] = min(round(row["held"]), values["users"])
     return str(Message(form, **values))
 
 
-def notes_lines(answers: Sequence[AnyPrediction]) -> list[str]:
-    """The location of each instance and the source of its price, and the assumptions and warnings of all
-    of them; an instance that several networks are compared on is named once."""
-    priced: dict[str, dict[str, None]] = {}
-    for answer in answers:
-        if text := _price_text(answer):
-            priced.setdefault(text, {})[answer.instance.name] = None
-    prices = [f"{', '.join(names)} {text}" for text, names in priced.items()]
-    assumed, warned = (_by_instance(answers, name) for name in ("assumptions", "warnings"))
+def notes_lines(rows: Sequence[Record]) -> list[str]:
+    """The sources of prices, what is assumed and moves a price or a rate, and warnings: a line each."""
+    decisive = {
+        row["instance_type"]: [text for text in row["assumptions"] if _code(text) in (DECIDES, START)]
+        for row in rows
+    }
+    warned = {row["instance_type"]: [text for text in row["warnings"] if not is_miss(text)] for row in rows}
+    prices = {row["instance_type"]: [_price_text(row)] if row["price"] else [] for row in rows}
+    parts = (("Prices", prices), ("Assumed", decisive), ("Warnings", warned))
+    return block_lines([Part(title, [Items(_by_instance(texts))]) for title, texts in parts])
+
+
+def _code(text: object) -> str:
+    return str(getattr(text, "code", ""))
+
+
+def _by_instance(texts: Mapping[str, Sequence[Text]]) -> list[str]:
+    """Each remark once, behind its instances unless it is of all; those of the fewest come first."""
+    names: dict[str, dict[str, None]] = {}
+    for name, some in texts.items():
+        for text in some:
+            names.setdefault(str(text), {})[name] = None
     return [
-        *wrapped("Prices", prices, len(prices)),
-        *wrapped("Assumed", assumed, 5),
-        *wrapped("Warning", warned, 3),
+        text if len(names[text]) == len(texts) else f"{', '.join(names[text])}: {text}"
+        for text in sorted(names, key=lambda text: len(names[text]))
     ]
 
 
-def _by_instance(answers: Sequence[AnyPrediction], name: str) -> list[Text]:
-    """Each remark of that name once, behind the instances that it is of unless it is of all; those of the
-    fewest come first, as what all of them share may be cut. What a bare step would do is one remark."""
-    order: dict[Text, int] = {}
-    names: dict[Text, dict[str, None]] = {}
-    bare: dict[str, None] = {}
-    for answer in answers:
-        for number, text in enumerate(getattr(answer, name)):
-            if is_miss(text):  # has a column
-                continue
-            if isinstance(text, Message) and text.code == BARE_STEP:
-                rate = format_rate(cast(float, text.parameters["rate"]))
-                bare[f"{answer.instance.name} {rate}"] = None
-                continue
-            order[text] = number
-            names.setdefault(text, {})[answer.instance.name] = None
-    every = {answer.instance.name for answer in answers}
-    steps = f"a typical training script; without loading data one GPU reaches, per second: {', '.join(bare)}"
-    return [
-        *([steps] if bare else []),
-        *(
-            text if every == {*names[text]} else f"{', '.join(names[text])}: {text}"
-            for text in sorted(order, key=lambda text: (len(names[text]), order[text]))
-        ),
-    ]
+def _price_text(row: Record) -> str:
+    """'list price of 2026-07-20, aws us-east-1', 'observed price of 2024-09-28 ($0.22 to $2.74/h), ..'."""
+    price, t = row["price"], report_texts("en")
+    text = f"{t.known('price.' + price['kind'], price['kind'])} of {price['as_of']}"
+    if price["low_usd_per_hour"] < price["high_usd_per_hour"]:
+        text += f" ({format_usd(price['low_usd_per_hour'])} to {format_usd(price['high_usd_per_hour'])}/h)"
+    of_disk = row["disk"]["price_kind"]
+    disk = (
+        f", disk at an {t.known('price.' + of_disk, of_disk)}" if of_disk not in (None, price["kind"]) else ""
+    )
+    return f"{text}{disk}, {row['cloud']} {row['region']}"
 
 
-def _price_text(answer: AnyPrediction) -> str | None:
-    """'of aws in us-east-1, observed of 2024-09-28 ($0.22 to $2.74/h), estimated disk', or None."""
-    price = answer.price
-    if price is None:
-        return None
-    text = f"of {answer.instance.cloud} in {answer.region}, {price.kind} of {price.as_of}"
-    if price.low < price.high:
-        text += f" ({format_usd(price.low_usd_per_hour)} to {format_usd(price.high_usd_per_hour)}/h)"
-    of_disk = answer.disk if isinstance(answer, InstancePrediction) else answer.candidate.spec.disk
-    disk = of_disk.price
-    return f"{text}, {disk.kind} disk" if disk and disk.kind != LIST else text
-
-
-def gpus_text(
-    by_network: Sequence[tuple[NetworkQuestion, Sequence[OnGpu], OnGpu]],
-    baseline: str,
-    usd: Mapping[str, float],
-) -> str:
+def gpus_lines(tables: Sequence[tuple[NetworkQuestion, Sequence[Record]]], baseline: str) -> list[str]:
     """A table a network: the rates of each GPU, times the baseline's median, and what an hour of it
-    costs; for several networks the mean of those times."""
+    costs; for several networks the geometric mean of those times."""
     lines: list[str] = []
-    for request, cells, base in by_network:
-        header = ["gpu", "batch", *_rate_headings(request.confidence), f"x {base.gpu.name}"]
-        header += ["per hour", "per 1M", "rates"]
-        rows = [_gpu_cells(cell, base, usd.get(cell.gpu.name)) for cell in cells]
-        is_one = f"no batch fits {baseline}, so {base.gpu.name} is 1"
-        if base.gpu.name == baseline:
-            is_one = f"{baseline} is 1" if base.workload else "no batch fits any of them"
-        lines += [str(asked_of(request)), f"samples on the device; {is_one}", ""]
-        lines += [*table(header, rows, right=range(1, 7)), ""]
-    if len(by_network) > 1:
-        bases = [base for _, _, base in by_network]
-        rows = []
-        for row in zip(*(cells for _, cells, _ in by_network), strict=True):
-            ratios = [
-                relative(cell.prediction, base.prediction) for cell, base in zip(row, bases, strict=True)
-            ]
-            rows.append([row[0].gpu.name, _times(geometric_mean(ratios))])
-        lines += [*table(["gpu", "mean"], rows, (1,)), ""]
-    return "\n".join([*lines, *_REMARKS])
+    for request, rows in tables:
+        base = rows[0]["relative_to"]
+        is_one = f"{baseline} is 1" if base == baseline else f"no batch fits {baseline}, so {base} is 1"
+        columns = [
+            _column("gpu", "gpu.name", Look.NAME),
+            _column("batch", "batch_size", Look.WHOLE),
+            *_rate_columns(request.confidence),
+            _RELATIVE,
+            _column("per hour", lambda row: row["usd_per_gpu_hour"] or None, Look.USD),
+            _column("per 1M", "usd_per_million_samples", Look.USD),
+            _column("rates", "predicted.provenance"),
+        ]
+        about = f"samples on the device; {is_one if base else 'no batch fits any of them'}"
+        lines += [str(asked_of(request)), about, "", *block_lines([Table(columns, rows)]), ""]
+    several = list(zip(*(rows for _, rows in tables), strict=True)) if len(tables) > 1 else []
+    if several:
+        means = [
+            {"gpu": row[0]["gpu"], "relative": geometric_mean([each["relative"] for each in row])}
+            for row in several
+        ]
+        table = Table([_column("gpu", "gpu.name", Look.NAME), _RELATIVE], means)
+        lines += ["all of them (geometric mean)", "", *block_lines([table]), ""]
+    for why, field in (("no batch fits its memory", "batch_size"), ("no price is known", "usd_per_gpu_hour")):
+        names = dict.fromkeys(row["gpu"]["name"] for _, rows in tables for row in rows if row[field] is None)
+        lines += folded(f"{why}: {', '.join(names)}") if names else []
+    return [*lines, *folded(_ALONE)]
 
 
-def _gpu_cells(cell: OnGpu, base: OnGpu, usd: float | None) -> list[str]:
-    prediction = cell.prediction
-    return [
-        cell.gpu.name,
-        str(cell.workload.batch_size) if cell.workload else "-",
-        *(_rate_cells(prediction) if prediction else ("-", "-")),
-        _times(relative(prediction, base.prediction)),
-        usd_or_dash(usd or None),
-        usd_or_dash(_usd_per_million(cell, usd)),
-        str(prediction.provenance) if prediction else "-",
-    ]
-
-
-def _times(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.2f}"
+_ALONE = (
+    "These are GPUs alone, at the cheapest price of an instance over its GPUs. `advisor recommend` and "
+    "`advisor predict` answer for whole instances."
+)
 
 
 def language_comparison_document(
@@ -427,68 +386,60 @@ def language_comparison_text(
 ) -> str:
     """A table for a terminal."""
     document = language_comparison_document(predictions, baseline, request, sources, misfits)
+    rows, t = list(map(partial(_holding, request), document["rows"])), report_texts("en")
     tunes = isinstance(request, TuningQuestion)
-    rows = flat_rows(document["rows"], TUNING_COLUMNS if tunes else SERVING_COLUMNS)
-    sure = ["-" if row["probability"] is None else percent(row["probability"]) for row in rows]
-    columns = {
-        "instance": [row["instance_type"] for row in rows],
-        "gpu": [serving_gpus(each.instance) for each in predictions],
-        ("micro-batch" if tunes else "runs as"): [_way_text(each) for each in predictions],
-        f"{lower_name(request.confidence)} tokens/s": [lower_rate(row["throughput_lower"]) for row in rows],
-        "median": [format_rate(row["throughput_median"]) for row in rows],
-        **({} if tunes else _of_serving(rows)),
-        f"x {baseline.instance.name}": [f"{row['relative']:.2f}" for row in rows],
-        "per hour": [usd_or_dash(row["total_usd_per_hour"]) for row in rows],
-        **(
-            _of_runs([(row["hours_median"], row["usd_median"]) for row in rows])
-            if tunes
-            else {"per 1M out": [usd_or_dash(row["usd_per_million_output_tokens"]) for row in rows]}
-        ),
-        **({"sure": sure} if {*sure} != {"-"} else {}),
-        **_missed_column(predictions, getattr(request, "think_seconds", 0.0)),
-    }
-    bound = _bound_by(predictions)
-    shown = _lines(columns, (f"x {baseline.instance.name}", "per 1M out", "median", "TTFT"), misfits)
-    notes = [*wrapped("Bound by", bound, len(bound)), *notes_lines(predictions)]
-    return "\n".join([*folded(_title(baseline, request)), "", *shown, "", *notes])
+    columns = [*(_tuning_columns if tunes else _serving_columns)(rows, request.confidence), _RELATIVE]
+    if any(row["probability"] is not None for row in rows):
+        columns.append(_column("sure", _sure, Look.SHARE))
+    binds = {row["instance_type"]: [bound_name(row, t)] for row in rows if "bottleneck" in row}
+    bound = block_lines([Part("Bound by", [Items(_by_instance(binds))])])
+    shown = instances_text(_title(baseline, request), columns, rows, misfits)
+    return "\n".join([*shown, *bound, *notes_lines(rows)])
+
+
+def _sure(row: Record) -> float | None:
+    return None if row.get("probability") is None else modest(row["probability"])
+
+
+def _holding(request: ServingQuestion | TuningQuestion, row: Record) -> Record:
+    """A row with the users whose requests a serving instance has, in flight or thinking."""
+    if (rates := value_at(row, "serving.rates")) is None:
+        return row
+    thinks = getattr(request, "think_seconds", 0.0) * rates["requests_per_second"]["median"]
+    return {**row, "held": rates["concurrency"] + thinks}
 
 
 def _title(baseline: LanguagePrediction, request: ServingQuestion | TuningQuestion) -> str:
+    name = baseline.instance.name
     if isinstance(request, TuningQuestion):
-        return f"{tuning_question_text(request, None)}; tokens/s of all GPUs."
+        return f"{tuning_question_text(request, None)}; tokens/s of all GPUs; {name} is 1."
     first = cast(GenerationCandidate, baseline.candidate)
     engine = f"{ENGINES.get(str(first.engine), str(first.engine))} {first.engine_version}"
-    return f"{first.model} generation, {engine} with CUDA graphs; output tokens/s of all GPUs."
+    title = f"{first.model} generation, {engine} with CUDA graphs"
+    return f"{title}; output tokens/s of all GPUs, mean times; {name} is 1."
 
 
-def _way_text(prediction: LanguagePrediction) -> str:
-    """How the GPUs share the work: '2 x TP4'; of what tunes the sequences of a pass, '4, checkpointing'."""
-    if not isinstance(prediction, TuningPrediction):
-        return way_text(placement_block(prediction.candidate.placement))
-    recomputes = ", checkpointing" if prediction.candidate.checkpointing else ""
-    return f"{prediction.candidate.micro_batch}{recomputes}"
+def _tuning_columns(rows: Sequence[Record], confidence: float) -> list[Column]:
+    def batch(row: Record) -> str | None:
+        if (tuning := row.get("tuning")) is None:
+            return None
+        return f"{tuning['micro_batch']}{', checkpointing' if tuning['checkpointing'] else ''}"
+
+    paid = _paid_columns(rows, _column("run", "run"))
+    return [_column("micro-batch", batch), *_rate_columns(confidence), *paid]
 
 
-def _of_serving(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    return {
-        "TTFT": [seconds_text(row["ttft_seconds"]) for row in rows],
-        "TPOT": [seconds_text(row["tpot_seconds"]) for row in rows],
-    }
+def _serving_columns(rows: Sequence[Record], confidence: float) -> list[Column]:
+    """How the GPUs share the work ('2 x TP4'), rates, mean times, and cost."""
 
+    def mean(name: str) -> Callable[[Record], str | None]:
+        path = f"serving.rates.{name}_seconds.median"
+        return lambda row: None if (seconds := value_at(row, path)) is None else seconds_text(seconds)
 
-def _bound_by(predictions: Sequence[LanguagePrediction]) -> list[str]:
-    """'g6.xlarge, g5.xlarge reading the weights from GPU memory': of what serves."""
-    binds: dict[str, dict[str, None]] = {}
-    for each in predictions:
-        if isinstance(each, ServingPrediction):
-            binds.setdefault(BINDS[each.candidate.binds], {})[each.instance.name] = None
-    return [f"{', '.join(names)} {what}" for what, names in binds.items()]
-
-
-def _rate_headings(confidence: float) -> list[str]:
-    """['p10/s', 'median/s']: headings of a lower bound and a median."""
-    return [f"{lower_name(confidence)}/s", "median/s"]
-
-
-def _rate_cells(prediction: Prediction) -> list[str]:
-    return [lower_rate(prediction.lower), format_rate(prediction.median)]
+    million = _column("1M out", "cost.usd_per_million_output_tokens.median", Look.USD)
+    return [
+        _column("runs as", lambda row: row.get("serving") and way_text(row["serving"]["placement"])),
+        *_rate_columns(confidence),
+        *(_column(name.upper(), mean(name), Look.NUMBER) for name in ("ttft", "tpot")),
+        *_paid_columns(rows, million),
+    ]

@@ -340,7 +340,7 @@ def _turns(section: Record, t: Texts, room: Room) -> Iterator[Any]:
 
     def name(spec: Record) -> str:
         cloud = f" ({spec['cloud']})" if clouds and "cloud" in spec else ""
-        return f"{spec_name(spec)}{cloud}, {disk_name(spec['disk'], t)}"
+        return f"{spec_name(spec)}{cloud}{t('brief.comma')}{disk_name(spec['disk'], t)}"
 
     def pays(turn: Record) -> str:
         return t(

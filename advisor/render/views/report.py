@@ -155,12 +155,7 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
     if price := list(price_call_leaves(answer, t)):
-        # A fragment of an answer lacks a capital letter.
-        whole = [
-            leaf._replace(text=leaf.text[:1].upper() + leaf.text[1:])
-            for leaf in price
-            if isinstance(leaf, Paragraph)
-        ]
+        whole = [leaf._replace(text=_capitalised(leaf.text)) for leaf in price if isinstance(leaf, Paragraph)]
         yield Part(t("price_call.title"), [*whole, *(leaf for leaf in price if isinstance(leaf, Command))])
     if section["costs"] and section["costs"]["choices"] and room.costs:
         yield _costs(section, t)
@@ -168,6 +163,12 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
         yield Part(t("compared.title"), list(_compared(section, t, room)))
         leaves = [*_unproven(section, t), *trial_leaves(answer, t), *_today(section, t)]
         yield Part(t("next.title"), leaves)
+
+
+def _capitalised(fragment: str) -> str:
+    """A fragment of an answer with a capital letter, unless it begins with the name of an instance type."""
+    word = fragment.partition(" ")[0].rstrip(",;:")
+    return fragment[:1].upper() + fragment[1:] if word.isalpha() else fragment
 
 
 def _today(section: Record, t: Texts) -> Iterator[Leaf]:
@@ -227,7 +228,7 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
     catalog = answer["catalog"]
     left, of = catalog["offers_rejected"], catalog["offers_considered"]
     counts = [
-        f"{t.known('reason.' + reason, reason)}: {count:,}"
+        f"{t.known('reason.' + reason, reason)} {count:,}"
         for reason, count in catalog["rejected_by_reason"].items()
     ]
     about = {"considered": f"{of:,}", "fit": f"{of - left:,}", "rejected": f"{left:,}"}
@@ -239,7 +240,7 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
     def name(row: Record) -> str:
         paying = [t.known("market." + row["market"], row["market"])] if several else []
         seen = [t(f"kind.{row['price_kind']}")] if row.get("price_kind", LIST) != LIST else []
-        return ", ".join([type_name(row, clouds=covers_clouds(answer)), *paying, *seen])
+        return t("brief.comma").join([type_name(row, clouds=covers_clouds(answer)), *paying, *seen])
 
     columns = columns_of(
         t,
@@ -328,7 +329,7 @@ def _costs(section: Record, t: Texts) -> Part:
 
     def paying(choice: Record) -> str:
         market = t(f"market.{choice['market']}")
-        return f"{market} ({translated(choice['terms'], t)})" if choice["terms"] else market
+        return market + t.aside(translated(choice["terms"], t)) if choice["terms"] else market
 
     def kind(choice: Record) -> str:
         """'list price', 'observed price, $0.118 to $1.377/h'."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -24,8 +25,6 @@ from advisor.units import ceil_ms, format_count, format_span, format_usd, short_
 
 Record = Mapping[str, Any]
 Fact = tuple[Message, Message | str]
-# What a run costs at least, to be written in dollars.
-_LEAST_USD = 0.0001
 # A first epoch that is less slower than later ones is not worth a word.
 _SLOWER = 1.05
 # Times of a request: as documents, people and questions name them.
@@ -73,7 +72,7 @@ def network_facts(spec: Record, request: Record) -> list[Fact]:
         facts.append((Message("run"), _run(run, request, confidence)))
         facts += [(Message("run costs"), _run_cost(run, confidence))] if run["usd"] else []
     elif spec["first_epoch_hours"]:
-        hours = _bounded(spec["first_epoch_hours"], format_span, confidence)
+        hours = _hours(spec["first_epoch_hours"], confidence)
         facts.append((Message("first epoch"), Message("{hours}, from the disk", hours=hours)))
     if price and usd is not None:
         disk = Message("local disk included")
@@ -144,7 +143,7 @@ def _run(run: Record, request: Record, confidence: float) -> Message:
     length = counted_message("sample", run["samples"])
     if request.get("epochs") is not None:
         length = counted_message("epoch", request["epochs"])
-    text = Message("{length}: {hours}", length=length, hours=_bounded(run["hours"], format_span, confidence))
+    text = Message("{length}: {hours}", length=length, hours=_hours(run["hours"], confidence))
     # Reading the disk makes the first epoch slower than later ones.
     if first is None or epochs <= 1:
         return text
@@ -156,15 +155,15 @@ def _run(run: Record, request: Record, confidence: float) -> Message:
 
 def _run_cost(run: Record, confidence: float) -> Message:
     """'median $10.13, p90 $14.70; by its price $4.739 to $55.29, p90 up to $80.24'."""
-    text, most = _bounded(run["usd"], run_usd_text, confidence), most_by_price(run)
+    text, most = _bounded(run["usd"], short_usd, short_usd, confidence), most_by_price(run)
     if most is None:
         return text
     return Message(
         "{usd}; by its price {low} to {high}, {p90} up to {upper}",
         usd=text,
-        **{end: run_usd_text(usd) for end, usd in run["usd_by_price"].items()},
+        **{end: short_usd(usd) for end, usd in run["usd_by_price"].items()},
         p90=upper_name(confidence),
-        upper=run_usd_text(most, up=True),
+        upper=short_usd(most),
     )
 
 
@@ -176,20 +175,19 @@ def most_by_price(run: Record) -> float | None:
     return float(usd["upper"] * ends["high"] / usd["median"])
 
 
-def run_usd_text(usd: float, *, up: bool = False) -> str:
-    """'$48.19', as the answer above has it; a bound without empty cents."""
-    if usd < _LEAST_USD:
-        return f"under {format_usd(_LEAST_USD)}"
-    return short_usd(usd) if up else format_usd(usd)
-
-
-def _bounded(span: Record, write: Callable[..., str], confidence: float) -> Message:
+def _hours(span: Record, confidence: float) -> Message:
     """'median 30 h, p90 42.1 h'."""
+    return _bounded(span, format_span, partial(format_span, up=True), confidence)
+
+
+def _bounded(
+    span: Record, write: Callable[[float], str], write_upper: Callable[[float], str], confidence: float
+) -> Message:
     return Message(
         "median {median}, {p90} {upper}",
         median=write(span["median"]),
         p90=upper_name(confidence),
-        upper=Message("unknown") if span["upper"] is None else write(span["upper"], up=True),
+        upper=Message("unknown") if span["upper"] is None else write_upper(span["upper"]),
     )
 
 
@@ -429,7 +427,7 @@ def tuning_facts(spec: Record) -> list[Fact]:
         "{activations} GiB activations, {overhead} GiB overhead, {free} GiB free",
         **{part: gib_text(memory[f"{part}_gib"]) for part in _TUNED},
     )
-    hours = _bounded(run["hours"], format_span, confidence)
+    hours = _hours(run["hours"], confidence)
     if run["usd"]:
         hours = Message("{hours}; costs {usd}", hours=hours, usd=_run_cost(run, confidence))
     return [

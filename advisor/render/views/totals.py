@@ -130,7 +130,7 @@ def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
     ]
     texts = []
     for upper, often, section in sorted(bounds, key=lambda bound: -bound[0])[:_MOST_NAMES]:
-        month = f" ({t('cost.month', usd=short_usd(upper * often))})" if often else ""
+        month = t.aside(t("cost.month", usd=short_usd(upper * often))) if often else ""
         texts.append(t("totals.most_one", usd=short_usd(upper) + month, name=section["name"][:80]))
     if texts:
         share = percent(bounds[0][2]["answer"]["confidence"])
@@ -173,7 +173,7 @@ def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
         safe = decision_of(section["recommendation"]).get("safe") or spec
         about = {"name": section["name"][:80], "percent": percent(1 - modest(call["probability"]))}
         trial = {"minutes": plain(call["trial"]["minutes"]), "trial": short_usd(call["trial"]["usd"])}
-        other = "" if safe["market"] == spec["market"] else f" ({t('market.' + safe['market'])})"
+        other = "" if safe["market"] == spec["market"] else t.aside(t("market." + safe["market"]))
         machine = type_name(safe, clouds=covers_clouds(section["recommendation"])) + other
         yield t("totals.gamble", **about, **trial, safe=machine, costs=t("brief.comma").join(says))
     without = (totals.get("safe") or {"without": ()})["without"]

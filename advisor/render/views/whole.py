@@ -16,6 +16,7 @@ from advisor.render.blocks import (
     Paragraph,
     Part,
     Table,
+    percent,
     translated,
 )
 from advisor.render.facts import covers_clouds, decision_of
@@ -153,8 +154,11 @@ def _curves(document: Record, t: Texts) -> Iterator[Part]:
             *columns_of(t, ("batch", "batch_size", Look.WHOLE)),
             *rate_columns(t, confidence, "throughput.")[:2],
             *(
-                Column(f"p{which} ms", f"latency.p{which}_ms", Look.RATE)
-                for which in (50, 99)
+                Column(heading, f"latency.{which}_ms", Look.RATE)
+                for which, heading in (
+                    ("p50", "p50 ms"),
+                    ("p99", t("table.p99", percent=percent(confidence))),
+                )
                 if any(point["latency"] for point in batches)
             ),
             *columns_of(t, ("bound", lambda point: stage_name(point["bottleneck"], t, on_cpu=on_cpu))),

@@ -284,13 +284,14 @@ def _of_instances(
 
 def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
     """The weaknesses of the answer that a reader can check."""
-    slowest, slow = chosen.rates.output_tokens_per_second_per_user.lower, list[Message]()
-    if slowest < _READING_TOKENS_PER_SECOND:
+    user, slow = chosen.rates.output_tokens_per_second_per_user, list[Message]()
+    if user.lower < _READING_TOKENS_PER_SECOND:
         slow.append(
             Message(
-                "in the worst case a user gets {rate:.2g} tokens/s, slower than people read: --max-tpot-ms "
-                "limits it",
-                rate=slowest,
+                "in the worst case (p10) a user gets {rate:.2g} tokens/s, median {median:.2g}; people read "
+                "faster: --max-tpot-ms limits it",
+                rate=user.lower,
+                median=user.median,
             )
         )
     placement = chosen.placement

@@ -117,4 +117,4 @@ def test_fifty_workloads_fit_into_a_mail(document):
     assert len(report_html(many, "zh-CN").encode()) < 1.5e6
     more = report_html({**document, "workloads": [most] * 200}, "en")
     assert len(more.encode()) < 1.5e6
-    assert "CSV" in _words(_tree(more))
+    assert "XLSX" in _words(_tree(more))
