@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from advisor.domain import DataKind, MemoryFormat, Offer, Spec, Task, Workload
+from advisor.domain import DataKind, MemoryFormat, Offer, Spec, Task
 from advisor.messages import FieldName, Message
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
@@ -65,22 +65,14 @@ def setting_text(precision: str, memory_format: str) -> str:
     return str(precision) + ("" if memory_format == MemoryFormat.CONTIGUOUS else f", {memory_format}")
 
 
-def asked_of(request: NetworkQuestion, workload: Workload | None = None, unit: str = "") -> Message:
-    """'yolov8s inference, batch 64, fp32, images of 640 x 640 pixels, at least 500 images/s
-    (yolov8: taken as yolov8s)': what is asked, and how `workload` runs it."""
-    size, target, names = sample_size(request), request.target_throughput, other_names(request)
+def asked_of(request: NetworkQuestion) -> Message:
+    """'yolov8s inference, fp32, images of 640 x 640 pixels (yolov8: taken as yolov8s)': what is asked."""
+    size, names = sample_size(request), other_names(request)
     parts: list[Message | str] = [
         Message("{network} {task}", network=request.network, task=Message(str(request.task)))
     ]
-    parts += [Message("batch {size}", size=workload.batch_size)] if workload else []
-    if request.task is not Task.PREPROCESSING:
-        if workload is not None:
-            parts.append(setting_text(workload.precision, workload.memory_format))
-        elif request.precision is not None:
-            parts.append(str(request.precision))
-    parts += [size] if size and (request.input or workload) else []
-    if target is not None and unit:
-        parts.append(Message("at least {target:target} {unit}", target=target, unit=unit))
+    parts += [str(request.precision)] if request.precision and request.task is not Task.PREPROCESSING else []
+    parts += [size] if size and request.input else []
     if names:
         return Message("{parts} ({names})", parts=parts, names=names)
     return Message("{parts}", parts=parts)

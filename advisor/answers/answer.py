@@ -48,23 +48,17 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 def recommendation_text(
-    result: Judged[Any, Any],
-    question: Any,
-    asked: Callable[[Any], str],
-    document: Callable[[], dict[str, Any]],
-    *,
-    everything: bool = False,
+    question: Any, document: Callable[[], dict[str, Any]], *, everything: bool = False
 ) -> Callable[[int | None], str]:
     """The text of a recommendation: twelve lines, or all of it where a number of specs or an explanation is
-    wanted, or `everything`. `asked` writes the question about the chosen spec, or None."""
+    wanted, or `everything`."""
     everything = everything or question.explain or question.explain_rejected
     room = EVERY if question.explain_rejected else NEAREST
 
     def text(specs: int | None = None) -> str:
-        question_text = asked(result.chosen or result.nearest)
         if not everything and specs is None:
-            return brief_text(question_text, document())
-        return whole_text(None, question_text, document(), room)
+            return brief_text(document())
+        return whole_text(None, document(), room)
 
     return text
 

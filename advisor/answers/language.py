@@ -56,11 +56,8 @@ from advisor.render.language_document import (
     finetuning_document,
     generation_document,
     serving_prediction_document,
-    serving_question_text,
     tuning_prediction_document,
-    tuning_question_text,
 )
-from advisor.render.text import spec_lines
 from advisor.render.views.compare import (
     SERVING_COLUMNS,
     TUNING_COLUMNS,
@@ -73,7 +70,7 @@ from advisor.render.views.memory import (
     tuning_memory_document,
     tuning_memory_text,
 )
-from advisor.render.views.whole import whole_text
+from advisor.render.views.whole import prediction_text
 
 if TYPE_CHECKING:
     from advisor.models.language.deployments import GpuFacts
@@ -121,7 +118,6 @@ class _Prepared(NamedTuple):
     sources: Sources
     document: Callable[..., dict[str, Any]]
     prediction_document: Callable[..., dict[str, Any]]
-    question_text: Callable[..., str]
     described: Callable[..., Message]
     notes: tuple[Message | str, ...] = ()
     measured: tuple[Message, ...] = ()
@@ -145,7 +141,6 @@ def _prepared(catalog: Catalog, question: ServingQuestion | TuningQuestion) -> _
         _sources(catalog, predictor.id, predictor.trained_on),
         finetuning_document,
         tuning_prediction_document,
-        tuning_question_text,
         tuning.described,
     )
 
@@ -180,7 +175,6 @@ def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _P
         _sources(catalog, digest.hexdigest()[:16], trained_on, len(question.anchor)),
         generation_document,
         serving_prediction_document,
-        partial(serving_question_text, asked=question),
         serving.described,
         notes=(
             *traffic_notes(question, model),
@@ -251,7 +245,7 @@ def recommended(
     return Recommended(
         result=result,
         message_document=document,
-        text=recommendation_text(result, question, partial(prepared.question_text, result.request), document),
+        text=recommendation_text(question, document),
         no_offer=partial(unmet, result, prepared.described),
         start_file=partial(_start_file, result, question),
     )
@@ -277,9 +271,7 @@ def predicted(catalog: Catalog, question: PredictGeneration | PredictFinetuning)
     prepared = _prepared(catalog, question)
     result = _predicted(prepared, instance_named(str(question.instance), question, catalog))
     document = partial(prepared.prediction_document, result, prepared.request, prepared.sources)
-    head = spec_lines(result.candidate.spec, prepared.request, has_price=result.price is not None)
-    text = prepared.question_text(prepared.request, result.candidate)
-    return Answer(result=result, message_document=document, text=lambda: whole_text(head, text, document()))
+    return Answer(result=result, message_document=document, text=lambda: prediction_text(document()))
 
 
 def _predicted(prepared: _Prepared, name: str) -> Any:

@@ -23,7 +23,7 @@ from advisor.answers.curves import curves_document
 from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
 from advisor.catalog.load import WhatIfCatalog, with_host
-from advisor.domain import Candidate, Gpu, InstanceType, OnGpu, Recommendation
+from advisor.domain import Gpu, InstanceType, OnGpu, Recommendation
 from advisor.engine import Preparations, decide, script_assumption, stack_assumption
 from advisor.engine.explaining import (
     explain,
@@ -38,7 +38,7 @@ from advisor.engine.single import on_gpu, predict_instance
 from advisor.engine.tasks.network import NetworkTask
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.naming import asked_of, other_names
+from advisor.naming import other_names
 from advisor.questions import settled
 from advisor.questions.network import Compare, NetworkQuestion, Predict, Recommend
 from advisor.questions.settled import instance_named
@@ -46,7 +46,7 @@ from advisor.questions.values import GpuFilter
 from advisor.render.blocks import Items, Part
 from advisor.render.document import recommendation_document
 from advisor.render.export import export
-from advisor.render.records import explanation_document, rate_unit
+from advisor.render.records import explanation_document
 from advisor.render.terminal import block_lines
 from advisor.render.views.compare import (
     COLUMNS,
@@ -58,8 +58,8 @@ from advisor.render.views.compare import (
     network_lines,
     notes_lines,
 )
-from advisor.render.views.network import gpu_prediction_document, instance_lines, prediction_document
-from advisor.render.views.whole import whole_text
+from advisor.render.views.network import gpu_prediction_document, prediction_document
+from advisor.render.views.whole import prediction_text, whole_text
 from advisor.units import format_mib
 
 if TYPE_CHECKING:
@@ -144,14 +144,10 @@ def _answer(
         explanation = explanation_document(*explained) if explained else None
         return recommendation_document(result, sources, explanation, every_rejected=every)
 
-    def asked(chosen: Candidate | None) -> str:
-        unit = rate_unit(result.request.dataset)
-        return str(asked_of(result.request, chosen.workload if chosen else None, unit))
-
     return NetworkRecommended(
         result=result,
         message_document=document,
-        text=recommendation_text(result, question, asked, document, everything=question.pareto),
+        text=recommendation_text(question, document, everything=question.pareto),
         no_offer=partial(no_offer, result),
         relaxed=partial(_relaxed, result, question, context, preparations),
         start_file=lambda name: export(result.ranked[0], name),
@@ -238,8 +234,7 @@ def predicted(context: Context, question: Predict) -> Answer:
         }
 
     def text() -> str:
-        asked = str(asked_of(request, result.workload, rate_unit(request.dataset)))
-        return whole_text(instance_lines(request, result), asked, document())
+        return prediction_text(document(), cloud=result.instance.cloud, market=str(request.market))
 
     return Answer(result=result, message_document=document, text=text, notes=context.notes)
 
@@ -262,11 +257,10 @@ def _predicted_on_gpu(context: Context, question: Predict) -> Answer:
     head = (
         f"{card.name}, {format_mib(card.memory_mib)}   samples on the device; `--instance` predicts a machine"
     )
-    asked = str(asked_of(request, result.workload, rate_unit(request.dataset)))
     return Answer(
         result=result,
         message_document=document,
-        text=lambda: whole_text((head,), asked, document()),
+        text=lambda: whole_text((head,), document()),
         notes=context.notes,
     )
 

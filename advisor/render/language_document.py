@@ -1,4 +1,4 @@
-"""The JSON documents of answers about a language model, and their questions in words.
+"""The JSON documents of answers about a language model.
 
 A recommendation has the keys of every `advisor.recommendation/1`. A spec of generation has an object
 `serving`, one of fine-tuning an object `tuning`; the document itself has `serving` with what is true of the
@@ -41,7 +41,6 @@ from advisor.render.records import (
     spec_block,
     withheld_block,
 )
-from advisor.units import format_count, format_target, format_usd
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
 # What the two latencies are the means of; users and tools mean different things by TPOT.
@@ -325,55 +324,3 @@ def serving_block(prediction: ServingPrediction, confidence: float, sources: Sou
     """One instance that serves as documents tell it."""
     block = generation_block(prediction.candidate, confidence, sources)
     return block if prediction.price else block | {"price": None, "cost": None}
-
-
-def serving_question_text(
-    request: ServingQuestion, candidate: GenerationCandidate | None, *, asked: ServingQuestion | None = None
-) -> str:
-    """'Qwen/Qwen3-8B generation, 1,155 tokens in, 211 out, 40 users'; the longest request only where it was
-    `asked` for."""
-    pictures = f" and {request.picture_tokens:,.0f} of pictures" if request.picture_tokens else ""
-    lengths = f"{request.input_tokens:,.0f} tokens{pictures} in, {request.output_tokens:,.0f} out"
-    parts = [f"{candidate.model if candidate else request.model} generation", lengths]
-    if request.target_output_tokens_per_second is not None:
-        target = format_target(request.target_output_tokens_per_second)
-        parts.append(f"at least {target} output tokens/s")
-    if request.target_requests_per_second is not None:
-        rate = format_target(request.target_requests_per_second)
-        parts.append(f"{rate} {'request' if rate == '1' else 'requests'}/s (Poisson)")
-    if request.users is not None:
-        thinks = f", {request.think_seconds:g} s think time" if request.think_seconds else ""
-        parts.append(f"{request.users:,} users{thinks}")
-    if asked is not None and asked.context_tokens is not None:
-        parts.append(f"context <= {asked.context_tokens:,} tokens")
-    for limit in request.time_limits:
-        of = "mean " if limit.percentile is None else f"p{limit.percentile} of "
-        parts.append(f"{of}{_TIMES[limit.reason]} <= {limit.most:g}\u00a0{'ms' if limit.unit > 1 else 's'}")
-    if request.max_ready_seconds is not None:
-        parts.append(f"ready <= {request.max_ready_seconds:g} s")
-    return ", ".join([*parts, *_further_limits(request)])
-
-
-def _further_limits(request: ServingQuestion | TuningQuestion) -> list[str]:
-    share, most = getattr(request, "prefix_share", None), request.max_usd_per_hour
-    cached = [f"{100 * share:g} % of prompts cached"] if share else []
-    return [*cached, *([] if most is None else [f"at most {format_usd(most)}/h"])]
-
-
-_TIMES = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "a whole request"}
-
-
-def tuning_question_text(request: TuningQuestion, candidate: FineTuningCandidate | None) -> str:
-    """'Qwen/Qwen3-8B finetuning (qlora), 50 million tokens in sequences of 2,048'."""
-    model, method = (candidate or request).model, (candidate or request).method
-    parts = [
-        f"{model} finetuning ({method}), {format_count(request.tokens)} tokens "
-        f"in sequences of {request.sequence:,}"
-    ]
-    if request.target_tokens_per_second is not None:
-        parts.append(f"at least {format_target(request.target_tokens_per_second)} tokens/s")
-    if request.max_hours is not None:
-        parts.append(f"within {request.max_hours:g} h")
-    if request.max_run_usd is not None:
-        parts.append(f"at most ${request.max_run_usd:,g} a run")
-    return ", ".join([*parts, *_further_limits(request)])

@@ -25,6 +25,7 @@ _KINDS = {
     OBSERVED: (Message("seen {day}"), Message("disk price seen once")),
     LIST: (Message("listed {day}"), Message("disk listed long ago")),
 }
+_TODAY = Message("{kinds}; today's may be {range}")
 PER = {
     "hour": Message("/h"),
     "run": Message(" for the run"),
@@ -59,7 +60,7 @@ def _doubt(call: Record, *, clouds: bool) -> Message | None:
     kinds = _kinds(chosen)
     if not kinds or chosen["high_usd_per_hour"] <= SURE * chosen["low_usd_per_hour"]:
         return None
-    doubt = Message("{kinds}; today's may be {range}", kinds=kinds, range=_range(chosen, call))
+    doubt = Message(_TODAY.text, kinds=kinds, range=_range(chosen, call))
     if listed is None or listed == chosen:
         return doubt
     named = Message("{name}", name=type_name(listed, clouds=clouds))
@@ -93,8 +94,18 @@ def _range(spec: Record, call: Record) -> Message:
         ends = spec["cost"]
         low, high = short_usd(ends["low"]), short_usd(ends["high"])
         return Message("{low} to {high} for the run", low=low, high=high)
-    low, high = spec["low_usd_per_hour"], spec["high_usd_per_hour"]
+    return _hourly(spec)
+
+
+def _hourly(price: Record) -> Message:
+    low, high = price["low_usd_per_hour"], price["high_usd_per_hour"]
     return Message("{low:usd} to {high:usd}/h", low=low, high=high)
+
+
+def range_message(price: Record) -> Message:
+    """'seen 2024-09-28; today's may be $0.0491 to $0.574/h': of an instance's price that is not sure."""
+    seen = Message(_KINDS[price["kind"]][0].text, day=price["as_of"])
+    return Message(_TODAY.text, kinds=[seen], range=_hourly(price))
 
 
 def _kinds(spec: Record) -> list[Message]:

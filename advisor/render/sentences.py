@@ -72,18 +72,28 @@ def unit_name(section: Record, t: Texts) -> str:
     return t.known(f"unit.{unit}", unit)
 
 
-def asked_sentence(section: Record, t: Texts) -> str:
+def asked_text(document: Record, t: Texts) -> str:
+    """'resnet50 inference; 2,000 images/s or more', 'Qwen/Qwen3-8B finetuning; method qlora; 50M tokens':
+    the question and what it aims at."""
+    request = document["request"]
+    aims = aimed_at(request, t) if "asked" in document else t.listed(_limits(request, t))
+    return t.listed(filter(None, (_asked(document, t), goal_text(request, t), aims)))
+
+
+def asked_sentence(document: Record, t: Texts) -> str:
     """The question, with all its limits."""
-    answer, document = section["answer"], section["recommendation"]
-    question = document.get("asked") or Message(
-        "{model} {task}", model=answer["model"], task=Message(answer["task"])
-    )
-    target = answer["target_throughput"]
-    goal = target and [t("limit.target", rate=format_target(target), unit=unit_name(section, t))]
-    required = document["request"].get("required_confidence", answer["confidence"])
-    sure = [t("limit.confidence", percent=plain(100 * required))] if required is not None else []
-    limits = t.listed([*(goal or []), *sure, *_limits(document["request"], t), t("limit.cheapest")])
-    return t("answer.asked", asked=translated(question, t), limits=limits)
+    request = document["request"]
+    required = request.get("required_confidence", request["confidence"])
+    sure = t("limit.confidence", percent=plain(100 * required)) if required is not None else None
+    limits = (goal_text(request, t), sure, *_limits(request, t), t("limit.cheapest"))
+    return t("answer.asked", asked=_asked(document, t), limits=t.listed(filter(None, limits)))
+
+
+def _asked(document: Record, t: Texts) -> str:
+    """The network or model, and the task."""
+    request = document["request"]
+    usual = Message("{model} {task}", model=request["model"], task=Message(request["task"]))
+    return translated(document.get("asked") or usual, t)
 
 
 def headline(document: Record, t: Texts) -> str:
@@ -240,6 +250,8 @@ def _range(limits: Record, *, write: Callable[[float], str]) -> str:
     return least if least == most else f"{least}..{most}"
 
 
+# Limits of the mean of requests, or of a percentile.
+_OF_REQUESTS = "max_ttft_ms max_tpot_ms max_e2e_seconds"
 # How fields of a request are written; one that is left out, or as it is anyway, is not.
 _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (str, "precision stack memory_format tf32 protocol input disk accelerated_only allow_extrapolation"),
@@ -248,12 +260,13 @@ _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (lambda usd: " in, $".join(usd.split(",")), "api_usd_per_million"),
     (plain, "batch_size max_hours start_minutes max_first_epoch_hours max_latency_ms"),
     (plain, "max_gpus max_count max_nodes"),
-    # '2000', or 'p99:2000' as it is asked for.
-    (lambda time: time if isinstance(time, str) else plain(time), "max_ttft_ms max_tpot_ms max_e2e_seconds"),
-    (plain, "target_requests_per_second max_ready_seconds burstiness think_seconds images_per_request"),
-    (plain, "tensor_parallel micro_batch"),
     (_counted, "epochs samples tokens"),
     ("{:,.0f}".format, "users input_tokens output_tokens context_tokens sequence"),
+    (percent, "prefix_share"),
+    # '2000', or 'p99:2000' as it is asked for.
+    (lambda time: time if isinstance(time, str) else plain(time), _OF_REQUESTS),
+    (plain, "target_requests_per_second max_ready_seconds burstiness think_seconds images_per_request"),
+    (plain, "tensor_parallel micro_batch"),
     (short_usd, "max_run_usd"),
     (format_usd, "max_usd_per_hour"),
     (format_mib, "min_gpu_memory_mib max_gpu_memory_mib"),
@@ -282,23 +295,32 @@ _AIMS = (
 )
 
 
+# The rate that a question aims at, and its unit where no data set has it.
+_GOALS = {
+    "target_throughput": "",
+    "target_output_tokens_per_second": OUTPUT_UNIT,
+    "target_tokens_per_second": TUNING_UNIT,
+}
+
+
 def goal_text(request: Record, t: Texts) -> str | None:
-    """'2,000 images/s or more': the rate that a question about a network aims at."""
-    if (target := request.get("target_throughput")) is None:
-        return None
-    unit = f"{request['dataset']['sample']}s/s"
-    return t("limit.target", rate=format_target(target), unit=t.known(f"unit.{unit}", unit))
+    """'2,000 images/s or more': the rate that a question aims at."""
+    for name, usual in _GOALS.items():
+        if (target := request.get(name)) is not None:
+            unit = usual or f"{request['dataset']['sample']}s/s"
+            return t("limit.target", rate=format_target(target), unit=t.known(f"unit.{unit}", unit))
+    return None
 
 
 def aimed_at(request: Record, t: Texts) -> str | None:
     """'90 epochs of 1,281,167 images; done within 72 h', '40 users': the aims of a question beside a rate."""
-    text = {field: write for write, fields in _WRITERS for field in fields.split()}
+    writers = {field: write for write, fields in _WRITERS for field in fields.split()}
     aims = [name for name in _AIMS.split() if request.get(name)]
-    says = {name: t(f"limit.{name}", value=text[name](request[name])) for name in aims}
+    says = {name: _limit(name, writers[name](request[name]), t) for name in aims}
     if "epochs" in says and "dataset" in request:
         sample, size = request["dataset"]["sample"], f"{request['dataset']['samples']:,}"
         of_it = t.known(f"limit.epochs_of_{sample}", t("limit.epochs_of_sample"))
-        count = text["epochs"](request["epochs"])
+        count = writers["epochs"](request["epochs"])
         if count == "1":
             of_it = t.known(f"limit.epoch_of_{sample}", t("limit.epoch_of_sample"))
         says["epochs"] = of_it.format(value=count, samples=size)
@@ -310,7 +332,16 @@ def _limits(request: Record, t: Texts) -> Iterator[str]:
     for write, fields in _WRITERS:
         for field in fields.split():
             if request.get(field) and request[field] not in _USUAL.get(field, ()):
-                yield t(f"limit.{field}", value=write(request[field]))
+                yield _limit(field, write(request[field]), t)
+
+
+def _limit(field: str, value: str, t: Texts) -> str:
+    """'90 epochs in all', 'mean TPOT within 50 ms', 'p99 of TTFT within 2,000 ms'."""
+    if field not in _OF_REQUESTS:
+        return t(f"limit.{field}", value=value)
+    which, _, most = value.rpartition(":")
+    limit = t(f"limit.{field}", value=f"{float(most):,.12g}")
+    return t("limit.percentile", which=which, limit=limit) if which else t("limit.mean", limit=limit)
 
 
 def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragraph | Command]:

@@ -7,11 +7,9 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import Disk, Price, Spec
+from advisor.domain import Disk
 from advisor.domain.decision import Judged
 from advisor.messages import Message
-from advisor.naming import place_name
-from advisor.questions.spec import SpecQuestion
 from advisor.render.blocks import lower_rate
 from advisor.units import format_count, format_usd
 
@@ -156,21 +154,6 @@ def local_or_order(disk: Mapping[str, Any]) -> str:
     return str(disk["order"]) if disk["price_kind"] else f"local ({disk['size_gib']:.0f} GiB)"
 
 
-def hourly_lines(name: str, disk: Disk, total: str, lies: str, where: str) -> list[str]:
-    """'g6.xlarge + gp3:158GiB   $0.105/h (2024-09-28: $0.0492 to $0.575)   us-east-1, spot': a
-    price that is not sure never stands alone. In two lines where one has no room."""
-    head = f"{name} + {disk_text(disk)}   {total}"
-    line = "   ".join(filter(None, (f"{head} {lies}".rstrip(), where)))
-    return [line] if len(line) <= WIDTH else [head, f"  {lies}   {where}"]
-
-
-def spec_lines(spec: Spec, request: SpecQuestion, *, has_price: bool = True) -> list[str]:
-    """The first line of an answer: a spec, what an hour costs, and where."""
-    total = f"{format_usd(spec.total_usd_per_hour)}/h" if has_price else "no price"
-    where = f"{place_name(spec.offer, request)}, {spec.offer.market}"
-    return hourly_lines(spec.name, spec.disk, total, range_text(spec.prices, spec.count), where)
-
-
 def short_order(disk: Mapping[str, Any]) -> str:
     """The short form of a disk's record."""
     if disk["price_kind"] is None:
@@ -185,16 +168,6 @@ def fact_lines(facts: Iterable[tuple[str, str]]) -> list[str]:
         paragraph = folded(text, WIDTH - INDENT)
         lines += [fact("" if number else title, line) for number, line in enumerate(paragraph)]
     return lines
-
-
-def range_text(prices: Sequence[Price], count: int = 1) -> str:
-    """'(2024-09-28: $0.0492 to $0.575)': the day and range of an unsure price; empty if sure."""
-    low = count * sum(price.low_usd_per_hour for price in prices)
-    high = count * sum(price.high_usd_per_hour for price in prices)
-    if high <= SURE * low:
-        return ""
-    day = max(prices, key=lambda price: price.high_usd_per_hour - price.low_usd_per_hour).as_of
-    return f"({day}: {format_usd(low)} to {format_usd(high)})"
 
 
 def usd_or_dash(usd: float | None) -> str:

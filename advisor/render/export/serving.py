@@ -19,10 +19,13 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.configs import Weights, bundled_language_models
 from advisor.questions.language import ServingQuestion
+from advisor.questions.reading import question_document
 from advisor.render.export import COMPOSE, ON_CLUSTERS, export_start
 from advisor.render.export.parts import Start, chance_text, header, is_spot
-from advisor.render.language_document import placement_block, serving_question_text
+from advisor.render.i18n.catalogue import report_texts
+from advisor.render.language_document import placement_block
 from advisor.render.phrases import engine_text, speculation_words
+from advisor.render.sentences import asked_text
 from advisor.render.text import disk_text, lower_name
 from advisor.render.views.specs import placement_message
 from advisor.units import floor_rate
@@ -157,8 +160,9 @@ def _about(
     candidate: GenerationCandidate, request: ServingQuestion, config: Path | None = None
 ) -> tuple[str, ...]:
     rate, confidence = candidate.rates.output_tokens_per_second, request.confidence
+    asked = {**question_document(request), "model": candidate.model}
     lines = [
-        f"{serving_question_text(request, candidate)}{chance_text(candidate.probability)}",
+        f"{asked_text({'request': asked}, report_texts('en'))}{chance_text(candidate.probability)}",
         f"Weights {candidate.precision}: {lower_name(confidence)} "
         f"{floor_rate(rate.lower):,g} output tokens/s (modelled), {engine_text(candidate)}, "
         f"{placement_message(placement_block(candidate.placement))}",

@@ -26,15 +26,14 @@ from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.phrases import ENGINES, count_text, gpu_text, seconds_text, speculation_message
 from advisor.render.price_doubt import doubt_sentences, price_sentences
 from advisor.render.sentences import (
-    aimed_at,
     asked_sentence,
+    asked_text,
     basis_sentence,
     borderline_calls,
     borderline_sentence,
     bound_name,
     calls_of_chosen,
     evidence_word,
-    goal_text,
     instead_text,
     live_text,
     never_measured,
@@ -72,14 +71,12 @@ _NEAR, _AS_GOOD = 1.02, 0.98
 _NEXT = 0.1
 
 
-def brief_text(asked: str, document: Record) -> str:
+def brief_text(document: Record) -> str:
     """The answer in `LINES` lines for a terminal: the spec, or that none answers; the rest is in
     `--explain`."""
     t = report_texts("en")
     spec = document["recommendation"] or document["nearest"]
-    if "asked" in document:
-        aims = (about(document["request"], t) for about in (goal_text, aimed_at))
-        asked = t.listed([translated(document["asked"], t), *filter(None, aims)])
+    asked = asked_text(document, t)
     if document["recommendation"] is None:
         place = document["request"]
         where = " ".join(filter(None, (place["cloud"], place["region"])))
@@ -94,12 +91,17 @@ def brief_text(asked: str, document: Record) -> str:
 
 def head_line(spec: Record, document: Record, t: Texts) -> str:
     """'g6.xlarge + local (233 GiB)   $0.805/h, $588 a month   us-east-1, on-demand'; of a run its cost."""
-    usd, run = spec["price"]["total_usd_per_hour"], spec.get("run")
-    whole = t("brief.month", usd=per_month(usd))
-    if run and run["usd"]:
-        whole = t("brief.whole", usd=short_usd(run["usd"]["median"]))
-    where = f"{place_name(spec, clouds=covers_clouds(document))}, {spec['market']}"
-    parts = (f"{spec_name(spec)} + {local_or_order(spec['disk'])}", f"{format_usd(usd)}/h, {whole}", where)
+    price, run, paid = spec["price"] or {}, spec.get("run"), "no price"
+    usd = price.get("total_usd_per_hour")
+    if usd is not None:
+        whole = t("brief.month", usd=per_month(usd))
+        if run and run["usd"]:
+            whole = t("brief.whole", usd=short_usd(run["usd"]["median"]))
+        paid = f"{format_usd(usd)}/h, {whole}"
+    elif price:
+        paid = f"{format_usd(price['usd_per_hour'])}/h without the disk, whose price is not known"
+    where = f"{place_name(spec, clouds=covers_clouds(document))}, {spec['market']}" if spec["region"] else ""
+    parts = [part for part in (f"{spec_name(spec)} + {local_or_order(spec['disk'])}", paid, where) if part]
     line = "   ".join(parts)
     return line if len(line) <= WIDTH else "  ".join(parts)
 
@@ -153,7 +155,7 @@ def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list
 
 def whole_rows(section: Record, t: Texts, spell: Spell = option_name) -> dict[str, str]:
     """The longest text of each row of a section's answer, by the key of its title."""
-    rows = brief_rows(asked_sentence(section, t), section["recommendation"], t, spell)
+    rows = brief_rows(asked_sentence(section["recommendation"], t), section["recommendation"], t, spell)
     return {name: text for name, text, *_ in rows}
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from advisor.domain import InstancePrediction, InstanceType, OnGpu, geometric_mean, relative
 from advisor.domain.decision import Text
-from advisor.domain.language import GenerationCandidate, ServingPrediction, TuningPrediction
+from advisor.domain.language import ServingPrediction, TuningPrediction
 from advisor.domain.results import DECIDES, START
 from advisor.messages import Message
 from advisor.naming import asked_of
@@ -19,7 +19,7 @@ from advisor.render.blocks import Column, Items, Look, Part, Table
 from advisor.render.borderline import modest
 from advisor.render.document import Sources
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.language_document import serving_block, tuning_block, tuning_question_text
+from advisor.render.language_document import serving_block, tuning_block
 from advisor.render.phrases import ENGINES, gpus_text, seconds_text, way_text
 from advisor.render.records import (
     disk_block,
@@ -29,7 +29,7 @@ from advisor.render.records import (
     price_block,
     run_block,
 )
-from advisor.render.sentences import bound_name
+from advisor.render.sentences import asked_text, bound_name
 from advisor.render.tables import same_paths, spread_paths, value_at
 from advisor.render.terminal import block_lines
 from advisor.render.text import folded, is_miss, local_or_order, lower_name
@@ -393,7 +393,8 @@ def language_comparison_text(
         columns.append(_column("sure", _sure, Look.SHARE))
     binds = {row["instance_type"]: [bound_name(row, t)] for row in rows if "bottleneck" in row}
     bound = block_lines([Part("Bound by", [Items(_by_instance(binds))])])
-    shown = instances_text(_title(baseline, request), columns, rows, misfits)
+    title = f"{asked_text(document, t)}; {_computes(rows[0])}; {baseline.instance.name} is 1"
+    shown = instances_text(title, columns, rows, misfits)
     return "\n".join([*shown, *bound, *notes_lines(rows)])
 
 
@@ -409,14 +410,12 @@ def _holding(request: ServingQuestion | TuningQuestion, row: Record) -> Record:
     return {**row, "held": rates["concurrency"] + thinks}
 
 
-def _title(baseline: LanguagePrediction, request: ServingQuestion | TuningQuestion) -> str:
-    name = baseline.instance.name
-    if isinstance(request, TuningQuestion):
-        return f"{tuning_question_text(request, None)}; tokens/s of all GPUs; {name} is 1."
-    first = cast(GenerationCandidate, baseline.candidate)
-    engine = f"{ENGINES.get(str(first.engine), str(first.engine))} {first.engine_version}"
-    title = f"{first.model} generation, {engine} with CUDA graphs"
-    return f"{title}; output tokens/s of all GPUs, mean times; {name} is 1."
+def _computes(row: Record) -> str:
+    """'vLLM 0.18 with CUDA graphs; output tokens/s of all GPUs': what serves or tunes, at which rates."""
+    if (serving := row.get("serving")) is None:
+        return "tokens/s of all GPUs"
+    engine = f"{ENGINES.get(serving['engine'], serving['engine'])} {serving['engine_version']}"
+    return f"{engine} with CUDA graphs; output tokens/s of all GPUs, mean times"
 
 
 def _tuning_columns(rows: Sequence[Record], confidence: float) -> list[Column]:

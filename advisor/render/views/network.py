@@ -7,7 +7,7 @@ from typing import Any
 
 from advisor.domain import InstancePrediction, OnGpu
 from advisor.messages import Message
-from advisor.naming import asked_of, covers_clouds
+from advisor.naming import asked_of
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.reading import question_document
 from advisor.render.document import Sources
@@ -24,8 +24,6 @@ from advisor.render.records import (
     risk,
     run_block,
 )
-from advisor.render.text import hourly_lines, range_text
-from advisor.units import format_usd
 
 SCHEMA = "advisor.prediction/1"
 GPU_SCHEMA = "advisor.gpu-prediction/1"
@@ -84,15 +82,3 @@ def gpu_prediction_document(
         "other_settings": other_setting_blocks(answer.other_settings),
         "assumptions": list(assumptions),
     }
-
-
-def instance_lines(request: NetworkQuestion, answer: InstancePrediction) -> list[str]:
-    """The instance that is predicted, what an hour of it costs, and where."""
-    price, usd = answer.price, answer.total_usd_per_hour
-    prices = tuple(filter(None, (price, answer.disk.price))) if price else ()
-    total = "no price" if usd is None else f"{format_usd(usd)}/h"
-    if price and usd is None:
-        total = f"{format_usd(price.usd_per_hour)}/h without the disk, whose price is not known"
-    cloud = f"{answer.instance.cloud} " if covers_clouds(request) else ""
-    where = f"{cloud}{answer.region}, {request.market}" if answer.region else ""
-    return hourly_lines(answer.instance.name, answer.disk, total, range_text(prices), where)

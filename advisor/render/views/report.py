@@ -21,7 +21,6 @@ from advisor.render.blocks import (
     Part,
     Section,
     Table,
-    lower_rate,
     percent,
     plain,
     translated,
@@ -53,7 +52,6 @@ from advisor.render.sentences import (
     price_call_leaves,
     relax_sentence,
     sample_name,
-    unit_name,
 )
 from advisor.render.text import lower_name
 from advisor.render.views.brief import other_kinds, trial_leaves, whole_rows
@@ -68,7 +66,7 @@ from advisor.render.views.details import (
 )
 from advisor.render.views.specs import machine_message, spec_facts
 from advisor.render.views.totals import totals_section
-from advisor.units import format_target, format_usd, short_usd
+from advisor.units import format_usd, short_usd
 
 Record = Mapping[str, Any]
 
@@ -299,29 +297,17 @@ def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
     if answer["relax"]:
         relaxed = [relax_sentence(relaxation, answer["request"], t) for relaxation in answer["relax"]]
         yield Part(t("relax.title"), [Items(relaxed)])
-    yield Paragraph(asked_sentence(section, t))
+    yield Paragraph(asked_sentence(answer, t))
     yield from price_call_leaves(answer, t)
     spec = answer["nearest"]
     if spec:
-        yield from _missed(section, t)
+        if misses := [translated(text, t) for text in spec.get("misses", ())]:  # no older document tells them
+            yield Paragraph(t("nearest.misses", misses=t.listed(misses)))
         yield spec_facts(spec, answer["request"], t)
         yield Paragraph(basis_sentence(spec, t), "note")
     for call in borderline_calls(answer):
         sentence = borderline_sentence(call, t, clouds=clouds)
         yield Part(t("close.title"), [Paragraph(sentence), Command(call["trial"]["command"])])
-
-
-def _missed(section: Record, t: Texts) -> Iterator[Paragraph]:
-    """What the nearest spec misses of the target and of the price limit."""
-    spec, target = section["answer"]["spec"], section["answer"]["target_throughput"]
-    most, misses = section["recommendation"]["request"].get("max_usd_per_hour"), []
-    if target and spec["lower"] < target:
-        rates = {"lower": lower_rate(spec["lower"]), "target": format_target(target)}
-        misses.append(t("nearest.rate", **rates, unit=unit_name(section, t)))
-    if most and spec["usd_per_hour"] > most:
-        misses.append(t("nearest.price", usd=format_usd(spec["usd_per_hour"]), most=format_usd(most)))
-    if misses:
-        yield Paragraph(t("nearest.misses", misses=t.listed(misses)))
 
 
 def _costs(section: Record, t: Texts) -> Part:

@@ -7,6 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
+from advisor.domain import Task
 from advisor.messages import Message
 from advisor.render.blocks import Facts, lower_rate, translated
 from advisor.render.i18n.catalogue import Texts
@@ -50,14 +51,19 @@ def facts_of(spec: Record, request: Record, t: Texts) -> list[tuple[str, str]]:
     elif "tuning" in spec:
         facts = tuning_facts(spec)
     else:
-        facts = network_facts(spec, request) if "vcpus" in spec else list(_rate_facts(spec))
+        facts = (
+            network_facts(spec, request)
+            if "vcpus" in spec
+            else [*_runs_facts(spec, request), *_rate_facts(spec)]
+        )
     return [(translated(title, t), translated(text, t)) for title, text in facts]
 
 
 def network_facts(spec: Record, request: Record) -> list[Fact]:
     """Its hardware, its rate, latency, run and cost."""
     confidence, price = spec["predicted"]["confidence"], spec["price"] or {}
-    facts: list[Fact] = [(Message("has"), machine_message(spec, decodes=True)), *_rate_facts(spec)]
+    machine = Message("has"), machine_message(spec, decodes=True)
+    facts: list[Fact] = [machine, *_runs_facts(spec, request), *_rate_facts(spec)]
     latency, run, usd = spec.get("latency"), spec["run"], spec["cost"]["usd_per_million_samples"]
     if latency:
         p99 = inf if latency["p99_ms"] is None else latency["p99_ms"]
@@ -88,6 +94,14 @@ def network_facts(spec: Record, request: Record) -> list[Fact]:
     if price.get("terms"):
         facts.append((Message("terms"), price["terms"]))
     return facts
+
+
+def _runs_facts(spec: Record, request: Record) -> Iterator[Fact]:
+    """'batch 64, amp, channels_last': how a network runs."""
+    if spec["batch_size"] and request["task"] != Task.PREPROCESSING:
+        layout = [spec["memory_format"]] if spec["memory_format"] not in (None, "contiguous") else []
+        batch = Message("batch {size}", size=spec["batch_size"])
+        yield Message("runs"), Message("{parts}", parts=[batch, spec["precision"], *layout])
 
 
 def _rate_facts(spec: Record) -> Iterator[Fact]:

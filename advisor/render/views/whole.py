@@ -22,8 +22,9 @@ from advisor.render.blocks import (
 from advisor.render.facts import covers_clouds, decision_of
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.markdown import rendered
+from advisor.render.price_doubt import range_message
 from advisor.render.sentences import (
-    aimed_at,
+    asked_text,
     basis_sentence,
     columns_of,
     cost_columns,
@@ -37,7 +38,7 @@ from advisor.render.sentences import (
     stage_name,
 )
 from advisor.render.terminal import block_lines
-from advisor.render.text import is_miss
+from advisor.render.text import SURE, is_miss
 from advisor.render.views.brief import binding_text, brief_leaves, head_line, sure_text, trial_leaves
 from advisor.render.views.details import (
     Room,
@@ -57,20 +58,26 @@ FEW, NEAREST, EVERY = (Room(1, rejected=rows) for rows in (5, 10, 10**6))
 SHOWN_FRONT = 20
 
 
-def whole_text(head: Sequence[str] | None, asked: str, document: Record, room: Room = NEAREST) -> str:
+def prediction_text(document: Record, **place: str) -> str:
+    """What an instance does, and its price; `place` is the cloud and market where the document has none."""
+    spec = {**place, **document}
+    return whole_text([head_line(spec, document, report_texts("en"))], document)
+
+
+def whole_text(head: Sequence[str] | None, document: Record, room: Room = NEAREST) -> str:
     """The lines of `head`, which name the machine and its price (None: those of a recommendation), and all
-    that the document of a recommendation or of a prediction tells; `asked` is the question."""
+    that the document of a recommendation or of a prediction tells."""
     t = report_texts("en")
     if head is None:
         chosen = document["recommendation"]
         head = [head_line(chosen, document, t)] if chosen else ()
-    return "\n".join([*head, *block_lines(_blocks(asked, document, t, room))])
+    return "\n".join([*head, *block_lines(_blocks(document, t, room))])
 
 
 def recommendation_markdown(document: Record) -> str:
     """The answer, and what stands beside it, to paste into a pull request."""
     t = report_texts("en")
-    answer: Iterable[Block] = _answer("", document, t)
+    answer: Iterable[Block] = _answer(document, t)
     if document["recommendation"]:
         leaves = (*brief_leaves(document, t), *price_call_leaves(document, t))
         answer = [Paragraph(headline(document, t), "answer"), *leaves]
@@ -78,8 +85,8 @@ def recommendation_markdown(document: Record) -> str:
     return "\n\n".join(rendered([*answer, *beside, *notes_parts(document, t)])) + "\n"
 
 
-def _blocks(asked: str, document: Record, t: Texts, room: Room) -> Iterator[Block]:
-    yield from _answer(asked, document, t)
+def _blocks(document: Record, t: Texts, room: Room) -> Iterator[Block]:
+    yield from _answer(document, t)
     yield from _changes(document, t)
     yield from _curves(document, t)
     yield from other_parts(document, t, room) if "alternatives" in document else ()
@@ -89,7 +96,7 @@ def _blocks(asked: str, document: Record, t: Texts, room: Room) -> Iterator[Bloc
     yield from notes_parts({**document, "warnings": others}, t)
 
 
-def _answer(asked: str, document: Record, t: Texts) -> Iterator[Block]:
+def _answer(document: Record, t: Texts) -> Iterator[Block]:
     """The facts of the spec, or of the nearest one, how sure it is, and on what it stands."""
     ranks = "alternatives" in document
     spec = document["recommendation"] if ranks else document
@@ -106,18 +113,24 @@ def _answer(asked: str, document: Record, t: Texts) -> Iterator[Block]:
             t("brief.bound"): binding_text(spec, t),
             t("brief.note"): spec.get("note"),
             t("brief.sure"): t.listed(own),
-            t("brief.price"): t.listed(leaf.text for leaf in price if isinstance(leaf, Paragraph)),
+            t("brief.price"): t.listed(leaf.text for leaf in price if isinstance(leaf, Paragraph))
+            or _price_range(spec.get("price"), t),
         }
         facts = [*_missed(document, t), *facts_of(spec, document["request"], t)]
-        # A question about a language model says all that it aims at.
-        aims = aimed_at(document["request"], t) if "asked" in document else None
-        facts.insert(0, ("for", t.listed(filter(None, (asked, aims)))))
+        facts.insert(0, (t("brief.for"), asked_text(document, t)))
         yield Facts([*facts, *((name, text) for name, text in beside.items() if text)])
         yield from (leaf for leaf in price if isinstance(leaf, Command))
         yield from trial_leaves(document, t) if ranks else ()
         yield Paragraph(basis_sentence(spec, t))
     else:
-        yield Facts([("for", asked), ("does", "nothing: no batch fits its memory")])
+        yield Facts([("for", asked_text(document, t)), ("does", "nothing: no batch fits its memory")])
+
+
+def _price_range(price: Record | None, t: Texts) -> str:
+    """What an instance may cost today whose price is old, or was seen on the spot market."""
+    if price is None or price["high_usd_per_hour"] <= SURE * price["low_usd_per_hour"]:
+        return ""
+    return translated(range_message(price), t)
 
 
 def _missed(document: Record, t: Texts) -> list[tuple[str, str]]:

@@ -61,7 +61,7 @@ def document(**changes):
 
 
 def text(**changes):
-    return whole_text(None, "googlenet inference", document(**changes))
+    return whole_text(None, document(**changes))
 
 
 CALLED = {"close_calls": (close_call(),)}
@@ -111,7 +111,7 @@ def test_text_has_a_dozen_lines_of_a_hundred_columns_whatever_the_answer_holds(r
         "warnings": ("mind it",) * 60,
         "close_calls": (narrow,) if kind else (),
     }
-    lines = brief_text("googlenet inference", document(**holds)).splitlines()
+    lines = brief_text(document(**holds)).splitlines()
     assert len(lines) <= LINES
     assert max(map(len, lines)) <= 100
     assert max(map(len, text(**holds).splitlines())) <= 100
@@ -121,10 +121,10 @@ def test_an_answer_takes_another_kind_of_spec_that_is_worth_its_cost():
     """None of its own kind, and none of a fraction of its rate; there is no row where there is none."""
     slow = candidate("g6.xlarge", 0.805, prediction=prediction(20.0, 22.0, 25.0))
     other = FASTER.spec.offer.instance
-    text = brief_text("googlenet inference", document(ranked=(recommendation().ranked[0], FASTER, slow)))
+    text = brief_text(document(ranked=(recommendation().ranked[0], FASTER, slow)))
     assert (other.name in text) == (other.gpu_name != "T4")
     assert "g6.xlarge" not in text
-    alone = brief_text("googlenet inference", document(ranked=(recommendation().ranked[0], slow)))
+    alone = brief_text(document(ranked=(recommendation().ranked[0], slow)))
     assert "or take" not in alone
 
 

@@ -22,7 +22,7 @@ def section():
 def test_every_limit_that_was_asked_is_told(section, language):
     limits = {name: value for name, (value, _) in LIMITS.items()}
     section["recommendation"]["request"] |= limits | {"accelerated_only": True}
-    sentence = asked_sentence(section, report_texts(language))
+    sentence = asked_sentence(section["recommendation"], report_texts(language))
     assert [words for _, words in LIMITS.values() if words not in sentence] == []
     assert report_texts(language)("limit.accelerated_only", value="") in sentence
 
