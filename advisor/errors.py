@@ -1,7 +1,7 @@
 """One error tree; what the caller does with each is said here.
 
 AdvisorError                exit 1: told in one line, never as a traceback
-|-- UsageError              exit 2: cannot be asked like this (the message names the way out)
+|-- UsageError, UsageErrors exit 2: cannot be asked like this (the message names the way out)
 |-- NoOfferError            exit 3: nothing meets the target (tells the nearest, what to relax)
 |-- NoIntervalError         exit 4: no calibrated interval exists for what is asked
 |-- StalePriceError         exit 5: only prices answer that are too old for --strict
@@ -15,7 +15,7 @@ AdvisorError                exit 1: told in one line, never as a traceback
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from advisor.messages import Message, Spell, Translate, option_name, render
@@ -76,6 +76,38 @@ class UsageError(AdvisorError):
     """The request is wrong: an unknown name, an impossible number, a senseless mix."""
 
     exit_code = 2
+
+
+class UsageErrors(UsageError):
+    """Several mistakes of one file or question: `errors`, each told in a line of its own."""
+
+    def __init__(self, errors: Sequence[UsageError]) -> None:
+        first = errors[0]
+        super().__init__(first.message, hint=first.hint, field=first.field, code=first.code)
+        self.errors = errors
+
+
+class Faults:
+    """Collects usage errors, so that whoever made several mistakes reads of all at once."""
+
+    def __init__(self) -> None:
+        self.errors: list[UsageError] = []
+
+    @contextmanager
+    def collected(self, placed: Callable[[UsageError], UsageError] | None = None) -> Iterator[None]:
+        """Keeps the usage errors of the block, each once and with its place, and goes on behind it."""
+        try:
+            yield
+        except UsageError as error:
+            errors = list(error.errors) if isinstance(error, UsageErrors) else [error]
+            errors = list(map(placed, errors)) if placed else errors
+            told = [render(each.message, str) for each in self.errors]
+            self.errors += [each for each in errors if render(each.message, str) not in told]
+
+    def tell(self) -> None:
+        """Raises what was collected, if anything was."""
+        if self.errors:
+            raise UsageErrors(self.errors) if len(self.errors) > 1 else self.errors[0]
 
 
 class NoOfferError(AdvisorError):

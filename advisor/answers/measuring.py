@@ -161,7 +161,9 @@ def measure_reference(
     measure = partial(document_of_process, command, grace_seconds, on_progress)
     document = measure(job, minutes * (_FIRST_SHARE if repeats else 1.0))
     if not runs and not repeats:
-        document["warnings"].append("measured in one process: with --minutes 2 three are compared")
+        document["warnings"].append(
+            "one process was measured; --minutes 2 measures three, and how they differ"
+        )
     best = best_batches(document["runs"])
     for left in range(repeats, 0, -1):
         minutes_left = max(_LEAST_MINUTES, (ends_at - time.monotonic()) / 60 / left)

@@ -221,7 +221,9 @@ class Catalog:
         """`UsageError` for a cloud that the catalogue does not have; "any" is every one it has."""
         if "," in cloud:
             raise UsageError(
-                Message("{cloud} takes one cloud, or any", cloud=FieldName("cloud")), field="cloud"
+                Message("{cloud} takes one cloud, or any", cloud=FieldName("cloud")),
+                hint="ask once for each of them",
+                field="cloud",
             )
         if cloud != "any":
             self._cloud(cloud)

@@ -104,9 +104,11 @@ def sources(origins: bool, output: str) -> None:
 def _source_lines(uses: list[SourceUse], now: date, *, origins: bool) -> list[str]:
     by_part = _grouped((use.part, use) for use in uses)
     rows = [_source_row(alike, now) for alike in by_part.values()]
-    header = ["what", "as of", "days old", "limit", "", "prices", "licence"]
+    header = ["what", "as of", "days old", "old after", "", "prices", "licence"]
     lines = table(header, rows, right=(2, 3, 5))
-    lines.append(f"{sum(use.prices for use in uses):,} prices of instances and disks")
+    lines.append(
+        f"{sum(use.prices for use in uses):,} prices of instances and disks; old ones count, but for --strict"
+    )
     # Each note once, behind the names of all that it is about.
     noted = _grouped((use.note, use.part) for use in sorted(uses, key=attrgetter("part")) if use.note)
     paragraphs = [[f"{', '.join(dict.fromkeys(parts))}: {note}" for note, parts in noted.items()]]
@@ -127,7 +129,7 @@ def _source_row(alike: list[SourceUse], now: date) -> list[str]:
         oldest.as_of.isoformat(),
         f"{oldest.age_days(now):,}",
         f"{min(limits):,}" if limits else "-",
-        "too old" if any(use.is_too_old(now) for use in alike) else "",
+        "old" if any(use.is_too_old(now) for use in alike) else "",
         f"{prices:,}" if prices else "-",
         "several" if len(licences) > 1 else "".join(licences),
     ]

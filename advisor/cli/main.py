@@ -18,7 +18,7 @@ from typing import TextIO
 import click
 
 from advisor.cli.leaving import handled_signals
-from advisor.errors import ERROR_VARIABLE, AdvisorError, Terminated, one_line
+from advisor.errors import ERROR_VARIABLE, AdvisorError, Terminated, UsageErrors, one_line
 
 # Written out, and loaded only when called: `recommend` must not pay for what `sweep` imports.
 COMMANDS = {
@@ -160,8 +160,12 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 _BUDGET = "--max-cost limits the cost of a run, --max-price that of an hour"
 _RATE = "--target-requests-per-s of a language model, --target-throughput of a network"
 _LIMITS = "--target-throughput --max-latency-ms --max-ttft-ms --max-tpot-ms --max-hours --max-price"
+_NETWORKS = "a sweep takes several: --networks googlenet,resnet50"
 _ELSEWHERE = {
     ("recommend", "--instance"): "it searches every type; for one: `advisor predict --instance NAME`",
+    ("plan", "--on"): "it plans for this machine; for AWS: `advisor sweep run .. --on aws --dry-run`",
+    ("diff", "--language"): "differences are written in English; a report has --language",
+    **dict.fromkeys(product(("plan", "run", "list", "status"), ("--model", "--network")), _NETWORKS),
     **dict.fromkeys(product(("recommend", "report"), ("--budget", "--max-budget")), _BUDGET),
     **dict.fromkeys(
         product(("recommend", "report"), ("--deadline", "--max-time")), "--max-hours limits a run"
@@ -212,7 +216,9 @@ def _fail(error: BaseException) -> int:
     if path := os.environ.get(ERROR_VARIABLE):  # `advisor.runs.processes`, which started this one, reads it
         with suppress(OSError):
             Path(path).write_text(json.dumps({"message": one_line(message), "exit_code": code}))
-    for stream, text in ((sys.stdout, ""), (sys.stderr, f"advisor: {one_line(message)}\n")):
+    several = error.errors if isinstance(error, UsageErrors) else [message]
+    told = "".join(f"advisor: {one_line(str(each))}\n" for each in several)
+    for stream, text in ((sys.stdout, ""), (sys.stderr, told)):
         try:
             if stream is not None:
                 stream.write(text)

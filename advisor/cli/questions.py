@@ -6,22 +6,27 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import date
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from advisor.catalog import load_catalog
+from advisor.catalog.match import OfferQuery
+from advisor.domain import Market
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import Choice, Kind
 from advisor.questions.listings import Sources
 from advisor.questions.question import ByTask, Field, Kinds, Question, tasks_of
 from advisor.questions.reading import from_fields
+from advisor.questions.values import parse_gpus
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -44,6 +49,8 @@ _USUAL = frozenset(
         *("title", "plan_file", "saved", "format_name", "language"),
     }
 )
+# Those that a help text names, without a line of their own.
+_FURTHER = ("traffic", "max_e2e_s", "confidence")
 _MANY, _WIDEST, _LONG = 25, 30, 130
 # In a context's `meta`: whether all options are listed, and the words of the command line.
 EVERY_OPTION, _WORDS = f"{__name__}.every", f"{__name__}.words"
@@ -88,7 +95,11 @@ class TaskFieldType(FieldType):
         task = value if self.field == "task" else ctx and ctx.params.get("task")
         kind = self.kinds.kind_of(task)
         if self.field not in kind.fields:
-            raise self.kinds.refusal(self.field)
+            refusal = self.kinds.refusal(self.field)
+            if self.field == "gpu" and "instance" in kind.fields:
+                several = kind.fields["instance"].kind.repeats
+                refusal.hint = _types_with(value, 3 if several else 1) or refusal.hint
+            raise refusal
         try:
             return kind.fields[self.field].kind.from_text(value, self.field)
         except UsageError as error:
@@ -122,6 +133,24 @@ class FieldOption(click.Option):
         return list(dict.fromkeys(records))
 
 
+def _types_with(text: str, count: int) -> Message | None:
+    """A hint that names the cheapest types with these GPUs, the first of each GPU before its next ones."""
+    gpus = parse_gpus(text)
+    query = OfferQuery(
+        cloud="aws", region="us-east-1", market=Market.ON_DEMAND, accelerated=True, **gpus.attributes()
+    )
+    offers, _ = load_catalog().cheapest(query, 1000)
+    seen, ranked = Counter[str](), list[tuple[int, str]]()
+    for instance in (offer.instance for offer in offers if offer.instance.gpu_fraction == 1):
+        seen[str(instance.gpu_name)] += 1
+        ranked.append((seen[str(instance.gpu_name)], instance.name))
+    names = [name for _, name in sorted(ranked, key=itemgetter(0))[:count]]
+    if not names:
+        return None
+    instance = FieldName("instance")
+    return Message("name what has it: {instance} {names}", instance=instance, names=",".join(names))
+
+
 def known_names(field: str) -> Iterable[str]:
     """Names that users give a field most often."""
     if field == "model":
@@ -146,14 +175,18 @@ def _task_in(context: click.Context) -> str | None:
 
 
 def _write_usual(
-    params: Sequence[click.Parameter], context: click.Context, formatter: click.HelpFormatter
+    params: Sequence[click.Parameter],
+    context: click.Context,
+    formatter: click.HelpFormatter,
+    usual: Collection[str],
 ) -> None:
     """A line or two for each option that people use, of the task on the command line or of networks."""
-    task, lines = _task_in(context), list[tuple[str, str]]()
+    task, lines, further = _task_in(context), list[tuple[str, str]](), list[str]()
     for param in params:
         shown = param.of_task(task) if isinstance(param, FieldOption) else param
-        record = shown.get_help_record(context) if shown and param.name in _USUAL else None
+        record = shown.get_help_record(context) if shown and param.name in usual else None
         lines += [_shortened(*record)] if record else []
+        further += [param.opts[0]] if shown and param.name in _FURTHER else []
     with formatter.section("Options that people use"):
         formatter.write_dl(lines)
     of_tasks = any(isinstance(param, FieldOption) and param.kinds for param in params)
@@ -163,7 +196,8 @@ def _write_usual(
         else ""
     )
     formatter.write_paragraph()
-    formatter.write_text(f"All {len(params)} options: --help-all{other}.")
+    among = f" ({', '.join(further)} ..)" if further else ""
+    formatter.write_text(f"All {len(params)} options: --help-all{among}{other}.")
 
 
 def _shortened(names: str, text: str) -> tuple[str, str]:
@@ -215,9 +249,11 @@ def help_by_heading(
 
 
 class SectionedCommand(click.Command):
-    """A command whose `--help` has headings; `lists` are options that take values joined by commas."""
+    """A command whose `--help` has headings, or where options are many the `usual` ones; `lists` are options
+    that take values joined by commas."""
 
     lists: tuple[str, ...] = ("gpu", "quota", "instance")
+    usual: Collection[str] = _USUAL
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does, which keeps the last of a repeated option: lists are joined by commas."""
@@ -265,7 +301,7 @@ class SectionedCommand(click.Command):
                 with formatter.section(title):
                     formatter.write_dl(lines)
         else:
-            _write_usual(params, ctx, formatter)
+            _write_usual(params, ctx, formatter, self.usual)
         if isinstance(self, click.Group):
             self.format_commands(ctx, formatter)
 

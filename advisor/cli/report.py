@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from advisor.answers.context import load_context
-from advisor.answers.reporting.plans import RUNS, Entry, read_plan, shown_name
+from advisor.answers.reporting.plans import RUNS, Entry, Plan, read_plan, shown_name
 from advisor.answers.reporting.reports import (
     Origin,
     Report,
     ReportedWorkload,
     as_text,
+    check_workloads,
     command_line,
     inputs_of,
     question_of_report,
@@ -37,7 +38,7 @@ from advisor.cli.questions import (
     question_from,
     typed_option,
 )
-from advisor.errors import DeliveryError, UsageError
+from advisor.errors import DeliveryError, Faults, UsageError
 from advisor.files import require_writable, write_whole
 from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND
@@ -372,39 +373,40 @@ def _asks(ask: Ask) -> bool:
 
 def _of_plan(ask: Ask, file: str) -> dict[str, Any]:
     source = _read(file)
-    plan = read_plan(source.content, source.name)
-    questions = [_living(planned(entry, source.name), ask) for entry in plan.entries]
+    plan, workloads = planned_workloads(source.content, source.name, ask.sources)
+    questions = [_living(workload, ask) for workload in workloads]
     stem = "" if file == _STDIN else Path(source.name).stem
     usual = plan.title or shown_name(stem or "workloads", "the plan's name")
     return _reported(ask, questions, (source,), usual)
 
 
-def planned(entry: Entry, file: str) -> ReportedWorkload:
-    """A workload of a plan as a question; `UsageError` has its place."""
-    line = f"{file}, line {entry.line}"
-    try:
-        for field in entry.fields:
-            if field in (*_SHARED, *Sources.fields):
-                raise wrong(
-                    field,
-                    "{field} is one for all workloads",
-                    hint=Message("give {field} to `report`", field=FieldName(field)),
-                )
-            if field in NOT_IN_REPORTS:
-                raise wrong(
-                    field, "{field} changes nothing of a report: it explains anyway", hint="leave it out"
-                )
-        question = from_texts(RECOMMEND, entry.fields, "word of a workload")
-        if entry.runs_per_month and not any(getattr(question, field, None) for field in _ENDS):
-            raise UsageError("{key} is of a run that ends", key=RUNS, hint="give epochs, samples or tokens")
-    except UsageError as error:
-        raise UsageError(
-            Message("{place}: workload '{name}': {what}", place=line, name=entry.name, what=error.message),
-            hint=error.hint,
-            field=error.field,
-        ) from error
-    command = command_line("recommend", options_of(question))
-    return ReportedWorkload(entry.name, question, command, line, entry.runs_per_month)
+def planned_workloads(content: bytes, file: str, sources: Sources) -> tuple[Plan, list[ReportedWorkload]]:
+    """A plan with its workloads as questions; `UsageError` has the place of each mistake."""
+    faults, workloads = Faults(), list[ReportedWorkload]()
+    plan = read_plan(content, file, faults)
+    for entry in plan.entries:
+        with faults.collected(entry.wrong):
+            workloads.append(_planned(entry))
+    if faults.errors:  # and with them those that the catalogue alone can tell
+        check_workloads(load_context(sources), workloads, faults)
+    return plan, workloads
+
+
+def _planned(entry: Entry) -> ReportedWorkload:
+    for field in entry.fields:
+        if field in (*_SHARED, *Sources.fields):
+            raise wrong(
+                field,
+                "{field} is one for all workloads",
+                hint=Message("give {field} to `report`", field=FieldName(field)),
+            )
+        if field in NOT_IN_REPORTS:
+            raise wrong(field, "{field} changes nothing of a report: it explains anyway", hint="leave it out")
+    question = from_texts(RECOMMEND, entry.fields, "word of a workload")
+    if entry.runs_per_month and not any(getattr(question, field, None) for field in _ENDS):
+        hint = "give epochs, samples or tokens"
+        raise UsageError("{key} is of a run that ends", key=RUNS, hint=hint, field=RUNS)
+    return ReportedWorkload(entry.name, question, command_line("recommend", options_of(question)), entry)
 
 
 def _living(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:

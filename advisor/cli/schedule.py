@@ -20,15 +20,15 @@ import click
 from click.core import ParameterSource
 
 from advisor.answers.context import load_context
-from advisor.answers.reporting.plans import read_plan
 from advisor.answers.reporting.reports import check_workloads
 from advisor.cli.leaving import handled_signals
 from advisor.cli.main import cli
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option, question_from, question_options, typed_option
-from advisor.cli.report import plan_report, planned
+from advisor.cli.report import plan_report, planned_workloads
 from advisor.errors import Stopped, UsageError, system_errors
 from advisor.questions.fields import Number
+from advisor.questions.listings import Sources
 from advisor.render.formats import report_format
 from advisor.render.text import table
 from advisor.runs.fitting import after_sweep
@@ -79,8 +79,8 @@ def checked_reporting(question: ScheduleRequest) -> Reporting | None:
 def _check_plan(plan: str) -> None:
     with system_errors(UsageError, f"--report {plan} cannot be read", field="report"):
         content = Path(plan).read_bytes()
-    questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
-    check_workloads(load_context(None), questions)
+    _, workloads = planned_workloads(content, plan, Sources())
+    check_workloads(load_context(None), workloads)
 
 
 def _whole_path(word: str) -> str:

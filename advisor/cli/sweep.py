@@ -54,6 +54,15 @@ _EXECUTORS = {
 }
 
 
+class GridCommand(SectionedCommand):
+    """What people say of a grid is not what they say of a question."""
+
+    usual = (
+        *("preset", "networks", "tasks", "vcpus", "memory", "disks", "accelerator", "batch_sizes", "data"),
+        *("precision", "adaptive", "budget", "on", "dry_run", "instance", "output"),
+    )
+
+
 @click.group()
 def sweep() -> None:
     """Measure workloads on this machine under the limits of smaller ones.
@@ -69,11 +78,18 @@ for _command in (status, stop, log, simulate):
     sweep.add_command(_command)
 
 
-@sweep.command(cls=SectionedCommand)
+@sweep.command(cls=GridCommand)
 @question_options(PlannedSweep)
 @output_option
 def plan(question: PlannedSweep, output: str) -> None:
-    """Show the trials that `run` would measure; measures nothing."""
+    """Show the trials that `run` would measure; measures nothing.
+
+    \b
+    advisor sweep plan --preset small
+    advisor sweep plan --networks googlenet --tasks inference --vcpus 1,2 --memory 4GiB --disks gp3
+
+    What `run` would rent on AWS: advisor sweep run .. --on aws --dry-run
+    """
     hourly = host_usd_per_hour(question)
     with dataset_progress("fetching", "files") as fetching:
         data = planned_data(question, fetching)
@@ -115,7 +131,7 @@ class _FreshSince(FieldType):
             raise
 
 
-@sweep.command(cls=SectionedCommand)
+@sweep.command(cls=GridCommand)
 @question_options(SweepRun)
 @question_options(Watching, "watching")
 @click.option(
@@ -184,7 +200,7 @@ def _followed(
             yield trials, watch.following(note)
 
 
-@sweep.command("list", cls=SectionedCommand)
+@sweep.command("list", cls=GridCommand)
 @question_options(SweepGrid)
 @output_option
 def list_(question: SweepGrid, output: str) -> None:

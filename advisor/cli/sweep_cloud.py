@@ -58,11 +58,10 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     lines += ["", f"Volumes: {', '.join(volumes) or 'none but the one it boots from'}."]
     costs = f"Costs {format_usd(plan['most_usd'])} at most" if plan["most_usd"] else "Costs are not known"
     costs += "" if offers or not plan["most_usd"] else " by the list price on demand"
-    lines += [
-        f"{costs} (budget {format_usd(plan['budget_usd'])}; {plan['hours']:g} h at most; traffic "
-        "out of AWS comes on top).",
-        "",
-    ]
+    budget = f"budget {format_usd(plan['budget_usd'])}"
+    if plan["most_usd"] and plan["most_usd"] > plan["budget_usd"]:
+        budget += ", at which it is ended, and the minute until it is"
+    lines += [f"{costs} ({budget}; {plan['hours']:g} h at most; traffic out of AWS comes on top).", ""]
     for check in plan["checks"]:
         mark = "ok     " if check["ok"] else "missing" if check["stops"] else "without"
         mend = f" -> {check['mend']}" if check["mend"] else ""

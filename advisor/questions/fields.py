@@ -338,6 +338,8 @@ class Number(Kind):
         self.metavar = metavar
 
     def from_text(self, text: str, field: str) -> float:
+        if self.metavar == "RATE":
+            text = re.sub(r"(?<=[\dkM]) ?/ ?s(ec)?$", "", text.strip())
         try:
             return self._checked(text, field, self.most)
         except UsageError as error:

@@ -163,13 +163,18 @@ _RUN_TOKENS: Any = _language(
 )
 
 
-def network_hint(name: str) -> Message | None:
+def network_hint(name: str, task: LanguageTask) -> Message | None:
     """A hint that a network has this name; None where none has."""
     if not bundled_networks().knows(name):
         return None
-    return Message(
-        "{name} is a network: ask for {task} training (or inference)", name=name, task=FieldName("task")
-    )
+    fields = {field: FieldName(field) for field in ("task", "epochs", "samples", "tokens")}
+    if task is LanguageTask.FINETUNING:
+        return Message(
+            "{name} is a network: ask for {task} training, with {epochs} or {samples} for {tokens}",
+            name=name,
+            **fields,
+        )
+    return Message("{name} is a network: ask for {task} training (or inference)", name=name, **fields)
 
 
 class LanguageQuestion(SpecQuestion):
@@ -197,7 +202,7 @@ class LanguageQuestion(SpecQuestion):
     def refuse(cls, values: Mapping[str, Any]) -> None:
         """A network, which no length of a run makes a language model."""
         name = values.get("model")
-        if name and (hint := network_hint(name)):
+        if name and (hint := network_hint(name, values["task"])):
             raise wrong("model", "unknown language model '{name}'", name=name, hint=hint)
 
     def __post_init__(self) -> None:

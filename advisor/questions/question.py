@@ -213,6 +213,11 @@ _WAYS_OUT: Mapping[str, Message | str] = {
         ("max_count", "max_nodes"),
         Message("a language model is tuned on one instance here: several that share a run are not modelled"),
     ),
+    "tokens": Message(
+        "for a network write {samples}: the {tokens} divided by those of a sample (bert: 128)",
+        samples=FieldName("samples"),
+        tokens=FieldName("tokens"),
+    ),
     "sequence": Message("for a network write {input} seq:512", input=FieldName("input")),
     "precision": Message(
         "a language model is tuned in 16 bits; {method} qlora keeps its weights in 4",

@@ -12,7 +12,7 @@ import msgspec
 from advisor.domain import ANY, DiskChoice, Range
 from advisor.domain.words import ANY_MARKET
 from advisor.domain.workload import DatasetProfile
-from advisor.errors import UsageError, unknown_name
+from advisor.errors import Faults, UsageError, unknown_name
 from advisor.messages import Message, option_name
 from advisor.questions.fields import Choice, Names, Schema, wrong
 from advisor.questions.language import ServingQuestion, TuningQuestion
@@ -41,12 +41,14 @@ def from_texts(kinds: Kinds[Q], texts: Mapping[str, Sequence[str]], noun: str = 
     """A question from texts by field, as a plan has them; several texts of one field that takes
     one value are joined by commas. Raises `UsageError`."""
     kind = kind_for(kinds, ",".join(texts["task"]) if "task" in texts else None, texts)
-    fields, values = kind.fields, {}
+    fields, values, faults = kind.fields, dict[str, Any](), Faults()
     for name, given in texts.items():
-        field = fields.get(name)
-        if field is None or field.where == "http":
-            raise unknown_name(noun, name, fields, field=name)
-        values[name] = field.kind.from_texts(given, name)
+        with faults.collected():
+            field = fields.get(name)
+            if field is None or field.where == "http":
+                raise unknown_name(noun, name, fields, field=name)
+            values[name] = field.kind.from_texts(given, name)
+    faults.tell()
     return _made(kind, values, kinds)
 
 

@@ -206,7 +206,7 @@ def language_model_of(question: LanguageQuestion) -> LanguageModel:
     try:
         return _named_as_asked(question.model)
     except UsageError as error:
-        error.hint = network_hint(question.model) or error.hint
+        error.hint = network_hint(question.model, question.task) or error.hint
         raise
 
 

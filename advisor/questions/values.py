@@ -36,6 +36,9 @@ ProfilePath: TypeAlias = Callable[[Path, NetworkFacts], DatasetProfile]
 # How prices are known that may be ranked; what is free always is.
 RANKED_KINDS = (LIST, OBSERVED, ESTIMATED)
 _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
+_COUNTED = re.compile(
+    r"(?P<first>\d+) ?x ?(?P<behind>\D.*)|(?P<before>.*\w) ?: ?(?P<last>\d+)", re.IGNORECASE
+)
 _DASHED = re.compile(r"\s*([^-.]+?)\s*-\s*([^-.]+?)\s*")
 
 
@@ -77,6 +80,19 @@ def parse_gpus(text: str) -> GpuFilter:
     names = tuple(part for part in parts if part not in (*sizes, *capabilities))
     for name in names:
         _refuse_size(name)
+        if counted := _COUNTED.fullmatch(name):
+            raise wrong(
+                "gpu",
+                "{field} names GPUs, not how many: '{name}'",
+                name=name,
+                hint=Message(
+                    "write {gpu} {card}; how many of each instance are used: {max_gpus} {count} at most",
+                    gpu=FieldName("gpu"),
+                    max_gpus=FieldName("max_gpus"),
+                    card=counted["before"] or counted["behind"],
+                    count=counted["first"] or counted["last"],
+                ),
+            )
         if name.lower() in ("none", "cpu"):
             raise wrong(
                 "gpu",

@@ -299,7 +299,8 @@ def _refuse_impossible(request: SweepRequest, machine: Machine) -> None:
     if max(request.vcpus) > machine.cpus:
         raise UsageError(
             f"{max(request.vcpus):g} vCPUs asked for, but this machine has {machine.cpus:g}",
-            hint=f"ask for at most {machine.cpus:g}, or name a larger machine with --ray-address",
+            hint=f"ask for at most {machine.cpus:g}, or for a larger machine: --ray-address, or "
+            "`advisor sweep run .. --on aws --dry-run`",
         )
     if max(request.memory_mib) > machine.memory_mib:
         raise UsageError(

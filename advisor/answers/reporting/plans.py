@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from advisor.errors import UsageError, one_line, unknown_name
+from advisor.errors import AdvisorError, Faults, UsageError, one_line, unknown_name
 from advisor.messages import Message
 from advisor.questions.fields import Number
 
 if TYPE_CHECKING:
     from yaml import MappingNode, Node
 
+E = TypeVar("E", bound=AdvisorError)
 MOST_WORKLOADS = 500
 MOST_BYTES = 2**20
 LONGEST_NAME = 500
@@ -33,14 +35,41 @@ _NAME, RUNS = "name", "runs_per_month"
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
+_OF_DEFAULTS = Message("{place}: defaults: {what}").text
+_OF_WORKLOAD = Message("{place}: workload '{name}': {what}").text
+
+
 class Entry(NamedTuple):
-    """One workload as it was written: texts by option, without dashes, in the order written; and how often a
-    run that ends is made, where that is said."""
+    """One workload as it was written: texts by option, without dashes, in the order written; how often a run
+    that ends is made, where that is said; and the lines of its own texts and of those of the defaults."""
 
     name: str
     line: int
     fields: Mapping[str, tuple[str, ...]]
     runs_per_month: float | None = None
+    file: str = ""
+    lines: Mapping[str, int] = MappingProxyType({})
+    default_lines: Mapping[str, int] = MappingProxyType({})
+
+    def wrong(self, error: E) -> E:
+        """The error with the place of what it is about: a word of this workload, or of the defaults."""
+        field = error.field or ""
+        is_default = field in self.default_lines and field not in self.lines
+        line = (self.default_lines if is_default else self.lines).get(field, self.line)
+        text = _OF_DEFAULTS if is_default else _OF_WORKLOAD
+        return type(error)(
+            Message(text, place=f"{self.file}, line {line}", name=self.name, what=error.message),
+            hint=error.hint,
+            field=error.field,
+            code=error.code,
+        )
+
+
+class _Written(NamedTuple):
+    """The texts of some lines, and the number of each line."""
+
+    texts: dict[str, tuple[str, ...]]
+    lines: dict[str, int]
 
 
 class Plan(NamedTuple):
@@ -50,9 +79,14 @@ class Plan(NamedTuple):
     entries: tuple[Entry, ...]
 
 
-def read_plan(content: bytes, name: str) -> Plan:
-    """The plan in a file of that name; `UsageError` names the line of what is wrong."""
-    return _Reader(name).plan(_root(content, name))
+def read_plan(content: bytes, name: str, faults: Faults | None = None) -> Plan:
+    """The plan in a file of that name; `UsageError` names the line of what is wrong. What is wrong with one
+    workload is left to `faults` where they are given, and the plan has the others."""
+    reader = _Reader(name)
+    plan = reader.plan(_root(content, name), faults or (own := Faults()))
+    if faults is None:
+        own.tell()
+    return plan
 
 
 def shown_name(text: str, what: str) -> str:
@@ -98,7 +132,7 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self._file = file
 
-    def plan(self, root: Node | None) -> Plan:
+    def plan(self, root: Node | None, faults: Faults) -> Plan:
         from yaml import SequenceNode
 
         if root is None:
@@ -109,8 +143,11 @@ class _Reader:
         for key in parts:
             if key not in _KEYS:
                 raise self._wrong(root, unknown_name("key of a plan", key, _KEYS))
-        title = self._title(parts["title"]) if "title" in parts else ""
-        defaults = self._fields(parts["defaults"], "defaults") if "defaults" in parts else {}
+        title, defaults = "", _Written({}, {})
+        with faults.collected():
+            title = self._title(parts["title"]) if "title" in parts else ""
+        with faults.collected():
+            defaults = self._fields(parts["defaults"], "defaults") if "defaults" in parts else defaults
         listed = parts.get("workloads")
         if not isinstance(listed, SequenceNode) or not listed.value:
             fault = UsageError("`workloads:` must list at least one workload")
@@ -118,32 +155,31 @@ class _Reader:
         if len(listed.value) > MOST_WORKLOADS:
             fault = UsageError("more than {most} workloads", most=MOST_WORKLOADS, hint="split the plan")
             raise self._wrong(listed, fault)
-        return Plan(title, self._entries(listed.value, defaults))
-
-    def _entries(self, nodes: list[Node], defaults: Mapping[str, tuple[str, ...]]) -> tuple[Entry, ...]:
         entries: dict[str, Entry] = {}
-        for number, node in enumerate(nodes, start=1):
-            fields = {**defaults, **self._fields(node, f"workload {number}")}
-            entry = self._entry(node, number, fields)
-            if entry.name in entries:
-                fault = UsageError(
-                    "a second workload '{name}' (the first: line {line})",
-                    name=entry.name,
-                    line=entries[entry.name].line,
-                    hint="name it otherwise",
-                )
-                raise self._wrong(node, fault)
-            entries[entry.name] = entry
-        return tuple(entries.values())
+        for number, node in enumerate(listed.value, start=1):
+            with faults.collected():
+                entry = self._entry(node, number, defaults)
+                if entry.name in entries:
+                    fault = UsageError(
+                        "a second workload '{name}' (the first: line {line})",
+                        name=entry.name,
+                        line=entries[entry.name].line,
+                        hint="name it otherwise",
+                    )
+                    raise self._wrong(node, fault)
+                entries[entry.name] = entry
+        return Plan(title, tuple(entries.values()))
 
-    def _entry(self, node: Node, number: int, fields: dict[str, tuple[str, ...]]) -> Entry:
+    def _entry(self, node: Node, number: int, defaults: _Written) -> Entry:
+        own = self._fields(node, f"workload {number}")
+        fields = {**defaults.texts, **own.texts}
         name_given, runs = (" ".join(fields.pop(key, ())) for key in (_NAME, RUNS))
         try:
             often = Number(most=_MOST_RUNS).from_text(runs, RUNS) if runs else None
             name = shown_name(name_given, "name") if name_given else _usual_name(number, fields)
         except UsageError as error:
             raise self._wrong(node, error) from None
-        return Entry(name, node.start_mark.line + 1, fields, often)
+        return Entry(name, node.start_mark.line + 1, fields, often, self._file, own.lines, defaults.lines)
 
     def _title(self, node: Node) -> str:
         try:
@@ -151,14 +187,16 @@ class _Reader:
         except UsageError as error:
             raise self._wrong(node, error) from None
 
-    def _fields(self, node: Node, what: str) -> dict[str, tuple[str, ...]]:
-        fields: dict[str, tuple[str, ...]] = {}
+    def _fields(self, node: Node, what: str) -> _Written:
+        fields, faults = _Written({}, {}), Faults()
         for key, value, mark in self._pairs(node, what):
             name = key.replace("-", "_").lower()
-            if name in fields:
-                fault = UsageError("{what} says {key} twice", what=what, key=key)
-                raise self._wrong(mark, fault)
-            fields[name] = self._texts(value, key)
+            with faults.collected():
+                if name in fields.texts:
+                    raise self._wrong(mark, UsageError("{what} says {key} twice", what=what, key=key))
+                fields.texts[name] = self._texts(value, key)
+                fields.lines[name] = mark.start_mark.line + 1
+        faults.tell()
         return fields
 
     def _pairs(self, node: Node, what: str) -> Iterator[tuple[str, Node, Node]]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from advisor.answers import ask
 from advisor.answers.context import Context, load_context
 from advisor.answers.networks import recommended
+from advisor.answers.reporting.plans import Entry
 from advisor.answers.reporting.saved import Input, answered_again, read_saved
 from advisor.answers.reporting.sections import (
     bare_section,
@@ -26,9 +27,8 @@ from advisor.answers.reporting.sections import (
 from advisor.domain.workload import is_own
 from advisor.engine import Preparations
 from advisor.engine.tasks.network import at_steps
-from advisor.errors import AdvisorError, UsageError
+from advisor.errors import AdvisorError, Faults, UsageError
 from advisor.files import own_model_path
-from advisor.messages import Message
 from advisor.models.bundled import FOLDER, MODEL
 from advisor.questions.commands import AnyRecommend
 from advisor.questions.fields import File, Files
@@ -96,14 +96,13 @@ def advisor_version() -> str:
 
 
 class ReportedWorkload(NamedTuple):
-    """A workload of a report: its name, what is asked, the command that asks it alone, where it was said
-    ('team.yaml, line 7'), for what is wrong with it, and how often a run that ends is made."""
+    """A workload of a report: its name, what is asked, the command that asks it alone, and the entry of a
+    plan that says so, for how often a run that ends is made and where what is wrong was said."""
 
     name: str
     question: AnyRecommend
     command: str = ""
-    origin: str = ""
-    runs_per_month: float | None = None
+    entry: Entry | None = None
 
 
 def report_of_question(question: AnyRecommend, sources: Sources, title: str = "") -> dict[str, object]:
@@ -177,17 +176,20 @@ def report(
     for workload in workloads:
         with _with_place(workload):
             section = _section(context, workload, preparations, head.as_of)
-            often = workload.runs_per_month
+            often = workload.entry and workload.entry.runs_per_month
             sections.append(section | ({"runs_per_month": often} if often else {}))
         if step:
             step(len(sections))
     return _assembled(context, head, sections)
 
 
-def check_workloads(context: Context, workloads: Sequence[ReportedWorkload]) -> None:
-    """Raise for the first question that cannot be asked, with its place."""
+def check_workloads(
+    context: Context, workloads: Sequence[ReportedWorkload], faults: Faults | None = None
+) -> None:
+    """Raise for the questions that cannot be asked, each with its place, behind the `faults` found before."""
+    faults = faults or Faults()
     for workload in workloads:
-        with _with_place(workload):
+        with faults.collected(), _with_place(workload):
             question = workload.question
             if isinstance(question, RecommendFinetuning):
                 settled_tuning(question, language_model_of(question), context.catalog)
@@ -196,6 +198,7 @@ def check_workloads(context: Context, workloads: Sequence[ReportedWorkload]) -> 
             # What an anchor and an own network stand on is known once their files were read.
             elif not (question.anchor or is_own(question.network)):
                 context.request(question)
+    faults.tell()
 
 
 def _section(
@@ -221,19 +224,9 @@ def _with_place(question: ReportedWorkload) -> Iterator[None]:
     try:
         yield
     except AdvisorError as error:
-        if not question.origin:
+        if question.entry is None:
             raise
-        raise type(error)(
-            Message(
-                "{place}: workload '{name}': {what}",
-                place=question.origin,
-                name=question.name,
-                what=error.message,
-            ),
-            hint=error.hint,
-            field=error.field,
-            code=error.code,
-        ) from error
+        raise question.entry.wrong(error) from error
 
 
 def report_of_saved(

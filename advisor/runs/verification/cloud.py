@@ -218,6 +218,7 @@ def launch_options(
             "--task": request.task,
             "--model": request.network,
             "--target-throughput": f"{request.target_throughput:.12g}",
+            "--max-latency-ms": f"{limit:.12g}" if (limit := request.max_latency_ms) else None,
             "--batch-size": named.workload.batch_size,
             "--precision": request.precision if networks else None,
             "--memory-format": request.memory_format if networks else None,

@@ -258,4 +258,4 @@ def test_a_plan_says_how_often_it_runs(ask, document, tmp_path):
     file.write_text(PLAN + "    runs_per_month: 4\n")
     code, _, err = ask("report", "--plan", str(file))
     assert code == 2
-    assert "line 9: workload '2. resnet50 training': runs_per_month is of a run that ends" in err
+    assert "line 12: workload '2. resnet50 training': runs_per_month is of a run that ends" in err

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from advisor.answers.context import load_context
 from advisor.answers.networks import recommended
 from advisor.answers.reporting import reports
+from advisor.answers.reporting.plans import Entry
 from advisor.answers.reporting.reports import Origin, Report, ReportedWorkload
 from advisor.answers.reporting.saved import Input, read_saved
 from advisor.domain import IMAGENET, LimitedBy, Task
@@ -112,9 +113,10 @@ def test_totals_count_the_workloads_that_end_and_are_not_known_where_nothing_is_
 
 
 def test_a_wrong_workload_is_told_with_its_place_before_anything_is_answered():
-    bad = question("Typo", "inference", "goglenet", 5)._replace(origin="team.yaml, line 9")
+    entry = Entry("Typo", 9, {}, file="team.yaml", lines={"model": 10})
+    bad = question("Typo", "inference", "goglenet", 5)._replace(entry=entry)
     steps = []
-    with pytest.raises(UsageError, match=r"team.yaml, line 9: workload 'Typo': .*googlenet"):
+    with pytest.raises(UsageError, match=r"team.yaml, line 10: workload 'Typo': .*googlenet"):
         report(context(), [*TEAM, bad], Report("x", DAY, Origin("c")), step=steps.append)
     assert not steps
 
