@@ -1,6 +1,6 @@
 """The Python API, with types.
 
-Written by `python -m advisor.api.stub`, out of the questions.
+Written by `python -m advisor.infra.build.documents`, out of the questions.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
-"""`advisor sweep`: plan, run, list; `status`, `stop`, `log`, `simulate` have files of their own."""
+"""`advisor sweep`: plan, run, list; `status`, `stop` and `log` have a file of their own."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ import click
 from advisor.cli.leaving import leaving_cleanly
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import FieldType, SectionedCommand, output_option, question_options
-from advisor.cli.sweep_simulate import simulate
 from advisor.cli.sweep_status import log, status, stop
 from advisor.cli.sweep_view import (
     Kept,
@@ -74,8 +73,12 @@ def sweep() -> None:
     """
 
 
-for _command in (status, stop, log, simulate):
+for _command in (status, stop, log):
     sweep.add_command(_command)
+with suppress(ModuleNotFoundError):  # part of a checkout, not of the wheel
+    from advisor.infra.build.search.command import simulate
+
+    sweep.add_command(simulate)
 
 
 @sweep.command(cls=GridCommand)

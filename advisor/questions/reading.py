@@ -142,20 +142,6 @@ def texts_of(question: Question) -> dict[str, tuple[str, ...]]:
     return texts
 
 
-def schema_by_task(kinds: ByTask[Any], names: Mapping[type[Question], str]) -> Schema:
-    """OpenAPI's schema of a question by task, of the schemas that are called `names`: one of them,
-    and which one is said by `task` where none has a usual task."""
-    references = {kind: f"#/components/schemas/{names[kind]}" for kind in kinds.kinds}
-    schema: Schema = {
-        "title": kinds.title,
-        "oneOf": [{"$ref": reference} for reference in references.values()],
-    }
-    if all(kind.fields["task"].required for kind in kinds.kinds):
-        mapping = {task: references[kind] for kind in kinds.kinds for task in tasks_of(kind)}
-        schema["discriminator"] = {"propertyName": "task", "mapping": mapping}
-    return schema
-
-
 def schema_of(kind: type[Question], title: str = "") -> Schema:
     """JSON Schema of a question's body; null leaves a field out."""
     fields = _client_fields(kind)

@@ -1,22 +1,18 @@
-"""Reads questions from bodies and links, and describes routes for OpenAPI."""
+"""Reads questions from bodies and links."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import parse_qs
 
 from fastapi import Request
 
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.questions import commands, language, listings, network
-from advisor.questions.question import CONTRADICTION, ByTask, Kinds, Question
+from advisor.questions.question import CONTRADICTION, Kinds, Question
 from advisor.questions.reading import UnreadableError, from_json, from_link
-from advisor.runs.questions import ScheduleRequest
-from advisor.runs.sweep_questions import NewSweep
 from advisor.service.problems import Problem, problem_of
 
 JSON = "application/json"
@@ -82,62 +78,3 @@ async def form_fields(request: Request) -> dict[str, str]:
             hint="send the fields of the page's own form",
         ) from None
     return {name: values[0].strip() for name, values in posted.items() if values[0].strip()}
-
-
-# The names of the questions' schemas here.
-QUESTIONS: Mapping[type[Question], str] = {
-    network.Recommend: "RecommendNetwork",
-    network.Predict: "PredictNetwork",
-    network.Compare: "CompareNetwork",
-    network.MemoryQuestion: "MemoryOfNetwork",
-    language.RecommendGeneration: "RecommendGeneration",
-    language.PredictGeneration: "PredictGeneration",
-    language.CompareGeneration: "CompareGeneration",
-    language.MemoryGeneration: "MemoryOfGeneration",
-    language.RecommendFinetuning: "RecommendFinetuning",
-    language.PredictFinetuning: "PredictFinetuning",
-    language.CompareFinetuning: "CompareFinetuning",
-    language.MemoryFinetuning: "MemoryOfFinetuning",
-    listings.Gpus: "GpusQuestion",
-    listings.Offers: "CatalogQuestion",
-    listings.InstanceDetails: "TypeQuestion",
-    NewSweep: "NewSweep",
-    ScheduleRequest: "NewSchedule",
-}
-BY_TASK: Mapping[ByTask[Any], str] = {
-    commands.RECOMMEND: "RecommendQuestion",
-    commands.PREDICT: "PredictQuestion",
-    commands.COMPARE: "CompareQuestion",
-    commands.MEMORY: "MemoryQuestion",
-}
-Responses = dict[int | str, dict[str, Any]]
-
-
-def described(schema: str, *, status: int = HTTPStatus.OK, about: str = "") -> Responses:
-    """The response of a route whose answer is a document of `schema`."""
-    content = {JSON: {"schema": reference(schema)}}
-    return {status: {"description": about or HTTPStatus.OK.phrase, "content": content}}
-
-
-def described_file(schemas: Mapping[str, Any]) -> Responses:
-    """The response of a route that answers with a file, by the media types that it may have."""
-    content = {kind: {"schema": schema} for kind, schema in schemas.items()}
-    return {HTTPStatus.OK: {"description": "The file.", "content": content}}
-
-
-def described_problem(status: int, when: str) -> Responses:
-    """A refusal that no other route has."""
-    content = {"application/problem+json": {"schema": reference("Problem")}}
-    return {status: {"description": when, "content": content}}
-
-
-def question_body(kinds: Kinds[Any], example: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a route that takes this question, or one by task."""
-    name = BY_TASK[kinds] if isinstance(kinds, ByTask) else QUESTIONS[kinds]
-    content = {"schema": reference(name), "example": dict(example)}
-    return {"requestBody": {"required": True, "content": {JSON: content}}}
-
-
-def reference(schema: str) -> dict[str, str]:
-    """A reference to a schema of the description."""
-    return {"$ref": f"#/components/schemas/{schema}"}

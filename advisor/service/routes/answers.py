@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,9 +18,8 @@ from advisor.questions import commands
 from advisor.questions.commands import AnyRecommend
 from advisor.questions.network import Recommend
 from advisor.questions.question import Kinds
-from advisor.questions.reading import parameters_of
 from advisor.service.answers import Answered, answer, context_of, document_json, packed, threads_of
-from advisor.service.questions import described, question_body, question_in_body, question_in_link
+from advisor.service.questions import question_in_body, question_in_link
 from advisor.service.visits import needs
 from advisor.store.keys import Scope
 
@@ -28,39 +27,20 @@ router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.REA
 
 
 class AnsweredQuestion(NamedTuple):
-    """The question that `path` takes (or one by task), its answer, and the answer's schema in OpenAPI.
+    """The question that `path` takes (or one by task), and its answer.
     `compute` is for what needs more than one call of `ask` in a thread. Slow questions keep no quick one
     waiting."""
 
     path: str
     kind: Kinds[Any]
     ask: Callable[[Context, Any], Answer]
-    schema: str
-    about: str
-    example: Mapping[str, Any]
     is_slow: bool = False
     compute: Callable[[Request, Any], Awaitable[Answered]] | None = None
 
     def add(self) -> None:
         """Add both routes to the router."""
-        name, responses = self.path.strip("/"), described(self.schema)
-        router.add_api_route(
-            self.path,
-            self._posted,
-            methods=["POST"],
-            operation_id=name,
-            summary=self.about,
-            responses=responses,
-            openapi_extra=question_body(self.kind, self.example),
-        )
-        router.add_api_route(
-            self.path,
-            self._linked,
-            operation_id=f"{name}_by_link",
-            summary=f"{self.about} By a link: the fields are query parameters.",
-            responses=responses,
-            openapi_extra={"parameters": parameters_of(self.kind)},
-        )
+        router.add_api_route(self.path, self._posted, methods=["POST"])
+        router.add_api_route(self.path, self._linked)
 
     async def _posted(self, request: Request) -> Response:
         question = await question_in_body(request, self.kind)
@@ -103,47 +83,16 @@ def _answered(result: Answer) -> Answered:
 
 
 RECOMMEND = AnsweredQuestion(
-    path="/recommend",
-    kind=commands.RECOMMEND,
-    ask=ask.recommend,
-    compute=recommendation,
-    schema="Recommendation",
-    about="The cheapest instance and disk that will really reach a throughput.",
-    example={"task": "inference", "model": "googlenet", "target_throughput": 500},
+    path="/recommend", kind=commands.RECOMMEND, ask=ask.recommend, compute=recommendation
 )
-PREDICT = AnsweredQuestion(
-    path="/predict",
-    kind=commands.PREDICT,
-    ask=ask.predict,
-    schema="AnyPrediction",
-    about="What one instance will reach, how sure that is, and what holds it back.",
-    example={
-        "task": "inference",
-        "model": "googlenet",
-        "instance": "g4dn.xlarge",
-        "disk": "gp3:500GiB",
-        "vcpus": 8,
-        "curve": {"vcpus": [2, 4]},
-    },
-)
-COMPARE = AnsweredQuestion(
-    path="/compare",
-    kind=commands.COMPARE,
-    ask=ask.compare,
-    schema="AnyComparison",
-    is_slow=True,
-    about="How much faster, and at what cost: instances, or GPUs by themselves.",
-    example={"task": "training", "model": "resnet50", "instance": ["g4dn.xlarge", "g5.xlarge"]},
-)
+PREDICT = AnsweredQuestion(path="/predict", kind=commands.PREDICT, ask=ask.predict)
+COMPARE = AnsweredQuestion(path="/compare", kind=commands.COMPARE, ask=ask.compare, is_slow=True)
 # The largest batch is searched for on every GPU.
 MEMORY = AnsweredQuestion(
     path="/memory",
     kind=commands.MEMORY,
     ask=lambda context, question: ask.memory(context.catalog, question),
-    schema="AnyMemory",
     is_slow=True,
-    about="GPU memory of a network: its parts, the GPUs it fits, the largest batch.",
-    example={"model": "resnet50", "batch_size": 64, "gpu": "T4,L4"},
 )
 for _question in (RECOMMEND, PREDICT, COMPARE, MEMORY):
     _question.add()

@@ -22,7 +22,6 @@ from advisor.errors import UsageError
 from advisor.questions.fields import client_text
 from advisor.questions.listings import Gpus, InstanceDetails, Networks, Offers
 from advisor.questions.question import Question
-from advisor.questions.reading import parameters_of
 from advisor.service.answers import (
     Answered,
     Document,
@@ -35,14 +34,11 @@ from advisor.service.answers import (
     threads_of,
 )
 from advisor.service.problems import Problem, unknown_path
-from advisor.service.questions import described, question_in_link
+from advisor.service.questions import question_in_link
 from advisor.service.visits import needs
 from advisor.store.keys import Scope
 
 router = APIRouter(prefix="/v1", tags=["catalogue"], dependencies=[needs(Scope.READ)])
-_TEXT = {"schema": {"type": "string"}}
-_CACHE = {"ETag": {"description": "Of these very bytes.", **_TEXT}, "Cache-Control": _TEXT}
-_LINK = {"Link": {"description": "first, prev and next page.", **_TEXT}}
 MOST_PLACES = 10**7
 
 
@@ -63,27 +59,19 @@ def _networks(context: Context, question: Networks, first: int, count: int) -> _
     return _Page(networks_document(context.model, networks[first : first + count]), len(networks))
 
 
-def documented(schema: str, kind: type[Question], **headers: Any) -> dict[str, Any]:
-    """OpenAPI's part of a route that can be cached."""
-    responses = described(schema)
-    responses[200]["headers"] = {**_CACHE, **headers}
-    responses[304] = {"description": "It is as the client has it.", "headers": _CACHE}
-    return {"responses": responses, "openapi_extra": {"parameters": parameters_of(kind)}}
-
-
-@router.get("/catalog", **documented("Catalog", Offers, **_LINK))
+@router.get("/catalog")
 async def list_offers(request: Request) -> Response:
     """Priced offers, cheapest first, a page at a time; `Link` says where the next one is."""
     return await _page(request, "catalog", Offers, _offers)
 
 
-@router.get("/networks", **documented("Networks", Networks, **_LINK))
+@router.get("/networks")
 async def list_networks(request: Request) -> Response:
     """The networks that can be named, a page at a time, and what is known of each."""
     return await _page(request, "networks", Networks, _networks)
 
 
-@router.get("/catalog/{instance_type}", **documented("InstanceType", InstanceDetails))
+@router.get("/catalog/{instance_type}")
 async def show_type(request: Request, instance_type: str) -> Response:
     """All that is known of a type, and its price in each region."""
     question, catalog = question_in_link(request, InstanceDetails), context_of(request).catalog
@@ -96,7 +84,7 @@ async def show_type(request: Request, instance_type: str) -> Response:
     )
 
 
-@router.get("/gpus", **documented("Gpus", Gpus))
+@router.get("/gpus")
 async def list_gpus(request: Request) -> Response:
     """GPUs by rate, memory, bandwidth, link, power and price."""
     question, catalog = question_in_link(request, Gpus), context_of(request).catalog

@@ -9,7 +9,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
-from advisor.questions.reading import parameters_of
 from advisor.runs.stored_rows import (
     FORMATS,
     MeasurementExport,
@@ -20,7 +19,7 @@ from advisor.runs.stored_rows import (
 )
 from advisor.service.answers import json_answer, link_with, threads_of
 from advisor.service.problems import Problem
-from advisor.service.questions import described, described_file, question_in_link
+from advisor.service.questions import question_in_link
 from advisor.service.stores import stored
 from advisor.service.visits import needs
 from advisor.store.keys import Scope
@@ -33,18 +32,9 @@ _MOST_REFUSED = 1000
 _WAY_OUT = "send the lines of `advisor measurements export`, one JSON object each"
 _JSONL = "application/x-ndjson"
 _TAKEN = (_JSONL, "application/jsonl", "application/json", "text/plain")
-_TEXT = {"type": "string"}
-_IMPORTED = described("MeasurementsImport") | described(
-    "MeasurementsImport", status=207, about="Some lines were bad; the others are kept."
-)
 
 
-@router.get(
-    "",
-    dependencies=[needs(Scope.READ)],
-    responses=described("Measurements"),
-    openapi_extra={"parameters": parameters_of(MeasurementPage)},
-)
+@router.get("", dependencies=[needs(Scope.READ)])
 def list_measurements(request: Request) -> Response:
     """What was measured, in the order in which trials were first stored, failed ones too.
 
@@ -58,12 +48,7 @@ def list_measurements(request: Request) -> Response:
     return json_answer(list_document(page.stored, spread=question.spread), headers=headers)
 
 
-@router.get(
-    "/export",
-    dependencies=[needs(Scope.READ)],
-    responses=described_file(dict.fromkeys((_JSONL, "text/csv"), _TEXT)),
-    openapi_extra={"parameters": parameters_of(MeasurementExport)},
-)
+@router.get("/export", dependencies=[needs(Scope.READ)])
 def export(request: Request) -> Response:
     """All of it, streamed: jsonl has every raw value, csv a summary row a measurement."""
     question, settings = question_in_link(request, MeasurementExport), request.app.state.settings
@@ -80,12 +65,7 @@ def export(request: Request) -> Response:
     )
 
 
-@router.post(
-    "/import",
-    dependencies=[needs(Scope.MEASURE)],
-    responses=_IMPORTED,
-    openapi_extra={"requestBody": {"required": True, "content": {_JSONL: {"schema": _TEXT}}}},
-)
+@router.post("/import", dependencies=[needs(Scope.MEASURE)])
 async def import_(request: Request) -> Response:
     """Take measurements: the JSON lines of an export or of a campaign.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Request
@@ -13,50 +13,14 @@ from advisor.answers.reporting.formats import FORMATS, ExportRequest, Format, fi
 from advisor.errors import UsageError
 from advisor.questions import commands
 from advisor.questions.commands import AnyRecommend
-from advisor.questions.reading import parameters_of
 from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.answers import context_of, json_answer, threads_of
 from advisor.service.problems import Problem
-from advisor.service.questions import described_file, question_body, question_in_body, question_in_query
-from advisor.service.routes.answers import RECOMMEND
+from advisor.service.questions import question_in_body, question_in_query
 from advisor.service.visits import needs
 from advisor.store.keys import Scope
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])
-_KINDS = sorted({kind.media_type.partition(";")[0] for kind in FORMATS.values()})
-
-
-def _schema_of(kind: str) -> dict[str, Any]:
-    """Text, but for bytes, and for what clients read as the values that it stands for."""
-    if kind.endswith(("json", "yaml")):
-        return {}
-    return {"type": "string"} if kind.startswith("text/") else {"type": "string", "format": "binary"}
-
-
-_FILE = described_file({kind: _schema_of(kind) for kind in _KINDS})
-_FORMAT = {
-    "name": "format",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "string", "enum": list(FORMATS)},
-}
-# Of reports alone, and no words of the question: in the link, whatever the method.
-_LOOKS = [
-    {
-        "name": "language",
-        "in": "query",
-        "required": False,
-        "description": "What a sizing report is written in.",
-        "schema": {"type": "string", "enum": list(LANGUAGES), "default": LANGUAGES[0]},
-    },
-    {
-        "name": "as_of",
-        "in": "query",
-        "required": False,
-        "description": "The day of a sizing report; today, where it is left out.",
-        "schema": {"type": "string", "format": "date"},
-    },
-]
 
 
 class Looks(NamedTuple):
@@ -87,11 +51,7 @@ async def formats() -> Response:
     )
 
 
-@router.post(
-    "/{format}",
-    responses=_FILE,
-    openapi_extra={"parameters": _LOOKS, **question_body(commands.RECOMMEND, RECOMMEND.example)},
-)
+@router.post("/{format}")
 async def posted(format: str, request: Request) -> Response:
     """The answer to the question of /v1/recommend, as a file."""
     kind = _format(format)
@@ -99,11 +59,7 @@ async def posted(format: str, request: Request) -> Response:
     return await _file(request, format, question, _looks(kind, request.scope["query_string"]))
 
 
-@router.get(
-    "/{format}",
-    responses=_FILE,
-    openapi_extra={"parameters": [_FORMAT, *_LOOKS, *parameters_of(commands.RECOMMEND)]},
-)
+@router.get("/{format}")
 async def linked(format: str, request: Request) -> Response:
     """The same by a link, so that a page can offer it: the words are query parameters."""
     looks = _looks(_format(format), request.scope["query_string"])

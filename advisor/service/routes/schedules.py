@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from advisor.errors import UsageError
 from advisor.files import user_folder
-from advisor.questions.reading import parameters_of
 from advisor.runs.jobs import sweep_words
 from advisor.runs.questions import ScheduleRequest, words_of
 from advisor.runs.schedules import (
@@ -27,13 +26,7 @@ from advisor.runs.schedules import (
 from advisor.runs.stored_rows import ScheduleDetails
 from advisor.service.answers import json_answer
 from advisor.service.problems import Problem, without_folders
-from advisor.service.questions import (
-    described,
-    described_problem,
-    question_body,
-    question_in_body,
-    question_in_link,
-)
+from advisor.service.questions import question_in_body, question_in_link
 from advisor.service.routes.sweeps import allowed_by
 from advisor.service.stores import scheduled
 from advisor.service.visits import needs, require_spender, visit_of
@@ -44,16 +37,9 @@ from advisor.store.schedules import ScheduleBook
 # Of a key that may measure: a run takes minutes to hours.
 LEAST_SECONDS_BETWEEN = 3600.0
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
-_ADDED = (
-    described("Schedule")
-    | described("Schedule", status=201)
-    | described_problem(409, "Another schedule has that name.")
-)
-
-EXAMPLE = {"cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly", "sweep": {"preset": "small"}}
 
 
-@router.get("", dependencies=[needs(Scope.READ)], responses=described("Schedules"))
+@router.get("", dependencies=[needs(Scope.READ)])
 def list_schedules(request: Request) -> Response:
     """What `advisor schedule list -o json` tells; `leader` is the daemon that runs them."""
     now = time.time()
@@ -63,25 +49,14 @@ def list_schedules(request: Request) -> Response:
     return json_answer(without_folders(document))
 
 
-@router.post(
-    "",
-    status_code=201,
-    dependencies=[needs(Scope.MEASURE)],
-    responses=_ADDED,
-    openapi_extra=question_body(ScheduleRequest, EXAMPLE),
-)
+@router.post("", status_code=201, dependencies=[needs(Scope.MEASURE)])
 async def add(request: Request) -> Response:
     """Keep a schedule. The same one again is there already (200); another one of its name is a
     409. A sweep on AWS needs a `budget` and a key of scope admin."""
     return await run_in_threadpool(_add, await question_in_body(request, ScheduleRequest), request)
 
 
-@router.get(
-    "/{name}",
-    dependencies=[needs(Scope.READ)],
-    responses=described("Schedule"),
-    openapi_extra={"parameters": parameters_of(ScheduleDetails)},
-)
+@router.get("/{name}", dependencies=[needs(Scope.READ)])
 def show(name: str, request: Request) -> Response:
     """What `advisor schedule show -o json` tells: its runs, the fit after each, what drifted."""
     runs = question_in_link(request, ScheduleDetails).runs

@@ -30,7 +30,6 @@ from advisor.service.answers import (
 )
 from advisor.service.metrics import TOOL_CALLS, metrics_text, product_version
 from advisor.service.problems import Problem, unknown_path, without_folders
-from advisor.service.questions import Responses, described
 from advisor.service.settings import Settings
 from advisor.service.visits import needs
 from advisor.store.keys import Scope
@@ -97,25 +96,19 @@ _STORE_PATIENCE_SECONDS = 2.0
 # A probe of Kubernetes waits for a second, unless it is told to wait longer.
 _PROBED_EVERY_SECONDS = _PROBE_SECONDS = 1.0
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_METRICS: Responses = {
-    200: {
-        "description": "Counters and histograms.",
-        "content": {"text/plain": {"schema": {"type": "string"}}},
-    }
-}
 _LOG = logging.getLogger("advisor.service")
 
 
 # Load balancers use either method.
 @router.head("/healthz", include_in_schema=False)
-@router.get("/healthz", responses=described("Health"))
+@router.get("/healthz")
 async def health() -> Response:
     """The process answers."""
     return json_answer({"status": "alive", "version": product_version()})
 
 
 @router.head("/readyz", include_in_schema=False)
-@router.get("/readyz", responses=described("Health"))
+@router.get("/readyz")
 async def ready(request: Request) -> Response:
     """Whether catalogue, model and store are ready; 503 names what is missing."""
     context_of(request)
@@ -124,7 +117,7 @@ async def ready(request: Request) -> Response:
     return json_answer({"status": "ready", "version": product_version()})
 
 
-@router.get("/metrics", responses=_METRICS, dependencies=[needs(Scope.READ)])
+@router.get("/metrics", dependencies=[needs(Scope.READ)])
 def metrics() -> Response:
     """Requests by route and status, seconds and outcomes of all workers, in Prometheus' format."""
     return Response(metrics_text(), headers={"Content-Type": _METRICS_TYPE})

@@ -38,7 +38,7 @@ from advisor.runs.sweep_questions import Allowed, NewSweep
 from advisor.runs.sweeps.status import trial_document
 from advisor.service.answers import json_answer
 from advisor.service.problems import Problem, without_folders
-from advisor.service.questions import JSON, described, described_problem, question_body, question_in_body
+from advisor.service.questions import question_in_body
 from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
 from advisor.service.visits import needs, require_spender, visit_of
@@ -47,21 +47,6 @@ from advisor.store.records import Run
 
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
 PLAN = "advisor.sweep-plan/1"
-EXAMPLE = {
-    "networks": ["googlenet"],
-    "tasks": "inference",
-    "vcpus": [0.5, 1, 2],
-    "memory": "2GiB",
-    "disks": "gp3",
-    "accelerator": "emulated:T4",
-}
-_ONE = described("SweepJob")
-_PLAN = {"description": "The plan, with `dry_run`.", "content": {JSON: {"schema": {"type": "object"}}}}
-_STARTED = (
-    {200: _PLAN}
-    | described("SweepJob", status=202, about="It was started; see Location.")
-    | described_problem(409, "Another sweep runs on this machine; `sweep` names it.")
-)
 
 
 def started_sweep(sweep_id: str, request: Request) -> Run:
@@ -73,13 +58,7 @@ def started_sweep(sweep_id: str, request: Request) -> Run:
         raise Problem(404, "unknown-sweep", error.message, hint="GET /v1/sweeps lists them") from error
 
 
-@router.post(
-    "",
-    status_code=202,
-    dependencies=[needs(Scope.MEASURE)],
-    responses=_STARTED,
-    openapi_extra=question_body(NewSweep, EXAMPLE),
-)
+@router.post("", status_code=202, dependencies=[needs(Scope.MEASURE)])
 async def start(request: Request) -> Response:
     """Start a sweep; it goes on whatever becomes of the service. `dry_run` shows its plan.
 
@@ -90,7 +69,7 @@ async def start(request: Request) -> Response:
     return await run_in_threadpool(started, question, fields, request)
 
 
-@router.get("", dependencies=[needs(Scope.READ)], responses=described("SweepJobs"))
+@router.get("", dependencies=[needs(Scope.READ)])
 def list_sweeps(request: Request) -> Response:
     """The latest first; and what the store tells of all that runs, by whomever it was started."""
     settings = request.app.state.settings
@@ -101,7 +80,7 @@ def list_sweeps(request: Request) -> Response:
     return json_answer(without_folders(document))
 
 
-@router.get("/{sweep_id}", dependencies=[needs(Scope.READ)], responses=_ONE)
+@router.get("/{sweep_id}", dependencies=[needs(Scope.READ)])
 def show(sweep_id: str, request: Request) -> Response:
     """How it stands; `status` is what `advisor sweep status -o json` tells of the same sweep."""
     sweep = started_sweep(sweep_id, request)
@@ -119,12 +98,7 @@ def list_trials(sweep_id: str, request: Request) -> Response:
     return json_answer(without_folders(document))
 
 
-@router.delete(
-    "/{sweep_id}",
-    status_code=202,
-    dependencies=[needs(Scope.MEASURE)],
-    responses=_ONE | described("SweepJob", status=202),
-)
+@router.delete("/{sweep_id}", status_code=202, dependencies=[needs(Scope.MEASURE)])
 def stop(sweep_id: str, request: Request) -> Response:
     """End it as Ctrl-C would: what was measured is kept. Again, nothing happens."""
     sweep = started_sweep(sweep_id, request)

@@ -1,13 +1,14 @@
-"""`python -m advisor.infra.build.documents`: both anew; tests say when they are stale."""
+"""`python -m advisor.infra.build.documents`: all of them anew; tests say when they are stale."""
 
 from __future__ import annotations
 
 import os
 
 from advisor.answers.context import load_context
-from advisor.infra.build.documents import openapi, schemas
+from advisor.infra.build.documents import openapi, schemas, stub
 
 if __name__ == "__main__":
+    stub.FILE.write_text(stub.stub(), encoding="utf-8")
     for name, part in schemas.documents().items():
         (schemas.FOLDER / f"{name}.schema.json").write_text(schemas.written(part), encoding="utf-8")
     shipped = load_context()

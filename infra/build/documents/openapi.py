@@ -12,10 +12,18 @@ from fastapi.testclient import TestClient
 
 import advisor.service
 from advisor.answers.context import Context
+from advisor.infra.build.documents.routes import (
+    BY_TASK,
+    JSON,
+    QUESTIONS,
+    ROUTES,
+    described_problem,
+    reference,
+    schema_by_task,
+)
 from advisor.infra.build.documents.schemas import compact, parts_of
-from advisor.questions.reading import schema_by_task, schema_of
+from advisor.questions.reading import schema_of
 from advisor.service.app import create_app
-from advisor.service.questions import BY_TASK, JSON, QUESTIONS, described_problem, reference
 from advisor.service.settings import Settings
 
 FILE = Path(advisor.service.__path__[0]) / "openapi.json"
@@ -102,6 +110,8 @@ def description(context: Context) -> dict[str, Any]:
     document.setdefault("components", {})["schemas"] = _schemas()
     with TestClient(app, "http://localhost", client=("127.0.0.1", 50_000)) as client:
         for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                _describe(operation, method, path)
             example = _example(path, operations, client)
             for operation in operations.values():
                 operation["responses"] = _responses(path, operation)
@@ -111,11 +121,24 @@ def description(context: Context) -> dict[str, Any]:
     return document
 
 
+def _describe(operation: dict[str, Any], method: str, path: str) -> None:
+    """Adds what the framework does not see."""
+    if (route := ROUTES.get((method, path))) is None:
+        return
+    operation["responses"] |= {str(status): response for status, response in route.responses.items()}
+    if route.parameters:
+        operation["parameters"] = [*operation.get("parameters", ()), *route.parameters]
+    if route.body:
+        operation["requestBody"] = route.body
+    if route.name:
+        operation |= {"summary": route.summary, "operationId": route.name}
+
+
 def _schemas() -> dict[str, Any]:
     """`components/schemas` of the answers, the questions and the problems."""
     schemas: dict[str, Any] = {"Problem": _PROBLEM, "Health": _HEALTH}
     schemas |= {name: schema_of(kind) for kind, name in QUESTIONS.items()}
-    schemas |= {name: schema_by_task(kinds, QUESTIONS) for kinds, name in BY_TASK.items()}
+    schemas |= {name: schema_by_task(kinds) for kinds, name in BY_TASK.items()}
     for name, documents in ANSWERS.items():
         schemas[name] = {"oneOf": [reference(document) for document in documents]}
     answers = parts_of({"oneOf": [{"$ref": name} for name in DOCUMENTS]})

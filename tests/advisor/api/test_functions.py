@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import advisor
-from advisor.api import functions, stub
+from advisor.api import functions
 from advisor.cli import main
 from advisor.domain import Precision, Task
+from advisor.infra.build.documents import stub
 from benchmarks.python_api import asked_by_command, asked_by_python, questions
 
 ROOT = Path(advisor.__file__).parents[1]

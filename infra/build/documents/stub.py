@@ -1,6 +1,6 @@
 """Writes `advisor/__init__.pyi`: what type checkers and notebooks read instead of the late imports.
 
-`python -m advisor.api.stub` writes it anew; a test holds it true."""
+`python -m advisor.infra.build.documents` writes it anew; a test holds it true."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from advisor.questions.question import kinds_of
 FILE = Path(advisor.__file__).with_suffix(".pyi")
 _HEAD = '''"""The Python API, with types.
 
-Written by `python -m advisor.api.stub`, out of the questions.
+Written by `python -m advisor.infra.build.documents`, out of the questions.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,3 @@ def _declared(function: Callable[..., Any]) -> Iterator[str]:
         yield f") -> {inspect.signature(function).return_annotation}:"
         first_line = str(function.__doc__).splitlines()[0]
         yield f'    """{first_line}"""' if question is questions[0] else "    ..."
-
-
-if __name__ == "__main__":
-    FILE.write_text(stub(), encoding="utf-8")

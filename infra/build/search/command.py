@@ -1,4 +1,4 @@
-"""`advisor sweep simulate`: the search played on a measured table."""
+"""`advisor sweep simulate`, of a checkout alone: the search played on a measured table."""
 
 from __future__ import annotations
 
@@ -68,13 +68,8 @@ def simulate(question: Simulated, output: str) -> None:
     advisor sweep simulate --table runs.csv --budget 10trials
     advisor sweep simulate --table all.csv --workload resnet50 --target-throughput 500
     """
-    try:
-        from advisor.infra.build.search.simulation import Columns, simulate_search
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "`sweep simulate` is part of a checkout, not of the installed package",
-            hint="clone the project and run it there",
-        ) from error
+    from advisor.infra.build.search.simulation import Columns, simulate_search
+
     simulation = simulate_search(
         (question.table, *question.history),
         columns=Columns(
