@@ -26,7 +26,7 @@ from advisor.questions.values import FORMATS
 from advisor.render.blocks import percent
 from advisor.render.price_doubt import PER, ranked_cost
 from advisor.render.records import brief_block, by_price, is_untested, spec_fields
-from advisor.units import short_usd
+from advisor.units import format_usd, short_usd
 
 _NEVER, _ALWAYS = 0.01, 0.99
 # What costs less than the first share of another costs less, than the second beyond the error.
@@ -95,15 +95,15 @@ def behind(answer: Judged[Any, Any], other: Any) -> Behind:
 # What is said of the spec that costs least at the median, and is not chosen.
 _BEHIND = {
     Behind.CHANCE: Message(
-        "{name} would cost {usd:usd}{per} but is only {percent:.0f} % sure: once a miss counts it saves "
+        "{name} would cost {usd}{per} but is only {percent:.0f} % sure: once a miss counts it saves "
         "little or nothing"
     ),
     Behind.UNMEASURED: Message(
-        "{name} would cost {usd:usd}{per}, the same within the error, but its GPU was not measured"
+        "{name} would cost {usd}{per}, the same within the error, but its GPU was not measured"
     ),
-    Behind.TIME: Message("{name} would cost {usd:usd}{per}, the same within the error, and takes longer"),
+    Behind.TIME: Message("{name} would cost {usd}{per}, the same within the error, and takes longer"),
     Behind.HOURLY: Message(
-        "{name} would cost {usd:usd}{per}, the same within the error; the lower price per hour decides"
+        "{name} would cost {usd}{per}, the same within the error; the lower price per hour decides"
     ),
 }
 
@@ -122,7 +122,8 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
     seen = round(chance) < round(100 * modest(answer.chosen.probability or 1.0))
     if is_less and why in _BEHIND and (why is not Behind.CHANCE or (seen and not tried)):
         name = spec_name(cheapest.spec, answer.request)
-        return Message(_BEHIND[why].text, name=name, usd=usd, per=PER[per], percent=chance)
+        cost = (short_usd if per == "run" else format_usd)(usd)
+        return Message(_BEHIND[why].text, name=name, usd=cost, per=PER[per], percent=chance)
     if answer.level < 2:
         return None
     if answer.level == 2:

@@ -85,22 +85,31 @@ def answer_facts(recommendation: Mapping[str, Any]) -> Document:
 
 
 def _spec_facts(record: Mapping[str, Any]) -> Document:
-    same = ("cloud", "region", "market", "count", "instance_type", "gpu", "vcpus", "physical_cores")
     total, predicted = record["price"]["total_usd_per_hour"], record["predicted"]
     return {
-        **{name: record[name] for name in (*same, "memory_mib")},
-        **{name: record.get(name) for name in ("batch_size", "precision", "memory_format")},
-        "bottleneck": record.get("bottleneck"),
-        "risk": record["risk"],
-        "disk": record["disk"]["order"],
-        **predicted["throughput"],
+        **_flat(record),
+        **{name: record[name] for name in ("gpu", "physical_cores", "risk")},
         "unit": predicted["unit"],
-        "provenance": predicted["provenance"],
         "usd_per_hour": total,
         "usd_per_month": per_month(total),
-        "usd_per_million_samples": usd_per_million_samples(record),
-        **_price_facts(record),
         "price_as_of": record["price"]["as_of"],
+    }
+
+
+def _flat(record: Mapping[str, Any]) -> Document:
+    """What a spec is, reaches and costs, without nesting; no range of its price in earlier versions."""
+    price = record["price"]
+    total, same = price["total_usd_per_hour"], ("cloud", "region", "market", "count", "instance_type")
+    return {
+        **{name: record[name] for name in (*same, "vcpus", "memory_mib")},
+        **{name: record.get(name) for name in ("batch_size", "precision", "memory_format", "bottleneck")},
+        "disk": record["disk"]["order"],
+        **record["predicted"]["throughput"],
+        "provenance": record["predicted"]["provenance"],
+        "usd_per_million_samples": usd_per_million_samples(record),
+        "price_kind": price["kind"],
+        "low_usd_per_hour": price.get("total_low_usd_per_hour", total),
+        "high_usd_per_hour": price.get("total_high_usd_per_hour", total),
     }
 
 
@@ -111,17 +120,6 @@ def usd_per_million_samples(record: Mapping[str, Any]) -> float:
         return usd
     total, rate = record["price"]["total_usd_per_hour"], record["predicted"]["throughput"]
     return per_million(total, rate["median"])
-
-
-def _price_facts(record: Mapping[str, Any]) -> Document:
-    """The kind of a price and its range, instances and disks; no range in earlier versions."""
-    price = record["price"]
-    total = price["total_usd_per_hour"]
-    return {
-        "price_kind": price["kind"],
-        "low_usd_per_hour": price.get("total_low_usd_per_hour", total),
-        "high_usd_per_hour": price.get("total_high_usd_per_hour", total),
-    }
 
 
 def bottleneck_facts(recommendation: Mapping[str, Any]) -> Document | None:
@@ -291,22 +289,12 @@ def drawn_rows(specs: Sequence[Drawn]) -> list[dict[str, Any]]:
 
 
 def _drawn_row(drawn: Drawn) -> dict[str, Any]:
-    spec = drawn.spec
-    gpu = spec["gpu"] or {}
-    same = ("instance_type", "cloud", "region", "market", "count")
+    gpu = drawn.spec["gpu"] or {}
     return {
-        **{name: spec[name] for name in same},
+        **_flat(drawn.spec),
         "gpu": gpu.get("name"),
         "gpu_count": gpu.get("count", 0),
-        **{name: spec[name] for name in ("vcpus", "memory_mib")},
-        **{name: spec.get(name) for name in ("batch_size", "precision", "memory_format")},
-        "disk": spec["disk"]["order"],
-        "total_usd_per_hour": spec["price"]["total_usd_per_hour"],
-        **_price_facts(spec),
-        **spec["predicted"]["throughput"],
-        "usd_per_million_samples": usd_per_million_samples(spec),
-        "bottleneck": spec.get("bottleneck"),
-        "provenance": spec["predicted"]["provenance"],
+        "total_usd_per_hour": drawn.spec["price"]["total_usd_per_hour"],
         "on_front": False,
         "answers": drawn.answers,
         "chosen": drawn.chosen,
