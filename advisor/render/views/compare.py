@@ -321,18 +321,21 @@ def gpus_lines(tables: Sequence[tuple[NetworkQuestion, Sequence[Record]]], basel
             _column("rates", "predicted.provenance"),
         ]
         about = f"samples on the device; {is_one if base else 'no batch fits any of them'}"
-        lines += [str(asked_of(request)), about, "", *block_lines([Table(columns, rows)]), ""]
-    several = list(zip(*(rows for _, rows in tables), strict=True)) if len(tables) > 1 else []
-    if several:
+        lines += [str(asked_of(request)), about, "", *block_lines([Table(columns, rows)])]
+        for why, field in (
+            ("no batch fits its memory", "batch_size"),
+            ("no price is known", "usd_per_gpu_hour"),
+        ):
+            names = [row["gpu"]["name"] for row in rows if row[field] is None]
+            lines += folded(f"{why}: {', '.join(names)}") if names else []
+        lines.append("")
+    if len(tables) > 1:
         means = [
             {"gpu": row[0]["gpu"], "relative": geometric_mean([each["relative"] for each in row])}
-            for row in several
+            for row in zip(*(rows for _, rows in tables), strict=True)
         ]
         table = Table([_column("gpu", "gpu.name", Look.NAME), _RELATIVE], means)
-        lines += ["all of them (geometric mean)", "", *block_lines([table]), ""]
-    for why, field in (("no batch fits its memory", "batch_size"), ("no price is known", "usd_per_gpu_hour")):
-        names = dict.fromkeys(row["gpu"]["name"] for _, rows in tables for row in rows if row[field] is None)
-        lines += folded(f"{why}: {', '.join(names)}") if names else []
+        lines += ["all of them, where each fits (geometric mean)", "", *block_lines([table]), ""]
     return [*lines, *folded(_ALONE)]
 
 
