@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain.words import LlmEngine, LlmPrecision
+from advisor.domain.words import LlmEngine
 from advisor.errors import AdvisorError
 from advisor.infra.build.fitting.serving import conditioned_on, fit_serving, rows_of, version_of
 from advisor.infra.build.language_sources.rows import ServingRow
@@ -18,7 +18,7 @@ from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu_facts
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving import ServingPredictor, ServingRates, bundled_serving_predictor
-from advisor.models.language.serving.predictor import FEW_IN_FLIGHT
+from advisor.models.language.serving.predictor import regime_of
 from advisor.models.language.serving.rates import sequences_held
 from advisor.models.language.serving.values import MeasuredValue
 from advisor.models.performance.step_times import chip
@@ -199,10 +199,7 @@ def _class_of(concurrency: float) -> str:
 
 def _experts_of(row: ServingRow) -> str:
     model = model_of(row.model)
-    if model is None or not model.moe:
-        return "dense"
-    few = row.precision == LlmPrecision.FP8 and row.concurrency <= FEW_IN_FLIGHT
-    return "few requests of a mixture in fp8" if few else "other mixtures"
+    return (model and regime_of(model, row.precision, row.concurrency)) or "dense"
 
 
 @cache

@@ -62,7 +62,7 @@ LINES = (
         {"gpu": (12, 8), "model": (13, 8.5)},
     ),
     Line("the same, over PCIe", "step", "joined", "by PCIe", {"gpu": (28, 22), "model": (28, 22)}),
-    Line("the same, mixtures", "step", "experts", "other mixtures", {"gpu": (14, 10), "model": (14, 10)}),
+    Line("the same, mixtures", "step", "experts", "mixtures", {"gpu": (14, 10), "model": (14, 10)}),
     Line(
         "the same, a mixture in fp8, 8 or fewer in flight",
         "step",

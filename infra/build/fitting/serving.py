@@ -35,7 +35,7 @@ from advisor.models.language.configs import LanguageModels
 from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving.effects import OF_ROWS, Setting, line_of, minor_version
-from advisor.models.language.serving.predictor import RUN_SIGMA, ServingPredictor
+from advisor.models.language.serving.predictor import RUN_SIGMA, ServingPredictor, regime_of
 from advisor.models.language.serving.rates import sequences_held
 from advisor.models.language.serving.values import QUANTITIES, MeasuredValue, measured
 from advisor.models.performance.step_times import chip
@@ -282,14 +282,18 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def held_out_widths(values: Sequence[MeasuredValue]) -> dict[str, tuple[float, ...]]:
     """Sorted residuals in predicted deviations, by quantity and by what was known of the deployment
-    (`ServingPredictor.known`). Every value counts alike, as in the figures of accuracy. Each fit begins at
-    the priors: one that began at the fit of all values would find what they taught it."""
+    (`ServingPredictor.known`), of mixtures also apart. Every value counts alike, as in the figures. Each fit
+    begins at the priors: one that began at the fit of all values would find what they taught it."""
     residuals: dict[str, list[float]] = defaultdict(list)
     with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn")) as pool:
         for found in pool.map(_residuals, repeat(values), *zip(*_splits(values), strict=True)):
             for group, one in found:
                 residuals[group].append(one)
-    return {name: _quantiles(group) for name, group in residuals.items()}
+    return {
+        name: _quantiles(group)
+        for name, group in residuals.items()
+        if name.count("/") == 1 or len(group) >= _FEWEST_ROWS
+    }
 
 
 def conditioned_on(predictor: ServingPredictor, values: Sequence[MeasuredValue]) -> ServingPredictor:
@@ -337,7 +341,10 @@ def _standardised(
     left = (np.log([value.seconds for value in values]) - mean) / doubt
     known = predictor.known([value.setting.deployment for value in values])
     for value, group, one in zip(values, known, left.tolist(), strict=True):
-        yield f"{_ANSWERED[value.quantity]}/{group}", one
+        name, deployment = f"{_ANSWERED[value.quantity]}/{group}", value.setting.deployment
+        yield name, one
+        if regime := regime_of(deployment.model, deployment.precision, value.sequences):
+            yield f"{name}/{regime}", one
 
 
 def _after_trials(

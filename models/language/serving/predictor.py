@@ -30,8 +30,8 @@ from advisor.models.language.serving.rates import (
 from advisor.models.language.serving.seconds import (
     Logs,
     Requests,
+    closed_loop_seconds,
     least_seconds,
-    request_seconds,
     static_batch_seconds,
 )
 from advisor.models.language.serving.values import MeasuredValue, measured
@@ -66,7 +66,7 @@ _MIXED = Message(
 _KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model", (False, False): "both"}
 
 # So few requests in flight are bound by other constants than many.
-FEW_IN_FLIGHT = 8
+_FEW_IN_FLIGHT = 8
 # What was withheld in the test that is like a deployment, by the evidence behind it.
 _WITHHELD = {
     "tried": "the language model, but three trials",
@@ -77,11 +77,19 @@ _WITHHELD = {
 }
 
 
+def regime_of(model: LanguageModel, precision: str, in_flight: float) -> str:
+    """What is known less of than of dense models, with so many requests in flight; "" of those."""
+    if not model.moe:
+        return ""
+    few = precision == LlmPrecision.FP8 and in_flight <= _FEW_IN_FLIGHT
+    return "few requests of a mixture in fp8" if few else "mixtures"
+
+
 class ServingPredictor(Gaussian, frozen=True):
     """The posterior of serving: means (p,) and covariance (p, p) of named parameters.
 
-    `widths` are sorted standardised residuals by quantity and by what was `known`; `versions` the newest
-    version of each engine among the rows, whose effects answer."""
+    `widths` are sorted standardised residuals by quantity and by what was `known`, of mixtures also by
+    `regime_of`; `versions` the newest version of each engine among the rows, whose effects answer."""
 
     widths: Mapping[str, Sequence[float]]
     versions: Mapping[str, str]
@@ -111,10 +119,7 @@ class ServingPredictor(Gaussian, frozen=True):
         if _further_sigma(deployment):
             return None
         what, tests = _WITHHELD[self.known([deployment])[0]], withheld_tests()
-        special = ""
-        if deployment.model.moe:
-            few = deployment.precision == LlmPrecision.FP8 and in_flight <= FEW_IN_FLIGHT
-            special = "few requests of a mixture in fp8" if few else "mixtures"
+        special = regime_of(deployment.model, deployment.precision, in_flight)
         if deployment.link == Link.PCIE:
             special = "over PCIe"
         return tests.get((special, what)) or tests["output tokens/s", what]
@@ -159,7 +164,7 @@ class ServingPredictor(Gaussian, frozen=True):
         users = held if concurrency is None else np.asarray(concurrency, dtype=float)
 
         def service(found: Floats, logs: Logs) -> Floats:
-            return request_seconds(requests, logs, found).service
+            return closed_loop_seconds(requests, logs, found).service
 
         found = found_in_flight(lambda found: service(found, view.logs), users, think)
         sequences = np.where(held > 0, np.minimum(found, held), np.nan)
@@ -312,6 +317,7 @@ class ServingPredictor(Gaussian, frozen=True):
             requests=requests_of(answering, traffics).take(rows),
             logs=logs._replace(step=logs.step + step, prompt=logs.prompt + prompt),
             covariance=design.covariance(posterior.covariance)[rows],
+            deployments=[answering[row] for row in rows.tolist()],
             known=[known[row] for row in rows.tolist()],
             further=np.array([_further_sigma(entry) for entry in answering])[rows],
             in_slots=np.array([entry.engine == LlmEngine.LLAMA_CPP for entry in answering], dtype=float)[
@@ -330,9 +336,13 @@ class ServingPredictor(Gaussian, frozen=True):
         with np.errstate(divide="ignore", invalid="ignore"):
             each, doubts = view.with_doubts(logs_of, sequences)
             bounds, calibrated = {}, np.ones(len(view.known), dtype=bool)
+            groups = [
+                (known, regime_of(entry.model, entry.precision, number))
+                for known, entry, number in zip(view.known, view.deployments, sequences.tolist(), strict=True)
+            ]
             least = map(np.log, least_seconds(view.requests, sequences, np.exp(each.rate)))
             for quantity, mean, doubt, floor in zip(QUANTITIES, each, doubts, least, strict=True):
-                below, above, enough = self._multipliers(quantity, view.known, confidence)
+                below, above, enough = self._multipliers(quantity, groups, confidence)
                 logs = (mean - below * doubt, mean, mean + above * doubt)
                 bounds[quantity] = Bounds(*(np.exp(np.maximum(log, floor)) for log in logs))
                 calibrated &= enough
@@ -347,17 +357,20 @@ class ServingPredictor(Gaussian, frozen=True):
         )
 
     def _multipliers(
-        self, quantity: str, known: Sequence[str], confidence: float
+        self, quantity: str, groups: Sequence[tuple[str, str]], confidence: float
     ) -> tuple[Floats, Floats, Any]:
-        """Multipliers of each row's predicted deviation, down and up in log seconds; whether calibrated."""
-        each = {
-            group: multipliers(self.widths.get(f"{quantity}/{group}", ()), confidence) for group in set(known)
-        }
+        """Multipliers of each row's predicted deviation, down and up in log seconds, by what was known and
+        the regime; whether calibrated."""
+        each = {}
+        for known, regime in set(groups):
+            each[known, regime] = multipliers(self.widths.get(f"{quantity}/{known}/{regime}", ()), confidence)
+            if not each[known, regime].calibrated:
+                each[known, regime] = multipliers(self.widths.get(f"{quantity}/{known}", ()), confidence)
         # `multipliers` names the sides of rates: their lower bound is the upper one of seconds.
         return (
-            np.array([each[group].upper for group in known]),
-            np.array([each[group].lower for group in known]),
-            np.array([each[group].calibrated for group in known], dtype=bool),
+            np.array([each[group].upper for group in groups]),
+            np.array([each[group].lower for group in groups]),
+            np.array([each[group].calibrated for group in groups], dtype=bool),
         )
 
 
@@ -374,6 +387,7 @@ class _View(NamedTuple):
     requests: Requests
     logs: Logs
     covariance: Floats
+    deployments: list[Deployment]
     known: list[str]
     further: Floats
     in_slots: Floats

@@ -26,8 +26,9 @@ from advisor.models.language.serving.seconds import (
     Logs,
     Requests,
     RequestSeconds,
+    closed_loop_seconds,
+    open_loop_seconds,
     prompt_seconds,
-    request_seconds,
     smooth_maximum_shares,
     step_parts,
 )
@@ -200,9 +201,15 @@ def request_logs(
 ) -> RequestLogs:
     """With `sequences` (n,) in flight, each of which waited `waiting` (n,) of its own time in service before;
     `arrivals` (n,) a second of requests that come by themselves, None: a closed loop."""
-    seconds = request_seconds(requests, logs, sequences, arrivals)
+    seconds = _seconds_of(requests, logs, sequences, arrivals)
     first = _with_wait(requests, seconds, sequences, waiting)
     return RequestLogs(np.log(seconds.each_token), np.log(first), np.log(seconds.rate))
+
+
+def _seconds_of(requests: Requests, logs: Logs, sequences: Floats, arrivals: Floats | None) -> RequestSeconds:
+    if arrivals is None:
+        return closed_loop_seconds(requests, logs, sequences)
+    return open_loop_seconds(requests, logs, sequences, arrivals)
 
 
 def _with_wait(requests: Requests, seconds: RequestSeconds, sequences: Floats, waiting: Floats) -> Floats:
@@ -215,7 +222,7 @@ def tails_under(
 ) -> Tails:
     """What requests differ in, as of `request_logs`."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        seconds = request_seconds(requests, logs, sequences, arrivals)
+        seconds = _seconds_of(requests, logs, sequences, arrivals)
         first = _with_wait(requests, seconds, sequences, waiting)
         lengths = length_factors(requests.input_sigma)
         read, seen = requests.computed_tokens * lengths, requests.seen_tokens * lengths

@@ -256,83 +256,127 @@ MOST_BUSY = 0.98
 _NO_GAP = 1e-9
 
 
-def request_seconds(
-    requests: Requests, logs: Logs, sequences: Floats, arrivals: Floats | None = None
-) -> RequestSeconds:
-    """`sequences` (n,) in flight as who begins finds them, itself included: in a closed loop the next one
-    begins when one has ended and its user has thought.
+class _Server(NamedTuple):
+    """What requests in flight share, each (n,): seconds of a `step`, of its `weights` that prompts beside it
+    do not read again, of one `prompt` and of each of many; steps between a request's tokens; how many
+    `others` are in flight, and how many of their prompts go `together` with one's own."""
+
+    requests: Requests
+    logs: Logs
+    step: Floats
+    weights: Floats
+    prompt: Floats
+    of_many: Floats
+    gaps: Floats
+    others: Floats
+    together: Floats
+
+    def longer(self, read: Floats) -> Floats:
+        """Seconds that prompts add to a step, which reads its weights once."""
+        return smooth_maximum(read, self.weights) - self.weights
+
+    def between(self, left: Floats) -> tuple[Floats, Floats]:
+        """Seconds from token to token where `left` (n,) prompts of others are read between a request's, and
+        of those beyond. With more prompts than gaps a step reads several, up to the most tokens of a step."""
+        reads, most = np.exp(self.logs.mixed) * left, self.requests.work.step_tokens
+        of_a_step = np.maximum(reads / np.maximum(self.gaps, 1.0), 1.0)
+        of_a_step = np.minimum(of_a_step, most / self.requests.computed_tokens)
+        steps, read = reads / of_a_step, _reading(self.requests, self.logs, of_a_step, launched=False)
+        within = np.minimum(steps, self.gaps)
+        each_token = self.step + within / np.maximum(self.gaps, _NO_GAP) * self.longer(read)
+        return each_token, (steps - within) * read
+
+    def served(
+        self, each_token: Floats, waited: Floats, left: Floats, sequences: Floats, think: Floats | float = 0.0
+    ) -> RequestSeconds:
+        """A request that `waited` (n,) for prompts of others, as one in a queue without an end."""
+        yielded = self.requests.work.yielded
+        first_token = np.exp(self.logs.first) + self.step + self.prompt + waited
+        service = first_token + self.gaps * each_token
+        in_flight = self.others + np.minimum(sequences, 1.0) * service / (service + think)
+        left = np.maximum(left, _NO_GAP)
+        return RequestSeconds(
+            first_token=first_token,
+            each_token=each_token / yielded,
+            rate=service / (in_flight * self.requests.output_tokens),
+            service=service,
+            prompt=self.prompt,
+            waited=waited,
+            most=np.full_like(service, np.inf),
+            chance=np.ones_like(service),
+            started=np.zeros_like(service),
+            between=left,
+            slowed=(each_token - self.step) / yielded / left,
+        )
+
+
+def _reading(requests: Requests, logs: Logs, prompts: Floats, launched: bool = True) -> Floats:
+    tokens = prompts * (requests.computed_tokens + requests.tower_tokens)
+    return prompt_seconds(requests.work, logs, tokens, requests.seen_tokens, launched)
+
+
+def _server(requests: Requests, logs: Logs, sequences: Floats) -> _Server:
+    parts = step_parts(requests.work, logs, sequences, requests.usual_context)
+    with_them = smooth_maximum(parts.weights + parts.kv, parts.arithmetic)
+    others = np.maximum(sequences - 1, 0.0)
+    several = np.maximum(others, 1.0)
+    return _Server(
+        requests,
+        logs,
+        step=step_seconds(parts, logs),
+        # What reading the weights adds to a step: nothing where arithmetic takes longer.
+        weights=(with_them - smooth_maximum(parts.kv, parts.arithmetic)) * np.exp(logs.step),
+        prompt=_reading(requests, logs, np.ones(1)),
+        of_many=_reading(requests, logs, several) / several,
+        # Between a request's tokens that several come of lie fewer steps.
+        gaps=(requests.output_tokens - 1) / requests.work.yielded,
+        others=others,
+        together=np.exp(logs.together) * others / sequences,
+    )
+
+
+def closed_loop_seconds(requests: Requests, logs: Logs, sequences: Floats) -> RequestSeconds:
+    """`sequences` (n,) in flight as who begins finds them, itself included: the next one begins when one has
+    ended and its user has thought.
 
     A first token waits for its own prompt, for those that go with it, and where all start together for a part
     of all the others'. Long after the start prompts queue instead, as in M/M/1 of so many users: who begins
-    finds what the others leave in the mean (Schweitzer's approximation). Where requests arrive by themselves
-    (`arrivals` (n,) a second) they queue as in M/M/1, longer where they come in bursts
-    (`Traffic.burstiness`, after Allen and Cunneen). The prompts of others for which it did not wait are read
-    between its steps, as far as steps do not hide them (`mixed`); those that its steps have no room for are
-    waited for before the first token, too."""
-    work, computed, output_tokens = requests.work, requests.computed_tokens, requests.output_tokens
-    parts = step_parts(work, logs, sequences, requests.usual_context)
-    step = step_seconds(parts, logs)
-    mixed, with_them = np.exp(logs.mixed), smooth_maximum(parts.weights + parts.kv, parts.arithmetic)
-    # What reading the weights adds to a step: nothing where arithmetic takes longer.
-    weights = (with_them - smooth_maximum(parts.kv, parts.arithmetic)) * np.exp(logs.step)
-    # Between a request's tokens that several come of lie fewer steps.
-    gaps, others = (output_tokens - 1) / work.yielded, np.maximum(sequences - 1, 0.0)
+    finds what the others leave in the mean (Schweitzer's approximation). The prompts of others for which it
+    did not wait are read between its steps, as far as steps do not hide them (`mixed`); those that its steps
+    have no room for are waited for before the first token, too."""
+    server = _server(requests, logs, sequences)
+    others, started = server.others, requests.starts_together > 0
+    # Seconds of a request that meets no prompt, and those that each prompt of others adds.
+    alone = np.exp(logs.first) + server.prompt + (server.gaps + 1) * server.step
+    each = np.exp(logs.mixed) * server.of_many
+    at_start = np.exp(logs.queue) * others * server.of_many
+    ahead = np.where(started, at_start / server.prompt, others * each / alone)
+    # Each prompt of the others is waited for once: before the first token or between tokens.
+    left = np.maximum(others - server.together - ahead, 0.0)
+    each_token, beyond = server.between(left)
+    waited = server.prompt * server.together + np.where(started, at_start, ahead * each) + beyond
+    most = np.maximum(others * server.of_many, waited)
+    uniform = np.minimum(2 * waited / np.maximum(most, _NO_GAP), 1.0)
+    chance = np.where(started, uniform, others * each / (alone + others * each))
+    served = server.served(each_token, waited, left, sequences, requests.think_seconds)
+    return served._replace(most=most, chance=chance, started=requests.starts_together)
 
-    def reading(prompts: Floats, launched: bool = True) -> Floats:
-        tokens = prompts * (computed + requests.tower_tokens)
-        return prompt_seconds(work, logs, tokens, requests.seen_tokens, launched)
 
-    def longer(read: Floats) -> Floats:
-        # A step that also reads prompts reads its weights once.
-        return smooth_maximum(read, weights) - weights
-
-    prompt, several = reading(np.ones(1)), np.maximum(others, 1.0)
-    together = np.exp(logs.together) * others / sequences
-    of_many = reading(several) / several
-    started = requests.starts_together > 0
-    if arrivals is None:
-        # Seconds of a request that meets no prompt, and those that each prompt of others adds.
-        alone, each = np.exp(logs.first) + prompt + (gaps + 1) * step, mixed * of_many
-        at_start = np.exp(logs.queue) * others * of_many
-        ahead = np.where(started, at_start / prompt, others * each / alone)
-        queued = np.where(started, at_start, ahead * each)
-        # Each prompt of the others is waited for once: before the first token or between tokens.
-        left = np.maximum(others - together - ahead, 0.0)
-    else:
-        wanted = arrivals * mixed * of_many
-        busy = np.minimum(wanted, MOST_BUSY)
-        ahead = np.maximum(busy / (1 - busy), np.where(wanted > busy, others, 0.0))
-        queued = mixed * of_many * ahead * (1 + 1 / requests.burstiness) / 2
-        # As many come between the own tokens as arrive meanwhile.
-        slowed = np.minimum(arrivals * mixed * longer(reading(np.ones(1), launched=False)), busy)
-        left = arrivals * gaps * step / (1 - slowed)
-    # With more prompts than gaps a step reads several, up to the most tokens of a step.
-    most = work.step_tokens / computed
-    of_a_step = np.minimum(np.maximum(mixed * left / np.maximum(gaps, 1.0), 1.0), most)
-    reads, read = mixed * left / of_a_step, reading(of_a_step, launched=False)
-    within = np.minimum(reads, gaps)
-    beyond = (reads - within) * read if arrivals is None else 0.0
-    first_token = np.exp(logs.first) + step + prompt * (1 + together) + queued + beyond
-    each_token = step + within / np.maximum(gaps, _NO_GAP) * longer(read)
-    service = first_token + gaps * each_token
-    waited = prompt * together + queued + beyond
-    if arrivals is None:
-        most = np.maximum(others * of_many, waited)
-        uniform = np.minimum(2 * waited / np.maximum(most, _NO_GAP), 1.0)
-        chance = np.where(started, uniform, others * each / (alone + others * each))
-        own = np.minimum(sequences, 1.0) * service / (service + requests.think_seconds)
-        in_flight = others + own
-    else:
-        most, chance, in_flight = np.full_like(waited, np.inf), busy, sequences
-        started = np.zeros_like(started)
-    left = np.maximum(left, _NO_GAP)
-    slower = (each_token - step) / work.yielded / left
-    return RequestSeconds(
-        first_token,
-        each_token / work.yielded,
-        service / (in_flight * output_tokens),
-        *np.broadcast_arrays(service, prompt, waited, most, chance, started, left, slower),
-    )
+def open_loop_seconds(requests: Requests, logs: Logs, sequences: Floats, arrivals: Floats) -> RequestSeconds:
+    """Requests that arrive by themselves, `arrivals` (n,) a second, with `sequences` (n,) in flight as who
+    comes finds them, itself included: they queue as in M/M/1, longer where they come in bursts
+    (`Traffic.burstiness`, after Allen and Cunneen)."""
+    server = _server(requests, logs, sequences)
+    each = np.exp(logs.mixed) * server.of_many
+    busy = np.minimum(arrivals * each, MOST_BUSY)
+    ahead = np.maximum(busy / (1 - busy), np.where(arrivals * each > busy, server.others, 0.0))
+    queued = each * ahead * (1 + 1 / requests.burstiness) / 2
+    # As many come between the own tokens as arrive meanwhile.
+    read = _reading(requests, logs, np.ones(1), launched=False)
+    slowed = np.minimum(arrivals * np.exp(logs.mixed) * server.longer(read), busy)
+    left = arrivals * server.gaps * server.step / (1 - slowed)
+    waited = server.prompt * server.together + queued
+    return server.served(server.between(left)[0], waited, left, sequences)._replace(chance=busy)
 
 
 def static_batch_seconds(requests: Requests, logs: Logs, sequences: Floats) -> Floats:

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from advisor.models.bayes import Floats, Parameters
 from advisor.models.language.serving.effects import Design, Setting, design_of
-from advisor.models.language.serving.seconds import Logs, Requests, request_seconds, static_batch_seconds
+from advisor.models.language.serving.seconds import (
+    Logs,
+    Requests,
+    closed_loop_seconds,
+    open_loop_seconds,
+    static_batch_seconds,
+)
 from advisor.models.language.serving.work import work_of
 
 Integers = NDArray[np.intp]
@@ -52,10 +58,10 @@ class Measured(NamedTuple):
             if quantity == "batch":
                 seconds = static_batch_seconds(*of_rows)
             elif quantity == "arriving":
-                seconds = request_seconds(*of_rows, self.arrivals[rows]).first_token
+                seconds = open_loop_seconds(*of_rows, self.arrivals[rows]).first_token
             else:
                 phase = "rate" if quantity == "saturated" else quantity
-                seconds = getattr(request_seconds(*of_rows), phase)
+                seconds = getattr(closed_loop_seconds(*of_rows), phase)
             result[rows] = np.log(seconds)
         return result
 
