@@ -24,14 +24,7 @@ from advisor.domain.words import LanguageTask
 from advisor.errors import CANNOT_RUN, AdvisorError, NoIntervalError, NoOfferError, UsageError
 from advisor.questions import commands
 from advisor.questions.listings import Gpus, Offers, Sources
-from advisor.render.listings import (
-    SHOWN_OFFERS,
-    families_text,
-    gpus_text,
-    language_models_text,
-    networks_text,
-    offers_text,
-)
+from advisor.render import listings
 
 
 class Objective:
@@ -163,7 +156,7 @@ def memory(call: Call) -> Memory:
 def gpus(call: Call) -> Answer:
     """GPUs by rate, memory, bandwidth, link, power and price."""
     document = gpus_document_of(load_catalog(), call.question)
-    return Listing(lambda: document, lambda: gpus_text(document["gpus"]), "gpus")
+    return Listing(lambda: document, lambda: listings.gpus_text(document["gpus"]), "gpus")
 
 
 @asks(Offers, "cny_per_usd")
@@ -172,7 +165,9 @@ def offers(call: Call) -> Answer:
     catalog = load_catalog(cny_per_usd=call.sources.cny_per_usd)
     page = page_of(catalog, query_of(call.question))
     return Listing(
-        partial(page.document, catalog), lambda: offers_text(page.offers[:SHOWN_OFFERS], page.total), "offers"
+        partial(page.document, catalog),
+        lambda: listings.offers_text(page.offers[: listings.SHOWN_OFFERS], page.total),
+        "offers",
     )
 
 
@@ -185,9 +180,9 @@ def networks(search: str | None = None, *, task: str | None = None) -> Answer:
     if task in set(LanguageTask):
         with errors_with_fields():
             known = language_models_document(search)
-        return Listing(lambda: known, partial(language_models_text, known["models"]), "models")
+        return Listing(lambda: known, partial(listings.language_models_text, known["models"]), "models")
     with errors_with_fields():
         model = load_context().model
     document = networks_document(model, listed_networks(model, search))
-    text = networks_text if search else families_text
+    text = listings.networks_text if search else listings.families_text
     return Listing(lambda: document, partial(text, document["networks"]), "networks")

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from advisor.catalog import disk_orders
 from advisor.catalog.assumed import (
     RATES,
     USD_PER_GIB_MONTH,
@@ -20,25 +21,6 @@ from advisor.catalog.assumed import (
     with_facts_of_disk,
 )
 from advisor.catalog.bundle import Files, table_if_any
-from advisor.catalog.disk_orders import (
-    HEADROOM,
-    LOCAL,
-    NO_DISK_PRICES,
-    DiskPrices,
-    PriceParts,
-    RegionsByPrice,
-    Rows,
-    cut_to,
-    local_disk,
-    local_if_it_fits,
-    parse_choice,
-    price_parts,
-    undominated,
-    unknown_disk,
-    usd_per_month,
-    volumes,
-    without_slow_steps,
-)
 from advisor.catalog.disk_rules import DiskRule, burst_on, rule_from, rules_path, volume_burst
 from advisor.catalog.instances import Origin
 from advisor.domain import (
@@ -72,7 +54,7 @@ class DiskCatalog:
         cloud: str,
         files: Files,
         origins: Mapping[str, Origin],
-        imported: DiskPrices = NO_DISK_PRICES,
+        imported: disk_orders.DiskPrices = disk_orders.NO_DISK_PRICES,
         facts: Facts | None = None,
     ) -> None:
         self._facts = facts or {}
@@ -107,11 +89,11 @@ class DiskCatalog:
     @property
     def types(self) -> tuple[str, ...]:
         """Every disk type that can be asked for."""
-        return (*self.rules, LOCAL)
+        return (*self.rules, disk_orders.LOCAL)
 
     def parse_choice(self, text: str) -> DiskChoice:
         """'gp3:158GiB:6000iops:250MiB/s', or less of it from the right, as a `DiskChoice`."""
-        return parse_choice(text, self.rules)
+        return disk_orders.parse_choice(text, self.rules)
 
     def parse(self, text: str) -> tuple[str, float | None]:
         """'gp3:500GiB' -> ('gp3', 500.0); 'gp3' -> ('gp3', None), sized for the data set later."""
@@ -122,7 +104,7 @@ class DiskCatalog:
 
     def is_hard_disk(self, disk_type: str) -> bool:
         """Whether a type is no flash drive."""
-        return disk_type != LOCAL and self._rule(disk_type).media == "hdd"
+        return disk_type != disk_orders.LOCAL and self._rule(disk_type).media == "hdd"
 
     def price(self, choice: DiskChoice, region: str) -> Price:
         """The price of an order of a known size by the hour; `NoOfferError` where none is known."""
@@ -137,8 +119,8 @@ class DiskCatalog:
         `binding_limit` says whose throughput limit is the lower one. `UsageError` for a size or provisioning
         that is not sold, and for local disks the instance does not have; `NoOfferError` where no price is
         known, unless it may be `unpriced`."""
-        if choice.type == LOCAL:
-            return local_disk(instance, choice.size_gib or 0.0)
+        if choice.type == disk_orders.LOCAL:
+            return disk_orders.local_disk(instance, choice.size_gib or 0.0)
         self._rule(choice.type)
         if not self._fits(instance, choice.type):
             takes = ", ".join(self._limits[instance.name])
@@ -187,14 +169,14 @@ class DiskCatalog:
         return self._regions_by_price.no_dearer_than(region, others)
 
     @cached_property
-    def _regions_by_price(self) -> RegionsByPrice:
+    def _regions_by_price(self) -> disk_orders.RegionsByPrice:
         listed = {key for key, row in self._prices.items() if (row.get("kind") or LIST) == LIST}
-        return RegionsByPrice(self._by_region, listed)
+        return disk_orders.RegionsByPrice(self._by_region, listed)
 
     def fitting_size(self, disk_type: str, dataset_gib: float, iops: float | None = None) -> float:
         """Smallest whole GiB of a type that holds a data set with headroom, and may have `iops`."""
-        needed = math.ceil(dataset_gib * HEADROOM)
-        if disk_type == LOCAL:
+        needed = math.ceil(dataset_gib * disk_orders.HEADROOM)
+        if disk_type == disk_orders.LOCAL:
             return float(max(1, needed))
         rule = self._rule(disk_type)
         size = rule.size_for(max(rule.min_gib, float(needed)), iops)
@@ -209,8 +191,8 @@ class DiskCatalog:
         Local disks where they are large enough and their rate is known; of the network volumes those that no
         cheaper one equals on this instance. Volumes without a price are left out. Only of `types`, where any
         are named."""
-        with_local = not types or LOCAL in types
-        local = local_if_it_fits(instance, dataset_gib) if with_local else None
+        with_local = not types or disk_orders.LOCAL in types
+        local = disk_orders.local_if_it_fits(instance, dataset_gib) if with_local else None
         return [*([local] if local else []), *self._volumes(instance, dataset_gib, region, types)]
 
     def _volumes(
@@ -228,7 +210,7 @@ class DiskCatalog:
                 if self._fits(instance, volume[0].type)
                 and (disk := self._cut_to(instance, volume, region, wide=bool(types)))
             ]
-            worth = without_slow_steps(undominated(attached), self.rules)
+            worth = disk_orders.without_slow_steps(disk_orders.undominated(attached), self.rules)
             if len(self._worth) >= _MOST_KEPT:
                 for remembered in (self._worth, self._ladders, self._ordered):
                     remembered.clear()
@@ -252,11 +234,11 @@ class DiskCatalog:
     def _orders(self, dataset_gib: float, types: tuple[str, ...]) -> dict[str, list[_Ordered]]:
         key = (dataset_gib, types)
         if key not in self._ordered:
-            needed = float(math.ceil(dataset_gib * HEADROOM))
+            needed = float(math.ceil(dataset_gib * disk_orders.HEADROOM))
             self._ordered[key] = {
                 name: [
                     (choice, self.rate(choice))
-                    for choice in volumes(rule, max(rule.min_gib, needed), wide=bool(types))
+                    for choice in disk_orders.volumes(rule, max(rule.min_gib, needed), wide=bool(types))
                 ]
                 for name, rule in self.rules.items()
                 if name in (types or self.rules)
@@ -266,7 +248,7 @@ class DiskCatalog:
     def _cut_to(self, instance: InstanceType, volume: _Volume, region: str, *, wide: bool) -> Disk | None:
         """A step of the ladder on an instance; None where it is not worth a look there."""
         choice = volume[0]
-        cut = cut_to(instance, choice, self.rules[choice.type], wide=wide)
+        cut = disk_orders.cut_to(instance, choice, self.rules[choice.type], wide=wide)
         if cut is None:
             return None
         return self._attached(instance, cut, region, volume if cut is choice else None)
@@ -320,7 +302,9 @@ class DiskCatalog:
             known = f"it is in: {where}" if where else "nor is it anywhere else"
             raise NoOfferError(f"no price of {choice.type} in {region} is known; {known}")
         extra_iops, extra_rate = rule.billed(size_gib, choice.iops, choice.mib_per_second)
-        month = usd_per_month(self._by_region[region][choice.type], size_gib, extra_iops, extra_rate)
+        month = disk_orders.usd_per_month(
+            self._by_region[region][choice.type], size_gib, extra_iops, extra_rate
+        )
         origin = self._origins[row["source"]]
         return Price(
             usd_per_hour=month / HOURS_PER_MONTH,
@@ -354,35 +338,35 @@ class DiskCatalog:
         return limits_of
 
     @cached_property
-    def _bundled(self) -> Rows:
+    def _bundled(self) -> disk_orders.Rows:
         return {(row["region"], row["type"]): row for row in self._price_table.records()}
 
     @cached_property
-    def _listed(self) -> Rows:
+    def _listed(self) -> disk_orders.Rows:
         return {key: row for key, row in self._bundled.items() if row.get("kind", LIST) != ESTIMATED}
 
     @cached_property
-    def _prices(self) -> Rows:
+    def _prices(self) -> disk_orders.Rows:
         """Prices: the source's, then the user's, then estimates."""
         return {**self._bundled, **self._imported, **self._listed}
 
     @cached_property
-    def _by_region(self) -> dict[str, dict[str, PriceParts]]:
-        parts: dict[str, dict[str, PriceParts]] = {}
+    def _by_region(self) -> dict[str, dict[str, disk_orders.PriceParts]]:
+        parts: dict[str, dict[str, disk_orders.PriceParts]] = {}
         for (region, kind), row in self._prices.items():
-            parts.setdefault(region, {})[kind] = price_parts(row)
+            parts.setdefault(region, {})[kind] = disk_orders.price_parts(row)
         return parts
 
     def _rule(self, disk_type: str) -> DiskRule:
         if disk_type not in self.rules:
-            raise unknown_disk(disk_type, self.types)
+            raise disk_orders.unknown_disk(disk_type, self.types)
         return self.rules[disk_type]
 
 
 def _best(steps: Iterable[_Volume]) -> Iterator[_Volume]:
     """Volumes without those that a cheaper one equals wherever they are attached."""
     disks = (_on_instance((None, None), rate, choice, price) for choice, rate, price in steps)
-    return ((disk.choice, disk.rate, disk.price) for disk in undominated(disks) if disk.price)
+    return ((disk.choice, disk.rate, disk.price) for disk in disk_orders.undominated(disks) if disk.price)
 
 
 def _on_instance(

@@ -141,14 +141,14 @@ def _types_with(text: str, count: int) -> Message | None:
     )
     offers, _ = load_catalog().cheapest(query, 1000)
     seen, ranked = Counter[str](), list[tuple[int, str]]()
-    for instance in (offer.instance for offer in offers if offer.instance.gpu_fraction == 1):
-        seen[str(instance.gpu_name)] += 1
-        ranked.append((seen[str(instance.gpu_name)], instance.name))
+    for sold in (offer.instance for offer in offers if offer.instance.gpu_fraction == 1):
+        seen[str(sold.gpu_name)] += 1
+        ranked.append((seen[str(sold.gpu_name)], sold.name))
     names = [name for _, name in sorted(ranked, key=itemgetter(0))[:count]]
     if not names:
         return None
-    instance = FieldName("instance")
-    return Message("name what has it: {instance} {names}", instance=instance, names=",".join(names))
+    option = FieldName("instance")
+    return Message("name what has it: {instance} {names}", instance=option, names=",".join(names))
 
 
 def known_names(field: str) -> Iterable[str]:

@@ -31,21 +31,9 @@ from advisor.questions.fields import Number
 from advisor.questions.listings import Sources
 from advisor.render.formats import report_format
 from advisor.render.text import table
+from advisor.runs import schedules
 from advisor.runs.fitting import after_sweep
 from advisor.runs.questions import ScheduleRequest
-from advisor.runs.schedules import (
-    ALLOWED,
-    Checked,
-    Status,
-    checked_sweep,
-    is_sweep,
-    kind_of,
-    list_document,
-    new_schedule,
-    one_document,
-    status_of,
-    zone_of,
-)
 from advisor.runs.sweep_questions import SweepRun
 from advisor.store.records import Reporting
 from advisor.units import format_rate, format_span, format_usd
@@ -117,14 +105,14 @@ _OURS = {
 }
 
 
-def checked_command(words: Sequence[str]) -> Checked:
+def checked_command(words: Sequence[str]) -> schedules.Checked:
     """The command that is asked for; `UsageError`, or click's own, for what the command would
     refuse, and for commands that are not to be scheduled."""
     if words and PurePath(words[0]).name == "advisor":
         words = words[1:]
-    kind = kind_of(words)
+    kind = schedules.kind_of(words)
     if kind is None:
-        known = ", ".join(f"`{' '.join(allowed)}`" for allowed in ALLOWED)
+        known = ", ".join(f"`{' '.join(allowed)}`" for allowed in schedules.ALLOWED)
         given = f"`{' '.join(words[:2])}` cannot be scheduled" if words else "no command is given"
         raise UsageError(given, hint=f"write one of {known} behind --; --report PLAN adds a report")
     command, rest = _click_command(kind), list(words[len(kind) :])
@@ -132,9 +120,9 @@ def checked_command(words: Sequence[str]) -> Checked:
     for name, reason in _OURS.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(reason)
-    if not is_sweep(words):
-        return Checked(tuple(words))
-    return checked_sweep(words, question_from(SweepRun, context.params))
+    if not schedules.is_sweep(words):
+        return schedules.Checked(tuple(words))
+    return schedules.checked_sweep(words, question_from(SweepRun, context.params))
 
 
 def _click_command(kind: Sequence[str]) -> click.Command:
@@ -166,7 +154,7 @@ def add(question: ScheduleRequest, command: tuple[str, ...]) -> None:
     from advisor.store.schedules import ScheduleBook
 
     now, reporting = time.time(), checked_reporting(question)
-    new, due = new_schedule(question, checked_command(command), str(Path.cwd()), now, reporting)
+    new, due = schedules.new_schedule(question, checked_command(command), str(Path.cwd()), now, reporting)
     with closing(ScheduleBook()) as book:
         kept, leader = book.add(new, now=now), book.leader()
     click.echo(added_text(kept, due, leader))
@@ -180,9 +168,9 @@ def list_(output: str) -> None:
 
     now = time.time()
     with closing(ScheduleBook(reading=True)) as book:
-        rows = [status_of(book, kept, now) for kept in book.all()]
+        rows = [schedules.status_of(book, kept, now) for kept in book.all()]
         leader = book.leader()
-        document = list_document(book.name, rows, leader, now)
+        document = schedules.list_document(book.name, rows, leader, now)
     print_answer(output, document, lambda: list_text(rows, leader))
 
 
@@ -199,9 +187,9 @@ def show(name: str, most: int, output: str) -> None:
     now = time.time()
     with closing(ScheduleBook(reading=True)) as book:
         kept = book.named(name)
-        status = status_of(book, kept, now)
+        status = schedules.status_of(book, kept, now)
         runs = book.runs.of(kept.number, most)
-    print_answer(output, one_document(status, runs, now), lambda: schedule_text(status, runs))
+    print_answer(output, schedules.one_document(status, runs, now), lambda: schedule_text(status, runs))
 
 
 @schedule.command()
@@ -286,7 +274,7 @@ def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
     return "\n".join([first, command, *_reporting_lines(kept.reporting), who])
 
 
-def list_text(statuses: Sequence[Status], leader: Leader | None) -> str:
+def list_text(statuses: Sequence[schedules.Status], leader: Leader | None) -> str:
     """A line for each schedule, and who leads."""
     if not statuses:
         return "No schedules yet; see `advisor schedule add --help`."
@@ -302,7 +290,7 @@ def list_text(statuses: Sequence[Status], leader: Leader | None) -> str:
     return "\n".join([*lines, "", *drifted, who])
 
 
-def schedule_text(status: Status, runs: Sequence[Run]) -> str:
+def schedule_text(status: schedules.Status, runs: Sequence[Run]) -> str:
     """A schedule and its runs, the latest first, with what followed each."""
     schedule = status.schedule
     lines = [
@@ -332,20 +320,20 @@ def _reporting_lines(reporting: Reporting | None) -> list[str]:
     return [f"  report      {reporting.plan} as {reporting.format}, to {to}{when}"]
 
 
-def _row(status: Status) -> tuple[str, ...]:
+def _row(status: schedules.Status) -> tuple[str, ...]:
     schedule, last = status.schedule, status.last
     state = "none yet" if last is None else f"{_day(last.due_at, schedule.timezone)} {last.state.value}"
     command = shlex.join(schedule.command)
     return (schedule.name, _next(status), state, _money(status), command)
 
 
-def _money(status: Status) -> str:
+def _money(status: schedules.Status) -> str:
     budget = status.schedule.budget_usd
     of = "" if budget is None else f" of {format_usd(budget)}"
     return f"{format_usd(status.spent_usd)}{of}"
 
 
-def _next(status: Status) -> str:
+def _next(status: schedules.Status) -> str:
     if status.next_due is None:
         return "never"
     return _local(status.next_due, status.schedule.timezone)
@@ -369,11 +357,11 @@ def _run_lines(run: Run, timezone: str) -> list[str]:
 
 
 def _local(moment: datetime, timezone: str) -> str:
-    return moment.astimezone(zone_of(timezone)).strftime("%a %Y-%m-%d %H:%M %Z")
+    return moment.astimezone(schedules.zone_of(timezone)).strftime("%a %Y-%m-%d %H:%M %Z")
 
 
 def _day(seconds: float, timezone: str) -> str:
-    moment = datetime.fromtimestamp(seconds, zone_of(timezone))
+    moment = datetime.fromtimestamp(seconds, schedules.zone_of(timezone))
     return moment.strftime("%Y-%m-%d %H:%M")
 
 

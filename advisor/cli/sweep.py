@@ -11,21 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli import sweep_view
 from advisor.cli.leaving import leaving_cleanly
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import FieldType, SectionedCommand, output_option, question_options
 from advisor.cli.sweep_status import log, status, stop
-from advisor.cli.sweep_view import (
-    Kept,
-    dataset_progress,
-    fail_if_damaged,
-    print_damaged,
-    print_trials,
-    raise_failures,
-    stored_measurements,
-    trial_progress,
-    trial_table,
-)
 from advisor.domain import Measurement, Trial
 from advisor.errors import UsageError
 from advisor.runs.adaptive import adaptive_from, run_adaptive
@@ -94,14 +84,16 @@ def plan(question: PlannedSweep, output: str) -> None:
     What `run` would rent on AWS: advisor sweep run .. --on aws --dry-run
     """
     hourly = host_usd_per_hour(question)
-    with dataset_progress("fetching", "files") as fetching:
+    with sweep_view.dataset_progress("fetching", "files") as fetching:
         data = planned_data(question, fetching)
     trials = plan_sweep(question, data)
     if question.adaptive:
         _plan_adaptively(trials, question, output)
     else:
         document = {"schema": "advisor.sweep-plan/1", "trials": list(map(trial_document, trials))}
-        print_answer(output, document, lambda: [*trial_table(trials), "", _forecast(trials, hourly)])
+        print_answer(
+            output, document, lambda: [*sweep_view.trial_table(trials), "", _forecast(trials, hourly)]
+        )
     for path in [stored.path for stored in data.stored] if output == "table" else ():
         if is_address(path):
             if not is_cached(path):
@@ -159,7 +151,7 @@ def run(question: SweepRun, watching: Watching, fresh_since: datetime | None, ou
 def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | None, output: str) -> None:
     from advisor.store.measurements import open_store
 
-    kept = Kept(adaptive=question.adaptive)
+    kept = sweep_view.Kept(adaptive=question.adaptive)
     with leaving_cleanly(kept.words), closing(open_store()) as store, driving(store.identity):
         with _followed(question, watching, kept, store.name) as (trials, following):
             if question.adaptive:
@@ -170,16 +162,16 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
             _print_adaptive(*ended, store, output)
             return
         rows, unreadable = shown_rows(store, trials)
-    print_damaged(unreadable)
+    sweep_view.print_damaged(unreadable)
     counts = {"measured_now": outcome.measured, "usable_now": outcome.usable}
-    print_trials(output, "advisor.sweep-run/1", trials, rows, **counts)
-    raise_failures(outcome)
-    fail_if_damaged(unreadable)
+    sweep_view.print_trials(output, "advisor.sweep-run/1", trials, rows, **counts)
+    sweep_view.raise_failures(outcome)
+    sweep_view.fail_if_damaged(unreadable)
 
 
 @contextmanager
 def _followed(
-    question: SweepRun, watching: Watching, kept: Kept, database: str
+    question: SweepRun, watching: Watching, kept: sweep_view.Kept, database: str
 ) -> Iterator[tuple[list[Trial], Callable[[Progress], None]]]:
     """The trials of a sweep whose data exist now, and its progress, watched meanwhile."""
     where = "" if question.ray_address else HERE
@@ -187,14 +179,14 @@ def _followed(
         if watch.address:
             tell(f"metrics at {watch.address}")
         doing = ("fetching", "files") if is_address(question.data or "") else ("making", "images")
-        with dataset_progress(*doing) as making:
+        with sweep_view.dataset_progress(*doing) as making:
             data = prepared_data(question, making)
         trials = plan_sweep(question, data)
         executor = executor_name(question.executor, question.ray_address, trials)
         if not question.executor:
             tell(_EXECUTORS[executor])
         watch.planned(trials, executor=executor, database=database)
-        with trial_progress(watch.tally) as show:
+        with sweep_view.trial_progress(watch.tally) as show:
 
             def note(progress: Progress) -> None:
                 kept.last = progress
@@ -208,12 +200,12 @@ def _followed(
 @output_option
 def list_(question: SweepGrid, output: str) -> None:
     """List the trials of a sweep, or of the whole store, with state and rate."""
-    with stored_measurements() as stored:
+    with sweep_view.stored_measurements() as stored:
         rows: dict[str, Measurement] = {row.trial.trial_id: row for row in stored}
         trials = [row.trial for row in rows.values()]
         if not question.is_empty:
             trials = plan_sweep(question, planned_data(question))
-        print_trials(output, "advisor.sweep-list/1", trials, rows)
+        sweep_view.print_trials(output, "advisor.sweep-list/1", trials, rows)
 
 
 def _most_left(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
@@ -288,7 +280,7 @@ def _plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: st
     planned = [item.trial for item in status.next]
     document = {"schema": "advisor.adaptive-plan/1", **_status_document(sweep, status)}
     document["next"] = list(map(trial_document, planned))
-    shown = [*trial_table(planned), ""] if planned else []
+    shown = [*sweep_view.trial_table(planned), ""] if planned else []
     print_answer(output, document, lambda: [*shown, *_plan_lines(sweep, status)])
 
 
@@ -323,11 +315,11 @@ def _print_adaptive(
     new = [trial.trial_id for trial in done if trial.trial_id not in before]
     stands = _status_document(sweep, status)
     facts = {} if output == "table" else {"measured_now": len(new), **stands}
-    print_trials(output, "advisor.adaptive-run/1", done, rows, **facts)
+    sweep_view.print_trials(output, "advisor.adaptive-run/1", done, rows, **facts)
     if output == "table":
         click.echo(f"Stopped: {status.stopped}; {_doubt_text(sweep, status)}.")
     outcome = Outcome()
     for name in new:
         outcome.count(rows[name].status, rows[name].reason)
     # A sweep that plans itself goes on past failures: it never measures them again.
-    raise_failures(outcome, "describe those trials to `sweep run` without --adaptive, with")
+    sweep_view.raise_failures(outcome, "describe those trials to `sweep run` without --adaptive, with")

@@ -16,6 +16,7 @@ from advisor.domain.words import KvPrecision, LanguageTask, LlmEngine, LlmMethod
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import bundled_networks
+from advisor.questions import spec
 from advisor.questions.fields import (
     RATE,
     Choice,
@@ -33,20 +34,6 @@ from advisor.questions.fields import (
     wrong,
 )
 from advisor.questions.question import ask
-from advisor.questions.spec import (
-    EXPLAIN,
-    GPU,
-    HARDWARE,
-    MAX_COST,
-    MAX_COUNT,
-    MAX_HOURS,
-    OF_HARDWARE,
-    OF_PLACE,
-    RANKED_MARKET,
-    START_MINUTES,
-    SpecQuestion,
-    start_hours,
-)
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.questions.values import GpuFilter
 
@@ -144,10 +131,10 @@ _TOKENS = Number(whole=True, most=MOST_TOKENS, metavar="TOKENS")
 _SECONDS = Number(metavar="SECONDS")
 _LATENCY = Latency("MS")
 _INSTANCE: Any = ask(
-    "Instance type, as g5.xlarge.", Text("TYPE"), section=HARDWARE, default=None, required=True
+    "Instance type, as g5.xlarge.", Text("TYPE"), section=spec.HARDWARE, default=None, required=True
 )
 _INSTANCES: Any = ask(
-    "Instance types, two or more: a,b, or the option again.", Names("TYPE"), section=HARDWARE, default=()
+    "Instance types, two or more: a,b, or the option again.", Names("TYPE"), section=spec.HARDWARE, default=()
 )
 _BASELINE: Any = _language(
     "What counts as 1: an instance type.", Text("NAME"), default=None, usual="the first one"
@@ -177,7 +164,7 @@ def network_hint(name: str, task: LanguageTask) -> Message | None:
     return Message("{name} is a network: ask for {task} training (or inference)", name=name, **fields)
 
 
-class LanguageQuestion(SpecQuestion):
+class LanguageQuestion(spec.SpecQuestion):
     """A language model, by its name or by its configuration."""
 
     task: LanguageTask = _language(
@@ -368,7 +355,7 @@ class ServingQuestion(LanguageQuestion):
         default=None,
         usual="n-grams of the prompt, which take none",
     )
-    max_count: int = MAX_COUNT
+    max_count: int = spec.MAX_COUNT
     # Standard deviations of the lengths' logarithms, of the traffic; 0 where lengths are given.
     input_spread: float = 0.0
     output_spread: float = 0.0
@@ -473,17 +460,17 @@ class RecommendGeneration(ServingQuestion):
 
     asks = (
         *(*_OF_LOAD, "target_output_tokens_per_second", "max_ttft_ms", "max_tpot_ms", "max_e2e_seconds"),
-        *("context_tokens", "max_ready_seconds", "max_count", "explain", *OF_PLACE, *OF_HARDWARE),
+        *("context_tokens", "max_ready_seconds", "max_count", "explain", *spec.OF_PLACE, *spec.OF_HARDWARE),
     )
 
-    market: Market | None = RANKED_MARKET
-    explain: bool = EXPLAIN._replace(where="cli")
+    market: Market | None = spec.RANKED_MARKET
+    explain: bool = spec.EXPLAIN._replace(where="cli")
 
 
 class PredictGeneration(ServingQuestion):
     """The question of `advisor predict --task generation`: of one instance, under a load or none."""
 
-    asks = (*_OF_LOAD, "instance", *OF_PLACE, *_LIMITS)
+    asks = (*_OF_LOAD, "instance", *spec.OF_PLACE, *_LIMITS)
 
     instance: str | None = _INSTANCE
 
@@ -491,7 +478,7 @@ class PredictGeneration(ServingQuestion):
 class CompareGeneration(ServingQuestion):
     """The question of `advisor compare --task generation`."""
 
-    asks = (*_OF_LOAD, "instance", "baseline", *OF_PLACE, *_LIMITS)
+    asks = (*_OF_LOAD, "instance", "baseline", *spec.OF_PLACE, *_LIMITS)
 
     instance: tuple[str, ...] = _INSTANCES
     baseline: str | None = _BASELINE
@@ -509,7 +496,7 @@ class MemoryGeneration(ServingQuestion):
         default=None,
         usual="8192, or the model's longest",
     )
-    gpu: GpuFilter | None = GPU
+    gpu: GpuFilter | None = spec.GPU
 
 
 class TuningQuestion(LanguageQuestion):
@@ -542,9 +529,9 @@ class TuningQuestion(LanguageQuestion):
         default=Protocol.SCRIPT,
     )
     target_tokens_per_second: float | None = _TARGET
-    max_hours: float | None = MAX_HOURS
-    max_run_usd: float | None = MAX_COST
-    start_minutes: float | None = START_MINUTES
+    max_hours: float | None = spec.MAX_HOURS
+    max_run_usd: float | None = spec.MAX_COST
+    start_minutes: float | None = spec.START_MINUTES
 
     @property
     def ranks_by_price(self) -> bool:
@@ -559,7 +546,7 @@ class TuningQuestion(LanguageQuestion):
     @property
     def start_hours(self) -> float:
         """Hours until an instance does what it was started for."""
-        return start_hours(self.task, self.start_minutes)
+        return spec.start_hours(self.task, self.start_minutes)
 
 
 class RecommendFinetuning(TuningQuestion):
@@ -567,17 +554,17 @@ class RecommendFinetuning(TuningQuestion):
 
     asks = (
         *(*_OF_TUNING_RUN, "max_hours", "max_run_usd", "target_tokens_per_second", "explain"),
-        *(*OF_PLACE, *OF_HARDWARE),
+        *(*spec.OF_PLACE, *spec.OF_HARDWARE),
     )
 
-    market: Market | None = RANKED_MARKET
-    explain: bool = EXPLAIN._replace(where="cli")
+    market: Market | None = spec.RANKED_MARKET
+    explain: bool = spec.EXPLAIN._replace(where="cli")
 
 
 class PredictFinetuning(TuningQuestion):
     """The question of `advisor predict --task finetuning`, of one instance."""
 
-    asks = (*_OF_TUNING_RUN, "instance", *OF_PLACE, *_LIMITS_OF_RUN)
+    asks = (*_OF_TUNING_RUN, "instance", *spec.OF_PLACE, *_LIMITS_OF_RUN)
 
     tokens: float = _RUN_TOKENS._replace(default=1e6, value=1e6)
     instance: str | None = _INSTANCE
@@ -586,7 +573,7 @@ class PredictFinetuning(TuningQuestion):
 class CompareFinetuning(TuningQuestion):
     """The question of `advisor compare --task finetuning`."""
 
-    asks = (*_OF_TUNING_RUN, "instance", "baseline", *OF_PLACE, *_LIMITS_OF_RUN)
+    asks = (*_OF_TUNING_RUN, "instance", "baseline", *spec.OF_PLACE, *_LIMITS_OF_RUN)
 
     tokens: float = _RUN_TOKENS._replace(default=1e6, value=1e6)
     instance: tuple[str, ...] = _INSTANCES
@@ -599,4 +586,4 @@ class MemoryFinetuning(TuningQuestion):
     asks = (*_OF_TUNING, "gpu")
 
     tokens: float = 1e9  # of a run that nobody asks about
-    gpu: GpuFilter | None = GPU
+    gpu: GpuFilter | None = spec.GPU

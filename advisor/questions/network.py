@@ -29,6 +29,7 @@ from advisor.domain import (
 )
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
+from advisor.questions import spec
 from advisor.questions.fields import (
     RATE,
     Choice,
@@ -46,25 +47,6 @@ from advisor.questions.fields import (
     wrong,
 )
 from advisor.questions.question import Question, ask
-from advisor.questions.spec import (
-    ANSWER,
-    EXPLAIN,
-    GPUS,
-    HARDWARE,
-    MAX_COST,
-    MAX_COUNT,
-    MAX_HOURS,
-    OF_HARDWARE,
-    OF_PLACE,
-    RANKED_MARKET,
-    RUN,
-    START_MINUTES,
-    TARGET,
-    USUAL_COUNT,
-    WORKLOAD,
-    SpecQuestion,
-    start_hours,
-)
 from advisor.questions.values import DATASETS, FORMATS, GpuFilter
 from advisor.units import size_text
 
@@ -78,12 +60,14 @@ AUTO = "auto"
 OPTIMIZERS = ("sgd", "momentum", "adam")
 USUAL_STEPS = 30
 
-_workload, _run = partial(ask, section=WORKLOAD), partial(ask, section=RUN)
+_workload, _run = partial(ask, section=spec.WORKLOAD), partial(ask, section=spec.RUN)
 # Of a question that is asked about language models, too.
 _TASK: Any = _workload(
     "Networks: training, inference, preprocessing; LLMs: generation, finetuning.", Choice("task", Task)
 )
-_target, _hardware, _answer = (partial(ask, section=name) for name in (TARGET, HARDWARE, ANSWER))
+_target, _hardware, _answer = (
+    partial(ask, section=name) for name in (spec.TARGET, spec.HARDWARE, spec.ANSWER)
+)
 # How PyTorch runs a network: preprocessing runs none.
 _OF_NETWORKS = ("stack", "memory_format", "tf32")
 _OF_NETWORKS_ONLY = Message("{field} is of networks, and preprocessing runs none").text
@@ -101,12 +85,12 @@ _OF_WORKLOAD: tuple[str, ...] = (
         "dataset_samples",
         "steps",
     ),
-    *("protocol", "guidance", "required_confidence", "max_gpus", *OF_PLACE),
+    *("protocol", "guidance", "required_confidence", "max_gpus", *spec.OF_PLACE),
 )
 _OF_RUN: tuple[str, ...] = (*_OF_WORKLOAD, "anchor", "epochs", "samples", "start_minutes")
 
 
-class NetworkQuestion(SpecQuestion):
+class NetworkQuestion(spec.SpecQuestion):
     """A network, what it does with which data, and on what spec. What is None is left to the advisor; `input`
     None is the network's own.
 
@@ -241,9 +225,9 @@ class NetworkQuestion(SpecQuestion):
         Number(whole=True),
         default=None,
     )
-    max_hours: float | None = MAX_HOURS
-    max_run_usd: float | None = MAX_COST
-    start_minutes: float | None = START_MINUTES
+    max_hours: float | None = spec.MAX_HOURS
+    max_run_usd: float | None = spec.MAX_COST
+    start_minutes: float | None = spec.START_MINUTES
     max_first_epoch_hours: float | None = _run(
         "Longest first pass over the data in hours: it reads from the disk, where later ones "
         "may read from RAM. Training only.",
@@ -251,8 +235,8 @@ class NetworkQuestion(SpecQuestion):
         default=None,
         usual="with a target and no --epochs: twice a pass at the target",
     )
-    most_instances: int | None = MAX_COUNT._replace(
-        name="max_count", default=None, value=None, usual=str(USUAL_COUNT), in_document=False
+    most_instances: int | None = spec.MAX_COUNT._replace(
+        name="max_count", default=None, value=None, usual=str(spec.USUAL_COUNT), in_document=False
     )
     max_count: int = 1
     max_nodes: int = _hardware(
@@ -264,7 +248,7 @@ class NetworkQuestion(SpecQuestion):
         "Show the Pareto front of price and rate, with a target too.", Flag(), default=False
     )
     accelerated_only: bool = _hardware("Consider only instances with a GPU.", Flag(), default=False)
-    explain: bool = EXPLAIN
+    explain: bool = spec.EXPLAIN
     live: bool = _answer(
         "Ask clouds for the price of the top three, AWS also for offer and quota (about 30 s).",
         Flag(),
@@ -331,7 +315,7 @@ class NetworkQuestion(SpecQuestion):
     @property
     def start_hours(self) -> float:
         """Hours until an instance does what it was started for."""
-        return start_hours(self.task, self.start_minutes)
+        return spec.start_hours(self.task, self.start_minutes)
 
     @property
     def run_samples(self) -> float | None:
@@ -353,12 +337,12 @@ class Recommend(NetworkQuestion):
         *(*_OF_RUN, "target_throughput", "max_latency_ms", "max_hours", "max_run_usd"),
         *("max_first_epoch_hours", "accelerated_only", "most_instances", "max_nodes"),
         *("explain", "pareto", "live"),
-        *OF_HARDWARE,
+        *spec.OF_HARDWARE,
     )
 
     splits = True
     task: Task = _TASK
-    market: Market | None = RANKED_MARKET
+    market: Market | None = spec.RANKED_MARKET
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -474,7 +458,7 @@ class Predict(_Named):
     curve: Curve | None = ask(
         "How the rate moves with vCPUs, RAM and disk.", CurveOf(), default=None, where="http"
     )
-    explain: bool = EXPLAIN
+    explain: bool = spec.EXPLAIN
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -495,7 +479,9 @@ class Compare(_Named):
         "Instance types, two or more: a,b, or the option again.", Names("TYPE"), default=()
     )
     gpu: GpuFilter | None = _hardware(
-        "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...", GPUS, default=None
+        "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...",
+        spec.GPUS,
+        default=None,
     )
     baseline: str | None = _answer(
         "What counts as 1: an instance type, or a GPU where GPUs are compared.",
@@ -558,7 +544,7 @@ class MemoryQuestion(Question):
     input: str | None = ask("The same, as 3x384x384.", Text("SIZE"), default=None, where="cli")
     gpu: GpuFilter | None = ask(
         "Only these GPUs: names (T4,L4), or memory of one (24GiB..).",
-        GPUS,
+        spec.GPUS,
         default=None,
         usual="those for rent",
     )

@@ -16,21 +16,9 @@ from advisor.questions.network import Predict
 from advisor.render.blocks import Column, Look, Table, lower_rate, plain
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.sentences import bound_name, disk_name, rate_columns, stage_name
+from advisor.service.page import specs
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import QuestionPage, question_of, target_of, words_of_spec
-from advisor.service.page.specs import (
-    NOTHING,
-    curve_picture,
-    disk_word,
-    interval_bar,
-    interval_text,
-    machine_view,
-    percentiles,
-    price_text,
-    rate_unit,
-    spec_fields,
-    stage_views,
-)
 from advisor.service.problems import Problem
 from advisor.units import format_mib
 
@@ -70,7 +58,7 @@ def _steps(
 def _disk_steps(cloud: str, disk: Record, own: str, t: Texts) -> list[Step]:
     """Disks of the cloud, the one of the question among them; orders as `--disk` takes them. Without a disk
     in the question the advisor's own choice stands there, as ''."""
-    chosen = disk_word(disk["order"])
+    chosen = specs.disk_word(disk["order"])
     orders = [f"gp3{rates}" for rates in GP3_RATES] if cloud == "aws" else TYPES.get(cloud, ())
 
     steps = {order: order or chosen for order in (own, *orders)}
@@ -90,7 +78,7 @@ def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
         "disk": _disk_steps(base["request"]["cloud"], base["disk"], words.get("disk", ""), t),
     }
     inner = frame.request.url.path != "/predict" or frame.request.query_params.get("part") == "inner"
-    orders = dict.fromkeys(step.point or disk_word(base["disk"]["order"]) for step in steps["disk"])
+    orders = dict.fromkeys(step.point or specs.disk_word(base["disk"]["order"]) for step in steps["disk"])
     curve = Curve(
         tuple(step.point for step in steps["vcpus"]),
         tuple(float(step.point) for step in steps["memory"]),
@@ -106,8 +94,8 @@ def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
             name=document["instance_type"],
             median=lower_rate(rates["median"]),
             lower=lower_rate(rates["lower"]),
-            unit=rate_unit(document["predicted"], t),
-            **percentiles(document["predicted"]["confidence"]),
+            unit=specs.rate_unit(document["predicted"], t),
+            **specs.percentiles(document["predicted"]["confidence"]),
             stage=bound_name(document, t),
         ),
         "now": _prediction_view(document, base, target, t),
@@ -130,7 +118,7 @@ def what_if_of(context: Context, pick: Record, frame: Frame) -> dict[str, Any] |
     besides the sliders'; None where one instance alone does not answer, or words cannot name it."""
     if pick["count"] > 1:
         return None
-    words = {name: str(value) for name, value in words_of_spec(frame, spec_fields(pick)).items()}
+    words = {name: str(value) for name, value in words_of_spec(frame, specs.spec_fields(pick)).items()}
     try:
         values = _what_if(context, words, frame)
     except (AdvisorError, Problem):
@@ -144,14 +132,14 @@ def _prediction_view(document: Record, base: Record, target: float | None, t: Te
     full = max(rates["upper"], was["upper"], target or 0.0)
     price = document["price"]
     return {
-        **machine_view(document, target, t, full),
-        "price_told": price_text(price, t) if price else t("what_if.no_price"),
-        "was_bar": interval_bar(was, target, t("chart.target"), full),
-        "was_label": interval_text(base["predicted"], target, t),
+        **specs.machine_view(document, target, t, full),
+        "price_told": specs.price_text(price, t) if price else t("what_if.no_price"),
+        "was_bar": specs.interval_bar(was, target, t("chart.target"), full),
+        "was_label": specs.interval_text(base["predicted"], target, t),
         "was_median": was["median"],
         "delta": rates["median"] / was["median"] - 1,
         "bottleneck": bound_name(document, t),
-        "stages": stage_views(document, t),
+        "stages": specs.stage_views(document, t),
     }
 
 
@@ -165,7 +153,7 @@ def _curves(
         {
             "name": name,
             "title": t("what_if.curve." + name),
-            "picture": curve_picture(
+            "picture": specs.curve_picture(
                 name,
                 [{**point, **point["throughput"]} for point in points],
                 document,
@@ -198,7 +186,7 @@ def _disks(document: Record, t: Texts) -> Table:
     columns = [
         Column(t("table.disk"), lambda point: disk_name(point["order"], t), Look.LONG),
         *rate_columns(t, document["predicted"]["confidence"], "throughput."),
-        Column(t("what_if.disk_usd"), "usd_per_hour", Look.USD, unknown=NOTHING),
+        Column(t("what_if.disk_usd"), "usd_per_hour", Look.USD, unknown=specs.NOTHING),
         Column(
             t("table.bound"), lambda point: stage_name(point["bottleneck"], t, on_cpu=document["gpu"] is None)
         ),

@@ -9,14 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
-from advisor.runs.stored_rows import (
-    FORMATS,
-    MeasurementExport,
-    MeasurementPage,
-    exported,
-    import_document,
-    list_document,
-)
+from advisor.runs import stored_rows
 from advisor.service.answers import json_answer, link_with, threads_of
 from advisor.service.problems import Problem
 from advisor.service.questions import question_in_link
@@ -39,28 +32,28 @@ def list_measurements(request: Request) -> Response:
     """What was measured, in the order in which trials were first stored, failed ones too.
 
     A Link header (RFC 8288) leads to the next page as long as there is one."""
-    question = question_in_link(request, MeasurementPage)
+    question = question_in_link(request, stored_rows.MeasurementPage)
     with stored(request.app.state.settings, reading=True) as store:
         page = page_of(store, question.wanted(), after=question.cursor or 0, limit=question.limit)
     headers = {}
     if page.next_after is not None:
         headers["Link"] = f'<{link_with(request, page.next_after)}>; rel="next"'
-    return json_answer(list_document(page.stored, spread=question.spread), headers=headers)
+    return json_answer(stored_rows.list_document(page.stored, spread=question.spread), headers=headers)
 
 
 @router.get("/export", dependencies=[needs(Scope.READ)])
 def export(request: Request) -> Response:
     """All of it, streamed: jsonl has every raw value, csv a summary row a measurement."""
-    question, settings = question_in_link(request, MeasurementExport), request.app.state.settings
+    question, settings = question_in_link(request, stored_rows.MeasurementExport), request.app.state.settings
 
     def pieces() -> Iterator[str]:
         with stored(settings, reading=True) as store:
-            yield from exported(pages_of(store, question.wanted()), question.format)
+            yield from stored_rows.exported(pages_of(store, question.wanted()), question.format)
 
     name = f"measurements.{question.format}"
     return StreamingResponse(
         pieces(),
-        media_type=FORMATS[question.format],
+        media_type=stored_rows.FORMATS[question.format],
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
 
@@ -83,7 +76,7 @@ async def import_(request: Request) -> Response:
     def kept_document() -> dict[str, Any]:
         read = read_lines(io.BytesIO(body), most_refused=_MOST_REFUSED)
         with stored(settings, reading=False) as store:
-            return import_document(read, store.append_all(read.measurements))
+            return stored_rows.import_document(read, store.append_all(read.measurements))
 
     document = await threads_of(request).run(kept_document, slow=True)
     if not document["refused"]:

@@ -12,17 +12,9 @@ from starlette.responses import Response
 
 from advisor.errors import UsageError
 from advisor.files import user_folder
+from advisor.runs import schedules
 from advisor.runs.jobs import sweep_words
 from advisor.runs.questions import ScheduleRequest, words_of
-from advisor.runs.schedules import (
-    Checked,
-    CronLine,
-    checked_sweep,
-    list_document,
-    new_schedule,
-    one_document,
-    status_of,
-)
 from advisor.runs.stored_rows import ScheduleDetails
 from advisor.service.answers import json_answer
 from advisor.service.problems import Problem, without_folders
@@ -44,8 +36,8 @@ def list_schedules(request: Request) -> Response:
     """What `advisor schedule list -o json` tells; `leader` is the daemon that runs them."""
     now = time.time()
     with scheduled(request.app.state.settings, reading=True) as book:
-        rows = [status_of(book, schedule, now) for schedule in book.all()]
-        document = list_document(book.name, rows, book.leader(), now)
+        rows = [schedules.status_of(book, schedule, now) for schedule in book.all()]
+        document = schedules.list_document(book.name, rows, book.leader(), now)
     return json_answer(without_folders(document))
 
 
@@ -78,7 +70,7 @@ def remove(name: str, request: Request) -> Response:
 def _add(question: ScheduleRequest, request: Request) -> Response:
     now = time.time()
     command = _checked_command(question, request)
-    new, due = new_schedule(question, command, _folder(), now)
+    new, due = schedules.new_schedule(question, command, _folder(), now)
     _check_pace(new, due, request)
     with scheduled(request.app.state.settings, reading=False) as book:
         is_there = any(schedule.name == new.name for schedule in book.all())
@@ -92,7 +84,7 @@ def _add(question: ScheduleRequest, request: Request) -> Response:
         return json_answer(_document(book, kept.name, 10), 200 if is_there else 201, headers)
 
 
-def _checked_command(question: ScheduleRequest, request: Request) -> Checked:
+def _checked_command(question: ScheduleRequest, request: Request) -> schedules.Checked:
     parts = [question.sweep, question.fit, question.catalog_refresh]
     if sum(part is not None for part in parts) != 1:
         raise Problem(422, "invalid", "give exactly one of sweep, fit and catalog_refresh")
@@ -100,16 +92,16 @@ def _checked_command(question: ScheduleRequest, request: Request) -> Checked:
         if question.sweep.on_aws:
             require_spender(request)
         sweep = allowed_by(request).resolved(question.sweep)
-        return checked_sweep(sweep_words(sweep), sweep)
+        return schedules.checked_sweep(sweep_words(sweep), sweep)
     if question.catalog_refresh is not None:
-        return Checked(("catalog", "refresh", *words_of(question.catalog_refresh)))
-    return Checked(("fit",))
+        return schedules.Checked(("catalog", "refresh", *words_of(question.catalog_refresh)))
+    return schedules.Checked(("fit",))
 
 
 def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
     """`Problem` 403 for what keeps the machine busy, asked by a key that is not an admin's."""
     caller = visit_of(request).caller
-    second = CronLine(new.cron, new.timezone).after(due)
+    second = schedules.CronLine(new.cron, new.timezone).after(due)
     often = second is not None and (second - due).total_seconds() < LEAST_SECONDS_BETWEEN
     if often and (caller is None or caller.scope is not Scope.ADMIN):
         raise Problem(
@@ -136,8 +128,8 @@ def _folder() -> str:
 def _document(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
     now = time.time()
     schedule = book.named(name)
-    standing = status_of(book, schedule, now)
-    document = one_document(standing, book.runs.of(schedule.number, runs), now)
+    standing = schedules.status_of(book, schedule, now)
+    document = schedules.one_document(standing, book.runs.of(schedule.number, runs), now)
     shown: dict[str, Any] = without_folders(document)
     return shown
 

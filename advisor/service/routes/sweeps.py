@@ -16,24 +16,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from advisor.errors import MeasuringError, UsageError
+from advisor.runs import jobs
 from advisor.runs.cloud.fleet import dry_run, why_not
 from advisor.runs.events import EventLog
-from advisor.runs.jobs import (
-    OPEN,
-    OtherSweep,
-    events_path,
-    is_on_aws,
-    list_document,
-    requested_sweep,
-    start_sweep,
-    started_sweeps,
-    status_document,
-    stop_sweep,
-    sweep_document,
-    sweep_of,
-    sweep_state,
-    trials_document,
-)
 from advisor.runs.sweep_questions import Allowed, NewSweep
 from advisor.runs.sweeps.status import trial_document
 from advisor.service.answers import json_answer
@@ -53,7 +38,7 @@ def started_sweep(sweep_id: str, request: Request) -> Run:
     """The sweep of that id; `Problem` 404 where there is none."""
     try:
         with scheduled(request.app.state.settings, reading=True) as book:
-            return sweep_of(book, sweep_id)
+            return jobs.sweep_of(book, sweep_id)
     except UsageError as error:
         raise Problem(404, "unknown-sweep", error.message, hint="GET /v1/sweeps lists them") from error
 
@@ -74,9 +59,9 @@ def list_sweeps(request: Request) -> Response:
     """The latest first; and what the store tells of all that runs, by whomever it was started."""
     settings = request.app.state.settings
     with scheduled(settings, reading=True) as book:
-        sweeps = started_sweeps(book)
+        sweeps = jobs.started_sweeps(book)
     with stored(settings, reading=True) as store:
-        document = list_document(sweeps, store)
+        document = jobs.list_document(sweeps, store)
     return json_answer(without_folders(document))
 
 
@@ -85,7 +70,7 @@ def show(sweep_id: str, request: Request) -> Response:
     """How it stands; `status` is what `advisor sweep status -o json` tells of the same sweep."""
     sweep = started_sweep(sweep_id, request)
     with stored(request.app.state.settings, reading=True) as store:
-        status = status_document(sweep, store, allowed_by(request))
+        status = jobs.status_document(sweep, store, allowed_by(request))
     return json_answer({**_document(sweep), "status": without_folders(status)})
 
 
@@ -94,7 +79,7 @@ def list_trials(sweep_id: str, request: Request) -> Response:
     """Its trials, each with its state and rate: what `advisor sweep list -o json` tells."""
     sweep = started_sweep(sweep_id, request)
     with stored(request.app.state.settings, reading=True) as store:
-        document = trials_document(sweep, store, allowed_by(request))
+        document = jobs.trials_document(sweep, store, allowed_by(request))
     return json_answer(without_folders(document))
 
 
@@ -104,7 +89,7 @@ def stop(sweep_id: str, request: Request) -> Response:
     sweep = started_sweep(sweep_id, request)
     visit_of(request).subject = sweep.sweep_id
     with scheduled(request.app.state.settings, reading=False) as book:
-        document = _document(stop_sweep(book, sweep.sweep_id))
+        document = _document(jobs.stop_sweep(book, sweep.sweep_id))
     return json_answer(document, 202 if document["runs"] else 200)
 
 
@@ -153,7 +138,7 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
     if question.on_aws:
         require_spender(request)
     try:
-        sweep = requested_sweep(question, allowed_by(request))
+        sweep = jobs.requested_sweep(question, allowed_by(request))
     except MeasuringError as error:
         raise Problem(422, "unmeasurable", error.message, hint=error.hint) from error
     if question.dry_run and question.on_aws:
@@ -172,10 +157,10 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
     }
     try:
         with scheduled(settings, reading=False) as book:
-            sweep_now = start_sweep(
+            sweep_now = jobs.start_sweep(
                 book, sweep, described, max_minutes=question.max_minutes, database_url=settings.database_url
             )
-    except OtherSweep as error:
+    except jobs.OtherSweep as error:
         where = f"{router.prefix}/{error.sweep_id}" if error.sweep_id else router.prefix
         more: dict[str, Any] = {"sweep": error.sweep_id, "running": where}
         raise Problem(409, "sweep-runs", str(error), hint=f"follow it: {where}", retry=60, **more) from error
@@ -186,7 +171,7 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
 def _document(sweep: Run) -> dict[str, Any]:
     path = _path(sweep)
     links = {"self": path, "events": f"{path}/events", "trials": f"{path}/trials"}
-    return {**without_folders(sweep_document(sweep)), "links": links}
+    return {**without_folders(jobs.sweep_document(sweep)), "links": links}
 
 
 def _path(sweep: Run) -> str:
@@ -205,13 +190,13 @@ async def followed(
     """Its events from behind `last_id` (from the first one without) until it has ended. What keeps a quiet
     connection awake, a comment every 15 s, is the framework's."""
     # A sweep on AWS has its events there; here it says how it goes.
-    path = Path(sweep.log) if is_on_aws(sweep) else events_path(sweep)
-    log, has_progress = EventLog(path, last_id, says=is_on_aws(sweep)), False
+    path = Path(sweep.log) if jobs.is_on_aws(sweep) else jobs.events_path(sweep)
+    log, has_progress = EventLog(path, last_id, says=jobs.is_on_aws(sweep)), False
     yield ServerSentEvent(retry=_RETRY_MILLISECONDS, comment=f"sweep {sweep.sweep_id}")
     while True:
         # Looked at before the log: what it wrote before its end is read after that.
         sweep = await run_in_threadpool(_now, sweep, settings)
-        over = sweep_state(sweep, time.time()) not in OPEN
+        over = jobs.sweep_state(sweep, time.time()) not in jobs.OPEN
         events = await run_in_threadpool(log.look)
         for event in events:
             yield ServerSentEvent(id=event.id, event=event.name, data=without_folders(event.facts))
@@ -220,7 +205,7 @@ async def followed(
             status = await run_in_threadpool(_status, sweep, settings, allowed)
             yield ServerSentEvent(event="progress", data=without_folders(status))
         if over and not events:
-            yield ServerSentEvent(event="end", data=without_folders(sweep_document(sweep)))
+            yield ServerSentEvent(event="end", data=without_folders(jobs.sweep_document(sweep)))
             return
         if not events:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
@@ -229,13 +214,13 @@ async def followed(
 def _now(sweep: Run, settings: Settings) -> Run:
     """The sweep by its row; as it was last where the database is away."""
     with suppress(Problem), scheduled(settings, reading=True) as book:
-        return sweep_of(book, sweep.sweep_id)
+        return jobs.sweep_of(book, sweep.sweep_id)
     return sweep
 
 
 def _status(sweep: Run, settings: Settings, allowed: Allowed) -> dict[str, Any] | None:
     try:
         with stored(settings, reading=True) as store:
-            return status_document(sweep, store, allowed)
+            return jobs.status_document(sweep, store, allowed)
     except Problem:
         return None  # the next one tells

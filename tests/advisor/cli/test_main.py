@@ -73,6 +73,19 @@ def test_help_lists_every_command_without_importing_one(shown):
     assert all(name in said for name in main.COMMANDS)
 
 
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("sweep plan", "--networks --tasks --vcpus --memory --disks --accelerator --preset"),
+        ("sweep run", "--networks --tasks --vcpus --memory --disks --on --dry-run"),
+        ("recommend --task generation", "--engine --max-ttft-ms --traffic --confidence --max-e2e-s"),
+    ],
+)
+def test_help_names_what_a_command_demands_and_what_people_look_for(shown, words, options):
+    said = shown(*words.split(), "--help")
+    assert [option for option in options.split() if option not in said] == []
+
+
 @pytest.mark.parametrize("output", ["table", "json"])
 def test_a_reader_that_leaves_changes_no_exit_code(output):
     """`2>&1 | head -1` where nothing fits: it is told by the code all the same."""

@@ -92,7 +92,7 @@ def test_without_a_type_the_recommended_spec_is_planned_and_an_engine_with_the_a
         *shlex.split(
             "verify --task inference --model googlenet --target-throughput 500 --confidence 0.9 --on aws"
         ),
-        *shlex.split("--budget 1USD --instance-profile none"),
+        *shlex.split("--budget 1USD --instance-profile none --max-latency-ms 500"),
     )
     chosen = json.loads(shown("recommend", *question[1:7], "-o", "json"))["recommendation"]
     document = json.loads(ask(*question, "--dry-run", "-o", "json")[1])
@@ -100,6 +100,7 @@ def test_without_a_type_the_recommended_spec_is_planned_and_an_engine_with_the_a
     command = document["command"]
     assert command[:2] == ["advisor", "verify"]
     assert command[command.index("--instance") + 1] == chosen["instance_type"]
+    assert command[command.index("--max-latency-ms") + 1] == "500"
     assert {offer["instance_type"] for offer in document["offers"]} <= {chosen["instance_type"]}
     assert account.instances() == []
     document = json.loads(ask(*SERVED, "--dry-run", "-o", "json")[1])
