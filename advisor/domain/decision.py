@@ -44,7 +44,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     `prediction` and `run` are those of all its instances together, `latency` is one batch's, on one GPU of
     one of them. The batch size is that of one GPU. `first_epoch` is its hours where it trains: RAM caches
     nothing yet, so that the disk is read. `probability` is the chance that it keeps the target and every
-    limit that its rate decides; None where there is none."""
+    limit that its rate decides, in an answer at a price as sure as it is then; None where there is none."""
 
     spec: Spec
     workload: Workload
@@ -147,6 +147,15 @@ class Relaxation(Struct, frozen=True, kw_only=True):
     gives: AnyCandidate
 
 
+def price_chance(candidate: AnyCandidate, request: AnyQuestion) -> float:
+    """The chance that the price of a candidate keeps the limits on money, at the median of its rate."""
+    spec, run = candidate.spec, getattr(candidate, "usd_per_run", None)
+    limits = [most for most in (request.max_usd_per_hour,) if most is not None]
+    if run and run.median and (most := getattr(request, "max_run_usd", None)):
+        limits.append(most / run.median * spec.total_usd_per_hour)
+    return min(map(spec.chance_within, limits), default=1.0)
+
+
 R = TypeVar("R")
 C = TypeVar("C")
 N = TypeVar("N", float, "NDArray[np.float64]")
@@ -164,10 +173,11 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
 
     `rejected_counts` says how many types each reason took out; `offers_considered` counts the priced offers
     looked at. `close_calls` begins with the spec whose trial is worth most, and has the chosen one where it
-    may miss. `relaxations` say what would make something answer where nothing does: one change each, cheapest
-    first, or two where one is not enough. `price_call` is None where listed prices alone decide. `safe` is
-    the cheapest spec that keeps target and limits at the confidence of its bounds, where the chosen one does
-    not. `level` counts the specs whose costs cannot be told apart from the lowest."""
+    may miss; `no_trial` says why where it has not. `relaxations` say what would make something answer where
+    nothing does: one change each, cheapest first, or two where one is not enough. `price_call` is None where
+    listed prices alone decide. `safe` is the cheapest spec that keeps target and limits at the confidence of
+    its bounds, where the chosen one does not. `level` counts the specs whose costs cannot be told apart from
+    the lowest."""
 
     request: R
     ranked: tuple[C, ...]
@@ -181,6 +191,7 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     warnings: tuple[Text, ...]
     today: date
     close_calls: tuple[CloseCall, ...] = ()
+    no_trial: Text | None = None
     relaxations: tuple[Relaxation, ...] = ()
     price_call: PriceCall | None = None
     safe: C | None = None

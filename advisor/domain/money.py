@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from math import sqrt
+from math import erfc, inf, log, sqrt
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -170,6 +170,10 @@ class Disk(Struct, frozen=True, kw_only=True):
         return self.rate.type == LOCAL_DISK
 
 
+# Standard deviations between which 9 of 10 of a normal distribution lie.
+_NINE_IN_TEN = 1.645
+
+
 class Spec(Struct, frozen=True, kw_only=True):
     """An offer plus a disk: what is recommended; `count` of both where one is not enough."""
 
@@ -204,6 +208,16 @@ class Spec(Struct, frozen=True, kw_only=True):
     def high_usd_per_hour(self) -> float:
         """The most that the total is."""
         return self.count * sum(price.high_usd_per_hour for price in self.prices)
+
+    def chance_within(self, most_usd_per_hour: float) -> float:
+        """The chance that the total is no more: its logarithm is normal, and 9 of 10 lie in the interval."""
+        total, bound = self.total_usd_per_hour, self.high_usd_per_hour
+        if most_usd_per_hour < total:
+            bound = self.low_usd_per_hour
+        if total == bound or not 0 < most_usd_per_hour < inf:
+            return float(total <= most_usd_per_hour)
+        distance = abs(log(bound / total)) / _NINE_IN_TEN
+        return 0.5 * erfc(log(total / most_usd_per_hour) / distance / sqrt(2))
 
     @property
     def name(self) -> str:

@@ -20,10 +20,15 @@ from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import CloseCall, CloseCallKind, Market
 from advisor.domain.decision import expected_cost
 from advisor.engine.task import TRIAL_MINUTES, A, C, Contender, O, R, T, Task
+from advisor.messages import Message
+from advisor.units import short_usd
 
 # A smaller chance to be wrong is not borderline, whatever is at stake.
 LEAST_CHANCE = 0.05
 MOST_CALLS = 3
+_OF_PRICE = Message("no trial settles a price")
+_OF_SEVERAL = Message("a trial of one GPU tells nothing of several")
+_DEAR = Message("a trial ({usd}) costs more than it is expected to save")
 
 
 class _Narrow(Struct, Generic[T], frozen=True):
@@ -55,32 +60,39 @@ def close_calls(
     first: int | None,
     shown: Mapping[int, C],
     safe: C | None,
-) -> tuple[CloseCall, ...]:
+) -> tuple[tuple[CloseCall, ...], Message | None]:
     """The borderline candidates of an answer, at most three, whose trials are worth most, the first one's
-    above all; the chosen one is among them where it may miss.
+    above all; the chosen one is among them where it may miss, or why there is no trial of it.
 
     `first` is the row that is chosen, `shown` are rows that are records already, `safe` is the spec that
     needs no trial."""
-    if not task.trials_tell(request):
-        return ()
+    no_trial = task.no_trial(request)
+    if no_trial or not task.aims(request, table):
+        return (), no_trial or _OF_PRICE
     limit = math.inf if first is None else float(task.cost(request, table)[first])
     best = _best_of_each_type(task.contenders(request, options, table, limit), limit)
     if first is None and not best:
-        return ()
+        return (), None
     *contenders, last = task.looked_at(
         request, options, [*((each.table, each.row) for each in best), (table, first or 0)]
     )
     chosen = None if first is None else last
     close = [contender for contender in contenders if contender.chance >= LEAST_CHANCE]
     # Nobody who requires a confidence wants another one than the chosen spec.
-    may_miss = chosen and chosen.settled and not request.is_sure and chosen.chance < request.confidence
-    if chosen is not None and may_miss:
-        close.append(chosen)
+    if chosen is not None and not request.is_sure:
+        is_sure = chosen.chance >= request.confidence
+        no_trial = _OF_PRICE if is_sure else None if chosen.settled else _OF_SEVERAL
+        close += [chosen] if no_trial is None else []
     narrow = map(partial(_narrow, task, request, chosen), close)
-    worth = [call for call in narrow if call.worth_usd > call.trial_usd]
+    worth = list[_Narrow[T]]()
+    for call in narrow:
+        if call.worth_usd > call.trial_usd:
+            worth.append(call)
+        elif call.kind is CloseCallKind.CHOSEN_MAY_MISS:
+            no_trial = Message(_DEAR.text, usd=short_usd(call.trial_usd))
     worth.sort(key=lambda call: (call.kind is not CloseCallKind.CHOSEN_MAY_MISS, call.order()))
     most_worth = sorted(worth[:MOST_CALLS], key=_Narrow.order)
-    return tuple(_record(task, request, table, shown, call, safe) for call in most_worth)
+    return tuple(_record(task, request, table, shown, call, safe) for call in most_worth), no_trial
 
 
 def worth_of_trial(cost: float, chance: float, chosen_rank: float | None = None) -> float:
@@ -145,9 +157,11 @@ def _narrow(
         rank = chosen.cost if request.is_sure else expected_cost(chosen.cost, chosen.chance)
         kind = CloseCallKind.CHEAPER_MAY_REACH
         saving = worth_of_trial(contender.cost, contender.chance, rank)
-    worth = saving * (request.horizon_hours if task.ranks_by_price(request) else 1.0)
+    if not request.ends:  # what a sample costs is paid for all of the horizon, too
+        usd = float(contender.table.usd[contender.row])
+        saving *= request.horizon_hours * (1.0 if task.ranks_by_price(request) else usd / contender.cost)
     instead = None if contender is chosen else chosen
-    return _Narrow(kind, contender, instead, worth, _trial_usd(task.catalog, contender))
+    return _Narrow(kind, contender, instead, saving, _trial_usd(task.catalog, contender))
 
 
 def _record(
@@ -167,7 +181,7 @@ def _record(
     candidate, other = record(contender), record(instead) if instead else None
     if other is None and narrow.kind is CloseCallKind.CHOSEN_MAY_MISS:
         other = safe
-    by_run = other is not None and not task.ranks_by_price(request)
+    by_run = other is not None and request.ends
     return CloseCall(
         kind=narrow.kind,
         candidate=candidate,

@@ -60,9 +60,11 @@ class Effort:
 
 # Lets every price, latency and time pass, and still is a limit: without any, other work is done.
 ENDLESS = 1e15
-# A limit is told with so many digits, and found to one part in a thousand.
-_DIGITS = 4
+# A limit is found to one part in a thousand, and told in steps of a half of its second digit below so many.
+_HALVES, _SAME = 20, 1e-9
 _CLOSE = 1e-3
+# More than lies between two such figures.
+_A_FIGURE = 0.06
 _ROUNDS = 14
 R = TypeVar("R", bound=SpecQuestion)
 T = TypeVar("T", bound=Columns)
@@ -188,7 +190,7 @@ class Limit(Constraint):
     def _between(self, request: R, asker: Asker[R, T], good: float) -> float:
         """The nearest to the present limit that answers, where `good` does."""
         bad = self.get(request)
-        tried = self._within(good, _CLOSE)
+        tried = self._within(good, _A_FIGURE)
         for _ in range(_ROUNDS):
             tried = self.rounded(tried)
             if not min(good, bad) < tried < max(good, bad):
@@ -246,19 +248,16 @@ class Whole(Amount):
 
 
 def _rounded(value: float, *, up: bool) -> float:
-    """Few digits, and never on the other side of the value."""
+    """A figure that somebody would type: two digits, below 20 half a digit more; never on the other side."""
     if not 0 < value < math.inf:
         return value
-    step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)
-    whole = math.ceil(value / step) if up else math.floor(value / step)
-    near = float(f"{whole * step:.{_DIGITS + 2}g}")
-    if near < value if up else near > value:
-        whole += 1 if up else -1
-        near = float(f"{whole * step:.{_DIGITS + 2}g}")
-    return near
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    step *= 1 if value >= _HALVES * step else 0.5
+    # What is such a figure already stays, whatever its last bits.
+    whole = math.ceil(value / step - _SAME) if up else math.floor(value / step + _SAME)
+    return float(f"{whole * step:.4g}")
 
 
-_ANY_CLOUD = "any"
 _GIB = 1024
 _LEAST_PERCENT = 50
 
@@ -379,18 +378,6 @@ class OtherMarket(Constraint):
         return min(usd, key=lambda market: usd[market], default=None)
 
 
-class OtherCloud(Constraint):
-    """Every cloud, in all regions, for the GPUs that were asked for."""
-
-    limiting = False
-
-    def put(self, request: R, value: Any) -> R:
-        return replace(request, cloud=value, region=None)
-
-    def least(self, request: R, asker: Asker[R, T]) -> str | None:
-        return _ANY_CLOUD if asker.answers(self.put(request, _ANY_CLOUD)) is not None else None
-
-
 class Confidence(Constraint):
     """In whole percent, halving the way down to the least that may be asked."""
 
@@ -429,8 +416,6 @@ def of_place(request: SpecQuestion, *choices: Constraint) -> Iterator[Constraint
     yield from (Quota(code) for code, _ in request.vcpu_quota)
     if request.region is not None:
         yield Choice("region", "--region", None, limiting=False)
-    if request.gpus and request.cloud != _ANY_CLOUD:
-        yield OtherCloud("cloud", "--cloud")
     if request.market is not None:
         yield OtherMarket("market", "--market")
     if request.is_sure:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from advisor.catalog.live import is_live, refresh_command
 from advisor.domain import ESTIMATED, LIST, OBSERVED, PRICE_KINDS, LazyRejected, Offer, PriceCall
+from advisor.domain.decision import price_chance
 from advisor.domain.money import PriceSpread, aged_spec, all_listed, is_old
 from advisor.engine.borderline import close_calls
 from advisor.engine.task import A, C, HasSpec, O, R, T, Task
@@ -27,6 +28,8 @@ from advisor.messages import Message
 
 # Specs of an answer of which the first counts, with what may be held against it.
 _FEW = 2
+# The least chance that a spec may have.
+_EVEN = 0.5
 # The cheapest specs by the median among which the surest is looked for, however many are shown.
 _BEHIND = 10
 
@@ -59,7 +62,7 @@ class PriceDoubt(Generic[R, C, A]):
         if not answer.ranked or all_listed(answer.ranked[0].spec, today):
             return draft.complete()
         first = answer.ranked[0]
-        if (listed := self._listed_behind(answer)) is not None:
+        if self._is_enough(first) and (listed := self._listed_behind(answer)) is not None:
             return draft.complete(price_call=PriceCall(listed=listed))
         published: RankedAnswer[A] | None = draft
         if first.spec.offer.price.kind != LIST:
@@ -70,7 +73,8 @@ class PriceDoubt(Generic[R, C, A]):
         rivals = [draft, published, recent, self._as_sure_as_behind(answer)]
         if first.spec.offer.price.kind == ESTIMATED:
             rivals.append(self._of_kinds({LIST, OBSERVED}))
-        surest = min(filter(None, rivals), key=lambda rival: self._at_most(rival.answer.ranked[0]))
+        firsts = [(rival, rival.answer.ranked[0]) for rival in rivals if rival is not None]
+        surest, _ = min(firsts, key=lambda rival: (not self._is_enough(rival[1]), self._at_most(rival[1])))
         chosen = surest.answer.ranked[0]
         # Beside an old list price stands one of a recent list.
         beside = (recent,) if chosen.spec.offer.price.kind == LIST else (published, recent)
@@ -131,6 +135,11 @@ class PriceDoubt(Generic[R, C, A]):
             return None
         return draft if draft.answer.chosen is not None else None
 
+    def _is_enough(self, candidate: C) -> bool:
+        """Whether a candidate is as sure as it has to be, the doubt of its price counted."""
+        least = self._request.confidence if self._request.is_sure else _EVEN
+        return candidate.probability is None or candidate.probability >= least
+
     def _at_most(self, candidate: C) -> float:
         """What a candidate ranks by where its prices are at the upper end of their intervals."""
         return self._cost(candidate) * (candidate.spec.high_usd_per_hour / candidate.spec.total_usd_per_hour)
@@ -161,15 +170,23 @@ def _type(candidate: HasSpec) -> tuple[str, str]:
 
 
 def with_ages(answer: A, today: date) -> A:
-    """The answer with prices as sure as they are today."""
+    """The answer with prices as sure as they are today, and chances that count their doubt."""
 
     def with_age(candidate: Any) -> Any:
         aged = candidate and aged_spec(candidate.spec, today)
         return candidate if candidate is None or aged is candidate.spec else replace(candidate, spec=aged)
 
+    def with_doubt(candidate: Any) -> Any:
+        candidate, chance = (
+            with_age(candidate),
+            1.0 if candidate.probability is None else candidate.probability,
+        )
+        doubt = price_chance(candidate, answer.request)
+        return candidate if doubt == 1.0 else replace(candidate, probability=doubt * chance)
+
     return replace(
         answer,
-        ranked=tuple(map(with_age, answer.ranked)),
+        ranked=tuple(map(with_doubt, answer.ranked)),
         nearest=with_age(answer.nearest),
         beyond_price=with_age(answer.beyond_price),
     )
@@ -283,9 +300,11 @@ def _among(
         known = dict(zip(rows.tolist(), shown, strict=False))
         needs_no_other = chosen is None or request.is_sure or answer.is_safe
         safe = None if needs_no_other else _safe(task, request, today)
-        calls = close_calls(task, request, options, table, int(rows[0]) if len(rows) else None, known, safe)
+        first = int(rows[0]) if len(rows) else None
+        calls, no_trial = close_calls(task, request, options, table, first, known, safe)
         return {
             "close_calls": calls,
+            "no_trial": None if needs_no_other else no_trial,
             "safe": safe,
             "level": int(task.level(request, table.take(rows)).sum()),
             **task.details(request, options, table, rows, answer.chosen),
@@ -295,12 +314,13 @@ def _among(
 
 
 def _safe(task: Task[R, O, T, C, A], request: R, today: date) -> C | None:
-    """The cheapest spec whose bounds keep target and limits; None if none."""
+    """The cheapest spec whose bounds keep target and limits, and whose price is as sure; None if none."""
     sure = replace(request, required_confidence=request.confidence, max_results=1)
     try:
-        return recommend(task, sure, today=today, whole=False).chosen
+        chosen = recommend(task, sure, today=today, whole=False).chosen
     except NoIntervalError:
         return None
+    return chosen if chosen and (chosen.probability or 1.0) >= request.confidence else None
 
 
 def _beyond_price(task: Task[R, O, T, C, A], request: R, table: T) -> C | None:

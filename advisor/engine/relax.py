@@ -53,6 +53,8 @@ _RUN, _CHEAPER = ("max_run_usd", "max_hours"), 0.9
 # comes last.
 _TARGET_LEFT, _SOME_TIMES, _MOST_TIMES = 1 / 3, 2.0, 10.0
 _TARGETS = ("target", "users")
+_EVEN = 0.5
+_ANY = "any"
 # How often limits are drawn close to what they give.
 _TIGHTENINGS = 3
 # A spot price that is older promises nothing, and nobody knows the present one: others come first.
@@ -98,10 +100,19 @@ class Relaxer(Generic[R, O, T, C, A]):
                     if (way := self._way(request, changed, constraints)) is not None:
                         ways.append(way)
                         enough.update(change.constraint for change in way.changes)
+            ways += self._elsewhere(request)
             ways += self._task.further_relaxations(self._answer, self.answers, self.chosen)
         except SpentError:  # what was found until then answers, too
             pass
         return tuple(sorted((way for way in ways if not self._is_needless(way, ways)), key=self._rank))
+
+    def _elsewhere(self, request: R) -> list[Relaxation]:
+        """All clouds in all regions, where these answer; whatever they make likely."""
+        self._effort.require()
+        if request.cloud == _ANY or (gives := self.chosen(replace(request, cloud=_ANY, region=None))) is None:
+            return []
+        change = Change(constraint="cloud", option="--cloud", before=request.cloud, after=_ANY)
+        return [Relaxation(changes=(change,), gives=gives)]
 
     def _way(self, request: R, changed: R, constraints: Sequence[Constraint]) -> Relaxation | None:
         """The changes with what they give, its limits those which that just keeps: another spec, which is
@@ -144,14 +155,18 @@ class Relaxer(Generic[R, O, T, C, A]):
             for other in ways
         )
 
-    def _rank(self, way: Relaxation) -> tuple[int, float, str]:
-        """By cost; behind what hangs on an old spot price, which nobody may get any more, then a limit of
-        some times, and of many times, what was asked for."""
+    def _rank(self, way: Relaxation) -> tuple[int, float, float, str]:
+        """By cost; behind what hangs on an old spot price, which nobody may get any more, or is not likely;
+        then a limit of some times what was asked for; then, of many times, the least change."""
         spec = way.gives.spec
         age = self._answer.today - spec.offer.price.as_of
         is_doubtful = spec.offer.market is Market.SPOT and age.days > _OLD_SPOT_DAYS
-        group = 3 if _is_far(way) else 2 if _is_far(way, _SOME_TIMES) else int(is_doubtful)
-        return group, self._cost(way), way.changes[0].constraint
+        is_doubtful |= (way.gives.probability or 1.0) < _EVEN
+        group = 2 if _is_far(way, _SOME_TIMES) else int(is_doubtful)
+        if _is_far(way) or _gives_up(way):
+            most = max(max(_times(each), 1 / (_times(each) or 1.0)) for each in way.changes)
+            return 3, most, self._cost(way), way.changes[0].constraint
+        return group, 0.0, self._cost(way), way.changes[0].constraint
 
     def _least_relaxed(self, request: R, known: Set[str]) -> Iterator[tuple[R, Sequence[Constraint]]]:
         """The request with as little given up as makes something answer: each single constraint

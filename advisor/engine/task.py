@@ -312,13 +312,13 @@ class Task(ABC, Generic[R, O, T, C, A]):
         """Warnings about a question that only its answer shows."""
         return ()
 
-    def trials_tell(self, request: R) -> bool:
-        """Whether a trial would tell what a narrow decision depends on."""
-        return False
+    def no_trial(self, request: R) -> Message | None:
+        """Why no trial can be made of what is asked; None where one can."""
+        return Message("trials cannot run this kind of work")
 
     def contenders(self, request: R, options: O, table: T, limit: float) -> Iterable[Contender[T]]:
         """Rows that are not sure to answer, may, and rank before the cost `limit`."""
-        raise NotImplementedError
+        return ()
 
     def looked_at(self, request: R, options: O, rows: Sequence[tuple[T, int]]) -> list[Contender[T]]:
         """Rows of tables with their chances."""

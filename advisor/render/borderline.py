@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from enum import StrEnum
+from math import inf
 from typing import Any
 
 from advisor.domain import (
@@ -17,7 +17,7 @@ from advisor.domain import (
     Market,
     Task,
 )
-from advisor.domain.decision import MISS_COST, Judged, expected_cost
+from advisor.domain.decision import MISS_COST, Judged, expected_cost, price_chance
 from advisor.domain.results import is_measured
 from advisor.messages import Message
 from advisor.naming import spec_name
@@ -25,10 +25,12 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
 from advisor.render.blocks import percent
 from advisor.render.price_doubt import PER, ranked_cost
-from advisor.render.records import brief_block, by_price, is_untested, spec_fields
+from advisor.render.records import brief_block, spec_fields, standing
 from advisor.units import format_usd, short_usd
 
 _NEVER, _ALWAYS = 0.01, 0.99
+# A price that keeps its limit with more is no doubt.
+SURE_PRICE = 0.985
 # What costs less than the first share of another costs less, than the second beyond the error.
 _LESS, _APART = 0.97, 1 / 1.1
 
@@ -135,7 +137,8 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
 _WORDS = (
     (0.95, Message("almost certain: {percent:.0f} % sure {aim}")),
     (0.75, Message("likely: {percent:.0f} % sure {aim}")),
-    (0.0, Message("a gamble: only {percent:.0f} % sure {aim}")),
+    (0.5, Message("a gamble: only {percent:.0f} % sure {aim}")),
+    (0.0, Message("unlikely: only {percent:.0f} % sure {aim}")),
 )
 # What a question aims at, and what it limits: by the rate.
 _AIMS = (
@@ -157,23 +160,28 @@ _TO_SERVE = Message("to serve {users:,} users"), Message("to serve {users:,} use
 
 def _chance_message(chosen: Any, request: Any) -> Message:
     """'likely: 76 % sure to serve 40 users within the limits', and what else must hold."""
+    doubt, by = price_chance(chosen, request), standing(getattr(chosen, "prediction", chosen))
+    is_spot, is_doubtful = request.ends and chosen.spec.offer.market is Market.SPOT, doubt < SURE_PRICE
     aims, limits = (any(getattr(request, name, None) for name in names) for names in (_AIMS, _LIMITS))
     words = next(words for least, words in _WORDS if round(chosen.probability, 2) >= least)
-    aim = _TO[aims, limits]
+    aim = _TO[aims, limits or is_doubtful]
     if users := getattr(request, "users", None):
-        aim = Message(_TO_SERVE[limits].text, users=users)
-    untested = is_untested(getattr(chosen, "prediction", chosen))
-    if untested:
-        aim = Message("{aim}, by a model never checked on such a case", aim=aim)
-    # A chance is of rates alone: what else must hold makes nothing certain.
-    provisos = list(_provisos(chosen, request))
-    if (provisos or untested) and words is _WORDS[0][1]:
+        aim = Message(_TO_SERVE[limits or is_doubtful].text, users=users)
+    if is_spot:
+        aim = Message("{aim} if never interrupted", aim=aim)
+    if is_doubtful:
+        aim = Message(
+            "{aim} ({speed:.0f} % on speed, {price:.0f} % on the price)",
+            aim=aim,
+            speed=100 * modest(chosen.probability / doubt),
+            price=100 * modest(doubt),
+        )
+    if by:
+        aim = Message("{aim}, {by}", aim=aim, by=by)
+    # What else must hold, and what is hardly known, makes nothing certain.
+    if (is_spot or by) and words is _WORDS[0][1]:
         words = Message("{percent:.0f} % sure {aim}")
-    sure = Message(words.text, percent=100 * modest(chosen.probability), aim=aim)
-    for number, proviso in enumerate(provisos):
-        joint = Message("{sure} and {proviso}") if number else Message("{sure} if {proviso}")
-        sure = Message(joint.text, sure=sure, proviso=proviso)
-    return sure
+    return Message(words.text, percent=100 * modest(chosen.probability), aim=aim)
 
 
 def sure_message(answer: Judged[Any, Any]) -> Message | None:
@@ -186,13 +194,23 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
         return sure
     may_miss = (call for call in answer.close_calls if call.kind is CloseCallKind.CHOSEN_MAY_MISS)
     if trial := next(may_miss, None):
+        text = Message("{sure}. A trial of {minutes:g} min ({usd}) settles it")
+        if price_chance(chosen, request) < SURE_PRICE:
+            text = Message("{sure}. A trial of {minutes:g} min ({usd}) settles the speed")
         usd, minutes = short_usd(trial.trial_usd), trial.trial_minutes
-        sure = Message(
-            "{sure}. A trial of {minutes:g} min ({usd}) settles it", sure=sure, minutes=minutes, usd=usd
-        )
-    if safe is None:
-        least = 100 * request.confidence
-        return Message("{sure}; nothing on offer is {least:g} % sure", sure=sure, least=least)
+        sure = Message(text.text, sure=sure, minutes=minutes, usd=usd)
+    elif answer.no_trial:
+        sure = Message("{sure}; {why}", sure=sure, why=answer.no_trial)
+    if safe is not None:
+        return _beside_safe(sure, chosen, safe, request)
+    none = Message("{sure}; nothing on offer is {least:g} % sure")
+    if answer.price_call and answer.price_call.cheaper:
+        none = Message("{sure}; nothing of as firm a price is {least:g} % sure")
+    return Message(none.text, sure=sure, least=100 * request.confidence)
+
+
+def _beside_safe(sure: Message, chosen: Any, safe: Any, request: Any) -> Message:
+    """How sure the chosen spec is, and what the safe one costs more."""
     more = (safe.spec.total_usd_per_hour - chosen.spec.total_usd_per_hour) * HOURS_PER_MONTH
     dearer = Message("{more} more a month", more=f"${max(0.0, more):,.0f}")
     if request.ends and getattr(safe, "usd_per_run", None):
@@ -211,23 +229,6 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
         usd=safe.spec.total_usd_per_hour,
         dearer=dearer,
     )
-
-
-def _provisos(chosen: Any, request: Any) -> Iterator[Message]:
-    """What must hold for a chance to be right, beside the rates."""
-    price = chosen.spec.offer.price
-    if request.ends and chosen.spec.offer.market is Market.SPOT:
-        yield Message("never interrupted")
-    if _may_cost_too_much(chosen, request):
-        yield Message("the price of {day} holds", day=price.as_of.isoformat())
-
-
-def _may_cost_too_much(chosen: Any, request: Any) -> bool:
-    """Whether the upper end of a spec's price breaks a limit on cost that its median price keeps."""
-    spec, run = chosen.spec, getattr(chosen, "usd_per_run", None)
-    most = getattr(request, "max_run_usd", None)
-    dear = request.max_usd_per_hour is not None and spec.high_usd_per_hour > request.max_usd_per_hour
-    return dear or bool(most and run and by_price(spec, run.median)["high"] > most)
 
 
 # What `advisor verify` takes for granted, by option.
@@ -266,13 +267,23 @@ def borderline_block(call: CloseCall, horizon_hours: float, command: str, **runs
     }
 
 
+def _rate_to_hold(request: NetworkQuestion, candidate: Candidate) -> float:
+    """The rate that the limits of a run take; what nobody aims at is held against what is predicted."""
+    if request.target_throughput is not None:
+        return request.target_throughput
+    cost, most = request.max_run_usd, request.max_hours or inf
+    hours = min(most, cost / candidate.spec.total_usd_per_hour if cost else inf) - request.start_hours
+    if request.run_samples is not None and 0 < hours < inf:
+        return float(f"{request.run_samples / hours / 3600:.4g}")
+    return float(f"{candidate.prediction.lower:.3g}")
+
+
 def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
     """The command to type on an instance of the candidate's type: the question, made definite."""
     spec, dataset = candidate.spec, request.dataset.name
     instance, computes = spec.offer.instance, request.task is not Task.PREPROCESSING
     images, stored = request.dataset.kind is DataKind.IMAGE, request.dataset.storage_format
-    # What nobody aims at is held against what is predicted.
-    target = (request.target_throughput or float(f"{candidate.prediction.lower:.3g}")) / spec.count
+    target = _rate_to_hold(request, candidate) / spec.count
     options = {
         "--task": request.task,
         "--model": request.network,

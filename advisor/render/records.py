@@ -30,6 +30,7 @@ from advisor.domain import (
     Withheld,
     Workload,
 )
+from advisor.domain.results import is_measured
 from advisor.messages import Message
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 BOUNDS = ("lower", "median", "upper")
 # So many rejected types are named where nobody wants them all.
 NEAREST_REJECTED = 10
+# The least risk that is weak evidence.
+WEAK = 3
 RISKS = ("very low", "low", "medium", "high", "very high")
 # Least lower bound over the median of each risk but the highest.
 _RISK_SHARES = (0.95, 0.85, 0.6, 0.4)
@@ -182,10 +185,21 @@ def risk(claim: Claim) -> int:
     return max(by_width, by_facts, by_held)
 
 
+def standing(claim: Claim) -> Message | None:
+    """What a chance that stands beside weak evidence is said to hang on; None where evidence is better."""
+    if not hasattr(claim, "withheld"):  # a task's own may name no tests
+        return None
+    if is_untested(claim):
+        return Message("by a model never checked on such a case")
+    if risk(claim) >= WEAK:
+        return Message("by weak evidence")
+    return None if is_measured(claim) else Message("by a model never checked on this GPU")
+
+
 def is_untested(claim: Claim) -> bool:
-    """Whether a rate is a model's that no withheld truth like it backs; a task's own may name no tests."""
+    """Whether a rate is a model's that no withheld truth like it backs."""
     modelled = getattr(claim, "provenance", Provenance.MODELLED) == Provenance.MODELLED
-    return modelled and hasattr(claim, "withheld") and claim.withheld is None
+    return modelled and claim.withheld is None
 
 
 def withheld_block(test: Withheld | None) -> dict[str, Any] | None:

@@ -18,14 +18,13 @@ from advisor.render.facts import covers_clouds, decision_of, place_name, spec_na
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences
+from advisor.render.records import WEAK
 from advisor.render.text import SURE, lower_name, upper_name
 from advisor.units import ceil_ms, format_mib, format_span, format_target, format_usd, short_usd
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
 _OF_CHOSEN = "chosen_may_miss"
-# The word for the least evidence, and for what is riskier.
-WEAK = 3
 _SAMPLES = {OUTPUT_UNIT: "output_tokens", TUNING_UNIT: "tokens"}
 
 
@@ -195,6 +194,9 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
         for change in relaxation["changes"]
     ]
     gives = relaxation["gives"]
+    clouds = request["cloud"] == "any" or any(
+        change["option"] == "--cloud" for change in relaxation["changes"]
+    )
     chance, run = gives.get("probability"), gives.get("run")
     without, sure = ("relax.one_run", "relax.likely_run") if run else ("relax.one", "relax.likely")
     return t(
@@ -203,7 +205,7 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
         cost=short_usd(run["usd"]) if run else "",
         percent=percent(modest(chance or 0.0)),
         changes=", ".join(changes),
-        name=type_name(gives, clouds=request["cloud"] == "any"),
+        name=type_name(gives, clouds=clouds),
         p10=lower_name(request["confidence"]),
         lower=lower_rate(gives["lower"]),
         usd=dated_usd(gives, t),

@@ -225,16 +225,19 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         every = () if front is None else tuple(front.candidates(range(len(front)), request))
         return {"pareto": worth_taking(every, chosen)}
 
-    def trials_tell(self, request: NetworkQuestion) -> bool:
-        """Whether there is a target, and a trial can run what is asked."""
-        return (
-            request.target_throughput is not None and request.can_be_measured and can_be_run(request.network)
-        )
+    def no_trial(self, request: NetworkQuestion) -> Message | None:
+        if not can_be_run(request.network):
+            return Message(
+                "trials cannot run {network}; `advisor measure` times code of yours", network=request.network
+            )
+        return None if request.can_be_measured else Message("trials cannot run these settings")
 
     def contenders(
         self, request: NetworkQuestion, options: Judgement, table: Table, limit: float
     ) -> Iterator[Contender[Table]]:
         """Specs whose upper bound reaches the target."""
+        if request.target_throughput is None:
+            return
         slower = [table.take(_borderline(request, table, limit))]
         if request.max_count > 1:
             # With one instance less than it takes.

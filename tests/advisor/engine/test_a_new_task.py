@@ -46,7 +46,7 @@ def test_where_nothing_is_enough_the_nearest_and_the_least_change_are_told():
     needed = float(changed["max_usd_per_hour"].changes[0].after)
     gives = changed["max_usd_per_hour"].gives
     assert gives.spec.total_usd_per_hour <= needed
-    less = replace(request, max_usd_per_hour=needed - 0.01)
+    less = replace(request, max_usd_per_hour=0.94 * needed)  # the next figure that somebody would type
     assert recommend(Renderer(), less, today=TODAY).chosen is None
     assert "target_frames_per_second" in changed
 

@@ -202,7 +202,7 @@ def test_a_way_out_names_the_limits_of_its_own_spec_and_no_commitment_for_a_run(
             assert not change.after.startswith("commitment")
             if (span := spans.get(change.constraint)) is not None:
                 needed = max(span.upper, float(change.before))
-                assert float(change.after) <= needed * 1.001
+                assert float(change.after) <= needed * 1.05
 
 
 def test_a_named_gpu_is_joined_by_the_cheapest_and_accelerators_without_memory_are_no_way_out():

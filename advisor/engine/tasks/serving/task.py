@@ -332,14 +332,15 @@ class ServingTask(
                 _, reason = closest(self.limits(request, table), table.usd, np.array([row]))
                 yield None, shortfall(request, table, row, reason)
 
-    def trials_tell(self, request: ServingQuestion) -> bool:
-        """Whether there is a target."""
-        return bool(request.targets)
+    def no_trial(self, request: ServingQuestion) -> Message | None:
+        return None
 
     def contenders(
         self, request: ServingQuestion, options: ServingOptions, table: ServingTable, limit: float
     ) -> Iterator[Contender[ServingTable]]:
         """Options that would answer by their medians, or by what may be hoped for."""
+        if not request.targets:
+            return
         every = len(options.options)  # rows behind them answer, more surely
         answers, cheap = self.answering(request, table), np.flatnonzero(table.usd_each[:every] < limit)
         for level in (Level.MEDIAN, Level.HOPED):

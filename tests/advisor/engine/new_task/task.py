@@ -96,8 +96,8 @@ class Renderer(Task):
     def needs(self, name, request, table):
         return table.usd if name == "max_usd_per_hour" else table.sure
 
-    def trials_tell(self, request):
-        return True
+    def no_trial(self, request):
+        return None
 
     def contenders(self, request, options, table, limit):
         may = (table.sure < request.target_frames_per_second) & (table.usd < limit)

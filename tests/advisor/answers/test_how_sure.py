@@ -1,0 +1,97 @@
+"""What an answer says of how sure it is: by every task, through the command."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.corpus.recording import recorded
+
+NETWORKS = ("resnet50", "vit_b_16", "yolov8n", "bert-base-uncased")
+MARKETS = st.sampled_from(["on-demand", "spot", "any"])
+
+
+def options(**drawn):
+    """The words of options, those that are drawn as None left out."""
+    given = {name.replace("_", "-"): value for name, value in drawn.items() if value is not None}
+    return [
+        word
+        for name, value in given.items()
+        for word in (f"--{name}", f"{value:.4g}" if isinstance(value, float) else str(value))
+    ]
+
+
+INFERENCE = st.builds(
+    options,
+    task=st.just("inference"),
+    model=st.sampled_from(NETWORKS),
+    target_throughput=st.floats(20, 3000),
+    max_latency_ms=st.none() | st.floats(20, 100),
+    market=MARKETS,
+    max_price=st.none() | st.floats(0.2, 3),
+    max_count=st.sampled_from([1, 8]),
+)
+RUNS = st.builds(
+    options,
+    task=st.just("training"),
+    model=st.sampled_from(NETWORKS[:3]),
+    epochs=st.integers(1, 90),
+    max_hours=st.none() | st.floats(1, 72),
+    max_cost=st.floats(5, 300),
+    gpu=st.sampled_from(["T4,L4", "A10G,A100", "L40S,V100"]),
+    market=st.sampled_from(["on-demand", "spot"]),
+)
+SERVING = st.builds(
+    options,
+    task=st.just("generation"),
+    model=st.just("Llama-3.1-8B"),
+    users=st.integers(1, 100),
+    max_tpot_ms=st.floats(20, 100),
+    market=MARKETS,
+    max_price=st.none() | st.floats(0.5, 8),
+)
+TUNING = st.builds(
+    options,
+    task=st.just("finetuning"),
+    model=st.just("Qwen/Qwen3-8B"),
+    tokens=st.integers(10**7, 3 * 10**8),
+    max_hours=st.floats(1, 24),
+    max_cost=st.floats(3, 100),
+    market=MARKETS,
+)
+NO_TRIAL = (
+    "trials cannot run",
+    "no trial settles a price",
+    "a trial of one GPU",
+    "costs more than it is expected",
+)
+HEDGES = ("by a model never checked on", "by weak evidence")
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(INFERENCE | RUNS | SERVING | TUNING)
+def test_less_than_the_confidence_has_a_trial_and_a_safe_spec_or_why_not_and_weak_evidence_is_no_certainty(
+    words,
+):
+    document = recorded(["recommend", *words])["document"]
+    spec = (document or {}).get("recommendation")
+    for way in (document or {}).get("relax", ()):
+        assert way["gives"]["probability"] is not None or not way["gives"].get("run"), words
+        for change in way["changes"]:
+            if re.fullmatch(r"--(max-(price|cost|hours|latency-ms)|target-throughput)", change["option"]):
+                figure = float(change["to"])
+                assert figure == float(f"{figure:.3g}"), change
+    if spec is None or spec["probability"] is None:
+        return
+    says = document["decision"]["sentences"][0]
+    if spec["probability"] < spec["predicted"]["confidence"]:
+        assert "A trial of" in says or any(why in says for why in NO_TRIAL), says
+        assert "; safe (" in says or "; nothing o" in says, says
+    is_weak = spec["risk"] >= 3 or any(
+        "was measured" in text for text in spec["extrapolation"] if "neither" in text
+    )
+    assert is_weak <= any(hedge in says for hedge in HEDGES), says
+    assert not ("almost certain" in says and any(hedge in says for hedge in HEDGES)), says
+    assert not (spec["risk"] < 3 and "never checked on such a case" in says), says
