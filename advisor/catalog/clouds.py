@@ -146,7 +146,7 @@ class Cloud:
         """Take the disk prices that an import tells of this cloud."""
         self._disk_prices = disk_prices_with(files, self.name, self._currencies, self._disk_prices)
 
-    @property
+    @cached_property
     def has_disks(self) -> bool:
         """Whether anything is known of its disks."""
         return rules_path(self._files, self.name) is not None

@@ -37,13 +37,13 @@ from advisor.domain import (
 )
 from advisor.errors import NoOfferError, UsageError
 
-# An order with the rate and the price of its volume, and (MiB/s, IOPS) of an instance, None: all.
-_Volume = tuple[DiskChoice, DiskRate, Price]
+# An order with the rate, price and assumed facts of its volume; (MiB/s, IOPS) of an instance, None: all.
+_Volume = tuple[DiskChoice, DiskRate, Price, tuple[AssumedFact, ...]]
 _Ordered = tuple[DiskChoice, DiskRate]
 _Limits = tuple[float | None, float | None]
 
-# Lists of disks that are remembered: a service is asked about many data sets.
-_MOST_KEPT = 4096
+# Lists of disks, and orders, that are remembered: a service is asked about many data sets.
+_MOST_KEPT, _MOST_VOLUMES = 4096, 16_384
 
 
 class DiskCatalog:
@@ -67,7 +67,7 @@ class DiskCatalog:
         self._ladders: dict[tuple[float, str, tuple[str, ...]], tuple[_Volume, ...]] = {}
         self._ordered: dict[tuple[float, tuple[str, ...]], dict[str, list[_Ordered]]] = {}
         self._worth: dict[tuple[object, ...], list[Disk]] = {}
-        self._known: dict[tuple[DiskChoice, str], _Volume] = {}
+        self._priced: dict[tuple[DiskChoice, str], _Volume] = {}
 
     @cached_property
     def rules(self) -> Mapping[str, DiskRule]:
@@ -128,7 +128,7 @@ class DiskCatalog:
         if unpriced and (region, choice.type) not in self._prices:
             assumed = facts_of_disk(self._facts, choice.type)
             return _on_instance(
-                self._limits_of(instance, choice.type), self.rate(choice), choice, None, assumed
+                self._limits_of(instance, choice.type), choice, self.rate(choice), None, assumed
             )
         return self._attached(instance, choice, region)
 
@@ -206,9 +206,9 @@ class DiskCatalog:
         if worth is None:
             attached = [
                 disk
-                for volume in self._ladder(dataset_gib, region, types)
-                if self._fits(instance, volume[0].type)
-                and (disk := self._cut_to(instance, volume, region, wide=bool(types)))
+                for choice, *_ in self._ladder(dataset_gib, region, types)
+                if self._fits(instance, choice.type)
+                and (disk := self._cut_to(instance, choice, region, wide=bool(types)))
             ]
             worth = disk_orders.without_slow_steps(disk_orders.undominated(attached), self.rules)
             if len(self._worth) >= _MOST_KEPT:
@@ -222,7 +222,7 @@ class DiskCatalog:
         key = (dataset_gib, region, types)
         if key not in self._ladders:
             steps = [
-                (choice, rate, self._price(choice, region))
+                self._volume(choice, region, rate)
                 for disk_type, orders in self._orders(dataset_gib, types).items()
                 if (region, disk_type) in self._prices
                 for choice, rate in orders
@@ -245,29 +245,27 @@ class DiskCatalog:
             }
         return self._ordered[key]
 
-    def _cut_to(self, instance: InstanceType, volume: _Volume, region: str, *, wide: bool) -> Disk | None:
+    def _cut_to(self, instance: InstanceType, choice: DiskChoice, region: str, *, wide: bool) -> Disk | None:
         """A step of the ladder on an instance; None where it is not worth a look there."""
-        choice = volume[0]
         cut = disk_orders.cut_to(instance, choice, self.rules[choice.type], wide=wide)
-        if cut is None:
-            return None
-        return self._attached(instance, cut, region, volume if cut is choice else None)
+        return None if cut is None else self._attached(instance, cut, region)
 
-    def _attached(
-        self, instance: InstanceType, choice: DiskChoice, region: str, volume: _Volume | None = None
-    ) -> Disk:
-        volume = volume or self._known.get((choice, region))
+    def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
+        return _on_instance(self._limits_of(instance, choice.type), *self._volume(choice, region))
+
+    def _volume(self, choice: DiskChoice, region: str, rate: DiskRate | None = None) -> _Volume:
+        """An order by itself, made once."""
+        volume = self._priced.get((choice, region))
         if volume is None:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
-            volume = choice, self.rate(choice), self._price(choice, region)
-            self._known[choice, region] = volume
-        _, rate, price = volume
-        # What is assumed of the price counts only where it is an estimate.
-        assumed = facts_of_disk(self._facts, choice.type)
-        if price.kind == ESTIMATED:
-            assumed = self.assumed_of(choice.type)
-        return _on_instance(self._limits_of(instance, choice.type), rate, choice, price, assumed)
+            rate, price = rate or self.rate(choice), self._price(choice, region)
+            # What is assumed of the price counts only where it is an estimate.
+            assumed = facts_of_disk(self._facts, choice.type)
+            if price.kind == ESTIMATED:
+                assumed = self.assumed_of(choice.type)
+            if len(self._priced) >= _MOST_VOLUMES:
+                self._priced.clear()
+            volume = self._priced[choice, region] = choice, rate, price, assumed
+        return volume
 
     def passed_on(self, instance: InstanceType, disk_type: str) -> tuple[float, float]:
         """MiB/s and IOPS beyond which no disk of a type is faster on an instance."""
@@ -365,14 +363,15 @@ class DiskCatalog:
 
 def _best(steps: Iterable[_Volume]) -> Iterator[_Volume]:
     """Volumes without those that a cheaper one equals wherever they are attached."""
-    disks = (_on_instance((None, None), rate, choice, price) for choice, rate, price in steps)
-    return ((disk.choice, disk.rate, disk.price) for disk in disk_orders.undominated(disks) if disk.price)
+    disks = (_on_instance((None, None), *volume) for volume in steps)
+    best = disk_orders.undominated(disks)
+    return ((disk.choice, disk.rate, disk.price, disk.assumed) for disk in best if disk.price)
 
 
 def _on_instance(
     limits: _Limits,
-    volume: DiskRate,
     choice: DiskChoice,
+    volume: DiskRate,
     price: Price | None,
     assumed: tuple[AssumedFact, ...] = (),
 ) -> Disk:

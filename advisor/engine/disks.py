@@ -1,12 +1,17 @@
 """The disk that is enough and no more: orders between the coarse steps of the catalogue's ladder.
 
 Of a language model's weights the least order of a type that reads so fast is enough (`least_order`); what
-makes a network's work cheapest is searched by `advisor.engine.fitting`."""
+makes a network's work cheapest is searched by `advisor.engine.fitting` among `Orders`."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog, DiskRule
 from advisor.catalog.disk_orders import LOCAL
@@ -16,10 +21,12 @@ from advisor.messages import Message
 from advisor.questions.spec import SpecQuestion
 
 # Nobody orders 5,473 IOPS.
-IOPS_STEP = 10.0
+_IOPS_STEP = 10.0
+# What can be varied of an order, and the difference that matters: `both` is a factor of rate and IOPS.
+UNITS = {"rate": 1.0, "iops": _IOPS_STEP, "both": 0.001, "size": 1.0}
+# Orders between two ends that are tried at once.
+_BETWEEN = 7
 _WEIGHTS = Message("the weights")
-# GiB, IOPS and MiB/s of an order; None is what the size includes.
-Parts = tuple[float, float | None, float | None]
 
 
 def disks_by_price(
@@ -68,58 +75,104 @@ def least_order(
     """The least order of a type that still gives `needs` (MiB/s, IOPS) where `order` does and the
     instance passes on `most`: first less rate, then fewer IOPS, or less size where size is what
     buys rate; not below `needed_gib`."""
+    sold, rate, iops = Orders(rule, needed_gib), order.mib_per_second, order.iops
 
-    def gives(parts: Parts) -> bool:
-        sustained = rule.sustained(*parts)
+    def gives(tried: DiskChoice) -> bool:
+        sustained = rule.sustained(tried.size_gib or 0.0, tried.iops, tried.mib_per_second)
         pairs = zip(sustained, most, needs, strict=True)
         return all(min(own, passed) >= need for own, passed, need in pairs)
 
-    rate, iops = order.mib_per_second, order.iops
     if rate is not None:
-        rate = _least(
-            rule.provision_mib_s_min or 1.0,
-            rate,
-            1.0,
-            lambda rate: gives(parts_for(rule, needed_gib, iops, rate)),
-        )
+        least = rule.provision_mib_s_min or 1.0
+        rate = _least(least, rate, 1.0, lambda rate: gives(sold.giving(order, iops, rate)))
     if iops is not None:
         least = max(
             rule.provision_iops_min or 1.0,
             (rate or 0.0) / (rule.provision_mib_s_per_iops or math.inf),
             rule.included_iops(needed_gib) or 0.0,
         )
-        iops = _least(least, iops, IOPS_STEP, lambda tried: gives(parts_for(rule, needed_gib, tried, rate)))
-    parts = parts_for(rule, needed_gib, iops, rate)
+        iops = _least(least, iops, _IOPS_STEP, lambda iops: gives(sold.giving(order, iops, rate)))
+    found = sold.giving(order, iops, rate)
     if iops is None and rate is None and order.size_gib and rule.provision_iops_max is None:
-        size = _least(needed_gib, order.size_gib, 1.0, lambda gib: gives((gib, None, None)))
-        parts = rule.size_for(size), None, None
-    if not gives(parts):
-        return order
-    size_gib, iops, rate = parts
-    return DiskChoice(type=order.type, size_gib=size_gib, iops=iops, mib_per_second=rate)
+        size = _least(needed_gib, order.size_gib, 1.0, lambda gib: gives(replace(order, size_gib=gib)))
+        found = replace(order, size_gib=rule.size_for(size))
+    return found if gives(found) else order
 
 
 def _least(low: float, high: float, unit: float, enough: Callable[[float], bool]) -> float:
     """The least of `low`, `low + unit`, .. that is enough; `high` where none before it is."""
-    first, last = 0, max(0, math.ceil((high - low) / unit))
-    while first < last:
-        middle = (first + last) // 2
-        if enough(low + middle * unit):
-            last = middle
-        else:
-            first = middle + 1
+    numbers = range(max(0, math.ceil((high - low) / unit)))
+    first = bisect_left(numbers, True, key=lambda number: enough(low + number * unit))
     return min(low + first * unit, max(low, high))
 
 
-def parts_for(rule: DiskRule, needed_gib: float, iops: float | None, rate: float | None) -> Parts:
-    """The least order of a type that gives so much, where it provisions that at all."""
-    if rate is not None:
-        rate = max(float(math.ceil(rate)), rule.provision_mib_s_min or 1.0)
-    if iops is not None:
-        ratio = rule.provision_mib_s_per_iops or math.inf
-        least = max(iops, (rate or 0.0) / ratio, rule.provision_iops_min or 1.0)
-        iops = min(IOPS_STEP * math.ceil(least / IOPS_STEP), rule.provision_iops_max or math.inf)
-    return min(rule.size_for(needed_gib, iops), rule.max_gib), iops, rate
+class Orders(Struct, frozen=True):
+    """What a disk type sells where so much data has to fit."""
+
+    rule: DiskRule
+    needed_gib: float
+
+    def least(self, order: DiskChoice) -> DiskChoice:
+        """The least one that names as much as an order does: its rate, its IOPS, or neither."""
+        return self.giving(order, order.iops and 1.0, order.mib_per_second and 1.0)
+
+    def range_of(self, order: DiskChoice, part: str) -> tuple[float, float, float] | None:
+        """The lowest, present and highest amount of a part that is sold; None where it is not."""
+        iops, rate, rule = order.iops, order.mib_per_second, self.rule
+        most_rate = rule.provision_mib_s_max or rate
+        most_iops = rule.provision_iops_max or iops
+        if part == "size":
+            size = order.size_gib
+            if size is None or rule.provision_iops_max is not None:
+                return None
+            return self.needed_gib, size, min(2 * size, rule.max_gib)
+        if part == "rate" and rate is not None:
+            return rule.provision_mib_s_min or 1.0, rate, most_rate or rate
+        if part == "iops" and iops is not None:
+            # More may be worth it where no rate has to go with it.
+            least = (rate or 0.0) / (rule.provision_mib_s_per_iops or math.inf)
+            most = iops if rate else most_iops or iops
+            return max(rule.provision_iops_min or 1, least), iops, most
+        if part == "both" and iops is not None and rate is not None:
+            least = min((rule.provision_iops_min or 1.0) / iops, (rule.provision_mib_s_min or 1.0) / rate)
+            return least, 1.0, min((most_iops or iops) / iops, (most_rate or rate) / rate, 2.0)
+        return None
+
+    def with_part(self, order: DiskChoice, part: str, amount: float) -> DiskChoice:
+        """The order with the least that is sold and gives so much of a part."""
+        iops, rate = order.iops, order.mib_per_second
+        if part == "size":
+            return replace(order, size_gib=self.rule.size_for(float(math.ceil(amount))))
+        if part == "both":
+            iops, rate = amount * (iops or 0), amount * (rate or 0)
+        elif part == "rate":
+            rate = amount
+        else:
+            iops = amount
+        return self.giving(order, iops, rate)
+
+    def giving(self, order: DiskChoice, iops: float | None, rate: float | None) -> DiskChoice:
+        """The least order that gives so much, where the type provisions that at all."""
+        rule = self.rule
+        if rate is not None:
+            rate = max(float(math.ceil(rate)), rule.provision_mib_s_min or 1.0)
+        if iops is not None:
+            ratio = rule.provision_mib_s_per_iops or math.inf
+            least = max(iops, (rate or 0.0) / ratio, rule.provision_iops_min or 1.0)
+            iops = min(_IOPS_STEP * math.ceil(least / _IOPS_STEP), rule.provision_iops_max or math.inf)
+        size = min(rule.size_for(self.needed_gib, iops), rule.max_gib)
+        return replace(order, size_gib=size, iops=iops, mib_per_second=rate)
+
+
+@lru_cache(maxsize=4096)
+def orders_between(
+    orders: Orders, order: DiskChoice, part: str, low: float, high: float
+) -> tuple[tuple[float, DiskChoice], ...]:
+    """The lower amount of a part and some up to the higher one, each in the same ratio to the next, with
+    the order that has so much. Most questions try the same ones."""
+    step = (high / low) ** (1 / (_BETWEEN + 1))
+    amounts = (low * step**number for number in range(_BETWEEN + 1))
+    return tuple((amount, orders.with_part(order, part, amount)) for amount in amounts)
 
 
 def order_attached(catalog: Catalog, offer: Offer, order: DiskChoice) -> Disk:

@@ -7,28 +7,31 @@ cheapest. What is found is predicted at every batch size."""
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.catalog import Catalog, DiskRule
+from advisor.catalog import Catalog
 from advisor.domain import Disk, DiskChoice
 from advisor.engine.columns import Booleans, Floats, Integers
-from advisor.engine.disks import IOPS_STEP, order_attached, parts_for
+from advisor.engine.disks import UNITS, Orders, order_attached, orders_between
 from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed, deciding, rank, with_runs
 from advisor.engine.table import Table, best_of_each, distinct, is_among
 from advisor.questions.network import NetworkQuestion
 
-# Orders between the ends that are tried at once, and how often at most. A round leaves a quarter of
-# the range: 4 ** 8 steps are more than there are whole units.
-_BETWEEN = 7
+# How often the range of a part is searched at most. A round leaves a quarter of it: 4 ** 8 steps are more
+# than there are whole units.
 _ROUNDS = 8
-# Two ways to the same point of the range end this near to each other.
+# Two ways to the same amount of a part end this near to each other.
 _SAME = 1e-9
 # What rows are sorted by, the least first: dollars beyond the price allowed, the rank, and less rate.
 _Keys = tuple[Floats, Floats, Floats]
+# What is worth buying of both together depends on what each alone can do without, and the reverse.
+_TURNS_BY_PRICE = ("rate", "iops", "size")
+_TURNS = ("rate", "iops", "both", "rate", "iops", "both", "rate", "iops", "rate", "size")
 
 
 def with_fitted_disks(
@@ -44,14 +47,13 @@ def with_fitted_disks(
         answers = np.zeros(len(table.names), dtype=bool)
         answers[table.kind[answering(request, table)]] = True
         every = replace(request, max_results=len(table) + 1)
-        dear = rows & ~answers[table.kind]
-        table = _Fitting(every, catalog, math.inf).fitted(table, dear)
-        rows = np.concatenate([rows, np.ones(len(table) - len(rows), dtype=bool)])
+        table = _Fitting(every, catalog, math.inf).fitted(table, rows & ~answers[table.kind])
+        rows = np.append(rows, np.ones(len(table) - len(rows), dtype=bool))
     if request.max_run_usd is not None:
         # A step is too slow and the next one too dear: what lies between may keep the limit.
         anyhow = replace(request, max_run_usd=None, max_results=len(table) + 1)
         table = _Fitting(anyhow, catalog, math.inf, by_limit=True).fitted(table, rows)
-        rows = np.concatenate([rows, np.ones(len(table) - len(rows), dtype=bool)])
+        rows = np.append(rows, np.ones(len(table) - len(rows), dtype=bool))
     return _Fitting(request, catalog, last_shown).fitted(table, rows)
 
 
@@ -65,149 +67,147 @@ class _Fitting(Struct, frozen=True):
 
     def fitted(self, table: Table, rows: Booleans) -> Table:
         """The table with the orders that were found, at every batch."""
-        good = np.flatnonzero(rows & self._enough(table))
-        if not len(good):
+        able = table.take(np.flatnonzero(rows))
+        able = able.take(self._enough(able))
+        if not len(able):
             return table
-        wider, keys = table, self._keys(table)
-        last_shown, limits = self._limits(table, keys, good, self.last_shown)
-        slow = self._on_hard_disks(table, keys, good, limits)
+        keys = self._keys(able)
+        last_shown, limits = self._limits(able, keys, self.last_shown)
+        slow = self._on_hard_disks(able, keys, limits)
         if slow is not None and len(slow):
-            wider = table.beside(slow)
-            good = np.concatenate([good, np.arange(len(table), len(wider))])
-            keys = self._keys(wider)
-            _, limits = self._limits(wider, keys, good, last_shown)
-        starts = self._worth_fitting(wider, keys, good, limits)
-        return self._at_every_batch(table, wider, self._cheapest_orders(wider, starts))
+            able = able.beside(slow)
+            keys = self._keys(able)
+            _, limits = self._limits(able, keys, last_shown)
+        orders = self._cheapest_orders(able, self._worth_fitting(able, keys, limits))
+        wanted = [
+            (option, disk)
+            for option, disk in ((int(able.option[row]), disk) for row, disk in orders)
+            if not any(disk is step for step in table.source.options[option].disks)
+        ]
+        if not wanted:
+            return table
+        wanted.sort(key=lambda order: order[0])
+        return table.beside(completed(self.request, table.source.with_disks(wanted)))
 
     def _enough(self, table: Table) -> Booleans:
         return answering(self.request, table, but_for=("over_max_price",))
 
-    def _rank(self, table: Table) -> Floats:
-        hours = deciding(self.request, table).hours
-        return hours * table.usd if self.by_limit and hours is not None else rank(self.request, table)
-
-    def _beyond(self, table: Table) -> Floats:
+    def _keys(self, table: Table) -> _Keys:
         """What is too dear comes after all that is not, the least dear first: where samples count,
         an order beyond the price would else hide those within it."""
-        most = self.request.max_usd_per_hour
-        return np.zeros(len(table)) if most is None else np.maximum(0.0, table.usd - most)
+        most, hours = self.request.max_usd_per_hour, deciding(self.request, table).hours
+        beyond = np.zeros(len(table)) if most is None else np.maximum(0.0, table.usd - most)
+        if self.by_limit and hours is not None:
+            return beyond, hours * table.usd, -table.lower
+        return beyond, rank(self.request, table), -table.lower
 
-    def _keys(self, table: Table) -> _Keys:
-        return self._beyond(table), self._rank(table), -table.lower
-
-    def _limits(self, table: Table, keys: _Keys, good: Integers, last_shown: float) -> tuple[float, Floats]:
-        """The rank of the last that is shown, and the rank each row's offer must beat."""
-        best = _best_of(keys, good, table.option[good])
+    def _limits(self, table: Table, keys: _Keys, last_shown: float) -> tuple[float, Floats]:
+        """The rank of the last that is shown, and the rank that each option must beat."""
+        best = best_of_each(table.option, *keys)
         beyond, rank, _ = keys
         ranks = np.where(beyond[best] > 0, np.inf, rank[best])
-        last = np.sort(ranks)[: self.request.max_results]
-        last_shown = min(last_shown, float(last[-1]))
+        last_shown = min(last_shown, float(np.sort(ranks)[: self.request.max_results][-1]))
         limits = np.full(int(table.option.max()) + 1, -np.inf)
         limits[table.option[best]] = np.minimum(last_shown, ranks)
         return last_shown, limits
 
-    def _on_hard_disks(self, table: Table, keys: _Keys, good: Integers, limits: Floats) -> Table | None:
+    def _on_hard_disks(self, table: Table, keys: _Keys, limits: Floats) -> Table | None:
         """Hard disks that could come out ahead on instances that answer, at their best batch."""
-        best = _best_of(keys, good, table.option[good])
-        least = self._least(table, best, np.zeros(len(best)))
-        best = best[_may_win(least, limits[table.option[best]])]
+        best = best_of_each(table.option, *keys)
+        best = best[self._may_win(table, best, np.zeros(len(best)), limits)]
         pairs = [
             (row, disk)
-            for row in _at_best_batch(table, good, best).tolist()
+            for row in _at_best_batch(table, best).tolist()
             for disk in table.source.options[table.option[row]].slow_disks
         ]
-        if not pairs:
-            return None
-        rows = np.array([row for row, _ in pairs])
-        shares = np.array([_share(self.request, disk) * disk.usd_per_hour for _, disk in pairs])
-        worth = np.flatnonzero(_may_win(self._least(table, rows, shares), limits[table.option[rows]]))
+        rows, disks = np.array([row for row, _ in pairs], dtype=np.intp), [disk for _, disk in pairs]
+        worth = np.flatnonzero(self._may_win(table, rows, self._least_usd(table, rows, disks), limits))
         if not len(worth):
             return None
-        made = self._ordered(table, rows[worth], [pairs[index][1] for index in worth.tolist()])
+        made = self._ordered(table, rows[worth], [disks[index] for index in worth.tolist()])
         return made.take(self._enough(made))
 
-    def _worth_fitting(self, table: Table, keys: _Keys, good: Integers, limits: Floats) -> Integers:
+    def _worth_fitting(self, table: Table, keys: _Keys, limits: Floats) -> Integers:
         """The best start of each offer and disk type that could still come out ahead: of the same
         offer with another disk, and of the last that would be shown."""
-        columns = np.column_stack([table.option[good], table.count[good], table.disk_type[good]])
-        groups = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
-        best = _best_of(keys, good, groups)
+        types, number = np.unique(table.disk_type, return_inverse=True)
+        groups = (table.option * (MOST_INSTANCES + 1) + table.count) * len(types) + number
+        best = best_of_each(groups, *keys)
         if self.request.max_usd_per_hour is not None:
             # Less of what is too dear may be better than more of what is not.
-            dear = good[best_of_each(groups, *(key[good] for key in keys[1:]))]
-            best = distinct(np.concatenate([best, dear]))
-        best = best[np.array([table.disk[row].price is not None for row in best], dtype=bool)]
-        least = self._least(table, best, np.array([self._least_disk_usd(table, row) for row in best]))
-        best = best[_may_win(least, limits[table.option[best]])]
-        return _at_best_batch(table, good, best)
+            best = distinct(np.concatenate([best, best_of_each(groups, *keys[1:])]))
+        best = best[np.array([disk.price is not None for disk in table.disk[best]], dtype=bool)]
+        least = self._least_usd(table, best, table.disk[best].tolist())
+        return _at_best_batch(table, best[self._may_win(table, best, least, limits)])
 
-    def _least_disk_usd(self, table: Table, row: int) -> float:
-        """The least that the row's disk costs: its size holds the data, and its rate may be given up."""
-        search = _Search.of(self.catalog, table, row)
-        disk, rule = search.disk, search.rule
-        if disk.choice.iops is None or rule.provision_iops_min is None:
-            return _share(self.request, disk) * disk.usd_per_hour
-        rate = rule.provision_mib_s_min if disk.choice.mib_per_second is not None else None
-        size, iops, rate = parts_for(rule, search.needed_gib, rule.provision_iops_min, rate)
-        order = replace(disk.choice, size_gib=size, iops=iops, mib_per_second=rate)
-        return min(disk.usd_per_hour, order_attached(self.catalog, table.offer(row), order).usd_per_hour)
+    def _least_usd(self, table: Table, rows: Integers, disks: Sequence[Disk]) -> Floats:
+        """The dollars an hour of the least order of each disk's type on the row's offer."""
+        known, usd = dict[tuple[object, ...], float](), []
+        for row, disk in zip(rows.tolist(), disks, strict=True):
+            offer, order = table.offer(row), disk.choice
+            named = order.iops is None, order.mib_per_second is None
+            key = offer.instance.cloud, offer.region, order.type, named
+            if key not in known:
+                least = self._orders(table, row, order.type).least(order)
+                known[key] = order_attached(self.catalog, offer, least).usd_per_hour
+            usd.append(known[key])
+        return np.array(usd)
 
-    def _least(self, table: Table, rows: Integers, disk_usd: Floats) -> Floats:
-        """The least cost of rows with a disk of that price at their upper bound; inf beyond the limit."""
+    def _orders(self, table: Table, row: int, disk_type: str) -> Orders:
+        disks = self.catalog.disks_of(table.offer(row).instance.cloud)
+        dataset_gib = table.source.request.dataset.total_mib / 1024
+        return Orders(disks.rules[disk_type], disks.fitting_size(disk_type, dataset_gib))
+
+    def _may_win(self, table: Table, rows: Integers, disk_usd: Floats, limits: Floats) -> Booleans:
+        """Whether rows with a disk of that price at their upper bound may rank within the limits."""
         request = self.request
         usd = table.count[rows] * (table.offer_usd[rows] + disk_usd)
-        usd = np.where(usd > (request.max_usd_per_hour or math.inf), np.inf, usd)
-        if request.ranks_by_price:
-            return usd
-        return usd / (table.upper[rows] * 3600) * (request.run_samples or 1e6)
+        least = usd
+        if not request.ranks_by_price:
+            least = usd / (table.upper[rows] * 3600) * (request.run_samples or 1e6)
+        allowed = usd <= (request.max_usd_per_hour or math.inf)
+        return np.asarray(allowed & (least <= limits[table.option[rows]]) & (least < np.inf))
 
     def _ordered(self, table: Table, rows: Integers, disks: Sequence[Disk]) -> Table:
         """Rows with other disks, on as many instances as before, so that more disk is never slower."""
-        count = table.count[rows]
         made = with_runs(self.request, table.with_orders(rows, disks))
-        return at_count(made, count)
-
-    def _at_every_batch(self, table: Table, wider: Table, orders: Sequence[tuple[int, Disk]]) -> Table:
-        """The table with the orders that are not its own at every batch of their offers."""
-        wanted = [
-            (option, disk)
-            for option, disk in ((int(wider.option[row]), disk) for row, disk in orders)
-            if not any(disk is step for step in wider.source.options[option].disks)
-        ]
-        wanted.sort(key=lambda order: order[0])
-        if not wanted:
-            return table
-        return table.beside(completed(self.request, wider.source.with_disks(wanted)))
+        return at_count(made, table.count[rows])
 
     def _cheapest_orders(self, table: Table, starts: Integers) -> list[tuple[int, Disk]]:
         """The order from each start on that makes a run, or a sample, cheapest: less or more of
         rate, of IOPS, of both together, or of the size that buys them. An order replaces another
         only where it ranks before it."""
-        searches = [_Search.of(self.catalog, table, row) for row in starts.tolist()]
-        some = self._ranked(table.take(starts))
-        for search, keys in zip(searches, some, strict=True):
-            search.rank = keys
+        disks, keys = table.disk[starts].tolist(), self._ranked(table.take(starts))
+        ranked = zip(starts.tolist(), disks, keys, strict=True)
+        searches = [
+            _Search(start, disk, self._orders(table, start, disk.choice.type), keys, disk.choice)
+            for start, disk, keys in ranked
+        ]
         for part in _TURNS_BY_PRICE if self.request.ranks_by_price else _TURNS:
             turned = [search for search in searches if search.begin(part)]
-            for unit in (0.0, *[_UNITS[part]] * (_ROUNDS - 1)):
-                self._close_in(table, turned, part, unit)
+            going, unit = turned, 0.0
+            for _ in range(_ROUNDS):
+                going = [search for search in going if search.high - search.low > unit]
+                self._try_between(table, going)
+                unit = UNITS[part]
             for search in turned:
                 search.settled[part] = search.disk.choice
         return [(search.start, search.disk) for search in searches]
 
-    def _close_in(self, table: Table, searches: Sequence[_Search], part: str, unit: float) -> None:
-        """One round: try orders between the ends of every search, where these are further apart
-        than `unit`; keep the best, and its neighbours as the new ends."""
-        tried = [(search, *new) for search in searches for new in search.untried(part, unit)]
+    def _try_between(self, table: Table, searches: Sequence[_Search]) -> None:
+        """One round: try orders between the ends of every search; keep the best, and its neighbours
+        as the new ends."""
+        tried = [(search, *new) for search in searches for new in search.untried()]
         if tried:
+            starts = [search.start for search, *_ in tried]
             disks = [
                 order_attached(self.catalog, table.offer(search.start), order) for search, _, order in tried
             ]
-            made = self._ordered(table, np.array([search.start for search, *_ in tried]), disks)
+            made = self._ordered(table, np.array(starts), disks)
             answers = zip(tried, disks, self._enough(made).tolist(), self._ranked(made), strict=True)
-            for (search, value, _), disk, enough, keys in answers:
-                if enough and keys < search.rank:
-                    search.rank, search.disk, search.value = keys, disk, value
+            for (search, amount, _), disk, enough, keys in answers:
+                if enough and keys < search.keys:
+                    search.keys, search.disk, search.amount = keys, disk, amount
         for search in searches:
             search.narrow()
 
@@ -216,132 +216,55 @@ class _Fitting(Struct, frozen=True):
 
 
 class _Search(Struct):
-    """The best order so far of a start, the range of the part that is varied, and where the other
+    """The best order so far from a start on, the range of the part that is varied, and where the other
     parts left the order: `base`, which was best before."""
 
     start: int
     disk: Disk
-    rule: DiskRule
-    needed_gib: float
+    orders: Orders
+    keys: tuple[float, float, float]
     base: DiskChoice
-    rank: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    part: str = ""
     low: float = 0.0
-    value: float = 0.0
+    amount: float = 0.0
     high: float = 0.0
-    tried: list[float] = field(default_factory=list)
-    known: set[DiskChoice] = field(default_factory=set)
+    amounts: Sequence[float] = ()
+    tried: set[DiskChoice] = field(default_factory=set)
     settled: dict[str, DiskChoice] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, catalog: Catalog, table: Table, row: int) -> _Search:
-        """A search from a row of the table on."""
-        disk, offer = table.disk[row], table.offer(row)
-        disks = catalog.disks_of(offer.instance.cloud)
-        dataset_gib = table.source.request.dataset.total_mib / 1024
-        return cls(
-            start=row,
-            disk=disk,
-            rule=disks.rules[disk.choice.type],
-            needed_gib=disks.fitting_size(disk.choice.type, dataset_gib),
-            base=disk.choice,
-        )
 
     def begin(self, part: str) -> bool:
         """Whether the part can be varied, and something has changed since it was."""
-        self.base = self.disk.choice
+        self.part, self.base = part, self.disk.choice
         if self.settled.get(part) == self.base:
             return False
-        span = self._span(part)
-        if span is None or span[2] <= span[0]:
+        ends = self.orders.range_of(self.base, part)
+        if ends is None:
             return False
-        self.low, self.value, self.high = span
+        self.low, self.amount, self.high = ends
         return True
 
-    def between(self, unit: float) -> list[float]:
-        """The lower end and points up to the higher one, each in the same ratio to the next."""
-        if self.high - self.low <= unit:
-            return []
-        step = (self.high / self.low) ** (1 / (_BETWEEN + 1))
-        return [self.low * step**number for number in range(_BETWEEN + 1)]
-
-    def untried(self, part: str, unit: float) -> Iterator[tuple[float, DiskChoice]]:
-        """The points, and their orders but those that another point had: they win no more."""
-        self.tried = self.between(unit)
-        for value in self.tried:
-            order = self.order(part, value)
-            if order not in self.known:
-                self.known.add(order)
-                yield value, order
+    def untried(self) -> Iterator[tuple[float, DiskChoice]]:
+        """Amounts between the ends, and their orders but those that another amount had: they win no more."""
+        between = orders_between(self.orders, self.base, self.part, self.low, self.high)
+        self.amounts = [amount for amount, _ in between]
+        for amount, order in between:
+            if order not in self.tried:
+                self.tried.add(order)
+                yield amount, order
 
     def narrow(self) -> None:
-        """The neighbours of the best point become the ends."""
-        points = (*self.tried, self.high)
-        self.low = max((point for point in points if point < self.value * (1 - _SAME)), default=self.low)
-        self.high = min((point for point in points if point > self.value * (1 + _SAME)), default=self.value)
-
-    def order(self, part: str, value: float) -> DiskChoice:
-        """The order that is sold and gives so much of the part."""
-        iops, rate = self.base.iops, self.base.mib_per_second
-        if part == "size":
-            return replace(self.base, size_gib=self.rule.size_for(float(math.ceil(value))))
-        if part == "both":
-            iops, rate = value * (iops or 0), value * (rate or 0)
-        elif part == "rate":
-            rate = value
-        else:
-            iops = value
-        size, iops, rate = parts_for(self.rule, self.needed_gib, iops, rate)
-        return replace(self.base, size_gib=size, iops=iops, mib_per_second=rate)
-
-    def _span(self, part: str) -> tuple[float, float, float] | None:
-        """The lowest, present and highest value of a part that is sold; None where it is not."""
-        iops, rate, rule = self.base.iops, self.base.mib_per_second, self.rule
-        most_rate = rule.provision_mib_s_max or rate
-        most_iops = rule.provision_iops_max or iops
-        if part == "size":
-            size = self.base.size_gib
-            if size is None or rule.provision_iops_max is not None:
-                return None
-            return self.needed_gib, size, min(2 * size, rule.max_gib)
-        if part == "rate" and rate is not None:
-            return rule.provision_mib_s_min or 1.0, rate, most_rate or rate
-        if part == "iops" and iops is not None:
-            # More may be worth it where no rate has to go with it.
-            least = (rate or 0.0) / (rule.provision_mib_s_per_iops or math.inf)
-            most = iops if rate else most_iops or iops
-            return max(rule.provision_iops_min or 1, least), iops, most
-        if part == "both" and iops is not None and rate is not None:
-            least = min((rule.provision_iops_min or 1.0) / iops, (rule.provision_mib_s_min or 1.0) / rate)
-            return least, 1.0, min((most_iops or iops) / iops, (most_rate or rate) / rate, 2.0)
-        return None
+        """The neighbours of the best amount become the ends."""
+        amounts = (*self.amounts, self.high)
+        below = bisect_left(amounts, self.amount * (1 - _SAME))
+        above = bisect_right(amounts, self.amount * (1 + _SAME))
+        self.low = amounts[below - 1] if below else self.low
+        self.high = amounts[above] if above < len(amounts) else self.amount
 
 
-_UNITS = {"rate": 1.0, "iops": IOPS_STEP, "both": 0.001, "size": 1.0}
-# What is worth buying of both together depends on what each alone can do without, and the reverse.
-_TURNS_BY_PRICE = ("rate", "iops", "size")
-_TURNS = ("rate", "iops", "both", "rate", "iops", "both", "rate", "iops", "rate", "size")
-
-
-def _best_of(keys: _Keys, good: Integers, groups: Integers) -> Integers:
-    """The best good row of each group."""
-    return good[best_of_each(groups, *(key[good] for key in keys))]
-
-
-def _at_best_batch(table: Table, good: Integers, rows: Integers) -> Integers:
-    """For each row the good one of its spec that has the highest lower bound: it bears the least
-    disk, and the larger one of those that the disk holds back alike gains most by a faster disk."""
+def _at_best_batch(table: Table, rows: Integers) -> Integers:
+    """For each row the one of its spec that has the highest lower bound: it bears the least disk,
+    and the larger one of those that the disk holds back alike gains most by a faster disk."""
     spec = table.spec * (MOST_INSTANCES + 1) + table.count
-    same = good[is_among(spec[good], spec[rows])]
+    same = np.flatnonzero(is_among(spec, spec[rows]))
     best = same[best_of_each(spec[same], -table.lower[same], -table.batch[same])]
     return best[np.searchsorted(spec[best], spec[rows])]
-
-
-def _share(request: NetworkQuestion, disk: Disk) -> float:
-    """The least part of a disk that is needed: its IOPS may be given up, its size holds the data."""
-    if disk.choice.iops is not None:
-        return 0.0
-    return min(1.0, request.dataset.total_mib / 1024 / disk.size_gib)
-
-
-def _may_win(least: Floats, limits: Floats) -> Booleans:
-    return (least <= limits) & (least < np.inf)

@@ -106,7 +106,7 @@ def judgement(
         _judge_by_price(request, verdicts, shown, fitted, cpus=cpus)
         return verdicts
     names, verdicts.considered = frozenset(listing.offers), listing.considered
-    verdicts.rejected += prepared.with_types(names, listing.offers).rejected(names)
+    verdicts.rejected += prepared.with_types(listing.offers, listing.offers).rejected(names)
     verdicts.add(_judged(request, prepared, names))
     if cpus:
         types = prepared.cpus(listing.cpus(math.inf))
@@ -126,7 +126,8 @@ def _judge_by_price(
         names, ranks = _cheap(request, lowest, prepared, np.empty(0), first, request.max_results)
     else:
         names, verdicts.considered = frozenset(listing.offers), listing.considered
-        ranks = _ranks_at_steps(request, prepared.with_types(names, listing.offers), names)
+        predicted = prepared.with_types(listing.offers, listing.offers)
+        ranks = _ranks_at_steps(request, predicted, names) if cpus else np.empty(0)
     looked_at, rank_of = names, dict[str, float]()
     last = _smallest(ranks, shown)
     types = prepared.cpus(listing.cpus(last if leaves_out_dear else math.inf)) if cpus else None
@@ -178,7 +179,8 @@ def _ranks_at_steps(request: NetworkQuestion, predicted: Predicted, names: froze
         return np.empty(0)
     some = np.array([name in names for name in predicted.table.names])
     table = predicted.table.take(some[predicted.table.kind])
-    return np.asarray(_least_ranks(request, completed(request, table))[some])
+    table = completed(request, table)
+    return np.asarray(_least_ranks(request, table, answering(request, table))[some])
 
 
 def _judge_cpus_in_groups(request: NetworkQuestion, cpus: CpuTypes, shown: int, verdicts: Judgement) -> None:
@@ -215,9 +217,9 @@ def _may_lead(request: NetworkQuestion, cpus: CpuTypes, index: int, front: Table
     return not bool(((front.usd <= usd) & (front.lower >= rate)).any())
 
 
-def _least_ranks(request: NetworkQuestion, table: Table) -> Floats:
+def _least_ranks(request: NetworkQuestion, table: Table, answers: Booleans) -> Floats:
     """The least rank of each type (by kind) with which it answers; infinite where it does not."""
-    rows = np.flatnonzero(answering(request, table))
+    rows = np.flatnonzero(answers)
     least = np.full(len(table.names), np.inf)
     np.minimum.at(least, table.kind[rows], rank(request, table.take(rows)))
     return least
@@ -239,9 +241,9 @@ def _judged(
     rows = np.ones(len(coarse), dtype=bool)
     near = wanted
     if is_plain(request):
-        fast = answering(request, coarse, but_for=("over_max_price",))
+        fast = np.logical_and.reduce([each.keeps for each in judged if each.reason != "over_max_price"])
         able = _kinds_of(coarse, fast)
-        least = _least_ranks(request, coarse)
+        least = _least_ranks(request, coarse, np.logical_and.reduce([limit.keeps for limit in judged]))
         last = min(last_shown, _smallest(least, request.max_results))
         # What is too dear with the catalogue's steps of disks may answer with another disk.
         within = coarse.source.cheapest_offer <= (request.max_usd_per_hour or 0.0)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from threading import Lock
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from msgspec import Struct
@@ -247,7 +248,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             spec=which,
             row=rows,
             disk=_objects(disks)[which],
-            disk_type=np.array([hash(disk.rate.type) for disk in disks], dtype=np.intp)[which],
+            disk_type=np.array([crc32(disk.rate.type.encode()) for disk in disks], dtype=np.intp)[which],
             batch=predictions.batch[rows],
             offer_usd=self.offer_usd[options],
             disk_usd=np.array([disk.usd_per_hour for disk in disks], dtype=float)[which],

@@ -138,6 +138,8 @@ class Columns(Struct, frozen=True):
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """The rows of several groups, one group after the other."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__struct_fields__)
         )
