@@ -22,14 +22,7 @@ from advisor.questions.commands import COMPARE, MEMORY, PREDICT, AnyCompare, Any
 from advisor.questions.fields import Text
 from advisor.questions.listings import Gpus, Sources
 from advisor.questions.settled import language_hint
-from advisor.render.listings import (
-    GPU_COLUMNS,
-    families_text,
-    flat_gpu_row,
-    gpus_text,
-    language_models_text,
-    networks_text,
-)
+from advisor.render import listings
 from advisor.render.tables import records_markdown
 
 RECORDS = {"csv": csv_of, "md": records_markdown}
@@ -113,10 +106,10 @@ def gpus(question: Gpus, output: str) -> None:
     """
     document = gpus_document_of(load_catalog(), question)
     if output in RECORDS:
-        rows = [flat_gpu_row(row) for row in document["gpus"]]
-        click.echo(RECORDS[output](rows, GPU_COLUMNS), nl=False)
+        rows = [listings.flat_gpu_row(row) for row in document["gpus"]]
+        click.echo(RECORDS[output](rows, listings.GPU_COLUMNS), nl=False)
     else:
-        print_answer(output, document, lambda: gpus_text(document["gpus"]), indent=2)
+        print_answer(output, document, lambda: listings.gpus_text(document["gpus"]), indent=2)
 
 
 @click.command()
@@ -144,7 +137,9 @@ def networks(search: str | None, every: bool, task: str | None, output: str) -> 
     """
     if task:
         known_models = language_models_document(search)
-        print_answer(output, known_models, lambda: language_models_text(known_models["models"]), indent=2)
+        print_answer(
+            output, known_models, lambda: listings.language_models_text(known_models["models"]), indent=2
+        )
         return
     model = None
     try:
@@ -158,5 +153,5 @@ def networks(search: str | None, every: bool, task: str | None, output: str) -> 
         unknown.hint = language_hint(search) or unknown.hint
         raise unknown
     document = networks_document(model, listed)
-    text = families_text if search is None and not every else networks_text
+    text = listings.families_text if search is None and not every else listings.networks_text
     print_answer(output, document, lambda: text(document["networks"]), indent=2)

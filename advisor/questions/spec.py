@@ -9,17 +9,9 @@ from typing import Any
 from advisor.domain import ANY, HOURS_PER_MONTH, DiskChoice, Market, Range
 from advisor.domain.money import PriceSpread
 from advisor.domain.words import ANY_MARKET
+from advisor.questions import values
 from advisor.questions.fields import Choice, Flag, FromZero, Hours, Number, Parsed, Probability, Text
 from advisor.questions.question import Question, ask
-from advisor.questions.values import (
-    GpuFilter,
-    format_ram,
-    format_vcpus,
-    parse_gpus,
-    parse_price_kinds,
-    parse_ram,
-    parse_vcpus,
-)
 
 MOST_COUNT = 1000
 MOST_RESULTS = 1000
@@ -33,7 +25,7 @@ ANSWER, SOURCES = "Answer", "Predictor and prices"
 _place, _hardware = partial(ask, section=PLACE), partial(ask, section=HARDWARE)
 
 # What several questions have that share nothing else.
-GPUS = Parsed(parse_gpus, str, "NAMES|SIZE..|ccX.Y..", joins=True)
+GPUS = Parsed(values.parse_gpus, str, "NAMES|SIZE..|ccX.Y..", joins=True)
 CLOUD: Any = _place(
     "Cloud to search: aws, gcp, azure, alibaba, oci, lambda, runpod, nebius, verda, hyperstack, "
     "jarvislabs, digitalocean, vultr, vast, ovh, scaleway, civo, paperspace, leafcloud and "
@@ -62,14 +54,14 @@ GPU: Any = _hardware(
 )
 VCPUS: Any = _hardware(
     "vCPUs of the instance: 4..16, 8 or 8.. (at least 8).",
-    Parsed(parse_vcpus, format_vcpus, "LEAST..MOST", or_number=True),
+    Parsed(values.parse_vcpus, values.format_vcpus, "LEAST..MOST", or_number=True),
     default=None,
     value=ANY,
     usual="any",
 )
 MEMORY: Any = _hardware(
     "RAM of the instance: 32GiB..64GiB or 32GiB.. (at least 32 GiB).",
-    Parsed(parse_ram, format_ram, "LEAST..MOST"),
+    Parsed(values.parse_ram, values.format_ram, "LEAST..MOST"),
     name="memory",
     default=None,
     value=ANY,
@@ -163,7 +155,7 @@ class SpecQuestion(Question):
     price_kinds: tuple[str, ...] = _place(
         "Prices of instances to rank by: list (what the seller lists), observed (seen on the market), "
         "estimated.",
-        Parsed(parse_price_kinds, ",".join, "KIND[,KIND]"),
+        Parsed(values.parse_price_kinds, ",".join, "KIND[,KIND]"),
         name="price_kind",
         default=None,
         value=(),
@@ -172,7 +164,7 @@ class SpecQuestion(Question):
     listed_on: date | None = None
     fresh_on: date | None = None
     price_spread: PriceSpread | None = None
-    gpu_filter: GpuFilter | None = GPU._replace(name="gpu", in_document=False)
+    gpu_filter: values.GpuFilter | None = GPU._replace(name="gpu", in_document=False)
     gpus: tuple[str, ...] = ()
     min_gpu_memory_mib: float | None = None
     max_gpu_memory_mib: float | None = None

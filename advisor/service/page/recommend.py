@@ -17,6 +17,7 @@ from advisor.errors import AdvisorError
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Recommend
+from advisor.render import sentences
 from advisor.render.blocks import Paragraph, Part, Table, lower_rate, translated
 from advisor.render.charts import front_picture
 from advisor.render.export import FORMATS as EXPORTS
@@ -25,15 +26,6 @@ from advisor.render.export.serving import FORMATS as SERVING_EXPORTS
 from advisor.render.facts import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.records import candidate_block
-from advisor.render.sentences import (
-    alternative_columns,
-    bound_name,
-    by_price,
-    headline,
-    price_call_leaves,
-    rejected_columns,
-    settings_columns,
-)
 from advisor.render.text import lower_name
 from advisor.render.views.brief import brief_leaves, trial_leaves
 from advisor.render.views.details import Room, front_table, notes_parts, other_parts, steps_parts
@@ -86,7 +78,7 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
     target, clouds = request["target_throughput"], covers_clouds(document)
     values = _shared(document, target, frame)
     if rejected := document["rejected"]:  # why the others were left out
-        table, catalog = Table(rejected_columns(t, clouds=clouds), rejected), document["catalog"]
+        table, catalog = Table(sentences.rejected_columns(t, clouds=clouds), rejected), document["catalog"]
         more = len(rejected) < catalog["offers_rejected"]
         values["rejected"] = {"catalog": catalog, "table": table, "more": more}
     if pick is None:
@@ -95,7 +87,7 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
         said = {"nearest": view, "asked": document["asked"], "said": t("none.title")}
         return values | said | {"parts": list(notes_parts(document, t))}
     values["pick"] |= _bound(pick, t)
-    settings = Table(settings_columns(document["other_settings"], t), document["other_settings"])
+    settings = Table(sentences.settings_columns(document["other_settings"], t), document["other_settings"])
     detail = [
         Part(t("detail.title"), [spec_facts(pick, request, t)]),
         Part(t("settings.title"), [settings, Paragraph(t("settings.note"), "note")]),
@@ -130,7 +122,7 @@ def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
     pick, request = document["recommendation"], document["request"]
     values = _shared(document, request.get("target_output_tokens_per_second"), frame)
     if pick is None:
-        sentence = headline(document, t)
+        sentence = sentences.headline(document, t)
         others = [*other_parts(document, t, _ROOM), *notes_parts(document, t)]
         return values | {"sentence": sentence, "said": sentence, "parts": others}
     values["pick"] |= {"spans": _times(pick, request, t) if "serving" in pick else _run(pick, request, t)}
@@ -155,7 +147,7 @@ def _shared(document: Record, target: float | None, frame: Frame) -> dict[str, A
         "parts": (),
         "rejected": None,
         "percentiles": percentiles(confidence),
-        "price_call": list(price_call_leaves(document, t)),
+        "price_call": list(sentences.price_call_leaves(document, t)),
     }
     if pick is None:
         relax = document["relax"][:MOST_RELAXATIONS]
@@ -197,7 +189,7 @@ def _headline(request: Record, t: Texts) -> str:
 
 
 def _bound(spec: Record, t: Texts) -> dict[str, Any]:
-    return {"bottleneck": bound_name(spec, t), "stages": stage_views(spec, t)}
+    return {"bottleneck": sentences.bound_name(spec, t), "stages": stage_views(spec, t)}
 
 
 def _alternatives(document: Record, frame: Frame, href: Callable[[Record], str]) -> Table | None:
@@ -206,7 +198,7 @@ def _alternatives(document: Record, frame: Frame, href: Callable[[Record], str])
     if not specs:
         return None
     home, clouds = document["recommendation"]["region"], covers_clouds(document)
-    name, *columns = alternative_columns(specs, t, home, clouds=clouds)
+    name, *columns = sentences.alternative_columns(specs, t, home, clouds=clouds)
     return Table([name._replace(link=href), *columns], specs)
 
 
@@ -268,7 +260,7 @@ def _run(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
     hours, usd = spec["run"]["hours"], spec["run"]["usd"]
     time = t("detail.span", median=format_span(hours["median"]), most=format_span(hours["upper"], up=True))
     cost = t("detail.span", median=format_usd(usd["median"]), most=format_usd(usd["upper"]))
-    cost = t.listed([cost, *by_price(spec["run"], t)])
+    cost = t.listed([cost, *sentences.by_price(spec["run"], t)])
     return [
         _span(t("lm.hours"), time, hours, request["max_hours"], t),
         _span(t("lm.run_cost"), cost, usd, request["max_run_usd"], t),

@@ -9,30 +9,13 @@ from typing import Any, NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from advisor.answers import listing
 from advisor.answers.context import Context
-from advisor.answers.listing import (
-    gpus_document_of,
-    listed_networks,
-    networks_document,
-    page_of,
-    query_of,
-    shown_type,
-)
 from advisor.errors import UsageError
 from advisor.questions.fields import client_text
 from advisor.questions.listings import Gpus, InstanceDetails, Networks, Offers
 from advisor.questions.question import Question
-from advisor.service.answers import (
-    Answered,
-    Document,
-    answer,
-    context_of,
-    document_json,
-    etag_of,
-    link_with,
-    packed,
-    threads_of,
-)
+from advisor.service import answers
 from advisor.service.problems import Problem, unknown_path
 from advisor.service.questions import question_in_link
 from advisor.service.visits import needs
@@ -45,18 +28,18 @@ MOST_PLACES = 10**7
 class _Page(NamedTuple):
     """A part of a list, and how many the whole list has."""
 
-    document: Document
+    document: answers.Document
     total: int | None = None
 
 
 def _offers(context: Context, question: Offers, first: int, count: int) -> _Page:
-    page = page_of(context.catalog, query_of(question), first, count)
+    page = listing.page_of(context.catalog, listing.query_of(question), first, count)
     return _Page(page.document(context.catalog), page.total)
 
 
 def _networks(context: Context, question: Networks, first: int, count: int) -> _Page:
-    networks = listed_networks(context.model, question.search)
-    return _Page(networks_document(context.model, networks[first : first + count]), len(networks))
+    networks = listing.listed_networks(context.model, question.search)
+    return _Page(listing.networks_document(context.model, networks[first : first + count]), len(networks))
 
 
 @router.get("/catalog")
@@ -74,21 +57,23 @@ async def list_networks(request: Request) -> Response:
 @router.get("/catalog/{instance_type}")
 async def show_type(request: Request, instance_type: str) -> Response:
     """All that is known of a type, and its price in each region."""
-    question, catalog = question_in_link(request, InstanceDetails), context_of(request).catalog
+    question, catalog = question_in_link(request, InstanceDetails), answers.context_of(request).catalog
     try:
         name = catalog.name_of(client_text(instance_type, "instance_type"), question.cloud)
     except UsageError as error:
         raise unknown_path(error.message, error.hint) from None
     return await _answered(
-        request, f"type {name}", question, lambda: _Page(shown_type(catalog, name, question))
+        request, f"type {name}", question, lambda: _Page(listing.shown_type(catalog, name, question))
     )
 
 
 @router.get("/gpus")
 async def list_gpus(request: Request) -> Response:
     """GPUs by rate, memory, bandwidth, link, power and price."""
-    question, catalog = question_in_link(request, Gpus), context_of(request).catalog
-    return await _answered(request, "gpus", question, lambda: _Page(gpus_document_of(catalog, question)))
+    question, catalog = question_in_link(request, Gpus), answers.context_of(request).catalog
+    return await _answered(
+        request, "gpus", question, lambda: _Page(listing.gpus_document_of(catalog, question))
+    )
 
 
 async def _page(
@@ -98,13 +83,13 @@ async def _page(
     page: Callable[[Context, Any, int, int], _Page],
 ) -> Response:
     question: Any = question_in_link(request, kind)
-    context = context_of(request)
+    context = answers.context_of(request)
     # Cursors are of one list: of this catalogue, and of these filters.
     whole_list = repr(question.replace(cursor=None, limit=1))
-    edition = etag_of(context.catalog.fingerprint, context.model.id, "cursor", whole_list)[1:9]
+    edition = answers.etag_of(context.catalog.fingerprint, context.model.id, "cursor", whole_list)[1:9]
     first, count = _first_of(question.cursor, edition), int(question.limit)
 
-    def headers(answered: Answered) -> dict[str, str]:
+    def headers(answered: answers.Answered) -> dict[str, str]:
         links = _links(request, edition, first, count, answered.total or 0)
         return {"Link": links, "X-Total-Count": str(answered.total)}
 
@@ -116,13 +101,15 @@ async def _answered(
     name: str,
     question: Question,
     work: Callable[[], _Page],
-    headers: Callable[[Answered], dict[str, str]] = lambda _: {},
+    headers: Callable[[answers.Answered], dict[str, str]] = lambda _: {},
 ) -> Response:
-    def computed() -> Answered:
+    def computed() -> answers.Answered:
         page = work()
-        return Answered(packed(document_json(page.document)), total=page.total)
+        return answers.Answered(answers.packed(answers.document_json(page.document)), total=page.total)
 
-    return await answer(request, name, question, partial(threads_of(request).run, computed), headers)
+    return await answers.answer(
+        request, name, question, partial(answers.threads_of(request).run, computed), headers
+    )
 
 
 def _first_of(cursor: str | None, edition: str) -> int:
@@ -144,7 +131,8 @@ def _links(request: Request, edition: str, first: int, count: int, total: int) -
     if first + count < total:
         starts["next"] = first + count
     links = {
-        name: link_with(request, f"{edition}-{start}" if start else None) for name, start in starts.items()
+        name: answers.link_with(request, f"{edition}-{start}" if start else None)
+        for name, start in starts.items()
     }
     return ", ".join(f'<{link}>; rel="{name}"' for name, link in links.items())
 

@@ -19,15 +19,7 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from advisor.errors import AdvisorError
-from advisor.service.answers import (
-    cache_headers,
-    context_of,
-    etag_of,
-    json_answer,
-    not_modified,
-    packed,
-    packed_answer,
-)
+from advisor.service import answers
 from advisor.service.metrics import TOOL_CALLS, metrics_text, product_version
 from advisor.service.problems import Problem, unknown_path, without_folders
 from advisor.service.settings import Settings
@@ -104,17 +96,17 @@ _LOG = logging.getLogger("advisor.service")
 @router.get("/healthz")
 async def health() -> Response:
     """The process answers."""
-    return json_answer({"status": "alive", "version": product_version()})
+    return answers.json_answer({"status": "alive", "version": product_version()})
 
 
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
 async def ready(request: Request) -> Response:
     """Whether catalogue, model and store are ready; 503 names what is missing."""
-    context_of(request)
+    answers.context_of(request)
     if not await request.app.state.probe.answers():
         raise Problem(503, "not-ready", "the store does not answer", hint="the log says why", retry=5)
-    return json_answer({"status": "ready", "version": product_version()})
+    return answers.json_answer({"status": "ready", "version": product_version()})
 
 
 @router.get("/metrics", dependencies=[needs(Scope.READ)])
@@ -127,13 +119,15 @@ def metrics() -> Response:
 def openapi(request: Request) -> Response:
     """OpenAPI 3.1, as `advisor.infra.build.documents` wrote it; its examples are real answers."""
     content, etag = _description()
-    return not_modified(request, etag) or packed_answer(request, content, cache_headers(etag))
+    return answers.not_modified(request, etag) or answers.packed_answer(
+        request, content, answers.cache_headers(etag)
+    )
 
 
 @cache
 def _description() -> tuple[bytes, str]:
     text = (files("advisor.service") / "openapi.json").read_text(encoding="utf-8")
-    return packed(text.encode()), etag_of(text)
+    return answers.packed(text.encode()), answers.etag_of(text)
 
 
 class StoreProbe:
