@@ -36,21 +36,18 @@ from advisor.runs.cloud.plan import (
 )
 from advisor.runs.cloud.sweep import CloudRun, Say, run_cloud
 from advisor.runs.processes import outcome_of
-from advisor.runs.questions import VerificationRun
-from advisor.runs.sweep_questions import SweepRun, dollars
+from advisor.runs.questions import VerificationRun, words_of
+from advisor.runs.sweep_questions import Launch, SweepRun, dollars
 from advisor.runs.sweeps.data import plan_anywhere
 
 _MARKETS = {"any": (Market.SPOT, Market.ON_DEMAND), "spot": (Market.SPOT,), "on-demand": (Market.ON_DEMAND,)}
 _HOURS, _QUEUE_MINUTES = 6.0, 15.0
 _LONGEST_SECONDS = 60.0
-# What the guest's own `sweep run` gets. A launch is named after these words, defaults too: the same
-# command finds its own again, and a changed default is another sweep.
-_SENT = (
-    *("preset", "networks", "tasks", "vcpus", "memory", "disks", "accelerator", "batch_sizes", "cache"),
-    *("precision", "decoder", "rel_error", "repeats", "iterations", "executor", "when_busy"),
-    *("memory_format", "stack", "measure_seconds", "data"),
+# What the guest's own `sweep run` does not get: it measures there, and knows nothing of the launch.
+_OF_LAUNCH = (
+    *Launch.asks,
+    *("instance", "region", "market", "budget", "database_parameter", "max_minutes", "fresh_since"),
 )
-_SENT_FLAGS = ("retry_failed", "cudnn_benchmark", "synchronise_each_step")
 
 
 def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptions, ...]:
@@ -59,10 +56,12 @@ def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptio
     gpu = () if sweep.preset else ("cuda",)
     plan_anywhere(sweep.replace(accelerator=sweep.accelerator or gpu))
     regions = sweep.region or ("us-east-1",)
+    anew = (f"--fresh-since={since.astimezone(UTC).isoformat()}",) if since else ()
     whole = CloudOptions(
         instance=sweep.instance[0],
         budget_usd=dollars(sweep.budget),
-        arguments=_arguments(sweep, since),
+        # The launch is named after these words: the same command finds its own again.
+        arguments=(*words_of(sweep, without=_OF_LAUNCH), *anew),
         disks=sweep.disks,
         needs_vcpus=max(sweep.vcpus, default=0.0),
         needs_mib=max(sweep.memory, default=0.0),
@@ -118,18 +117,6 @@ def why_not(document: Mapping[str, Any]) -> str:
     missing = [check for check in checks if check["stops"] and not check["ok"]]
     reasons = dict.fromkeys(f"{check['check']}: {check['told']}; {check['mend']}" for check in missing)
     return ". ".join(reasons) or "nothing that fits is offered within this budget"
-
-
-def _arguments(sweep: SweepRun, since: datetime | None) -> tuple[str, ...]:
-    """Words of the guest's command; the time is part of the sweep's id."""
-    words: list[str] = []
-    fields = SweepRun.fields
-    for name in _SENT:
-        if value := getattr(sweep, name):
-            words += [fields[name].option, fields[name].kind.text_of(value)]
-    words += [fields[name].option for name in _SENT_FLAGS if getattr(sweep, name)]
-    words += ["--fresh-since", since.astimezone(UTC).isoformat()] if since else []
-    return tuple(words)
 
 
 # One account's quota, one user's terminal: more are better several commands.
