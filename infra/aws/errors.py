@@ -45,16 +45,12 @@ class AwsFailure(StrEnum):
 class Reaction(StrEnum):
     """The reactions to a failure.
 
-    `next_offer`: this type, zone and market is left alone for three minutes. `next_zone`: this zone is left
-    alone for this type, in all markets. `next_market`: this type is not asked for in this market of the
-    region any more. `next_quota`: neither is anything that counts against the same quota. `ask_again`: the
-    same request, later. `find`: the token's instance exists. `launch_again`: with a new token. `stop`:
-    nothing more is tried."""
+    `next_offer`: this offer (type, zone and market) is left alone for three minutes; `never_again`: for good.
+    `ask_again`: the same request, later. `find`: the token's instance exists. `launch_again`: with a new
+    token. `stop`: nothing more is tried."""
 
     NEXT_OFFER = "next_offer"
-    NEXT_ZONE = "next_zone"
-    NEXT_MARKET = "next_market"
-    NEXT_QUOTA = "next_quota"
+    NEVER_AGAIN = "never_again"
     ASK_AGAIN = "ask_again"
     FIND = "find"
     GO_ON = "go_on"

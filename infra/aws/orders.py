@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.catalog.support import quota_code
 from advisor.domain import Market
 from advisor.errors import AdvisorError
 from advisor.infra.aws import machines, tags
@@ -49,14 +48,15 @@ def in_order(
     )
 
 
+_ALWAYS, _NEVER = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datetime.max))
+
+
 class Fallbacks:
-    """The offers of one launch, and what is known of each from its refusals."""
+    """The offers of one launch: until when each is left alone after a refusal, and why."""
 
     def __init__(self, options: Sequence[LaunchOption]) -> None:
         self._options = list(options)
-        # What a refusal bars (`_reach`): until when, and for what.
-        self._barred: dict[tuple[str, ...], tuple[datetime, str]] = {}
-        self.tried: list[tuple[LaunchOption, str]] = []
+        self._refused: dict[str, tuple[datetime, str]] = {}
 
     def open(self, now: datetime) -> Iterator[LaunchOption]:
         """The offers that may be tried now, best first; found anew each time."""
@@ -64,9 +64,8 @@ class Fallbacks:
 
     def refused(self, option: LaunchOption, code: str, reaction: Reaction, now: datetime) -> None:
         """Remember what an offer was refused for."""
-        self.tried.append((option, code))
         until = now + CAPACITY_MEMORY if reaction is Reaction.NEXT_OFFER else _NEVER
-        self._barred[_reach(option, reaction)] = until, code
+        self._refused[str(option)] = until, code
 
     def next_free_at(self) -> datetime | None:
         """When the first offer may be asked for again; None where none ever may."""
@@ -74,32 +73,16 @@ class Fallbacks:
         return None if first == _NEVER else first
 
     def all_refused_for(self, code: str) -> bool:
-        """Whether every offer is barred for that one reason."""
-        return {why for until, why in self._barred.values() if until == _NEVER} == {code}
+        """Whether every offer is left alone for good, for that one reason."""
+        return {why for until, why in self._refused.values() if until == _NEVER} == {code}
 
     def reasons_text(self) -> str:
         """'g4dn.xlarge spot in us-east-1a: InsufficientInstanceCapacity, ..', each offer once."""
-        last = {str(option): code for option, code in self.tried}
-        return ", ".join(f"{name}: {code}" for name, code in last.items()) or "no offer is known"
+        reasons = (f"{name}: {code}" for name, (_, code) in self._refused.items())
+        return ", ".join(reasons) or "no offer is known"
 
     def _free_at(self, option: LaunchOption) -> datetime:
-        barred = (self._barred.get(_reach(option, reaction)) for reaction in _REACTIONS)
-        return max((until for until, _ in filter(None, barred)), default=_ALWAYS)
-
-
-def _reach(option: LaunchOption, reaction: Reaction) -> tuple[str, ...]:
-    if reaction is Reaction.NEXT_OFFER:
-        return "offer", option.instance_type, option.zone, option.market
-    if reaction is Reaction.NEXT_ZONE:
-        return "zone", option.instance_type, option.zone
-    if reaction is Reaction.NEXT_QUOTA:
-        counted = quota_code(option.instance_type, option.market) or option.instance_type
-        return "quota", counted, option.region, option.market
-    return "market", option.instance_type, option.region, option.market
-
-
-_REACTIONS = (Reaction.NEXT_OFFER, Reaction.NEXT_ZONE, Reaction.NEXT_QUOTA, Reaction.NEXT_MARKET)
-_ALWAYS, _NEVER = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datetime.max))
+        return self._refused.get(str(option), (_ALWAYS, ""))[0]
 
 
 # One hop: a container on the instance does not reach its credentials.
@@ -120,15 +103,15 @@ class Order(Struct, frozen=True, kw_only=True):
 
     sweep: Sweep
     slot: str
-    generation: int
     option: LaunchOption
     image: Image
-    group: str
     network: str
-    user_data: str
     expires_at: datetime
-    usd_per_hour: float
-    spent_before_usd: float
+    generation: int = 0
+    group: str = ""
+    user_data: str = ""
+    usd_per_hour: float = 0.0
+    spent_before_usd: float = 0.0
 
     @property
     def token(self) -> str:

@@ -371,15 +371,10 @@ def allowed(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Fin
     order = Order(
         sweep=sweep,
         slot=slot,
-        generation=0,
         option=option,
         image=region.image,
-        group="",
         network=region.network,
-        user_data="",
         expires_at=aws.clock.now(),
-        usd_per_hour=0.0,
-        spent_before_usd=0.0,
     )
     looks = lists(aws, option.region)
     return [looks, *permissions(aws, order, preflight.caller)]

@@ -96,7 +96,7 @@ _MOST_GENERATIONS = 50
 _OVER_BUDGET = "OverBudget"
 # Taken by the reaper, or not yet to be seen everywhere.
 _GROUP_GONE = ("InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound")
-_TRIED_ON = (Reaction.NEXT_OFFER, Reaction.NEXT_ZONE, Reaction.NEXT_MARKET, Reaction.NEXT_QUOTA)
+_TRIED_ON = (Reaction.NEXT_OFFER, Reaction.NEVER_AGAIN)
 
 
 class NoCapacityError(CloudError):
@@ -205,7 +205,7 @@ class Provisioner:
         if hourly * (self._slot.sweep.least / timedelta(hours=1)) <= left:
             return True
         now = self._aws.clock.now()
-        self._fallbacks.refused(option, _OVER_BUDGET, Reaction.NEXT_MARKET, now)
+        self._fallbacks.refused(option, _OVER_BUDGET, Reaction.NEVER_AGAIN, now)
         return False
 
     def _queue(self, queue_until: datetime) -> None:

@@ -54,7 +54,7 @@ class Watch(Struct):
             return EXPIRY
         # A service that does not answer for a moment says nothing; it is asked again.
         with suppress(LiveError):
-            return SPOT if self.metadata.spot_notice() else ""
+            return SPOT if self.metadata.is_taken_back() else ""
         return ""
 
 

@@ -4,16 +4,12 @@ Standard library only, and never through a proxy: the address is this machine's 
 
 from __future__ import annotations
 
-import json
 import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from datetime import datetime
 from functools import partial
 from typing import Any
-
-from msgspec import Struct
 
 from advisor.errors import LiveError
 from advisor.infra.aws.asking import Aws
@@ -84,13 +80,6 @@ _TRIES = 3
 _UNAUTHORIZED, _NOT_FOUND = 401, 404
 
 
-class SpotNotice(Struct, frozen=True):
-    """The spot market takes the instance back: what happens to it, and when (None: not known)."""
-
-    action: str
-    at: datetime | None
-
-
 class Metadata:
     """The service at an address; a token is taken when it is needed, and again when it is over."""
 
@@ -125,17 +114,10 @@ class Metadata:
         """The region of the instance, as `us-east-1`."""
         return self.get("meta-data/placement/region") or ""
 
-    def spot_notice(self) -> SpotNotice | None:
-        """The notice of about two minutes that comes before a spot instance is taken back. Whatever the
-        service answers is one, also what cannot be read."""
-        text = self.get("meta-data/spot/instance-action")
-        if text is None:
-            return None
-        try:
-            facts = json.loads(text)
-            return SpotNotice(str(facts["action"]), datetime.fromisoformat(facts["time"]))
-        except (ValueError, KeyError, TypeError):
-            return SpotNotice("terminate", None)
+    def is_taken_back(self) -> bool:
+        """Whether the spot market takes the instance back, about two minutes before it does; whatever the
+        notice says."""
+        return self.get("meta-data/spot/instance-action") is not None
 
     def _answer(self, path: str) -> str:
         if not self._token:

@@ -34,7 +34,7 @@ def test_it_takes_one_token_for_many_questions_and_another_when_that_is_over(ser
 @pytest.mark.parametrize("text", ["", "soon", "[]", '{"action": "stop"}', '{"time": 3}'])
 def test_a_notice_that_cannot_be_read_is_one(service, text):
     service.take_back(text)
-    assert Metadata(service.address).spot_notice().at is None
+    assert Metadata(service.address).is_taken_back()
 
 
 def test_where_there_is_no_such_service_the_line_says_so(monkeypatch):
