@@ -12,8 +12,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import IO, Any
+from weakref import finalize
 
 import sqlalchemy as sql
 from sqlalchemy.exc import SQLAlchemyError
@@ -158,10 +160,12 @@ class Locks:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._own = TemporaryDirectory(prefix="advisor-locks-") if database.in_memory else None
-        self._folder = Path(self._own.name) if self._own else None  # None: a server's
+        self._folder: Path | None = None  # of a server
         if database.file is not None:
             self._folder = database.file.with_name(f"{database.file.name}.locks")
+        elif database.in_memory:
+            self._folder = Path(mkdtemp(prefix="advisor-locks-"))
+            finalize(self, rmtree, self._folder, ignore_errors=True)
 
     def take(self, number: int) -> HeldLock | None:
         """None while anybody has it, this process included; `DataError` where it cannot be asked for."""

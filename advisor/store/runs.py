@@ -90,28 +90,12 @@ class Runs:
         lock = self._locks.take(number)
         if lock is None:
             return None
-
-        def work(connection: sql.Connection) -> bool:
-            row = connection.execute(_query(ROWS.c.number == number).with_for_update()).one_or_none()
-            if row is None:
-                return False
-            if row.state == RunState.RUNNING and row.owner == owner.name:
-                return True  # kept by a commit whose answer was lost
-            if row.state != RunState.DUE:
-                return False
-            values = {
-                **columns_of(owner),
-                "state": RunState.RUNNING.value,
-                "log": log,
-                "attempts": row.attempts + 1,
-                "begun_at": row.begun_at or now,
-            }
-            connection.execute(ROWS.update().where(ROWS.c.number == number).values(values))
-            return True
-
+        attempts, begun_at = ROWS.c.attempts + 1, sql.func.coalesce(ROWS.c.begun_at, now)
+        values = {**columns_of(owner), "log": log, "attempts": attempts, "begun_at": begun_at}
         begun = False
         try:
-            begun = self._database.write(work)
+            begun = self._moved(number, None, RunState.RUNNING, **values)
+            begun = begun or self._stands(number, owner, RunState.RUNNING)
         finally:
             if not begun:
                 lock.release()
@@ -134,10 +118,8 @@ class Runs:
     def end(self, number: int, owner: Owner, ending: Ending, *, now: float) -> bool:
         """The run came to its end; False when it is another one's meanwhile."""
         values = asdict(ending) | {"report": json.dumps(ending.report) if ending.report else None}
-        if self._moved(number, owner.name, ending.state, **values, ended_at=now):
-            return True
-        run = self.numbered(number)  # kept by a commit whose answer was lost?
-        return run is not None and (run.owner, run.state) == (owner.name, ending.state)
+        moved = self._moved(number, owner.name, ending.state, **values, ended_at=now)
+        return moved or self._stands(number, owner, ending.state)
 
     def hand_back(self, number: int, owner: Owner, note: str, cost_usd: float | None) -> None:
         """Ended politely in its middle: whoever leads next has it gone on with."""
@@ -170,6 +152,11 @@ class Runs:
         here = due if held_by is None else _is_held(number, held_by)
         moved = ROWS.update().where(here).values({**values, "state": into.value})
         return self._database.execute(moved) == 1
+
+    def _stands(self, number: int, owner: Owner, state: RunState) -> bool:
+        """Whether it is so already, by a commit whose answer was lost."""
+        run = self.numbered(number)
+        return run is not None and (run.owner, run.state) == (owner.name, state)
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Remove these rows, of sweeps that have ended."""

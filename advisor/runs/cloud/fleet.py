@@ -150,18 +150,18 @@ def shared_out(
     prices = [instance for instance in hourly if instance is not None]
     parts = prices if len(prices) == len(instances) else [1.0] * len(instances)
     shares = []
-    for name, instance, part in zip(instances, types, parts, strict=True):
-        gpu = ("--accelerator", str(accelerator_of(instance, catalog))) if names_gpu else ()
-        own = f"-{name.replace('.', '-')}" if options.sweep_id and len(instances) > 1 else ""
-        share = replace(
-            options,
-            instance=name,
-            budget_usd=options.budget_usd * part / sum(parts),
-            arguments=(*options.arguments, *gpu),
-            sweep_id=f"{options.sweep_id}{own}",
-        )
-        shares.append(share)
+    for instance, part in zip(types, parts, strict=True):
+        gpu = (f"--accelerator={accelerator_of(instance, catalog)}",) if names_gpu else ()
+        share = replace(options, arguments=(*options.arguments, *gpu))
+        name = instance.name if len(instances) > 1 else ""
+        shares.append(share_of(share, instance.name, part / sum(parts), name))
     return tuple(shares)
+
+
+def share_of(options: CloudOptions, instance: str, part: float, name: str) -> CloudOptions:
+    """The launch of one type, with its part of the budget, and its own `name` in the id that was given."""
+    own = f"{options.sweep_id}-{name.replace('.', '-')}" if options.sweep_id and name else options.sweep_id
+    return replace(options, instance=instance, budget_usd=options.budget_usd * part, sweep_id=own)
 
 
 def plan_fleet(options: Sequence[CloudOptions], aws: Aws) -> tuple[CloudPlan, ...]:

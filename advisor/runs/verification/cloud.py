@@ -33,7 +33,7 @@ from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.launch_options import Volume, sweep_id_of
 from advisor.questions.network import NetworkQuestion
 from advisor.runs.cloud.exchange import rows_sent
-from advisor.runs.cloud.fleet import plan_fleet, run_fleet
+from advisor.runs.cloud.fleet import plan_fleet, run_fleet, share_of
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, accelerator_of, sweep_id, type_named
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured
 from advisor.runs.questions import AUTO, VerificationRun
@@ -118,13 +118,8 @@ def plan_top(
     whole = sum(candidate.usd_per_hour for candidate in candidates)
     shares = []
     for candidate in candidates:
-        own_id = launch.sweep_id and f"{launch.sweep_id}-{candidate.name.replace('.', '-')}"
-        share = replace(
-            launch,
-            budget_usd=launch.budget_usd * candidate.usd_per_hour / whole,
-            sweep_id=own_id,
-            region=candidate.planned.request.region or launch.region,
-        )
+        share = share_of(launch, candidate.name, candidate.usd_per_hour / whole, candidate.name)
+        share = replace(share, region=candidate.planned.request.region or launch.region)
         shares.append(launch_options(candidate.planned, share, how, today))
     return plan_fleet(shares, aws)
 

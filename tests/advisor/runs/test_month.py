@@ -36,7 +36,7 @@ class Killed(BaseException):
 class World:
     def __init__(self, monkeypatch, random, now, run_seconds=600.0):
         self.random, self.now, self.run_seconds = random, now, run_seconds
-        self.processes, self.executed, self.said = [], [], []
+        self.processes, self.executed, self.said, self.daemons = [], [], [], []
         self._left_to_live = None
         self.occupied = False
         self.book = ScheduleBook("sqlite://")
@@ -45,13 +45,20 @@ class World:
             monkeypatch.setattr(Database, name, self._dangerous(name))
 
     def daemon(self):
-        return Daemon(
+        daemon = Daemon(
             self.book,
             start=self.start,
             clock=lambda: self.now,
             say=self.said.append,
             occupied=lambda: self.occupied,
         )
+        self.daemons.append(daemon)
+        return daemon
+
+    def end(self):
+        """As the kernel ends all that still runs."""
+        for holder in (*self.daemons, *self.processes):
+            release(holder._lock)
 
     def add(self, name, cron, timezone="UTC", **changes):
         new = schedule(name, cron=cron, timezone=timezone, **{"command": ("fit",), **changes})
@@ -152,7 +159,9 @@ def random():
 
 @pytest.fixture
 def world(monkeypatch, random):
-    return World(monkeypatch, random, FIRST.timestamp())
+    world = World(monkeypatch, random, FIRST.timestamp())
+    yield world
+    world.end()
 
 
 def due_times(name):
