@@ -55,8 +55,6 @@ _TARGET_LEFT, _SOME_TIMES, _MOST_TIMES = 1 / 3, 2.0, 10.0
 _TARGETS = ("target", "users")
 _EVEN = 0.5
 _ANY = "any"
-# How often limits are drawn close to what they give.
-_TIGHTENINGS = 3
 # A spot price that is older promises nothing, and nobody knows the present one: others come first.
 _OLD_SPOT_DAYS = 180
 
@@ -117,14 +115,11 @@ class Relaxer(Generic[R, O, T, C, A]):
     def _way(self, request: R, changed: R, constraints: Sequence[Constraint]) -> Relaxation | None:
         """The changes with what they give, its limits those which that just keeps: another spec, which is
         not recommended, may have needed more."""
-        gives = self.chosen(changed)
-        for _ in range(_TIGHTENINGS):
-            closer = changed if gives is None else self._tightened(request, changed, constraints, gives)
-            if closer == changed or (other := self.chosen(closer)) is None:
-                break
-            changed, gives = closer, other
-        if gives is None:
+        if (gives := self.chosen(changed)) is None:
             return None
+        closer = self._tightened(request, changed, constraints, gives)
+        if closer != changed and (other := self.chosen(closer)) is not None:
+            changed, gives = closer, other
         changes = (_change(constraint, request, changed) for constraint in constraints)
         return Relaxation(changes=tuple(each for each in changes if each.before != each.after), gives=gives)
 

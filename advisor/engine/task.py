@@ -213,12 +213,10 @@ class Task(ABC, Generic[R, O, T, C, A]):
         order = sorted(range(len(rows)), key=lambda i: (ranks[i], -rates[i], names[i]))
         level = np.flatnonzero(self.level(request, some)).tolist()
         if len(level) > 1:
-            records = self.candidates(request, some, level)
-            gpus = {i: record.spec.offer.instance.gpu_name for i, record in zip(level, records, strict=True)}
+            known = dict(zip(level, self.candidates(request, some, level), strict=True))
+            gpus = {i: record.spec.offer.instance.gpu_name for i, record in known.items()}
             # Where vCPUs bind, nothing is said of the GPU, which is no better known for that.
-            unmeasured = {
-                gpus[i] for i, record in zip(level, records, strict=True) if not is_measured(record)
-            }
+            unmeasured = {gpus[i] for i, record in known.items() if not is_measured(record)}
             with np.errstate(divide="ignore", invalid="ignore"):
                 decides = np.nan_to_num(ranks * (costs / some.usd if request.ends else some.usd))  # free: 0
             first = min((i for i in order if i in gpus), key=lambda i: (gpus[i] in unmeasured, decides[i]))

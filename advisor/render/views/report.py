@@ -38,8 +38,8 @@ from advisor.render.facts import (
     type_name,
 )
 from advisor.render.i18n.catalogue import Texts, report_texts
+from advisor.render.records import WEAK
 from advisor.render.sentences import (
-    WEAK,
     asked_sentence,
     basis_sentence,
     borderline_calls,

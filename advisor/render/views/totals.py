@@ -24,8 +24,8 @@ from advisor.render.facts import (
 )
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import gpu_text
+from advisor.render.records import WEAK
 from advisor.render.sentences import (
-    WEAK,
     aimed_at,
     calls_of_chosen,
     columns_of,
