@@ -95,3 +95,27 @@ def test_less_than_the_confidence_has_a_trial_and_a_safe_spec_or_why_not_and_wea
     assert is_weak <= any(hedge in says for hedge in HEDGES), says
     assert not ("almost certain" in says and any(hedge in says for hedge in HEDGES)), says
     assert not (spec["risk"] < 3 and "never checked on such a case" in says), says
+
+
+def test_a_limit_on_money_is_kept_as_surely_as_the_price_is_known():
+    asked = [
+        "recommend",
+        "--task",
+        "inference",
+        "--model",
+        "vit_b_16",
+        "--target-throughput",
+        "100",
+        "--market",
+        "spot",
+        "--gpu",
+        "L4",
+    ]
+    free, *limited = (
+        recorded([*asked, *most])["document"] for most in ((), ("--max-price", "0.5"), ("--max-price", "0.2"))
+    )
+    chances = [document["recommendation"]["probability"] for document in (free, *limited)]
+    assert chances == sorted(chances, reverse=True)
+    assert chances[0] - chances[-1] > 0.1
+    assert "on the price)" not in free["decision"]["sentences"][0]
+    assert "on the price)" in limited[-1]["decision"]["sentences"][0]
