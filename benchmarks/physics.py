@@ -26,6 +26,7 @@ from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu
 from advisor.models.language.memory import can_split, kept_share, kv_bytes_per_token
 from advisor.models.language.serving import ServingRates, bundled_serving_predictor
 from advisor.models.language.support import supported
+from benchmarks.truth.language.asking import static_batch
 
 SCHEMA = "advisor.physics/1"
 LOADS = ("closed", "open", "saturated", "static")
@@ -78,7 +79,7 @@ def answered(asked: Sequence[Asked], load: str, confidence: float) -> ServingRat
         rates = predictor.under_load(*what, loads, confidence)
         return rates._replace(in_flight=rates.in_flight + 1)  # who arrives beside those it finds
     if load == "static":
-        return predictor.static_batch(*what, np.ceil(loads), confidence)
+        return static_batch(predictor, *what, np.ceil(loads), confidence)
     return predictor.closed_loop(*what, None, confidence)
 
 

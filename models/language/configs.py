@@ -62,13 +62,9 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
     def whole(column: str, default: int = 0) -> int:
         return int(float(cells[column])) if cells[column] else default
 
-    latent = None
-    if cells["kv_lora"]:
-        latent = Latent(*(whole(part) for part in Latent._fields))
-    indexer = None
-    if cells["index_top_k"]:
-        parts = ("index_heads", "index_head_dim", "index_top_k")
-        indexer = Indexer(*(whole(part) for part in parts))
+    latent = Latent(*map(whole, Latent._fields)) if cells["kv_lora"] else None
+    parts = "index_heads", "index_head_dim", "index_top_k"
+    indexer = Indexer(*map(whole, parts)) if cells["index_top_k"] else None
     mixed = None
     if cells["mixed"]:
         numbers: list[Any] = [float(number) for number in cells["mixed"].split()]

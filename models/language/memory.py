@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,18 +241,9 @@ def serving_memory(
 
     `gpu_memory_gib` is of one card as `card_gib` has it. KV gets the card less what stays empty, weights and
     engine. `ValueError` where the sequences differ in length."""
-    arguments = (
-        models,
-        precisions,
-        kv_precisions,
-        tensor_parallel,
-        engines,
-        nodes,
-        drafts,
-        ranks,
-        gpu_memory_gib,
-    )
-    columns = np.broadcast_arrays(*(np.atleast_1d(np.array(each, dtype=object)) for each in arguments))
+    replicas = models, precisions, kv_precisions, tensor_parallel, engines, nodes, drafts, ranks
+    arguments = (np.array(each, dtype=object) for each in (*replicas, gpu_memory_gib))
+    columns = np.broadcast_arrays(*map(np.atleast_1d, arguments))
     memory, count = columns[-1].astype(float), len(columns[-1])
     rows = np.array([_row(*replica) for replica in zip(*columns[:-1], strict=True)], float)
     facts = _Row(*rows.reshape(count, len(_Row._fields)).T)
@@ -266,17 +257,8 @@ def serving_memory(
     overhead = np.where(is_vllm, taken, overhead * _OVERHEAD_DOUBT[0])
     kv = kv._replace(lower=np.where(is_vllm, np.minimum(room, kv.median), kv.lower))
     free = np.maximum(memory - facts.weights - overhead - kv.lower, 0.0)
-    return ServingMemory(
-        np.asarray(facts.weights),
-        np.asarray(overhead),
-        kv,
-        free,
-        np.asarray(facts.full),
-        np.asarray(facts.window),
-        np.asarray(facts.window_tokens),
-        np.asarray(facts.state),
-        np.asarray(facts.max_context),
-    )
+    kept: Any = facts[6:]
+    return ServingMemory(np.asarray(facts.weights), np.asarray(overhead), kv, free, *kept)
 
 
 def starting_sequences(memory_gib: float | Floats) -> Floats:

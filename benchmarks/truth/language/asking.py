@@ -19,7 +19,8 @@ from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving import ServingPredictor, ServingRates, bundled_serving_predictor
 from advisor.models.language.serving.predictor import regime_of
-from advisor.models.language.serving.rates import sequences_held
+from advisor.models.language.serving.rates import RequestLogs, sequences_held
+from advisor.models.language.serving.seconds import Logs, static_batch_seconds
 from advisor.models.language.serving.values import MeasuredValue
 from advisor.models.performance.step_times import chip
 from benchmarks.truth.language.scores import Bounds, RowAnswer, Scored
@@ -108,10 +109,29 @@ def _rates(
     if kind == "closed":
         return predictor.closed_loop(*asked, load, confidence)
     if kind == "static":
-        return predictor.static_batch(*asked, load, confidence)
+        return static_batch(predictor, *asked, load, confidence)
     if kind == "open":
         return predictor.under_load(*asked, load, confidence)
     return predictor.closed_loop(*asked, None, confidence)
+
+
+def static_batch(
+    predictor: ServingPredictor,
+    deployments: Sequence[Deployment],
+    traffic: Traffic | Sequence[Traffic],
+    batch: Sequence[float] | NDArray[np.float64],
+    confidence: float = 0.9,
+) -> ServingRates:
+    """A batch that starts and ends together: TPOT is its seconds over its output tokens."""
+    sequences = np.asarray(batch, dtype=float)
+    view = predictor.view(deployments, traffic, "static")
+    requests = view.requests
+
+    def logs_of(logs: Logs) -> RequestLogs:
+        each = np.log(static_batch_seconds(requests, logs, sequences) / requests.output_tokens)
+        return RequestLogs(each, np.full_like(each, np.nan), each - np.log(sequences))
+
+    return predictor.rates_of(view, logs_of, sequences, confidence)
 
 
 def _deployment(row: ServingRow) -> Deployment:
@@ -199,7 +219,8 @@ def _class_of(concurrency: float) -> str:
 
 def _experts_of(row: ServingRow) -> str:
     model = model_of(row.model)
-    return (model and regime_of(model, row.precision, row.concurrency)) or "dense"
+    regime = regime_of(model, row.precision, row.concurrency) if model else ""
+    return regime or "dense"
 
 
 @cache

@@ -117,7 +117,8 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
         "version": 0.07,
         "cell": 0.07,
         "load": 0.13,
-        **dict.fromkeys(("user", "own"), 0.085),
+        "user": 0.085,
+        "own": 0.085,
     },
     "prompt": {"model": 0.18, "mixture": 0.3, "mixed": 0.3, "cell": 0.1, "own": 0.15},
 }
@@ -254,29 +255,16 @@ def _peer(gpu: GpuFacts) -> str:
     return ("none" if none else "server") + ("4" if gpu.pcie_gb_s < _PCIE_5_GB_S else "5")
 
 
-class _Facts(NamedTuple):
-    """Logs of a model's width and of a token's experts, over usual ones."""
-
-    size: float
-    choices: float
-
-
-def _facts(model: LanguageModel) -> _Facts:
-    choices = math.log(model.experts_per_token / _USUAL_CHOICES) if model.experts else 0.0
-    return _Facts(math.log(model.hidden / _USUAL_WIDTH), choices)
-
-
 def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
     """The design of settings; parameters that they need are added to `parameters`."""
     existing: dict[tuple[object, ...], list[list[tuple[int, float]]]] = {}
     keys = []
     for setting in settings:
-        groups, gpu = groups_of(setting), setting.deployment.gpu
-        facts = _facts(setting.deployment.model)
-        key = (facts, gpu.power, gpu.bandwidth_gb_s, *groups.items())
-        keys.append(key)
-        if key not in existing:
-            existing[key] = _terms(groups, gpu, facts, parameters)
+        groups, model, gpu = groups_of(setting), setting.deployment.model, setting.deployment.gpu
+        facts = (model.hidden, model.experts_per_token, gpu.power, gpu.bandwidth_gb_s)
+        keys.append((*facts, *groups.items()))
+        if keys[-1] not in existing:
+            existing[keys[-1]] = _terms(groups, setting.deployment, parameters)
     slots = max((len(term) for row in existing.values() for term in row), default=1)
     at = np.zeros((len(existing), len(Logs._fields), slots), dtype=np.intp)
     by = np.zeros(at.shape)  # places that are left hold nothing
@@ -289,7 +277,7 @@ def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
 
 
 def _terms(
-    groups: Mapping[str, str], gpu: GpuFacts, facts: _Facts, parameters: Parameters
+    groups: Mapping[str, str], deployment: Deployment, parameters: Parameters
 ) -> list[list[tuple[int, float]]]:
     """For each log the places of its parameters, with their factors."""
     result = []
@@ -303,22 +291,23 @@ def _terms(
                 group = groups[kind]
                 name = f"{log}/{kind}/{group}"
                 term.append((parameters.of(name, Prior(_centre(log, kind, group), sigma)), 1.0))
-        for name, prior, factor in _covariates(log, groups, gpu, facts):
+        for name, prior, factor in _covariates(log, groups, deployment):
             term.append((parameters.of(name, prior), factor))
         result.append(term)
     return result
 
 
 def _covariates(
-    log: str, groups: Mapping[str, str], gpu: GpuFacts, facts: _Facts
+    log: str, groups: Mapping[str, str], deployment: Deployment
 ) -> Iterator[tuple[str, Prior, float]]:
     """Parameters of a log that count in proportion to a fact, with the fact."""
+    gpu, model = deployment.gpu, deployment.model
     if log in _OF_POWER and gpu.power:
         yield "power", _POWER, gpu.power
     if log in _OF_SIZE:
-        yield "size", _SIZE, facts.size
-    if log == "mixture":
-        yield "choices", _CHOICES, facts.choices
+        yield "size", _SIZE, math.log(model.hidden / _USUAL_WIDTH)
+    if log == "mixture" and model.experts:
+        yield "choices", _CHOICES, math.log(model.experts_per_token / _USUAL_CHOICES)
     if log == "overhead":
         yield "pace", _PACE, math.log(gpu.bandwidth_gb_s / _USUAL_BANDWIDTH_GB_S)
         if era := groups.get("era"):

@@ -27,13 +27,7 @@ from advisor.models.language.serving.rates import (
     requests_of,
     tails_under,
 )
-from advisor.models.language.serving.seconds import (
-    Logs,
-    Requests,
-    closed_loop_seconds,
-    least_seconds,
-    static_batch_seconds,
-)
+from advisor.models.language.serving.seconds import Logs, Requests, closed_loop_seconds, least_seconds
 from advisor.models.language.serving.values import MeasuredValue, measured
 from advisor.models.withheld import withheld_tests
 
@@ -159,7 +153,7 @@ class ServingPredictor(Gaussian, frozen=True):
     ) -> ServingRates:
         """Rates with `concurrency` (n,) users, each with one request in flight or thinking; None: as many as
         fit."""
-        view = self._view(deployments, traffic, "maximum" if concurrency is None else "")
+        view = self.view(deployments, traffic, "maximum" if concurrency is None else "")
         requests, held, think = view.requests, view.requests.held, view.requests.think_seconds
         users = held if concurrency is None else np.asarray(concurrency, dtype=float)
 
@@ -179,7 +173,7 @@ class ServingPredictor(Gaussian, frozen=True):
             return request_logs(requests, logs, seen, waiting)
 
         in_flight = sequences - thinking / (1 + thinking)
-        rates = self._rates(view, logs_of, sequences, confidence, in_flight=in_flight)
+        rates = self.rates_of(view, logs_of, sequences, confidence, in_flight=in_flight)
         return rates._replace(tails=tails_under(requests, view.logs, sequences, waiting))
 
     def under_load(
@@ -191,7 +185,7 @@ class ServingPredictor(Gaussian, frozen=True):
     ) -> ServingRates:
         """Rates under Poisson arrivals at `requests_per_second` (n,); nan beyond capacity."""
         rate = np.asarray(requests_per_second, dtype=float)
-        view = self._view(deployments, traffic, "open")
+        view = self.view(deployments, traffic, "open")
         requests = view.requests
 
         def service(logs: Logs, in_flight: Floats) -> Floats:
@@ -215,30 +209,12 @@ class ServingPredictor(Gaussian, frozen=True):
             more = sequences * np.exp(arrived * longer / (1 - growth))
             return request_logs(requests, logs, more, waiting, rate)
 
-        rates = self._rates(view, logs_of, sequences, confidence, in_flight=flow.in_flight)
+        rates = self.rates_of(view, logs_of, sequences, confidence, in_flight=flow.in_flight)
         offered = np.where(np.isnan(flow.in_flight), np.nan, rate * requests.output_tokens)
         return rates._replace(
             output_tokens_per_second=Bounds(offered, offered, offered),
             tails=tails_under(requests, view.logs, sequences, waiting, rate),
         )
-
-    def static_batch(
-        self,
-        deployments: Sequence[Deployment],
-        traffic: Traffic | Sequence[Traffic],
-        batch: Floats | Sequence[float],
-        confidence: float = 0.9,
-    ) -> ServingRates:
-        """A batch that starts and ends together: TPOT is its seconds over its output tokens."""
-        sequences = np.asarray(batch, dtype=float)
-        view = self._view(deployments, traffic, "static")
-        requests = view.requests
-
-        def logs_of(logs: Logs) -> RequestLogs:
-            each = np.log(static_batch_seconds(requests, logs, sequences) / requests.output_tokens)
-            return RequestLogs(each, np.full_like(each, np.nan), each - np.log(sequences))
-
-        return self._rates(view, logs_of, sequences, confidence)
 
     def conditioned(self, observations: Sequence[ServingObservation]) -> ServingPredictor:
         """The predictor once a user's own trials are known; each counts with its own sigmas."""
@@ -252,18 +228,9 @@ class ServingPredictor(Gaussian, frozen=True):
                 ("arriving" if arrives else "first_token", entry.ttft_seconds, entry.ttft_sigma),
             ):
                 if seconds:
-                    values.append(
-                        MeasuredValue(
-                            setting,
-                            quantity,
-                            max(entry.concurrency, 1.0),
-                            entry.traffic.input_tokens,
-                            entry.traffic.output_tokens,
-                            seconds,
-                            entry.requests_per_second or 0.0,
-                            entry.traffic.starts_together,
-                        )
-                    )
+                    load = max(entry.concurrency, 1.0), *entry.traffic[:2], seconds
+                    rate, together = entry.requests_per_second or 0.0, entry.traffic.starts_together
+                    values.append(MeasuredValue(setting, quantity, *load, rate, together))
                     sigmas.append(math.hypot(sigma, RUN_SIGMA[quantity]))
         return self.knowing(values, np.array(sigmas))
 
@@ -289,9 +256,10 @@ class ServingPredictor(Gaussian, frozen=True):
         version = minor_version(deployment.version) or self.engine_version(deployment.engine)
         return deployment._replace(version=version)
 
-    def _view(
+    def view(
         self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic], load: str = ""
-    ) -> _View:
+    ) -> View:
+        """Deployments under their traffic, of one kind of `load` (`Setting`)."""
         each = [traffic] * len(deployments) if isinstance(traffic, Traffic) else traffic
         keys = [(id(deployment), traffic) for deployment, traffic in zip(deployments, each, strict=True)]
         # Rows that differ in their load alone share all else.
@@ -313,26 +281,23 @@ class ServingPredictor(Gaussian, frozen=True):
         ]
         step, prompt = np.array(waits).reshape(-1, 2)[rows].T
         logs = Logs(*design.logs(posterior.mean)[rows].T)
-        return _View(
+        return View(
             requests=requests_of(answering, traffics).take(rows),
             logs=logs._replace(step=logs.step + step, prompt=logs.prompt + prompt),
             covariance=design.covariance(posterior.covariance)[rows],
             deployments=[answering[row] for row in rows.tolist()],
             known=[known[row] for row in rows.tolist()],
-            further=np.array([_further_sigma(entry) for entry in answering])[rows],
-            in_slots=np.array([entry.engine == LlmEngine.LLAMA_CPP for entry in answering], dtype=float)[
-                rows
-            ],
         )
 
-    def _rates(
+    def rates_of(
         self,
-        view: _View,
+        view: View,
         logs_of: Callable[[Logs], RequestLogs],
         sequences: Floats,
         confidence: float,
         in_flight: Floats | None = None,
     ) -> ServingRates:
+        """Rates with bounds of what `logs_of` parameters makes of `sequences` (n,)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             each, doubts = view.with_doubts(logs_of, sequences)
             bounds, calibrated = {}, np.ones(len(view.known), dtype=bool)
@@ -380,24 +345,22 @@ def _further_sigma(deployment: Deployment) -> float:
     return math.hypot(ranks, nodes, _DRAFT_SIGMA * (deployment.draft is not None))
 
 
-class _View(NamedTuple):
-    """Deployments with the mean and covariance (n, logs, logs) of their logs; `further` deviates, and
-    what is served `in_slots` (0 or 1)."""
+class View(NamedTuple):
+    """Deployments with the mean and covariance (n, logs, logs) of their logs, and what is `known` of each."""
 
     requests: Requests
     logs: Logs
     covariance: Floats
     deployments: list[Deployment]
     known: list[str]
-    further: Floats
-    in_slots: Floats
 
     def with_doubts(
         self, logs_of: Callable[[Logs], RequestLogs], sequences: Floats
     ) -> tuple[RequestLogs, RequestLogs]:
         """Log seconds at the mean, and their standard deviations."""
-        of_slots = _SLOTS_SIGMA * self.in_slots * np.log(np.maximum(sequences, 1.0))
-        further = self.further**2 + of_slots**2
+        in_slots = np.array([entry.engine == LlmEngine.LLAMA_CPP for entry in self.deployments])
+        of_slots = _SLOTS_SIGMA * in_slots * np.log(np.maximum(sequences, 1.0))
+        further = np.array([_further_sigma(entry) for entry in self.deployments]) ** 2 + of_slots**2
         mean, logs = logs_of(self.logs), np.array(self.logs)
         # One call for all: row k of each log is that in which the k-th of them is moved.
         moved = logs[:, None] + _DIFFERENCE * np.eye(len(logs))[:, :, None]

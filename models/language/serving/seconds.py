@@ -295,19 +295,11 @@ class _Server(NamedTuple):
         service = first_token + self.gaps * each_token
         in_flight = self.others + np.minimum(sequences, 1.0) * service / (service + think)
         left = np.maximum(left, _NO_GAP)
-        return RequestSeconds(
-            first_token=first_token,
-            each_token=each_token / yielded,
-            rate=service / (in_flight * self.requests.output_tokens),
-            service=service,
-            prompt=self.prompt,
-            waited=waited,
-            most=np.full_like(service, np.inf),
-            chance=np.ones_like(service),
-            started=np.zeros_like(service),
-            between=left,
-            slowed=(each_token - self.step) / yielded / left,
-        )
+        slower = (each_token - self.step) / yielded / left
+        rate = service / (in_flight * self.requests.output_tokens)
+        most, chance, started = np.full_like(left, np.inf), np.ones_like(left), np.zeros_like(left)
+        of_prompts = self.prompt, waited, most, chance, started, left, slower
+        return RequestSeconds(first_token, each_token / yielded, rate, service, *of_prompts)
 
 
 def _reading(requests: Requests, logs: Logs, prompts: Floats, launched: bool = True) -> Floats:
@@ -318,8 +310,7 @@ def _reading(requests: Requests, logs: Logs, prompts: Floats, launched: bool = T
 def _server(requests: Requests, logs: Logs, sequences: Floats) -> _Server:
     parts = step_parts(requests.work, logs, sequences, requests.usual_context)
     with_them = smooth_maximum(parts.weights + parts.kv, parts.arithmetic)
-    others = np.maximum(sequences - 1, 0.0)
-    several = np.maximum(others, 1.0)
+    others, several = np.maximum(sequences - 1, 0.0), np.maximum(sequences - 1, 1.0)
     return _Server(
         requests,
         logs,

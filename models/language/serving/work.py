@@ -4,7 +4,8 @@ A step yields one token of each sequence in flight. Everything is of one GPU of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,9 +129,6 @@ def arithmetic_of(deployment: Deployment) -> tuple[str, float]:
     return ("fp8", gpu.fp8_tflops) if precision == "fp8" and gpu.fp8_tflops else ("16", gpu.tflops)
 
 
-_OF_DRAFT = ("draft_layers", "draft_bytes", "draft_weights", "draft_kv")
-
-
 def _draft_work(deployment: Deployment) -> tuple[float, float, float, float]:
     """Layers, bytes and weights that a drafted token takes, and bytes of the cache on one GPU; the model that
     drafts is in its published format, with a cache of 16 bits."""
@@ -149,33 +147,31 @@ def work_of(deployments: Sequence[Deployment]) -> Work:
         key = id(entry.model), entry.precision, entry.engine
         if key not in counts:
             counts[key] = model_work(*entry[:2], entry.engine)
-    rows = [counts[id(entry.model), entry.precision, entry.engine] for entry in deployments]
-    model = ModelWork(*np.array(rows, dtype=float).T)
+    models = [counts[id(entry.model), entry.precision, entry.engine] for entry in deployments]
+    rows = np.array([_row(entry) for entry in deployments], dtype=float)
+    columns: Any = rows.reshape(-1, len(Work._fields) - 1).T
+    return Work(ModelWork(*np.array(models, dtype=float).T), *columns)
 
-    def column(value: Callable[[Deployment], float]) -> Floats:
-        return np.array([value(entry) for entry in deployments], dtype=float)
 
-    return Work(
-        model=model,
-        tensor_parallel=column(lambda entry: entry.tensor_parallel),
-        kv_bytes=column(
-            lambda entry: kv_bytes_per_token(
-                entry.model, KvPrecision(entry.kv_precision), entry.tensor_parallel
-            )
-        ),
-        state_bytes=column(lambda entry: 2 * state_bytes(entry.model, entry.tensor_parallel)),
-        memory=column(lambda entry: entry.gpu.bandwidth_gb_s * 1e9),
-        sixteen_peak=column(lambda entry: entry.gpu.tflops * 1e12),
-        format_peak=column(lambda entry: 1e12 * arithmetic_of(entry)[1]),
-        nvlink=column(lambda e: e.gpu.nvlink_gb_s * 1e9 if e.link == "nvlink" else 0.0),
-        pcie=column(lambda entry: entry.gpu.pcie_gb_s * 1e9),
-        step_tokens=column(
-            lambda entry: _STEP_TOKENS[entry.gpu.memory_gib >= 70 and "A100" not in entry.gpu.name]
-        ),
-        nodes=column(lambda entry: entry.nodes),
-        ranks=column(lambda entry: entry.ranks),
-        between=column(lambda entry: entry.node_gb_s * 1e9 if entry.nodes > 1 else np.inf),
-        drafted=column(lambda entry: entry.draft.tokens if entry.draft else 0),
-        yielded=column(lambda entry: entry.draft.tokens_of_step if entry.draft else 1),
-        **dict(zip(_OF_DRAFT, np.array([_draft_work(e) for e in deployments]).reshape(-1, 4).T, strict=True)),
+def _row(deployment: Deployment) -> tuple[float, ...]:
+    """The fields of `Work` behind the model's, in their order."""
+    model, gpu, draft = deployment.model, deployment.gpu, deployment.draft
+    gpus, kv_precision = deployment.tensor_parallel, KvPrecision(deployment.kv_precision)
+    is_large = gpu.memory_gib >= 70 and "A100" not in gpu.name
+    return (
+        gpus,
+        kv_bytes_per_token(model, kv_precision, gpus),
+        2 * state_bytes(model, gpus),
+        gpu.bandwidth_gb_s * 1e9,
+        gpu.tflops * 1e12,
+        arithmetic_of(deployment)[1] * 1e12,
+        gpu.nvlink_gb_s * 1e9 if deployment.link == "nvlink" else 0.0,
+        gpu.pcie_gb_s * 1e9,
+        _STEP_TOKENS[is_large],
+        deployment.nodes,
+        deployment.ranks,
+        deployment.node_gb_s * 1e9 if deployment.nodes > 1 else math.inf,
+        draft.tokens if draft else 0,
+        draft.tokens_of_step if draft else 1,
+        *_draft_work(deployment),
     )
