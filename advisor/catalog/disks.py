@@ -68,6 +68,7 @@ class DiskCatalog:
         self._ordered: dict[tuple[float, tuple[str, ...]], dict[str, list[_Ordered]]] = {}
         self._worth: dict[tuple[object, ...], list[Disk]] = {}
         self._priced: dict[tuple[DiskChoice, str], _Volume] = {}
+        self._disks: dict[tuple[DiskChoice, str, _Limits], Disk] = {}
 
     @cached_property
     def rules(self) -> Mapping[str, DiskRule]:
@@ -251,7 +252,14 @@ class DiskCatalog:
         return None if cut is None else self._attached(instance, cut, region)
 
     def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
-        return _on_instance(self._limits_of(instance, choice.type), *self._volume(choice, region))
+        limits = self._limits_of(instance, choice.type)
+        disk = self._disks.get((choice, region, limits))
+        if disk is None:
+            if len(self._disks) >= _MOST_VOLUMES:
+                self._disks.clear()
+            disk = _on_instance(limits, *self._volume(choice, region))
+            self._disks[choice, region, limits] = disk
+        return disk
 
     def _volume(self, choice: DiskChoice, region: str, rate: DiskRate | None = None) -> _Volume:
         """An order by itself, made once."""

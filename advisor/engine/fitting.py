@@ -72,12 +72,13 @@ class _Fitting(Struct, frozen=True):
         if not len(able):
             return table
         keys = self._keys(able)
-        last_shown, limits = self._limits(able, keys, self.last_shown)
-        slow = self._on_hard_disks(able, keys, limits)
+        best = best_of_each(able.option, *keys)
+        last_shown, limits = self._limits(able, keys, best, self.last_shown)
+        slow = self._on_hard_disks(able, best, limits)
         if slow is not None and len(slow):
             able = able.beside(slow)
             keys = self._keys(able)
-            _, limits = self._limits(able, keys, last_shown)
+            _, limits = self._limits(able, keys, best_of_each(able.option, *keys), last_shown)
         orders = self._cheapest_orders(able, self._worth_fitting(able, keys, limits))
         wanted = [
             (option, disk)
@@ -101,9 +102,8 @@ class _Fitting(Struct, frozen=True):
             return beyond, hours * table.usd, -table.lower
         return beyond, rank(self.request, table), -table.lower
 
-    def _limits(self, table: Table, keys: _Keys, last_shown: float) -> tuple[float, Floats]:
-        """The rank of the last that is shown, and the rank that each option must beat."""
-        best = best_of_each(table.option, *keys)
+    def _limits(self, table: Table, keys: _Keys, best: Integers, last_shown: float) -> tuple[float, Floats]:
+        """The rank of the last that is shown, and the rank that each option must beat: its `best` row's."""
         beyond, rank, _ = keys
         ranks = np.where(beyond[best] > 0, np.inf, rank[best])
         last_shown = min(last_shown, float(np.sort(ranks)[: self.request.max_results][-1]))
@@ -111,9 +111,8 @@ class _Fitting(Struct, frozen=True):
         limits[table.option[best]] = np.minimum(last_shown, ranks)
         return last_shown, limits
 
-    def _on_hard_disks(self, table: Table, keys: _Keys, limits: Floats) -> Table | None:
+    def _on_hard_disks(self, table: Table, best: Integers, limits: Floats) -> Table | None:
         """Hard disks that could come out ahead on instances that answer, at their best batch."""
-        best = best_of_each(table.option, *keys)
         best = best[self._may_win(table, best, np.zeros(len(best)), limits)]
         pairs = [
             (row, disk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import Any
 from zlib import crc32
@@ -248,7 +248,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             spec=which,
             row=rows,
             disk=_objects(disks)[which],
-            disk_type=np.array([crc32(disk.rate.type.encode()) for disk in disks], dtype=np.intp)[which],
+            disk_type=np.array([_number_of(disk.rate.type) for disk in disks], dtype=np.intp)[which],
             batch=predictions.batch[rows],
             offer_usd=self.offer_usd[options],
             disk_usd=np.array([disk.usd_per_hour for disk in disks], dtype=float)[which],
@@ -447,6 +447,12 @@ def best_of_each(groups: Integers, *keys: Floats | Integers) -> Integers:
     sorted_groups = groups[order]
     first = np.concatenate([[True], sorted_groups[1:] != sorted_groups[:-1]])[: len(order)]
     return np.asarray(order[first])
+
+
+@cache
+def _number_of(disk_type: str) -> int:
+    """The number of a type of disk; the same in every process, as that of `hash` is not."""
+    return crc32(disk_type.encode())
 
 
 def _objects(records: Sequence[Any]) -> Objects:
