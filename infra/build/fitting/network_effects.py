@@ -96,7 +96,8 @@ class NetworkNoise:
 
     def _made_roots(self) -> list[Floats]:
         noise = self._sigma**2 / self.weights
-        return [np.linalg.cholesky(block.shared + np.diag(noise[block.rows])) for block in self.blocks]
+        tied = (block.shared + np.diag(noise[block.rows]) for block in self.blocks)
+        return [np.asarray(np.linalg.cholesky(covariance), dtype=float) for covariance in tied]
 
 
 def _solved(root: Floats, columns: Floats, *, transposed: bool = False) -> Floats:
