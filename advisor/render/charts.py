@@ -49,15 +49,11 @@ def price_picture(
 ) -> Chart:
     """Price against throughput: every spec with its interval, the target, the front, the pick."""
     rows, target = section["price_throughput"], section["answer"]["target_throughput"]
-    paper = Paper(width, _PRICE_HEIGHT)
     rates = [rate for row in rows for rate in (row["lower"], row["upper"])]
     near = within_reach(target, rates)
-    panel = Panel(
-        paper,
-        scale_of([row["total_usd_per_hour"] for row in rows], 44, width - 14),
-        scale_of([*rates, *([near] if near else [])], 46, _PRICE_HEIGHT - 32),
-    )
-    panel.frame(t("price.x"), unit_name(section, t), ticks=int(width / 80))
+    prices = [row["total_usd_per_hour"] for row in rows]
+    panel = _panel(width, _PRICE_HEIGHT, prices, [*rates, *([near] if near else [])])
+    paper = panel.frame(t("price.x"), unit_name(section, t), ticks=int(width / 80))
     front = [row for row in rows if row["on_front"]]
     steps = _front_steps(panel, front)
     kinds = {
@@ -87,6 +83,14 @@ def price_picture(
         for row in rows
     ]
     return chart_of(paper, _price_alt(rows, target, t), marks)
+
+
+def _panel(
+    width: float, height: float, xs: Sequence[float], ys: Sequence[float], *, from_zero: bool = False
+) -> Panel:
+    """A sheet with room for values of both axes, and for what they are called."""
+    scales = scale_of(xs, 44, width - 20), scale_of(ys, 46, height - 32, from_zero=from_zero)
+    return Panel(Paper(width, height), *scales)
 
 
 def _front_steps(panel: Panel, front: Sequence[Record]) -> list[Box]:
@@ -179,15 +183,12 @@ _MEMORY_HEIGHT = 170.0
 
 def memory_picture(block: Record, t: Texts) -> Chart:
     """A dot a batch, a cross where it does not fit; a dashed line is what there is."""
-    paper, has = Paper(WIDTH, _MEMORY_HEIGHT), block["has_mib"] / _MIB_A_GIB
+    has = block["has_mib"] / _MIB_A_GIB
     batches = sorted(block["batches"], key=lambda batch: batch["batch_size"])
     places = [(batch["batch_size"], batch["needed_mib"] / _MIB_A_GIB) for batch in batches]
-    panel = Panel(
-        paper,
-        scale_of([x for x, _ in places], 44, WIDTH - 20),
-        scale_of([*(y for _, y in places), has], 34, _MEMORY_HEIGHT - 28, from_zero=True),
-    )
-    panel.frame(t("unit.batch"), t("unit.gib"))
+    sizes, needed = zip(*places, strict=True)
+    panel = _panel(WIDTH, _MEMORY_HEIGHT, sizes, [*needed, has], from_zero=True)
+    paper = panel.frame(t("unit.batch"), t("unit.gib"))
     paper.line(panel.places(places), colour=BLUE)
     alts = []
     for fits, key, shape, colour, size in (
@@ -331,13 +332,8 @@ def front_picture(
     point that breaks a limit is hollow, the recommended one red."""
     points = [_point(record) for record in front]
     mine = _point(chosen["serving"]["rates"])
-    paper = Paper(width, _FRONT_HEIGHT)
-    panel = Panel(
-        paper,
-        scale_of([rate for rate, _ in [*points, mine]], 44, width - 30),
-        scale_of([ms for _, ms in [*points, mine]], 46, _FRONT_HEIGHT - 32),
-    )
-    panel.frame(t("lm.front_x"), t("lm.front_y"), ticks=int(width / 80))
+    panel = _panel(width, _FRONT_HEIGHT, *zip(*points, mine, strict=True))
+    paper = panel.frame(t("lm.front_x"), t("lm.front_y"), ticks=int(width / 80))
     for answers, face in ((False, "#ffffff"), (True, BLUE)):
         places = [point for record, point in zip(front, points, strict=True) if record["answers"] is answers]
         if places:

@@ -28,6 +28,7 @@ _ENTITY = re.compile(r"&(?=#|\w)")
 # A comment between them is seen by nobody, and keeps them apart: backslashes do not.
 _CALLS = re.compile(r"([@#!])(?=\w)")
 _APART = "<!-- -->"
+_CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
 def page_markdown(page: Page) -> str:
@@ -60,7 +61,7 @@ def _leaf(block: Leaf) -> str:
         case Items(texts):
             return "\n".join(f"- {md_text(text)}" for text in texts)
         case Facts(pairs):
-            return "\n".join(f"- {md_text(name)}{_colon(name)}{md_text(text)}" for name, text in pairs)
+            return "\n".join(f"- {md_text(name)}{_colon(name + text)}{md_text(text)}" for name, text in pairs)
         case Command(text):
             return md_block(text, "sh")
         case Chart(table=table):
@@ -69,9 +70,9 @@ def _leaf(block: Leaf) -> str:
             return _table(block)
 
 
-def _colon(name: str) -> str:
-    """What stands between a name and its text: of Chinese a wide colon."""
-    return ": " if name.isascii() else "："  # noqa: RUF001
+def _colon(beside: str) -> str:
+    """What stands between a name and its text: a wide colon where one of them is Chinese."""
+    return "：" if _CHINESE.search(beside) else ": "  # noqa: RUF001
 
 
 def _table(table: Table) -> str:

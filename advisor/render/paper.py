@@ -208,8 +208,8 @@ class Panel(NamedTuple):
         """Values as points of the paper."""
         return [(self.x.position(x), self.y.position(y)) for x, y in values]
 
-    def frame(self, x_name: str, y_name: str, *, ticks: int = 6) -> None:
-        """Grid, values and names of both axes; the values of `y` only where it has a name."""
+    def frame(self, x_name: str, y_name: str, *, ticks: int = 6) -> Paper:
+        """Grid, values and names of both axes, those of `y` only where it has a name. Gives the paper."""
         xs, ys = self.x.ticks(ticks), self.y.ticks()
         left, right, low = self.x.start, self.x.end, self.y.start
         rows = [[(left, self.y.position(y)), (right, self.y.position(y))] for y in ys]
@@ -223,6 +223,7 @@ class Panel(NamedTuple):
             self.paper.text(left - 4, self.y.position(y), f"{y:,.10g}", anchor="right")
         if y_name:
             self.paper.text(left, self.y.end + 9, y_name, colour=FAINT)
+        return self.paper
 
     def target(self, rate: float, text: str) -> None:
         """A dashed line across, labelled above its right end, or its left end where it lies high."""

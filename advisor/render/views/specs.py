@@ -258,50 +258,33 @@ def serving_facts(spec: Record, request: Record) -> list[Fact]:
 
 
 def _time_facts(serving: Record, request: Record, confidence: float) -> Iterator[Fact]:
-    """What a user gets, the times of a request with their limits, and what all but the slowest keep, which no
-    document of an earlier version has. Where there is but one token, no second one has a time."""
-    rates, tails, several = serving["rates"], serving.get("percentiles"), serving["output_tokens"] > 1
-    user = rates["output_tokens_per_second_per_user"]
-    limits = {name: str(request.get(field) or "").rpartition(":") for name, _, field in TIMES}
-
-    def limited(name: str, time: Message | str, which: str = "") -> Message | str:
-        percentile, _, most = limits[name]
-        if not most or percentile != which:
-            return time
-        limit = seconds_text(float(most) if name == "e2e" else float(most) / 1000)
-        if which:
-            return Message("{time} (limit {limit})", time=time, limit=limit)
-        return Message("{time}, limit {limit}", time=time, limit=limit)
-
-    whole = Message(
-        "a whole request {time}", time=limited("e2e", time_message(rates["e2e_seconds"], confidence))
-    )
-    per_user = Message(
-        "{p10} {lower}, median {median:rate} tokens/s; {whole}",
-        p10=lower_name(confidence),
-        lower=lower_rate(user["lower"]),
-        median=user["median"],
-        whole=whole,
-    )
-    yield Message("a user"), per_user if several else whole
-    latency = Message("TTFT {ttft}", ttft=limited("ttft", time_message(rates["ttft_seconds"], confidence)))
+    """What a user gets; then of each time of a request its mean, its limit, what all but the slowest keep,
+    which no earlier document has. Where there is but one token, no second one has a time."""
+    rates, several = serving["rates"], serving["output_tokens"] > 1
     if several:
-        tpot = limited("tpot", time_message(rates["tpot_seconds"], confidence))
-        latency = Message("{ttft}; TPOT (after the first token) {tpot}", ttft=latency, tpot=tpot)
-    yield Message("latency"), latency
-    if not tails:
-        return
-    for which in sorted({"p99", *(percentile for percentile, _, _ in limits.values() if percentile)}):
-        times: list[Message | str] = [
-            limited(
-                name,
-                Message(f"{title} {{time}}", time=seconds_text(tails[f"{name}_seconds"][which]["median"])),
-                which,
-            )
-            for name, title, _ in TIMES
-            if (several or name != "tpot") and which in tails[f"{name}_seconds"]
-        ]
-        yield Message(which), Message("{parts}", parts=times)
+        user = rates["output_tokens_per_second_per_user"]
+        yield (
+            Message("a user"),
+            Message(
+                "{p10} {lower}, median {median:rate} tokens/s",
+                p10=lower_name(confidence),
+                lower=lower_rate(user["lower"]),
+                median=user["median"],
+            ),
+        )
+    titles = Message("TTFT"), Message("TPOT"), Message("end to end")
+    for title, (name, _, field) in zip(titles, TIMES, strict=True):
+        which, _, most = str(request.get(field) or "").rpartition(":")
+        limit = most and seconds_text(float(most) / (1 if name == "e2e" else 1000))
+        parts = [time_message(rates[f"{name}_seconds"], confidence)]
+        tails = serving.get("percentiles", {}).get(f"{name}_seconds", {})
+        for each in sorted({"p99", which} & tails.keys()):
+            tail = Message("{which} {time}", which=each, time=seconds_text(tails[each]["median"]))
+            kept = Message("{time} (limit {limit})", time=tail, limit=limit)
+            parts.append(kept if most and each == which else tail)
+        parts += [Message("limit {limit}", limit=limit)] if most and not which else []
+        if several or name != "tpot":
+            yield title, Message("{parts}", parts=parts)
 
 
 def _wait_facts(rates: Record, request: Record) -> Iterator[Fact]:
