@@ -41,17 +41,10 @@ _LEFT_FREE_SHARE = 0.05
 _GIB = 2**30
 
 
-class Needs(Struct, frozen=True):
-    """The room that a data set takes on the disk, and the part of it still to come while it is filled."""
-
-    bytes: int
-    missing_bytes: int = 0
-
-
-def make_room(entry: Path, needs: Needs) -> None:
-    """Remove what was not used for longest until what is missing fits on the disk, and the whole
-    data set into `ADVISOR_DATA_CACHE_GIB`; never what is read or filled now. What others fill at
-    the time counts as if it were here."""
+def make_room(entry: Path, size: int, missing: int) -> None:
+    """Remove what was not used for longest until the `missing` bytes fit on the disk, and the whole data set
+    of `size` bytes into `ADVISOR_DATA_CACHE_GIB`; never what is read or filled now. What others fill at the
+    time counts as if it were here."""
     limit_bytes = _limit_bytes()
     root, own = entry.parent, (entry.name, entry.name + FILLING)
     with (root / f".room{LOCK}").open("ab") as lock:
@@ -60,18 +53,19 @@ def make_room(entry: Path, needs: Needs) -> None:
             shutil.rmtree(gone, ignore_errors=True)
         others = [path for path in root.iterdir() if path.is_dir() and path.name not in own]
         for other in [*sorted(others, key=_last_used), None]:
-            taken = [_needs_of(path) for path in others]
+            taken = [_room_of(path) for path in others]
             disk = shutil.disk_usage(root)
-            free = disk.free - sum(each.missing_bytes for each in taken)
-            fits = needs.missing_bytes <= free - _LEFT_FREE_SHARE * disk.total
-            if fits and sum(each.bytes for each in taken) + needs.bytes <= limit_bytes:
-                write_whole(entry.with_name(entry.name + FILLING) / ABOUT, json.dumps(asdict(needs)))
+            free = disk.free - sum(coming for _, coming in taken)
+            fits = missing <= free - _LEFT_FREE_SHARE * disk.total
+            if fits and sum(held for held, _ in taken) + size <= limit_bytes:
+                about = json.dumps({"bytes": size, "missing_bytes": missing})
+                write_whole(entry.with_name(entry.name + FILLING) / ABOUT, about)
                 return
             if other and _removed(other):
                 others.remove(other)
     limit = f"{limit_bytes / _GIB:g} GiB" if limit_bytes < math.inf else "all of it"
     raise DataError(
-        f"{format_mib(needs.bytes / 2**20)} do not fit into '{root}' ({format_mib(max(0, free) / 2**20)} "
+        f"{format_mib(size / 2**20)} do not fit into '{root}' ({format_mib(max(0, free) / 2**20)} "
         f"free, the cache may take {limit})",
         hint="name a larger disk with ADVISOR_DATA_CACHE, or raise ADVISOR_DATA_CACHE_GIB",
     )
@@ -92,7 +86,8 @@ def _last_used(entry: Path) -> float:
     return 0.0
 
 
-def _needs_of(entry: Path) -> Needs:
+def _room_of(entry: Path) -> tuple[int, int]:
+    """Bytes that an entry takes, and those of them that are still to come while it is filled."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         about = json.loads((entry / ABOUT).read_bytes())
         if entry.name.endswith(FILLING):
@@ -100,9 +95,9 @@ def _needs_of(entry: Path) -> Needs:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:  # it is filled now
-                    return Needs(int(about["bytes"]), about["missing_bytes"])
-        return Needs(int(about["bytes"]))
-    return Needs(0)
+                    return int(about["bytes"]), about["missing_bytes"]
+        return int(about["bytes"]), 0
+    return 0, 0
 
 
 def _lock_of(entry: Path) -> Path:
@@ -229,7 +224,7 @@ class _Fill:
         begun = time.monotonic()
         files, size = self._list()
         missing = sum(file.size for file in self._listed() if not self._is_here(file))
-        make_room(self._entry, Needs(bytes=size, missing_bytes=missing))
+        make_room(self._entry, size, missing)
         self._bring_all(files)
         single = files == 1 and (self._data / self._data.name).is_file()
         path = self._data / self._data.name if single else self._data

@@ -41,6 +41,7 @@ _MIB = 2**20
 # What a trial takes of a node, by resource, as sorted pairs: trials with the same are of one kind.
 Needs = tuple[tuple[str, float], ...]
 Node = Mapping[str, float]
+ANY_TRIAL: Needs = ((TRIAL_RESOURCE, 1.0),)
 
 
 def needs_of(trial: Trial, machine: Machine | None = None) -> Needs:
@@ -102,11 +103,6 @@ def slots(needs: Needs, nodes: Iterable[Node]) -> int:
     )
 
 
-def all_slots(nodes: Iterable[Node]) -> int:
-    """The number of trials of any kind that these nodes take at once."""
-    return sum(int(node.get(TRIAL_RESOURCE, 0)) for node in nodes)
-
-
 def refuse(
     never: Sequence[Needs], kinds: Mapping[Needs, int], nodes: Sequence[Node], *, scales: bool
 ) -> None:
@@ -114,7 +110,7 @@ def refuse(
     a cluster that starts nodes by itself (`scales`) or not."""
     if not never:
         return
-    if not (scales or all_slots(nodes)):
+    if not (scales or slots(ANY_TRIAL, nodes)):
         raise MeasuringError(
             f"no node of the Ray cluster has the resource '{TRIAL_RESOURCE}'",
             hint=f"start its nodes with: ray start --resources='{{\"{TRIAL_RESOURCE}\": 1}}' ...",

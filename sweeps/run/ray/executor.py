@@ -22,10 +22,10 @@ from advisor.sweeps.events import WARNING, emit, forward_all
 from advisor.sweeps.formats import measurement_from_dict, run_facts, trial_to_dict
 from advisor.sweeps.run.queue import TrialQueue
 from advisor.sweeps.run.ray.cluster import (
+    ANY_TRIAL,
     TRIAL_RESOURCE,
     Needs,
     Nodes,
-    all_slots,
     connected,
     describe_needs,
     has_autoscaler,
@@ -142,7 +142,7 @@ class RayExecutor:
     def _wanted(self) -> list[Trial]:
         """The next trials by turns of kinds, until all nodes have work and `_AHEAD` wait."""
         submitted = Counter(flight.needs for flight in self._running.values())
-        there = all_slots(self._nodes.alive)
+        there = self._nodes.slots_for(ANY_TRIAL)
         at_work = sum(min(count, self._nodes.slots_for(kind)) for kind, count in submitted.items())
         ahead = submitted.total() - at_work
         if at_work >= there and ahead > _AHEAD // 2:
