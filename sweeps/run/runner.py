@@ -180,17 +180,17 @@ def run_sweep(
     are left to them, and waited for at the end: those that they give up are measured here. The executor is
     closed by its owner. `DataError`, when the store takes no more, names the file that holds what was
     measured."""
-    before = stored_runs(trials, store, again, runs_of, since)
-    todo = [trial for each in rounds(trials, before.done, runs_of) for trial in each]
+    done, retried = stored_runs(trials, store, again, runs_of, since)
+    todo = [trial for each in rounds(trials, done, runs_of) for trial in each]
     skipped = len(trials) - len({trial.trial_id for trial in todo})
     outcome = Outcome()
 
     def report(started: Trial | None = None, **news: Measurement) -> None:
-        done = outcome.measured + queue.passed_over
-        on_progress(Progress(done=done, total=len(todo), skipped=skipped, started=started, **news))
+        over = outcome.measured + queue.passed_over
+        on_progress(Progress(done=over, total=len(todo), skipped=skipped, started=started, **news))
 
     with leasing(store.leases) as owner:
-        queue = TrialQueue(todo, store, owner, retried=before.retried, runs_of=runs_of, on_claim=report)
+        queue = TrialQueue(todo, store, owner, retried=retried, runs_of=runs_of, on_claim=report)
         report()
         with subscribe(queue.note):
             while True:
@@ -226,23 +226,18 @@ def current_rows(
     }
 
 
-class StoredRuns(Struct, frozen=True):
-    """The runs stored before a sweep, and the start of those that are to be replaced; each by trial_id."""
-
-    done: dict[str, int]
-    retried: dict[str, str]
-
-
 def stored_runs(
     trials: Sequence[Trial],
     store: MeasurementStore,
     again: frozenset[Status] = frozenset(),
     runs_of: Callable[[Trial], int] = wanted_runs,
     since: datetime | None = None,
-) -> StoredRuns:
-    """The stored runs of the trials. Step times are read only of trials with repeats, and to find the
-    damaged rows that count as failed where those are measured again; a part at a time, since those of ten
-    thousand trials would fill the memory."""
+) -> tuple[dict[str, int], dict[str, str]]:
+    """The runs stored before a sweep, and the start of those that are to be replaced; each by trial_id.
+
+    Step times are read only of trials with repeats, and to find the damaged rows that count as failed
+    where those are measured again; a part at a time, since those of ten thousand trials would fill the
+    memory."""
     named = {trial.trial_id: trial for trial in trials}  # an id is a hash, made at every asking
     summaries = store.summaries(named)
     retried = {
@@ -261,7 +256,7 @@ def stored_runs(
         for row in stored.measurements:
             if row.status is Status.OK and (name := row.trial.trial_id) in repeated:
                 done[name] = runs_made(row)
-    return StoredRuns(done, retried)
+    return done, retried
 
 
 def _refuse(damaged: Sequence[Damaged]) -> None:

@@ -159,7 +159,7 @@ def execute_sweep(
     if sweep.ray_address:
         trials = by_turns(trials)
     again: frozenset[Status] = RETRIED if sweep.retry_failed else frozenset()
-    if not rounds(trials, stored_runs(trials, store, again, since=since).done):
+    if not rounds(trials, stored_runs(trials, store, again, since=since)[0]):
         return Outcome()
     with measuring_here(trials, sweep, executor) as chosen:
         machine = probed_machine(sweep)

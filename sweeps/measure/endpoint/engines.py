@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from enum import StrEnum
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from types import FrameType
@@ -31,7 +30,6 @@ from msgspec import Struct, field
 
 from advisor.errors import MeasuringError, UsageError, one_line
 from advisor.extras import install_command
-from advisor.messages import Message
 from advisor.sweeps.machine.processes import end_group
 from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.orphans import orphan_processes, owner_is_me, remove
@@ -179,17 +177,6 @@ _SHOWN = 600
 Progress = Callable[[str], None]
 
 
-class RunningEngine(Struct, frozen=True):
-    """A running engine. `listening_seconds` is from its start to the first connection, `ready_seconds` to the
-    first sign of health: the model is loaded then. `last_words` gives the end of its output, in one line."""
-
-    url: str
-    command: tuple[str, ...]
-    listening_seconds: float
-    ready_seconds: float
-    last_words: Callable[[], str]
-
-
 def free_ports(count: int) -> list[int]:
     """Ports of the loopback that nobody listens on at this moment."""
     with ExitStack() as stack:
@@ -207,38 +194,55 @@ class EngineStart(NamedTuple):
     gpus: str = ""
 
 
-class _Begun(Struct):
-    start: EngineStart
+class RunningEngine(Struct):
+    """An engine from its start on. `listening_seconds` is from there to the first connection, `ready_seconds`
+    to the first sign of health: the model is loaded then."""
+
+    command: tuple[str, ...]
+    port: int
     process: subprocess.Popen[bytes]
     log: IO[bytes]
     at_seconds: float
     listening_seconds: float = math.nan
+    ready_seconds: float = math.nan
+
+    @property
+    def url(self) -> str:
+        """Its address on this machine."""
+        return f"http://{HOST}:{self.port}"
 
     @property
     def seconds(self) -> float:
+        """Since its start."""
         return time.monotonic() - self.at_seconds
 
-    def look(self, patience_seconds: float, report: Progress) -> RunningEngine | None:
-        """The running engine; None until it is ready, for as long as there is patience."""
-        program, port = self.start.command[0], self.start.port
+    def is_ready(self, patience_seconds: float, report: Progress) -> bool:
+        """Whether it serves; `MeasuringError` where it has ended, or there is no patience left."""
+        if not math.isnan(self.ready_seconds):
+            return True
         if (code := self.process.poll()) is not None:
-            raise MeasuringError(f"{program} ended with exit code {code} before it served: {self._end()}")
+            raise self._failure(f"ended with exit code {code} before it served")
         if math.isnan(self.listening_seconds):
-            with suppress(OSError), closing(socket.create_connection((HOST, port), timeout=1.0)):
+            with suppress(OSError), closing(socket.create_connection((HOST, self.port), timeout=1.0)):
                 self.listening_seconds = self.seconds
-        if not math.isnan(self.listening_seconds) and _is_healthy(port):
-            report(f"ready after {self.seconds:.1f} s")
-            url, command = f"http://{HOST}:{port}", tuple(self.start.command)
-            return RunningEngine(url, command, self.listening_seconds, self.seconds, partial(_last, self.log))
+        if not math.isnan(self.listening_seconds) and _is_healthy(self.port):
+            self.ready_seconds = self.seconds
+            report(f"ready after {self.ready_seconds:.1f} s")
+            return True
         if self.seconds >= patience_seconds:
-            raise MeasuringError(
-                f"{program} did not serve within {patience_seconds:.0f} s: {self._end()}",
-                hint=Message("start it yourself, and measure it by --endpoint"),
-            )
-        return None
+            hint = "start it yourself, and measure it by --endpoint"
+            raise self._failure(f"did not serve within {patience_seconds:.0f} s", hint)
+        return False
 
-    def _end(self) -> str:
-        return _last(self.log) or "it said nothing"
+    def last_words(self) -> str:
+        """The end of its output, in one line."""
+        size = self.log.seek(0, os.SEEK_END)
+        self.log.seek(max(0, size - 4 * _SHOWN))
+        return one_line(self.log.read().decode(errors="replace"))[-_SHOWN:]
+
+    def _failure(self, what: str, hint: str | None = None) -> MeasuringError:
+        words = self.last_words() or "it said nothing"
+        return MeasuringError(f"{self.command[0]} {what}: {words}", hint=hint)
 
 
 @contextmanager
@@ -249,12 +253,19 @@ def running_engines(
 
     `MeasuringError` with the end of its output where one ends before, or is not ready in time."""
     with ExitStack() as stack:
-        begun = [stack.enter_context(_begun(start, report)) for start in starts]
-        yield _ready(begun, patience_seconds, report)
+        engines = [stack.enter_context(_begun(start, report)) for start in starts]
+        next_report_seconds = _REPORT_EVERY_SECONDS
+        # Each is asked in turn, so that none waits for another to be ready.
+        while waiting := [engine for engine in engines if not engine.is_ready(patience_seconds, report)]:
+            if (seconds := waiting[0].seconds) > next_report_seconds:
+                next_report_seconds += _REPORT_EVERY_SECONDS
+                report(f"not ready after {seconds:.0f} s")
+            time.sleep(_POLL_EVERY_SECONDS)
+        yield engines
 
 
 @contextmanager
-def _begun(start: EngineStart, report: Progress) -> Iterator[_Begun]:
+def _begun(start: EngineStart, report: Progress) -> Iterator[RunningEngine]:
     environment = worker_environment() | {OWNER_VARIABLE: str(own_tag())}
     if start.gpus:
         environment["CUDA_VISIBLE_DEVICES"] = start.gpus
@@ -269,25 +280,9 @@ def _begun(start: EngineStart, report: Progress) -> Iterator[_Begun]:
         )
         try:
             report(f"starting {' '.join(start.command)}")
-            yield _Begun(start, process, log, time.monotonic())
+            yield RunningEngine(tuple(start.command), start.port, process, log, time.monotonic())
         finally:
             _end(process)
-
-
-def _ready(begun: Sequence[_Begun], patience_seconds: float, report: Progress) -> list[RunningEngine]:
-    """All engines, each asked in turn, so that none waits for another to be ready."""
-    engines: list[RunningEngine | None] = [None] * len(begun)
-    next_report_seconds = _REPORT_EVERY_SECONDS
-    while True:
-        pairs = zip(engines, begun, strict=True)
-        engines = [known or engine.look(patience_seconds, report) for known, engine in pairs]
-        ready = [engine for engine in engines if engine is not None]
-        if len(ready) == len(begun):
-            return ready
-        if (seconds := begun[0].seconds) > next_report_seconds:
-            next_report_seconds += _REPORT_EVERY_SECONDS
-            report(f"not ready after {seconds:.0f} s")
-        time.sleep(_POLL_EVERY_SECONDS)
 
 
 def _is_healthy(port: int) -> bool:
@@ -298,12 +293,6 @@ def _is_healthy(port: int) -> bool:
         connection.request("GET", "/health")
         return connection.getresponse().status in (200, 404)
     return False
-
-
-def _last(log: IO[bytes]) -> str:
-    size = log.seek(0, os.SEEK_END)
-    log.seek(max(0, size - 4 * _SHOWN))
-    return one_line(log.read().decode(errors="replace"))[-_SHOWN:]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -36,27 +36,15 @@ _INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _QUERY_SECONDS = 10.0
 
 
-class RankPlace(Struct, frozen=True, kw_only=True):
-    """A rank's numbers as torchrun gives them. `interface` leads to the first node;
-    `interface_gbit_per_second` is what its driver says, None where it does not: virtual ones say
-    nothing, or something of no meaning. `topology` is what nvidia-smi prints of the GPUs."""
+def node_facts(*, on_gpu: bool) -> dict[str, Any]:
+    """Facts of all ranks and of this one's node, as torchrun and the system give them.
 
-    rank: int
-    local_rank: int
-    ranks: int
-    nodes: int
-    on_gpu: bool
-    interface: str | None
-    interface_gbit_per_second: float | None
-    topology: str | None
-
-
-def place_of_rank(*, on_gpu: bool) -> RankPlace:
-    """The position of this process's rank. Gloo and NCCL get the interface that leads to the first node,
-    unless the user set one: on hosts with several they choose another one themselves."""
-    variables = {name: int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
-    nodes = variables["WORLD_SIZE"] // int(os.environ["LOCAL_WORLD_SIZE"])
-    interface = _interface_towards(os.environ["MASTER_ADDR"]) if nodes > 1 else None
+    `interface` leads to the first node; `interface_gbit_per_second` is what its driver says, None where
+    it does not: virtual ones say nothing, or something of no meaning. `topology` is what nvidia-smi
+    prints of the GPUs. Gloo and NCCL get that interface, unless the user set one: on hosts with several
+    they choose another one themselves."""
+    ranks, here = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    interface = _interface_towards(os.environ["MASTER_ADDR"]) if ranks > here else None
     for name in _INTERFACES if interface else ():
         os.environ.setdefault(name, str(interface))
     speed, topology = psutil.net_if_stats()[interface].speed if interface else 0, None
@@ -65,16 +53,13 @@ def place_of_rank(*, on_gpu: bool) -> RankPlace:
             command, patience = ["nvidia-smi", "topo", "-m"], _QUERY_SECONDS
             done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=True)
             topology = done.stdout
-    return RankPlace(
-        rank=variables["RANK"],
-        local_rank=variables["LOCAL_RANK"],
-        ranks=variables["WORLD_SIZE"],
-        nodes=nodes,
-        on_gpu=on_gpu,
-        interface=interface,
-        interface_gbit_per_second=speed / 1000 if speed > 0 else None,
-        topology=topology,
-    )
+    return {
+        "ranks": ranks,
+        "nodes": ranks // here,
+        "interface": interface,
+        "interface_gbit_per_second": speed / 1000 if speed > 0 else None,
+        "topology": topology,
+    }
 
 
 def _interface_towards(host: str) -> str | None:
@@ -182,22 +167,22 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
     """The anchor document of all ranks, on each of them. Raises `UsageError` for an unknown
     network, `MeasuringError` where a training diverges."""
     on_gpu = job.emulated_step_seconds is None and torch.cuda.is_available()
-    rank_place = place_of_rank(on_gpu=on_gpu)
+    facts = node_facts(on_gpu=on_gpu)
     if on_gpu:
-        here, gpus = rank_place.ranks // rank_place.nodes, torch.cuda.device_count()
+        here, gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
         if here > gpus:  # each rank has one of its own
             raise UsageError(
                 f"{here} ranks on a node take as many GPUs, and it has {gpus}",
                 field="ranks",
                 hint="give as many --ranks as there are GPUs, or fewer",
             )
-        torch.cuda.set_device(rank_place.local_rank)
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE)
     # Ranks wait for each other without NCCL, whose kernels would keep their GPUs busy.
     # They wait for the first rank's steps alone too, which are a part of the minutes.
     waiting = dist.new_group(backend="gloo", timeout=_PATIENCE + timedelta(minutes=job.minutes))
     try:
-        return _Ranks(job, rank_place, waiting, report).document()
+        return _Ranks(job, facts, waiting, report, on_gpu=on_gpu).document()
     finally:
         dist.destroy_process_group()
 
@@ -205,11 +190,13 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
 class _Ranks:
     """The measurements of a job, one after the other; every rank takes part in each."""
 
-    def __init__(self, job: Job, rank_place: RankPlace, waiting: Any, report: Callable[[str], None]) -> None:
-        self._job, self._place, self._report = job, rank_place, report
-        self._ranks = Group(rank_place.rank, rank_place.ranks, waiting)
+    def __init__(
+        self, job: Job, facts: dict[str, Any], waiting: Any, report: Callable[[str], None], *, on_gpu: bool
+    ) -> None:
+        self._job, self._facts, self._report, self._on_gpu = job, facts, report, on_gpu
+        self._ranks = Group(int(os.environ["RANK"]), facts["ranks"], waiting)
         self._seconds = job.minutes * 60 / 3
-        self._device = f"cuda:{rank_place.local_rank}" if rank_place.on_gpu else "cpu"
+        self._device = f"cuda:{os.environ['LOCAL_RANK']}" if on_gpu else "cpu"
         kind, ends_at = self._device.partition(":")[0], time.monotonic() + job.minutes * 60
         self._session = open_session(job.reference, kind, Precision(job.precision), ends_at, report=report)
         self._network = self._session.network
@@ -227,7 +214,7 @@ class _Ranks:
         steps: list[float] = []
         engine, batches = self._engine(parallel=False)
         size = engine.gradient_bytes
-        if self._place.rank == 0:
+        if self._ranks.rank == 0:
             box = TimeBox(seconds=self._seconds / 2, min_steps=_LEAST_STEPS, max_seconds=self._seconds)
             with self._session.sampler() as sampler:
                 steps = steps_on(self._runner(engine), batches, box)
@@ -240,7 +227,7 @@ class _Ranks:
 
     def _together(self, seconds_alone: float) -> list[float]:
         """Steps of all ranks: each as long as the slowest rank's, which the others wait for."""
-        self._report(f"training on {self._place.ranks} ranks")
+        self._report(f"training on {self._ranks.size} ranks")
         engine, batches = self._engine(parallel=True)
         runner = self._runner(engine)
         # All ranks do as many steps: first some, which say how long they take.
@@ -262,7 +249,7 @@ class _Ranks:
         for _ in range(count):
             begun = time.perf_counter()
             dist.all_reduce(values)
-            if self._place.on_gpu:
+            if self._on_gpu:
                 torch.cuda.synchronize()
             seconds.append(time.perf_counter() - begun)
         return seconds
@@ -270,18 +257,14 @@ class _Ranks:
     def _row(
         self, alone: Sequence[float], together: Sequence[float], reduced: Sequence[float], size: int
     ) -> dict[str, Any]:
-        job, rank_place = self._job, self._place
+        job = self._job
         return {
+            **self._facts,
             "accelerator": job.accelerator or self._session.device,
             "precision": job.precision,
             "batch_size": job.batch_size,
             "backend": dist.get_backend(),
-            "ranks": rank_place.ranks,
-            "nodes": rank_place.nodes,
             "gbit_per_second": job.gbit_per_second,
-            "interface": rank_place.interface,
-            "interface_gbit_per_second": rank_place.interface_gbit_per_second,
-            "topology": rank_place.topology,
             "gradient_bytes": size,
             "one_step_seconds": list(alone),
             "step_seconds": list(together),
@@ -306,7 +289,7 @@ class _Ranks:
         return engine, repeat(engine.batch(job.batch_size))
 
     def _runner(self, engine: Engine) -> StepRunner:
-        return StepRunner(engine, depth=QUEUE_DEPTH if self._place.on_gpu else 0)
+        return StepRunner(engine, depth=QUEUE_DEPTH if self._on_gpu else 0)
 
     @staticmethod
     def _box(steps: int) -> TimeBox:
