@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from advisor.sweeps.worker.inputs import Batches
 
 
-class AnchorSession(Struct, kw_only=True):
+class AnchorSession(Struct):
     """Settings of a session; `ends_at` is time.monotonic(), `keep` gets each run's document."""
 
     network: Runnable
@@ -86,19 +86,13 @@ class AnchorSession(Struct, kw_only=True):
         }
 
     def run_of(
-        self,
-        task: Task,
-        source: str,
-        batch_size: int,
-        steps: Sequence[float],
-        sampler: GpuSampler,
-        period: int = 1,
+        self, task: Task, source: str, size: int, steps: Sequence[float], sampler: GpuSampler, period: int = 1
     ) -> Run:
         """The run of steps on batches from `source`; its rate is in the network's samples."""
-        samples, memory = batch_size * self.network.info.samples_per_row, peaks(self.device)
+        samples, memory = size * self.network.info.samples_per_row, peaks(self.device)
         warmup = count_warmup_steps(steps, period)
         counted = list(steps[warmup:])
-        return self.bare_run(task, source, batch_size) | {
+        return self.bare_run(task, source, size) | {
             "samples_per_second": samples / mean_step_seconds(counted),
             "stall_share": stall_share(counted, period),
             "step_seconds": counted,
@@ -275,16 +269,7 @@ def open_session(
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if data is not None and not network.info.takes_images:
         raise UsageError(f"{reference} takes no images", hint="leave --data out")
-    return AnchorSession(
-        network=network,
-        device=device,
-        device_facts=device_facts(device),
-        precision=precision,
-        data=data,
-        ends_at=ends_at,
-        report=report,
-        keep=keep,
-    )
+    return AnchorSession(network, device, device_facts(device), precision, data, ends_at, report, keep)
 
 
 def measure(

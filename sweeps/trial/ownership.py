@@ -98,7 +98,7 @@ def _place_digits() -> str:
     return f"{int.from_bytes(hashlib.sha256(place().encode()).digest()[:4]):010d}"
 
 
-class Owner(Struct, frozen=True, kw_only=True):
+class Owner(Struct, frozen=True):
     """One driver: its `pid` within `place`, a boot and process namespace ('' if unknown)."""
 
     name: str
@@ -111,13 +111,8 @@ class Owner(Struct, frozen=True, kw_only=True):
 def this_process() -> Owner:
     """A new owner: another one at every call, so that a driver differs from the one before."""
     host, pid = socket.gethostname(), os.getpid()
-    return Owner(
-        name=f"{host[:100]}:{pid}:{secrets.token_hex(8)}",
-        host=host[:255],
-        place=place(),
-        pid=pid,
-        started=start_ticks(pid),
-    )
+    name = f"{host[:100]}:{pid}:{secrets.token_hex(8)}"
+    return Owner(name, host[:255], place(), pid, start_ticks(pid))
 
 
 def columns_of(owner: Owner) -> dict[str, Any]:

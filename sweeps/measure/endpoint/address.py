@@ -95,24 +95,12 @@ def _no_endpoint(url: str) -> UsageError:
 
 def api_key(file: Path | None, environment: Mapping[str, str]) -> ApiKey | None:
     """The key in the file, else in the environment; None where there is none."""
-    if file is None:
-        text = environment.get(KEY_VARIABLE, "")
-    else:
-        try:
-            text = file.read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(
-                f"no key can be read from '{file}'",
-                field="api_key_file",
-                hint="name a file that holds the key alone",
-            ) from error
+    hint = f"{KEY_VARIABLE} or --api-key-file holds the key alone"
+    try:
+        text = file.read_text(encoding="ascii") if file else environment.get(KEY_VARIABLE, "")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"no key can be read from '{file}'", field="api_key_file", hint=hint) from error
     text = text.strip()
-    if not text:
-        return None
     if not (text.isascii() and text.isprintable()) or " " in text or len(text) > _LONGEST_KEY:
-        raise UsageError(
-            "the key is no single word",
-            field="api_key_file",
-            hint=f"{KEY_VARIABLE} or --api-key-file holds the key alone",
-        )
-    return ApiKey(text)
+        raise UsageError("the key is no single word", field="api_key_file", hint=hint)
+    return ApiKey(text) if text else None
