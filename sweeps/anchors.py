@@ -260,14 +260,9 @@ def read_document(
             raise TypeError("captured is no table, or gpu no name")
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise no_anchor(path, f"{type(error).__name__}: {error}") from error
-    return AnchorFile(
-        path,
-        _joined(rows, document["runs"]),
-        tuple(entry for entry in rows if isinstance(entry, RefusedRow)),
-        tuple(shape) if shape else None,
-        captured,
-        scaling,
-    )
+    refused = tuple(entry for entry in rows if isinstance(entry, RefusedRow))
+    input_shape = tuple(shape) if shape else None
+    return AnchorFile(path, _joined(rows, document["runs"]), refused, input_shape, captured, scaling)
 
 
 def _scaling(row: Mapping[str, Any], document: Mapping[str, Any], sheet_of: SheetOf) -> ScalingObservation:

@@ -26,7 +26,7 @@ _LOG.propagate = False  # nobody who listens to warnings wants each trial's
 _LOG.setLevel(DEBUG)
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class Event(Struct, frozen=True):
     """One thing that happened: `at` is seconds since 1970 by the clock of `node`."""
 
     at: float
@@ -41,17 +41,8 @@ class Event(Struct, frozen=True, kw_only=True):
 def emit(event: str, *, trial_id: str = "", level: int = INFO, at: float | None = None, **facts: Any) -> None:
     """Sends an event to subscribers; `facts` are JSON-ready, never secrets. `at` defaults to now."""
     if _LOG.handlers:
-        forward(
-            Event(
-                at=time.time() if at is None else at,
-                level=level,
-                event=event,
-                trial_id=trial_id,
-                node=this_node(),
-                pid=os.getpid(),
-                facts=facts,
-            )
-        )
+        moment = time.time() if at is None else at
+        forward(Event(moment, level, event, trial_id, this_node(), os.getpid(), facts))
 
 
 def forward(event: Event) -> None:
@@ -67,15 +58,8 @@ def event_of(record: logging.LogRecord) -> Event:
     happened = getattr(record, "happened", None)
     if isinstance(happened, Event):
         return happened
-    return Event(
-        at=record.created,
-        level=record.levelno,
-        event="message",
-        trial_id="",
-        node=this_node(),
-        pid=os.getpid(),
-        facts={"from": record.name, "text": record.getMessage()},
-    )
+    facts = {"from": record.name, "text": record.getMessage()}
+    return Event(record.created, record.levelno, "message", "", this_node(), os.getpid(), facts)
 
 
 @contextmanager

@@ -214,20 +214,14 @@ class Recorder:
             _quietly(self._unread[-1].ended.wait)
         # What the device has passed.
         while self._unread and ((event := self._unread[0].ended.event) is None or _quietly(event.query)):
-            _quietly(self._take_rows, self._unread.popleft())
+            _quietly(self._take_row, self._unread.popleft())
 
-    def _take_rows(self, step: _Step) -> None:
+    def _take_row(self, step: _Step) -> None:
         waited = step.begun.seconds_until(step.given)
         if step.last_epoch:
-            self._lines["epochs"].append(
-                {
-                    "first_step": self._steps,
-                    "gap_seconds": step.last_epoch.seconds_until(step.begun),
-                    "loader_start_seconds": waited,
-                }
-            )
-        row = [waited, step.begun.seconds_until(step.ended), float(step.samples)]
-        self._lines["steps"].append(row)
+            epoch = {"first_step": self._steps, "gap_seconds": step.last_epoch.seconds_until(step.begun)}
+            self._lines["epochs"].append(epoch | {"loader_start_seconds": waited})
+        self._lines["steps"].append([waited, step.begun.seconds_until(step.ended), float(step.samples)])
         self._steps += 1
 
     def _news(self) -> dict[str, Any]:

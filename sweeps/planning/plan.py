@@ -196,13 +196,9 @@ def _grid(
             precision=request.precision,
             dataset=stored.profile,
         )
-        for workload, vcpus, memory_mib, disk, cache in itertools.product(
-            _workloads(request, network, plain),
-            request.vcpus,
-            request.memory_mib,
-            request.disks,
-            request.caches,
-        ):
+        axes = (request.vcpus, request.memory_mib, request.disks, request.caches)
+        workloads = _workloads(request, network, plain)
+        for workload, vcpus, memory_mib, disk, cache in itertools.product(workloads, *axes):
             emulated, mount = accelerator.is_emulated, request.disk_paths.get(disk.type, "")
             on_mount = mount and stored.path
             yield Trial(

@@ -121,15 +121,9 @@ def _figures(parts: Node) -> Section:
     others = {name: part for name, part in parts.items() if name not in ("disk", "operations")}
     launch = {"launch": parts.get("operations", {}).get("launch", {})}
     for name, figure in figures(others | {"operations": launch}):
-        section.rows.append(
-            (
-                name.replace(".", " ").replace("_", " "),
-                format_rate(figure["value"]),
-                figure["unit"],
-                f"{figure['spread']:.1%}",
-                str(figure["repeats"]),
-            )
-        )
+        what, value = name.replace(".", " ").replace("_", " "), format_rate(figure["value"])
+        spread, repeats = f"{figure['spread']:.1%}", str(figure["repeats"])
+        section.rows.append((what, value, figure["unit"], spread, repeats))
     return section
 
 

@@ -40,20 +40,12 @@ _CLOCK_FELL = 0.10
 # PyTorch has a release every two to three months, drivers as often.
 _OLD = timedelta(days=180)
 # How a GPU of that size works, and what somebody chose; heat and brakes are this machine's.
-_HARMLESS = frozenset(
-    {
-        "sw_power_cap",
-        "gpu_idle",
-        "applications_clocks_setting",
-        "display_clock_setting",
-        "sync_boost",
-        "power cap",  # the last in rows from before NVML's codes
-    }
-)
+_HARMLESS = {
+    *("sw_power_cap", "gpu_idle", "applications_clocks_setting", "display_clock_setting", "sync_boost"),
+    "power cap",  # in rows from before NVML's codes
+}
 # Heat and hardware brakes, as NVML names them; in more than so many of the samples they are the rate's cause.
-_SLOWDOWNS = frozenset(
-    {"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
-)
+_SLOWDOWNS = {"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
 _SLOWED_SAMPLES = 0.05
 _BUSY_PERCENT = 5  # of the last second, before a step of its own
 

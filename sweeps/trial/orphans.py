@@ -234,13 +234,8 @@ def find_orphans(
 
     Processes first, since they use the rest; mounts before the loop devices beneath them, both before the
     folders that they lie in."""
-    every = chain(
-        orphan_processes(),
-        orphan_mounts(),
-        orphan_loops(),
-        orphan_groups(),
-        orphan_folders(made_in or datasets_folder()),
-    )
+    folders = orphan_folders(made_in or datasets_folder())
+    every = chain(orphan_processes(), orphan_mounts(), orphan_loops(), orphan_groups(), folders)
     if of_owner:
         return [orphan for orphan in every if of_owner(orphan.owner)]
     return [orphan for orphan in every if orphan.owner.has_gone or _is_older_than_boot(orphan)]

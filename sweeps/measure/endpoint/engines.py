@@ -270,13 +270,9 @@ def _begun(start: EngineStart, report: Progress) -> Iterator[RunningEngine]:
     if start.gpus:
         environment["CUDA_VISIBLE_DEVICES"] = start.gpus
     with tempfile.TemporaryFile() as log:
+        guarded, stdin = [*_GUARD, *start.command], subprocess.PIPE
         process = subprocess.Popen(
-            [*_GUARD, *start.command],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            env=environment,
-            start_new_session=True,
+            guarded, stdin=stdin, stdout=log, stderr=log, env=environment, start_new_session=True
         )
         try:
             report(f"starting {' '.join(start.command)}")

@@ -279,12 +279,9 @@ class _Ranks:
             emulated = EmulatedRank(parameters, job.emulated_step_seconds, parallel=parallel)
             return emulated, repeat((None, None))
         torch.manual_seed(0)
+        precision = Precision(job.precision)
         engine = TorchEngine(
-            self._network,
-            device=self._device,
-            task=Task.TRAINING,
-            precision=Precision(job.precision),
-            parallel=parallel,
+            self._network, device=self._device, task=Task.TRAINING, precision=precision, parallel=parallel
         )
         return engine, repeat(engine.batch(job.batch_size))
 
