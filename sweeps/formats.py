@@ -157,7 +157,7 @@ def _plain(value: Any) -> Any:
     return value.value if hasattr(value, "value") else value
 
 
-_RUN_FACTS = (
+_RUN_FACTS = [
     "status",
     "step_seconds",
     "warmup_step_seconds",
@@ -165,7 +165,7 @@ _RUN_FACTS = (
     "wall_seconds",
     "started_at",
     "environment",
-)
+]
 
 
 def run_facts(measurement: Measurement) -> dict[str, Any]:

@@ -56,14 +56,9 @@ def read_caches(cpu: int, root: Path = _CPUS) -> list[Cache]:
     caches = []
     for index in sorted((root / f"cpu{cpu}" / "cache").glob("index[0-9]*")):
         try:
-            caches.append(
-                Cache(
-                    level=int((index / "level").read_text()),
-                    kind=(index / "type").read_text().strip().lower(),
-                    size_kib=parse_size_kib((index / "size").read_text()),
-                    shared_by=parse_cpu_list((index / "shared_cpu_list").read_text()),
-                )
-            )
+            files = ("level", "type", "size", "shared_cpu_list")
+            level, kind, size, cpus = ((index / name).read_text().strip() for name in files)
+            caches.append(Cache(int(level), kind.lower(), parse_size_kib(size), parse_cpu_list(cpus)))
         except (OSError, ValueError):
             continue
     return caches

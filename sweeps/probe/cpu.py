@@ -43,15 +43,9 @@ def read_numa_nodes(root: Path = _NODES) -> list[dict[str, object]]:
     nodes: list[dict[str, object]] = []
     for node in sorted(root.glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
         try:
-            meminfo = (node / "meminfo").read_text()
-            nodes.append(
-                {
-                    "node": int(node.name[4:]),
-                    "cpus": (node / "cpulist").read_text().strip(),
-                    # 'Node 0 MemTotal: 24684084 kB'
-                    "memory_mib": int(re.findall(r"MemTotal:\s+(\d+)", meminfo)[0]) / 1024,
-                }
-            )
+            cpus, meminfo = (node / "cpulist").read_text().strip(), (node / "meminfo").read_text()
+            kib = int(re.findall(r"MemTotal:\s+(\d+)", meminfo)[0])  # 'Node 0 MemTotal: 24684084 kB'
+            nodes.append({"node": int(node.name[4:]), "cpus": cpus, "memory_mib": kib / 1024})
         except (OSError, ValueError, IndexError):
             continue
     return nodes

@@ -66,12 +66,8 @@ def built(name: str, sizes: Sizes, accelerator: Device, batch: int, dtype: Any) 
     shape: tuple[int, ...] = (batch, into, side, side)
     products, needs, text, inputs = 0, "inputs", "{}", 1
     if name == "linear":
-        module, shape, products, text = (
-            torch.nn.Linear(into, out),
-            (batch, into),
-            into * out,
-            f"{{}} -> {out}",
-        )
+        module, shape, products = torch.nn.Linear(into, out), (batch, into), into * out
+        text = f"{{}} -> {out}"
     elif name == "lstm":
         steps, units = sizes["steps"], sizes["units"]
         module, shape, products = torch.nn.LSTM(units, units), (steps, batch, units), 8 * units**2 * steps

@@ -278,18 +278,13 @@ class _Waiting(Struct):
 
 
 def _take(
-    held: ExitStack,
-    folder: Path,
-    vcpus: float,
-    node: Node,
-    gpus: tuple[GpuDevice, ...] | None,
-    gpu_count: int,
+    held: ExitStack, folder: Path, vcpus: float, node: Node, gpus: Sequence[GpuDevice] | None, count: int
 ) -> Placement | None:
     """Lock all that is free, decide, and keep what was chosen. Only who has the turn looks."""
     with ExitStack() as rest:
         cores = _locked(rest, {core: f"core-{core.number}" for core in node.cores}, folder)
         devices = _locked(rest, {gpu: f"gpu-{gpu.uuid}" for gpu in gpus or ()}, folder)
-        chosen = placement_of(vcpus, cores, None if gpus is None else list(devices), gpu_count)
+        chosen = placement_of(vcpus, cores, None if gpus is None else list(devices), count)
         if chosen is None:
             return None
         for core in chosen.cores:

@@ -106,14 +106,9 @@ def _reported(attempt: Callable[[Trial], Measurement], trial: Trial, number: int
     trial_id, begun = trial.trial_id, time.monotonic()
     emit("attempt_began", trial_id=trial_id, attempt=number)
     measurement = attempt(trial)
-    emit(
-        "attempt_ended",
-        trial_id=trial_id,
-        level=INFO if measurement.status is Status.OK else WARNING,
-        attempt=number,
-        seconds=round(time.monotonic() - begun, 3),
-        **ending_facts(measurement),
-    )
+    facts = {"attempt": number, "seconds": round(time.monotonic() - begun, 3), **ending_facts(measurement)}
+    level = INFO if measurement.status is Status.OK else WARNING
+    emit("attempt_ended", trial_id=trial_id, level=level, **facts)
     return measurement
 
 
@@ -244,16 +239,9 @@ def _answer_under_limits(
         if answer == stage:
             switch_on()
             if stage == READY:
-                emit(
-                    "limits_on",
-                    trial_id=trial.trial_id,
-                    limited_by=hold.limited_by.value,
-                    vcpus=request.vcpus,
-                    cpus=list(request.cpus),
-                    memory_mib=request.memory_mib,
-                    read_mib_per_second=request.read_mib_per_second,
-                    read_iops=request.read_iops,
-                )
+                rates = ("vcpus", "memory_mib", "read_mib_per_second", "read_iops")
+                facts = {"cpus": list(request.cpus), **{name: getattr(request, name) for name in rates}}
+                emit("limits_on", trial_id=trial.trial_id, limited_by=hold.limited_by.value, **facts)
             worker.send("go")
             answer = worker.receive(deadline)
     return answer

@@ -96,15 +96,11 @@ class _OfSweep(Collector):
         renewals = {outcome: now.heartbeats.get(outcome, 0) for outcome in ("ok", "failed")}
         yield _counts("trials", "Trials that have ended, by how they ended.", "status", ended)
         yield _counts("heartbeats", "Renewals of this driver's leases.", "outcome", renewals)
+        storing = "Seconds from a trial's beginning to its storing."
         heartbeat = "When the leases were last renewed, in seconds since 1970."
         figures: tuple[tuple[type[_Family], str, str, float | None], ...] = (
             (_Counter, "attempts", "Attempts, with those that neighbours spoiled.", now.attempts),
-            (
-                _Counter,
-                "trial_seconds",
-                "Seconds from a trial's beginning to its storing.",
-                now.trial_seconds,
-            ),
+            (_Counter, "trial_seconds", storing, now.trial_seconds),
             (_Gauge, "elapsed_seconds", "Seconds since the sweep began.", now.elapsed_seconds),
             (_Gauge, "remaining_seconds", "Seconds until all trials have ended, expected.", now.rest_seconds),
             (_Gauge, "trials_left", "Trials that have not ended yet.", now.left),

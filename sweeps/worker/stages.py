@@ -204,11 +204,8 @@ def _host(trial: Trial, opened: Runnable, source: SampleSource) -> _Run:
     with closing(photograph_batches(trial, opened, part, batch_size=size)) as batches:
         warming = plan["loader_workers"] * plan["prefetch_factor"]
         steps = _steps(StepRunner(Engine(), depth=0), batches, warming, trial.loader_period)
-    facts = {
-        "batch_size": size,
-        "stored_mib": len(part) * bytes_each / MIB,
-        "last_level_cache_mib": cache_mib,
-    }
+    mib = len(part) * bytes_each / MIB
+    facts = {"batch_size": size, "stored_mib": mib, "last_level_cache_mib": cache_mib}
     return size / fmean(steps), facts
 
 

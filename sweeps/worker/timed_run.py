@@ -262,15 +262,11 @@ class TimedRun(Struct, frozen=True, kw_only=True):
 
 
 def timed_run(
-    trial: Trial,
-    job: Mapping[str, Any],
-    runner: StepRunner,
-    batches: Iterator[Any],
-    gpu_uuid: str | None = None,
+    trial: Trial, job: Mapping[str, Any], runner: StepRunner, batches: Iterator[Any], gpu: str | None = None
 ) -> TimedRun:
-    """Drains prepared batches, warms up `warmup_seconds`, then times steps (`timed_steps`)."""
+    """Drains prepared batches, warms up, then times steps (`timed_steps`); `gpu` is a UUID."""
     # An idle GPU has low clocks: it works before they are read.
-    taken = warm_up(runner, batches, WARMING_STEPS) if gpu_uuid else 0
+    taken = warm_up(runner, batches, WARMING_STEPS) if gpu else 0
     state = machine_state(job["cpus"])
     # Batches made while nothing consumed them would make the first steps look fast.
     taken += warm_up(runner, batches, prepared_ahead(trial) + QUEUE_DEPTH)
@@ -293,7 +289,7 @@ def timed_run(
         most_steps=most_steps(trial, taken + prepared_ahead(trial)),
         period=trial.loader_period,
     )
-    return watched_run(trial, job, state, gpu_uuid, first_minute, lambda: timed_steps(runner, batches, box))
+    return watched_run(trial, job, state, gpu, first_minute, lambda: timed_steps(runner, batches, box))
 
 
 def watched_run(

@@ -32,6 +32,7 @@ _LONGEST_SECONDS = 86_400.0
 _MOST = 1_000_000
 _LINKS = ("nvlink", "pcie", "none")
 
+Document = Mapping[str, Any]
 ModelOf = Callable[[str], LanguageModel]
 GpuOf = Callable[[str], GpuFacts]
 
@@ -87,12 +88,7 @@ def read_serving_anchor(
 
 
 def _deployment(
-    path: Path,
-    document: Mapping[str, Any],
-    model_of: ModelOf,
-    gpu_of: GpuOf,
-    precision: str,
-    kv_precision: str,
+    path: Path, document: Document, model_of: ModelOf, gpu_of: GpuOf, precision: str, kv_precision: str
 ) -> tuple[Deployment, int]:
     served, engine = document["deployment"], document["engine"]
     if not served["gpu"]:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import aiohttp
+from aiohttp import ClientSession
 from aiohttp.http_exceptions import LineTooLong
 
 from advisor.errors import one_line
@@ -61,11 +62,7 @@ class Client:
     Redirects are not followed, and no proxy or cookie is used: what is measured is the endpoint itself."""
 
     def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        address: Address,
-        key: ApiKey | None,
-        replicas: Sequence[Address] = (),
+        self, session: ClientSession, address: Address, key: ApiKey | None, replicas: Sequence[Address] = ()
     ) -> None:
         self._session, self._key = session, key
         self._headers = key.headers if key else {}
@@ -220,7 +217,7 @@ async def opened(
     """A client whose requests fail where nothing comes for `patience_seconds`."""
     uses = aiohttp.TraceConfig()
     uses.on_connection_reuseconn.append(_note_use)
-    async with aiohttp.ClientSession(
+    async with ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE_SECONDS),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=patience_seconds),
         cookie_jar=aiohttp.DummyCookieJar(),

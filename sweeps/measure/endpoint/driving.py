@@ -67,14 +67,11 @@ class Prompts:
 
 _PLAINEST = Dialect(False, False, False)
 # Of several that a server takes, the one that makes answers as long as asked, and counts them.
-_DIALECTS = (
-    Dialect(False, True, True),
-    Dialect(False, False, True),
-    _PLAINEST,
-    Dialect(True, True, True),
-    Dialect(True, False, True),
-    Dialect(True, False, False),
-)
+_DIALECTS = [
+    Dialect(is_chat, *takes)
+    for is_chat in (False, True)
+    for takes in ((True, True), (False, True), (False, False))
+]
 # A server that says one of these may take the next dialect.
 _NOT_THIS_WAY = (Fault.BAD_REQUEST, Fault.NOT_FOUND)
 _NOT_IMPLEMENTED = 501
