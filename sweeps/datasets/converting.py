@@ -15,15 +15,9 @@ from msgspec.structs import replace
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError, unknown_name
+from advisor.sweeps.datasets import opening
 from advisor.sweeps.datasets.lmdb_images import BYTES_A_RECORD, write_lmdb
 from advisor.sweeps.datasets.making import in_order, spans
-from advisor.sweeps.datasets.opening import (
-    check_free,
-    made_whole,
-    open_dataset,
-    profile_folder,
-    write_profile,
-)
 from advisor.sweeps.datasets.recordio import write_records
 from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource, stored_bytes, write_files
 from advisor.sweeps.datasets.tar_shards import write_shards
@@ -61,8 +55,8 @@ def convert(
         raise unknown_name("format", target, TARGETS)
     if target == "lmdb" and change.shorter_edge:
         raise UsageError("an LMDB holds decoded images of 256 x 256", hint="--resize goes with the others")
-    check_free(folder)
-    source = open_dataset(path)
+    opening.check_free(folder)
+    source = opening.open_dataset(path)
     change = replace(change, decoded=target == "lmdb")
     # Before an hour is spent; a disk that fills up meanwhile is an error as well.
     needed = len(source) * BYTES_A_RECORD if target == "lmdb" else stored_bytes(source)
@@ -78,7 +72,7 @@ def convert(
     copied = change.keeps_bytes and source.read(0).kind is SampleKind.JPEG
     processes = 1 if copied else processes
     start = time.perf_counter()
-    with made_whole(folder) as unfinished:
+    with opening.made_whole(folder) as unfinished:
         samples = _reported(_changed(source, path, change, 0 if copied else processes), source, progress)
         if target == "lmdb":
             write_lmdb(unfinished, samples, len(source))
@@ -87,8 +81,8 @@ def convert(
                 unfinished, samples
             )
         seconds = time.perf_counter() - start
-        profile = replace(profile_folder(unfinished), name=folder.name)
-        write_profile(unfinished, profile, converted_from=path.name)
+        profile = replace(opening.profile_folder(unfinished), name=folder.name)
+        opening.write_profile(unfinished, profile, converted_from=path.name)
     return Conversion(profile=profile, seconds=seconds, processes=processes)
 
 
@@ -120,7 +114,7 @@ def broken_samples(path: Path, processes: int, progress: Callable[[int, int], No
 
     Every sample is read and decoded, in `processes` side processes. Raises `UsageError` and `DataError` where
     the data set as a whole cannot be opened."""
-    count = len(open_dataset(path))
+    count = len(opening.open_dataset(path))
     chunks, broken = spans(count, _SAMPLES_TOGETHER), list[str]()
     for span, faults in zip(chunks, in_order(partial(_broken_chunk, path), chunks, processes), strict=True):
         broken += faults
@@ -143,4 +137,4 @@ def _broken_chunk(path: Path, span: range) -> list[str]:
 @lru_cache(maxsize=1)
 def _source(path: Path) -> SampleSource:
     """Kept by a side process from piece to piece: a large index is not read for each."""
-    return open_dataset(path)
+    return opening.open_dataset(path)

@@ -6,13 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from advisor.sweeps.machine.environment import (
-    allowed_cpus,
-    describe_machine,
-    distinct_caches,
-    free_memory_bytes,
-    read_cores,
-)
+from advisor.sweeps.machine import environment
 from advisor.sweeps.machine.mounts import text_of
 from advisor.sweeps.probe.session import Document, ProbeSession, skipped
 
@@ -56,9 +50,9 @@ _FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 def probe(_session: ProbeSession) -> Document:
     """Model, cores, hardware threads, caches, NUMA nodes, and what this process may use."""
-    cpus = allowed_cpus()
-    cores = read_cores(cpus)
-    machine, frequency = describe_machine(), text_of(_FREQUENCY / "cpuinfo_max_freq")
+    cpus = environment.allowed_cpus()
+    cores = environment.read_cores(cpus)
+    machine, frequency = environment.describe_machine(), text_of(_FREQUENCY / "cpuinfo_max_freq")
     caches = [
         {
             "level": cache.level,
@@ -67,7 +61,7 @@ def probe(_session: ProbeSession) -> Document:
             "count": count,
             "cpus_sharing": len(cache.shared_by),
         }
-        for cache, count in distinct_caches(cpus).items()
+        for cache, count in environment.distinct_caches(cpus).items()
     ]
     return {
         "model": machine["cpu_model"],
@@ -87,5 +81,5 @@ def probe(_session: ProbeSession) -> Document:
         "numa_nodes": read_numa_nodes() or skipped("the kernel names no NUMA nodes"),
         "memory_mib": machine["memory_mib"],
         "memory_limit_mib": machine["memory_limit_mib"],
-        "usable_memory_mib": free_memory_bytes() / 2**20,
+        "usable_memory_mib": environment.free_memory_bytes() / 2**20,
     }

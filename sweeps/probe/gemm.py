@@ -7,17 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.probe.session import (
-    CPU,
-    CUDA,
-    Device,
-    Document,
-    ProbeSession,
-    figure,
-    has_cuda,
-    largest_affordable,
-    load_torch,
-)
+from advisor.sweeps.probe import session as probing
 
 _SIZES = (512, 1024, 2048, 4096, 8192)
 _PRECISIONS = {"cuda": ("fp32", "tf32", "fp16", "bf16"), "cpu": ("fp32", "bf16")}
@@ -25,11 +15,11 @@ _TYPES = {"fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bflo
 _AMPERE = (8, 0)  # the first with TF32 and bf16
 
 
-def probe(session: ProbeSession) -> Document:
+def probe(session: probing.ProbeSession) -> probing.Document:
     """A figure for each precision of the CPU and, where there is one, of the GPU."""
-    torch = load_torch()
-    document: Document = {"cpu_threads": torch.get_num_threads()}
-    for accelerator in (CPU, CUDA) if has_cuda() else (CPU,):
+    torch = probing.load_torch()
+    document: probing.Document = {"cpu_threads": torch.get_num_threads()}
+    for accelerator in (probing.CPU, probing.CUDA) if probing.has_cuda() else (probing.CPU,):
         document[accelerator.kind] = {
             precision: session.attempt(partial(_figure, accelerator, precision, session.budget.gemm_figure))
             for precision in _PRECISIONS[accelerator.kind]
@@ -38,9 +28,9 @@ def probe(session: ProbeSession) -> Document:
     return document
 
 
-def _figure(accelerator: Device, precision: str, seconds: float) -> Document:
+def _figure(accelerator: probing.Device, precision: str, seconds: float) -> probing.Document:
     """The largest size that fits the time is timed: small ones measure launches."""
-    torch, of_cuda = load_torch(), accelerator.kind == "cuda"
+    torch, of_cuda = probing.load_torch(), accelerator.kind == "cuda"
     if of_cuda and precision == "tf32" and torch.version.hip:
         raise MeasuringError("TF32 is NVIDIA's")
     needs_ampere = of_cuda and precision in ("tf32", "bf16") and not torch.version.hip
@@ -55,17 +45,17 @@ def _figure(accelerator: Device, precision: str, seconds: float) -> Document:
         return accelerator.time_calls(lambda: torch.mm(left, right, out=product), seconds)
 
     with _float32_products(tf32=precision == "tf32"):
-        size = largest_affordable(_SIZES, lambda size: min(times(size, 0.0)), seconds, growth=3)
+        size = probing.largest_affordable(_SIZES, lambda size: min(times(size, 0.0)), seconds, growth=3)
         measured = times(size, seconds)
     method = f"torch.mm of two {size}x{size} matrices of normal random numbers, {precision}"
-    result = figure([2 * size**3 / time_ / 1e12 for time_ in measured], "TFLOP/s", method)
+    result = probing.figure([2 * size**3 / time_ / 1e12 for time_ in measured], "TFLOP/s", method)
     return result | {"sizes": {"size": size}}
 
 
 @contextmanager
 def _float32_products(*, tf32: bool) -> Iterator[None]:
     """Whether float32 products may use TF32; what was set before comes back."""
-    torch = load_torch()
+    torch = probing.load_torch()
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     try:

@@ -11,16 +11,7 @@ from msgspec import Struct
 
 from advisor.domain import Precision
 from advisor.models.zoo.capture import autocast
-from advisor.sweeps.probe.session import (
-    CPU,
-    CUDA,
-    Device,
-    Document,
-    ProbeSession,
-    figure,
-    has_cuda,
-    load_torch,
-)
+from advisor.sweeps.probe import session as probing
 
 SIZES = ("wide", "deep")
 _CONVOLUTION = ("channels_in", "channels", "side", "kernel", "groups")
@@ -59,9 +50,9 @@ class Layer(Struct, frozen=True, kw_only=True):
     needs: str = "inputs"
 
 
-def built(name: str, sizes: Sizes, accelerator: Device, batch: int, dtype: Any) -> Layer:
+def built(name: str, sizes: Sizes, accelerator: probing.Device, batch: int, dtype: Any) -> Layer:
     """The layer of a class, of these sizes, for a batch of activations of that type."""
-    torch, side = load_torch(), sizes.get("side", 1)
+    torch, side = probing.load_torch(), sizes.get("side", 1)
     into, out = sizes.get("channels_in", 0), sizes.get("channels", 0)
     shape: tuple[int, ...] = (batch, into, side, side)
     products, needs, text, inputs = 0, "inputs", "{}", 1
@@ -101,14 +92,14 @@ _PRECISIONS = {"cuda": ("fp32", "amp"), "cpu": ("fp32",)}
 _BACKWARD_FLOPS = 2
 
 
-def probe(session: ProbeSession) -> Document:
+def probe(session: probing.ProbeSession) -> probing.Document:
     """Each class, size and precision, forward and backward, on the GPU or else the CPU.
 
     fp32 and amp (float16 autocast) are PyTorch's defaults, as trials use them: convolutions in fp32 may use
     TF32."""
-    accelerator = CUDA if has_cuda() else CPU
-    load_torch()
-    document: Document = {
+    accelerator = probing.CUDA if probing.has_cuda() else probing.CPU
+    probing.load_torch()
+    document: probing.Document = {
         "device": accelerator.kind,
         "batch": _BATCHES[accelerator.kind],
         "launch": session.attempt(partial(_launch, accelerator, session.budget.operation_figure)),
@@ -124,17 +115,17 @@ def probe(session: ProbeSession) -> Document:
     return document
 
 
-def _launch(accelerator: Device, seconds: float) -> Document:
+def _launch(accelerator: probing.Device, seconds: float) -> probing.Document:
     """The least time of one operation: calls on a single number, back to back."""
     number = accelerator.random(1)
     times = accelerator.time_calls(partial(number.add_, 1.0), seconds)
-    return figure([time_ * 1e6 for time_ in times], "us", "torch adds to one number, back to back")
+    return probing.figure([time_ * 1e6 for time_ in times], "us", "torch adds to one number, back to back")
 
 
 def _measured(
-    session: ProbeSession, accelerator: Device, precision: str, name: str, sizes: Sizes
-) -> Document:
-    torch = load_torch()
+    session: probing.ProbeSession, accelerator: probing.Device, precision: str, name: str, sizes: Sizes
+) -> probing.Document:
+    torch = probing.load_torch()
     torch.manual_seed(0)
     dtype, batch = torch.float16 if precision == "amp" else torch.float32, _BATCHES[accelerator.kind]
     layer = built(name, sizes, accelerator, batch, dtype)
@@ -158,16 +149,16 @@ def _measured(
     }
 
 
-def _figures(times: Sequence[float], flops: float | None, moved_bytes: int) -> Document:
+def _figures(times: Sequence[float], flops: float | None, moved_bytes: int) -> probing.Document:
     """Milliseconds and GB/s if each tensor moves once; TFLOP/s only for real arithmetic."""
     traffic = [moved_bytes / time_ / 1e9 for time_ in times]
-    document: Document = {
-        "time": figure([time_ * 1e3 for time_ in times], "ms", "torch, the device synchronised"),
-        "traffic": figure(traffic, "GB/s", "what must be moved, once, over the time"),
+    document: probing.Document = {
+        "time": probing.figure([time_ * 1e3 for time_ in times], "ms", "torch, the device synchronised"),
+        "traffic": probing.figure(traffic, "GB/s", "what must be moved, once, over the time"),
     }
     if flops:
         arithmetic = [flops / time_ / 1e12 for time_ in times]
-        document["arithmetic"] = figure(arithmetic, "TFLOP/s", "2 a multiply-add, over the time")
+        document["arithmetic"] = probing.figure(arithmetic, "TFLOP/s", "2 a multiply-add, over the time")
     return document
 
 

@@ -19,18 +19,7 @@ from advisor.sweeps.machine.gpu import busy_percent
 from advisor.sweeps.machine.mounts import block_device, device_number
 from advisor.sweeps.machine.processes import busy_share
 from advisor.sweeps.quality.issues import is_gpu_shared
-from advisor.sweeps.trial.child import (
-    LOADED,
-    READY,
-    STAGES_FOLLOW,
-    WORKER_COMMAND,
-    Ending,
-    Worker,
-    WorkerEnded,
-    WorkerLate,
-    recognised_ending,
-    started_worker,
-)
+from advisor.sweeps.trial import child
 from advisor.sweeps.trial.disk_burst import with_disk_burst
 from advisor.sweeps.trial.formatting import ending_facts
 from advisor.sweeps.trial.limits.groups import strongest_limits
@@ -135,7 +124,7 @@ def run_attempt(
     trial: Trial,
     *,
     limits: Callable[[LimitRequest], ResourceLimits] = strongest_limits,
-    command: Sequence[str] = WORKER_COMMAND,
+    command: Sequence[str] = child.WORKER_COMMAND,
     timeout_seconds: float | None = None,
     taking: Place = placed,
     side_by_side: bool = False,
@@ -157,7 +146,7 @@ def run_attempt(
             # The trial's own GPUs; none where it computes on none: a context takes some 1 GiB of its memory.
             visible = {VISIBLE_GPUS: ",".join(gpu.uuid for gpu in placement.gpus)}
             shown = {} if trial.accelerator.is_gpu and not placement.gpus else visible
-            with limits(request) as hold, started_worker(command, shown) as worker:
+            with limits(request) as hold, child.started_worker(command, shown) as worker:
                 emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
                 measurement = _converse(trial, side_by_side, request, hold, worker, timeout_seconds)
                 measurement = _with_place(measurement, placement, side_by_side, before)
@@ -172,8 +161,8 @@ def run_attempt(
             left = f"not all of it could be ended ({error}); does its disk still answer?"
             measurement = replace(measurement, reason="; ".join(filter(None, (measurement.reason, left))))
         else:
-            known = recognised_ending(error, trial.dataset_path)
-            ending = known or Ending(Status.FAILED, f"cannot be started under limits: {error!r}")
+            known = child.recognised_ending(error, trial.dataset_path)
+            ending = known or child.Ending(Status.FAILED, f"cannot be started under limits: {error!r}")
             measurement = ending.measurement(trial)
     return measurement if measurement.started_at else replace(measurement, started_at=started_at)
 
@@ -188,7 +177,7 @@ def _converse(
     side_by_side: bool,
     request: LimitRequest,
     hold: ResourceLimits,
-    worker: Worker,
+    worker: child.Worker,
     timeout_seconds: float,
 ) -> Measurement:
     """Job out, measurement in. What holds the limits is looked at last: somebody may have taken them away
@@ -206,18 +195,18 @@ def _converse(
         worker.send(job)
         answer = _answer_under_limits(trial, request, hold, worker, deadline)
         measurement = measurement_from_dict(answer)
-        if answer.get(STAGES_FOLLOW):
+        if answer.get(child.STAGES_FOLLOW):
             measurement = _with_stages(measurement, hold, worker, deadline)
-    except WorkerLate:
+    except child.WorkerLate:
         reason = (
             f"no answer within {timeout_seconds:g} s, so it was ended; does the disk of "
             f"'{trial.dataset_path}' answer, and the accelerator?"
         )
-        return Ending(Status.TIMED_OUT, reason).measurement(trial, hold.limited_by)
+        return child.Ending(Status.TIMED_OUT, reason).measurement(trial, hold.limited_by)
     except MemoryError as error:
-        return Ending(Status.OUT_OF_MEMORY, str(error)).measurement(trial, hold.limited_by)
-    except (WorkerEnded, ProcessLookupError):
-        return Ending(Status.FAILED, worker.last_output()).measurement(trial, hold.limited_by)
+        return child.Ending(Status.OUT_OF_MEMORY, str(error)).measurement(trial, hold.limited_by)
+    except (child.WorkerEnded, ProcessLookupError):
+        return child.Ending(Status.FAILED, worker.last_output()).measurement(trial, hold.limited_by)
     environment = {
         **measurement.environment,
         **describe_container(),  # the worker sees the trial's own group as the container
@@ -231,14 +220,14 @@ def _converse(
 
 
 def _answer_under_limits(
-    trial: Trial, request: LimitRequest, hold: ResourceLimits, worker: Worker, deadline: float
+    trial: Trial, request: LimitRequest, hold: ResourceLimits, worker: child.Worker, deadline: float
 ) -> Any:
     """For each stage of the worker its limits on and `go` out; the answer after the last."""
     answer = worker.receive(deadline)
-    for stage, switch_on in ((LOADED, hold.limit_memory), (READY, hold.engage)):
+    for stage, switch_on in ((child.LOADED, hold.limit_memory), (child.READY, hold.engage)):
         if answer == stage:
             switch_on()
-            if stage == READY:
+            if stage == child.READY:
                 rates = ("vcpus", "memory_mib", "read_mib_per_second", "read_iops")
                 facts = {"cpus": list(request.cpus), **{name: getattr(request, name) for name in rates}}
                 emit("limits_on", trial_id=trial.trial_id, limited_by=hold.limited_by.value, **facts)
@@ -247,16 +236,18 @@ def _answer_under_limits(
     return answer
 
 
-def _with_stages(measured: Measurement, hold: ResourceLimits, worker: Worker, deadline: float) -> Measurement:
+def _with_stages(
+    measured: Measurement, hold: ResourceLimits, worker: child.Worker, deadline: float
+) -> Measurement:
     """The measurement with its stages; where they ended it, the measurement before them."""
     try:
         whole = measurement_from_dict(worker.receive(deadline))
         if whole.step_seconds:
             return whole
         reason = whole.reason
-    except WorkerLate:
+    except child.WorkerLate:
         reason = "no answer in time"
-    except WorkerEnded:
+    except child.WorkerEnded:
         reason = worker.last_output()
     if hold.killed_for_memory():
         reason = _at_its_limit(measured.trial)

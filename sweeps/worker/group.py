@@ -20,21 +20,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Task, Trial
 from advisor.errors import MeasuringError
-from advisor.sweeps.worker.timed_run import (
-    QUEUE_DEPTH,
-    SETTLING_SECONDS,
-    WARMING_STEPS,
-    StepRunner,
-    TimeBox,
-    TimedRun,
-    machine_state,
-    most_steps,
-    prepared_ahead,
-    settles,
-    timed_steps,
-    warm_up,
-    watched_run,
-)
+from advisor.sweeps.worker import timed_run
 
 _FEWEST_PILOT_STEPS = 4
 
@@ -45,7 +31,9 @@ Run = tuple[float, list[float]]
 class CommonRun:
     """The calls that every process of a group makes, each at the same time as the others."""
 
-    def __init__(self, trial: Trial, runner: StepRunner, batches: Iterator[Any], group: Group) -> None:
+    def __init__(
+        self, trial: Trial, runner: timed_run.StepRunner, batches: Iterator[Any], group: Group
+    ) -> None:
         self._trial, self._runner, self._batches, self._group = trial, runner, batches, group
         self._taken = 0
         self._pace = 0.0
@@ -53,10 +41,10 @@ class CommonRun:
     def prepare(self) -> list[float]:
         """Drain what was prepared ahead, find the pace, run for the `warmup_seconds` of the plan:
         common steps of these, none where the plan has no time for them."""
-        self._warm_up(WARMING_STEPS + prepared_ahead(self._trial) + QUEUE_DEPTH)
+        self._warm_up(timed_run.WARMING_STEPS + timed_run.prepared_ahead(self._trial) + timed_run.QUEUE_DEPTH)
         self._steps(max(_FEWEST_PILOT_STEPS, 2 * self._trial.loader_period))
-        if settles(self._trial):
-            self._steps(self._steps_in(SETTLING_SECONDS))
+        if timed_run.settles(self._trial):
+            self._steps(self._steps_in(timed_run.SETTLING_SECONDS))
         seconds = self._trial.plan.get("warmup_seconds", 0.0)
         return self._steps(self._steps_in(seconds)) if seconds else []
 
@@ -68,11 +56,11 @@ class CommonRun:
             self._steps_in(plan["max_seconds"]),
         )
         # What counts begins with a full queue.
-        self._warm_up(QUEUE_DEPTH)
-        outside = self._taken + prepared_ahead(self._trial)
+        self._warm_up(timed_run.QUEUE_DEPTH)
+        outside = self._taken + timed_run.prepared_ahead(self._trial)
         # As many each as there are processes, and one of all is over within all of them.
         count = max(count, self._group.size)
-        steps = self._steps(int(min(count, most_steps(self._trial, outside))))
+        steps = self._steps(int(min(count, timed_run.most_steps(self._trial, outside))))
         if not steps:
             raise MeasuringError(
                 f"in {count} steps of each process none is of all together",
@@ -81,15 +69,15 @@ class CommonRun:
         return steps
 
     def _warm_up(self, least: int) -> None:
-        self._taken += warm_up(self._runner, self._batches, least)
+        self._taken += timed_run.warm_up(self._runner, self._batches, least)
 
     def _steps_in(self, seconds: float) -> int:
         return max(1, math.ceil(seconds / self._pace))
 
     def _steps(self, count: int) -> list[float]:
-        box = TimeBox(seconds=0.0, min_steps=count, max_seconds=0.0, iterations=count)
+        box = timed_run.TimeBox(seconds=0.0, min_steps=count, max_seconds=0.0, iterations=count)
         self._group.wait()
-        own = timed_steps(self._runner, self._batches, box)
+        own = timed_run.timed_steps(self._runner, self._batches, box)
         runs = self._group.gathered((time.perf_counter(), own))
         self._taken += count
         self._pace = max(fmean(steps) for _, steps in runs)
@@ -113,11 +101,11 @@ def common_steps(runs: Sequence[Run]) -> list[float]:
 
 def common_timed_run(
     trial: Trial, job: Mapping[str, Any], run: CommonRun, group: Group, gpu_uuid: str | None
-) -> TimedRun:
+) -> timed_run.TimedRun:
     """`timed_run` of a group, for its first process, which also reads the resources that all of them use."""
-    state = machine_state(job["cpus"])
+    state = timed_run.machine_state(job["cpus"])
     first_minute = run.prepare()
-    watched = watched_run(trial, job, state, gpu_uuid, first_minute, run.timed)
+    watched = timed_run.watched_run(trial, job, state, gpu_uuid, first_minute, run.timed)
     facts = {
         "processes": group.size,
         "gradient_exchange": group.backend if exchanges_gradients(trial) else None,

@@ -16,18 +16,11 @@ from msgspec import Struct, field
 from advisor.errors import AdvisorError, MeasuringError, Stopped, Terminated
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.gpu import gpus
+from advisor.sweeps.measure.endpoint import records
 from advisor.sweeps.measure.endpoint.address import Address, ApiKey
 from advisor.sweeps.measure.endpoint.anchors import SCHEMA
 from advisor.sweeps.measure.endpoint.client import opened
 from advisor.sweeps.measure.endpoint.driving import Driver, Opening, Prompts, opening_of
-from advisor.sweeps.measure.endpoint.records import (
-    DrivenLoad,
-    Figures,
-    Lengths,
-    Load,
-    RequestRecord,
-    load_figures,
-)
 
 _VERSIONS = ("aiohttp", "uvloop", "numpy", "vllm", "transformers", "torch", "llama-cpp-python")
 
@@ -129,8 +122,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     model: str
     served_model: str = ""
-    lengths: Lengths
-    loads: Sequence[Load]
+    lengths: records.Lengths
+    loads: Sequence[records.Load]
     seconds: float
     patience_seconds: float = 60.0
     seed: int = 0
@@ -142,14 +135,14 @@ class EndpointSession(Struct):
     """The results so far. `ended` is why the session ended early: a fault, or `Stopped`."""
 
     opening: Opening | None = None
-    loads: list[DrivenLoad] = field(default_factory=list)
+    loads: list[records.DrivenLoad] = field(default_factory=list)
     seconds: float = 0.0
     ended: AdvisorError | None = None
 
     @property
-    def figures(self) -> list[Figures]:
+    def figures(self) -> list[records.Figures]:
         """The figures of each load that was begun."""
-        return [load_figures(driven) for driven in self.loads]
+        return [records.load_figures(driven) for driven in self.loads]
 
     def require_measured(self, model: str) -> None:
         """Raise what ended it, where nothing was measured before that."""
@@ -190,7 +183,7 @@ async def _drive_all(
 ) -> None:
     prompts, lines = Prompts(wanted.seed), list[IO[str]]()
 
-    def keep(record: RequestRecord) -> None:
+    def keep(record: records.RequestRecord) -> None:
         """A line of JSON, on the disk when this returns; the file is made with the first one."""
         if wanted.requests_file:
             if not lines:
@@ -208,16 +201,16 @@ async def _drive_all(
         ends_at = client.now_seconds + wanted.seconds
         for number, load in enumerate(wanted.loads):
             left = (ends_at - client.now_seconds) / (len(wanted.loads) - number)
-            driven = DrivenLoad(load, number, client.now_seconds)
+            driven = records.DrivenLoad(load, number, client.now_seconds)
             session.loads.append(driven)
             await driver.drive(driven, max(_LEAST_SECONDS, left))
-            report(load_line(load, load_figures(driven)))
+            report(load_line(load, records.load_figures(driven)))
             if driven.failed is not None:
                 session.ended = driven.failed.at(address.base)
                 return
 
 
-def load_line(load: Load, figures: Figures) -> str:
+def load_line(load: records.Load, figures: records.Figures) -> str:
     """One load on one line."""
     parts = [f"{load}: {figures['requests']['completed']} answers"]
     if rate := figures["output_tokens_per_second"]:
@@ -243,7 +236,7 @@ def warnings_of(session: EndpointSession) -> list[str]:
     return warnings
 
 
-def _of_generator(figures: Figures) -> Iterator[str]:
+def _of_generator(figures: records.Figures) -> Iterator[str]:
     generator, counts = figures["generator"], figures["requests"]
     if generator["busy_share"] > _BUSY_SHARE:
         share = generator["busy_share"]
@@ -265,7 +258,7 @@ def _of_generator(figures: Figures) -> Iterator[str]:
         yield f"{counts['failed']} of {all_requests} requests failed ({faults})"
 
 
-def _of_answers(figures: Figures) -> Iterator[str]:
+def _of_answers(figures: records.Figures) -> Iterator[str]:
     given, wanted = figures["output_tokens"], figures["asked_tokens"]
     if given and given["mean"] < _SHORT_SHARE * wanted["mean"]:
         yield (

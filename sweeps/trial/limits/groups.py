@@ -16,15 +16,7 @@ from typing import Any, Self
 
 from advisor.domain import MIB, LimitedBy
 from advisor.sweeps.machine.mounts import V1_CONTROLLERS, UnifiedGroup, v1_groups, v2_group
-from advisor.sweeps.trial.limits.types import (
-    AFFINITY,
-    GROUP,
-    Affinity,
-    Held,
-    LimitRequest,
-    ResourceLimits,
-    WholeMachine,
-)
+from advisor.sweeps.trial.limits import types
 from advisor.sweeps.trial.limits.usage import read_fields, remove_group
 from advisor.sweeps.trial.ownership import new_name
 
@@ -145,12 +137,12 @@ PERIOD_MICROSECONDS = 100_000
 _SHARES, _WEIGHT = 262_144, 10_000
 
 
-class CgroupV1(ResourceLimits):
+class CgroupV1(types.ResourceLimits):
     """A group in each of `parents` (hierarchy -> directory); removed with its processes."""
 
     means = LimitedBy.CGROUP_V1
 
-    def __init__(self, request: LimitRequest, parents: Mapping[str, Path]) -> None:
+    def __init__(self, request: types.LimitRequest, parents: Mapping[str, Path]) -> None:
         super().__init__(request)
         self._parents = parents
         self._groups: dict[str, Path] = {}
@@ -177,10 +169,10 @@ class CgroupV1(ResourceLimits):
         self._made.close()
 
     @property
-    def held(self) -> Held:
-        held: Held = {"vcpus": GROUP, "memory": GROUP}
+    def held(self) -> types.Held:
+        held: types.Held = {"vcpus": types.GROUP, "memory": types.GROUP}
         if self._request.limits_disk:
-            held["disk"] = GROUP if self._request.device else None
+            held["disk"] = types.GROUP if self._request.device else None
         return held
 
     def add(self, pid: int) -> None:
@@ -224,12 +216,12 @@ class CgroupV1(ResourceLimits):
         (self._groups[controller] / file).write_text(str(value))
 
 
-class CgroupV2(ResourceLimits):
+class CgroupV2(types.ResourceLimits):
     """One group beneath `parent` with its controllers; removed with its processes."""
 
     means = LimitedBy.CGROUP_V2
 
-    def __init__(self, request: LimitRequest, parent: Path) -> None:
+    def __init__(self, request: types.LimitRequest, parent: Path) -> None:
         super().__init__(request)
         self._group = parent / new_name()
         self._controllers = handed_down(parent)
@@ -243,18 +235,18 @@ class CgroupV2(ResourceLimits):
         remove_group(self._group)
 
     @property
-    def held(self) -> Held:
+    def held(self) -> types.Held:
         """Without the cpuset controller CPUs are pinned by affinity; without cpu there are no
         fractions, without io no disk rates. Nothing is held any more once somebody (systemd)
         took a controller back, or changed a limit."""
         if any(self._read(file) != text for file, text in self._engaged.items()):
             return {"vcpus": None, "memory": None}
         request, has = self._request, self._controllers
-        pinned = GROUP if "cpuset" in has else AFFINITY
-        held: Held = {"vcpus": pinned if "cpu" in has or not request.is_fraction else None}
-        held["memory"] = GROUP
+        pinned = types.GROUP if "cpuset" in has else types.AFFINITY
+        held: types.Held = {"vcpus": pinned if "cpu" in has or not request.is_fraction else None}
+        held["memory"] = types.GROUP
         if request.limits_disk:
-            held["disk"] = GROUP if request.device and "io" in has else None
+            held["disk"] = types.GROUP if request.device and "io" in has else None
         return held
 
     def add(self, pid: int) -> None:
@@ -302,14 +294,14 @@ class CgroupV2(ResourceLimits):
             return None
 
 
-def strongest_limits(request: LimitRequest) -> ResourceLimits:
+def strongest_limits(request: types.LimitRequest) -> types.ResourceLimits:
     """The strongest limits this machine has; none where the whole machine is asked for."""
     if request.wants_whole_machine:
-        return WholeMachine(request)
+        return types.WholeMachine(request)
     if not sys.platform.startswith("linux"):
-        return ResourceLimits(request)
+        return types.ResourceLimits(request)
     groups = v1_groups()
     if set(groups) == set(V1_CONTROLLERS) and all(os.access(group, os.W_OK) for group in groups.values()):
         return CgroupV1(request, groups)
     parent = delegated_parent(v2_group())
-    return CgroupV2(request, parent) if parent else Affinity(request)
+    return CgroupV2(request, parent) if parent else types.Affinity(request)

@@ -13,17 +13,8 @@ from PIL import Image
 
 from advisor.cli.main import run
 from advisor.errors import DataError, MeasuringError, UsageError
-from advisor.sweeps.datasets import transforming
+from advisor.sweeps.datasets import making, transforming
 from advisor.sweeps.datasets.converting import broken_samples
-from advisor.sweeps.datasets.making import (
-    PTB_PARTS,
-    ensure_dataset,
-    make_sample,
-    make_text,
-    spelling,
-    word_counts,
-    write_samples,
-)
 from advisor.sweeps.datasets.opening import open_dataset, profile_folder, read_corpus
 from advisor.sweeps.datasets.source import JpegFiles
 from advisor.sweeps.datasets.transforming import DECODERS, decode_costs, decoder
@@ -35,12 +26,12 @@ def picture(path, size=(40, 30)):
 
 
 def test_samples_are_like_imagenet_in_size_and_depend_on_seed_and_index_alone(tmp_path):
-    sizes = [len(make_sample(random.Random(index))) for index in range(60)]
+    sizes = [len(making.make_sample(random.Random(index))) for index in range(60)]
     assert statistics.fmean(sizes) == pytest.approx(110_000, rel=0.15)
     assert max(sizes) > 2 * min(sizes)
     for name, indices in (("a", range(3)), ("b", range(2, 3))):
         (tmp_path / name).mkdir()
-        write_samples(tmp_path / name, indices, seed=7)
+        making.write_samples(tmp_path / name, indices, seed=7)
     last = "0000002.jpg"
     assert (tmp_path / "a" / last).read_bytes() == (tmp_path / "b" / last).read_bytes()
     assert broken_samples(tmp_path / "a", 1, lambda *_: None) == (3, [])
@@ -50,19 +41,19 @@ def test_a_data_set_is_made_once_and_profiled_and_a_place_that_cannot_be_written
     tmp_path,
 ):
     lines = []
-    folder, profile = ensure_dataset(70, tmp_path / "set", lambda *count: lines.append(count))
+    folder, profile = making.ensure_dataset(70, tmp_path / "set", lambda *count: lines.append(count))
     files = JpegFiles(folder).files
     assert len(files) == profile.samples == 70
     mean = statistics.fmean(path.stat().st_size for path in files)
     assert profile.bytes_per_sample == pytest.approx(mean)
     assert lines[-1] == (70, 70)
     lines.clear()
-    assert ensure_dataset(70, folder, lambda *count: lines.append(count)) == (folder, profile)
+    assert making.ensure_dataset(70, folder, lambda *count: lines.append(count)) == (folder, profile)
     assert lines == []
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DataError, match="name another place"):
-        ensure_dataset(4, tmp_path / "file" / "set")
+        making.ensure_dataset(4, tmp_path / "file" / "set")
 
 
 def test_a_users_folder_is_profiled(tmp_path):
@@ -102,7 +93,7 @@ def spoiled(tmp_path):
     """Seventy images, of which four are empty, cut off, no image, and huge."""
     folder = tmp_path / "set"
     folder.mkdir()
-    write_samples(folder, range(2), seed=0)
+    making.write_samples(folder, range(2), seed=0)
     good = (folder / "0000001.jpg").read_bytes()
     for number in range(2, 70):
         (folder / f"{number:07d}.jpg").write_bytes(good)
@@ -179,20 +170,20 @@ def test_an_unknown_or_missing_decoder_names_the_way_out(monkeypatch):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text") / "ptb"
-    return folder, make_text(folder)
+    return folder, making.make_text(folder)
 
 
 def test_a_made_text_has_the_tokens_sentences_and_words_of_the_penn_treebank_as_often_as_zipf_says(made):
     folder, profile = made
-    assert PTB_PARTS["train"][0] == profile.samples == 929_589
-    for name, (tokens, sentences) in PTB_PARTS.items():
+    assert making.PTB_PARTS["train"][0] == profile.samples == 929_589
+    for name, (tokens, sentences) in making.PTB_PARTS.items():
         corpus = read_corpus(folder / f"{name}.txt")
         assert len(corpus.tokens) == tokens
         assert np.sum(corpus.tokens == corpus.words.index("<eos>")) == sentences
     assert len(read_corpus(folder).words) == 10_000
     assert profile.total_mib * 2**20 == pytest.approx(5_101_618, rel=0.03)  # of ptb.train.txt
-    assert len({spelling(rank) for rank in range(9_999)}) == 9_999
-    counts = word_counts(887_521)
+    assert len({making.spelling(rank) for rank in range(9_999)}) == 9_999
+    counts = making.word_counts(887_521)
     assert counts.sum() == 887_521
     assert counts.min() >= 1
     assert (np.diff(counts) <= 0).all()

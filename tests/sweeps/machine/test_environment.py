@@ -9,17 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.sweeps.machine import environment as sizes
-from advisor.sweeps.machine.environment import (
-    MachineSize,
-    cpu_quota,
-    describe_machine,
-    free_memory_bytes,
-    machine_size,
-    parse_memory_limit,
-    parse_quota,
-    sibling_cpus,
-    total_memory_mib,
-)
 from advisor.sweeps.machine.mounts import v1_groups, v2_group
 from advisor.sweeps.machine.processes import Contention, busy_seconds, busy_share, pressure, waited_seconds
 from tests.rows import table
@@ -30,13 +19,13 @@ MEMINFO = "\n".join(table("sweeps")["meminfo"])
 @pytest.mark.parametrize(
     ("result", "limit"),
     [
-        (parse_quota("150000", "100000"), 1.5),
-        (parse_quota("max", "100000"), math.inf),
-        (parse_quota("50000", ""), 0.5),
-        (parse_quota("-1", "100000"), math.inf),
-        (parse_memory_limit("1073741824\n"), 2**30),
-        (parse_memory_limit("max\n"), math.inf),
-        (parse_memory_limit("9223372036854771712\n"), math.inf),
+        (sizes.parse_quota("150000", "100000"), 1.5),
+        (sizes.parse_quota("max", "100000"), math.inf),
+        (sizes.parse_quota("50000", ""), 0.5),
+        (sizes.parse_quota("-1", "100000"), math.inf),
+        (sizes.parse_memory_limit("1073741824\n"), 2**30),
+        (sizes.parse_memory_limit("max\n"), math.inf),
+        (sizes.parse_memory_limit("9223372036854771712\n"), math.inf),
         (sizes.parse_cpu_list("0-2,8\n"), (0, 1, 2, 8)),
         (sizes.parse_cpu_list("\n"), ()),
         (sizes.parse_cpu_list("1-"), (1,)),
@@ -68,24 +57,24 @@ def _container(tmp_path: Path, **files: str) -> Path:
 def test_a_container_limits_cpus_and_memory(tmp_path):
     proc = _container(tmp_path, cpu_max="250000 100000\n", memory_max=str(2**30), memory_current=str(2**29))
     (tmp_path / "meminfo").write_text(MEMINFO)
-    assert cpu_quota(proc) == 2.5
-    assert free_memory_bytes(proc, tmp_path / "meminfo") == 2**29
+    assert sizes.cpu_quota(proc) == 2.5
+    assert sizes.free_memory_bytes(proc, tmp_path / "meminfo") == 2**29
 
 
 def test_the_limit_of_a_group_above_holds_too(tmp_path):
     proc = _container(tmp_path, cpu_max="max 100000\n")
     (tmp_path / "cgroup" / "cpu.max").write_text("50000 100000\n")
-    assert cpu_quota(proc) == 0.5
+    assert sizes.cpu_quota(proc) == 0.5
 
 
 def test_without_cgroups_nothing_is_limited(tmp_path):
     (tmp_path / "cgroup").write_text("")
     (tmp_path / "mountinfo").write_text("")
-    assert cpu_quota(tmp_path) == math.inf
-    assert free_memory_bytes(tmp_path, tmp_path / "missing") > 0
+    assert sizes.cpu_quota(tmp_path) == math.inf
+    assert sizes.free_memory_bytes(tmp_path, tmp_path / "missing") > 0
     (tmp_path / "meminfo").write_text(MEMINFO)
-    total, available = total_memory_mib() * 2**20, 24111956 * 1024
-    assert free_memory_bytes(tmp_path, tmp_path / "meminfo") == min(total, available)
+    total, available = sizes.total_memory_mib() * 2**20, 24111956 * 1024
+    assert sizes.free_memory_bytes(tmp_path, tmp_path / "meminfo") == min(total, available)
 
 
 @given(
@@ -93,7 +82,9 @@ def test_without_cgroups_nothing_is_limited(tmp_path):
 )
 def test_limits_never_make_a_machine_larger(cpus, quota, limit):
     host = 2.0**17
-    size = MachineSize(cpus=tuple(range(cpus)), cpu_quota=quota, host_memory_mib=host, memory_limit_mib=limit)
+    size = sizes.MachineSize(
+        cpus=tuple(range(cpus)), cpu_quota=quota, host_memory_mib=host, memory_limit_mib=limit
+    )
     assert size.vcpus == min([cpus, *([quota] if quota else [])])
     assert size.memory_mib == min([host, *([limit] if limit else [])])
     assert size.physical_cores <= size.vcpus
@@ -101,9 +92,10 @@ def test_limits_never_make_a_machine_larger(cpus, quota, limit):
 
 def test_what_is_recorded_names_the_host_and_the_container(tmp_path, monkeypatch):
     proc = _container(tmp_path, cpu_max="50000 100000\n", memory_max=str(2**29), memory_current="0")
-    monkeypatch.setattr("advisor.sweeps.machine.environment.machine_size", lambda: machine_size(proc))
-    assert machine_size(proc).vcpus == 0.5
-    facts = describe_machine()
+    size = sizes.machine_size(proc)
+    monkeypatch.setattr(sizes, "machine_size", lambda: size)
+    assert size.vcpus == 0.5
+    facts = sizes.describe_machine()
     assert (facts["cpu_quota"], facts["memory_limit_mib"]) == (0.5, 512)
     assert facts["memory_mib"] > 512
 
@@ -211,8 +203,8 @@ def test_the_other_threads_of_its_cores_are_a_trials_siblings(tmp_path):
         topology = tmp_path / f"cpu{cpu}" / "topology"
         topology.mkdir(parents=True)
         (topology / "thread_siblings_list").write_text("0-1" if cpu < 2 else "2,3")
-    assert sibling_cpus([0, 3], tmp_path) == [1, 2]
-    assert sibling_cpus([7], tmp_path) == []
+    assert sizes.sibling_cpus([0, 3], tmp_path) == [1, 2]
+    assert sizes.sibling_cpus([7], tmp_path) == []
 
 
 def test_busy_time_is_counted_on_the_trials_cpus_alone(tmp_path):

@@ -12,17 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.machine.gpu import (
-    NO_NVML,
-    GpuSampler,
-    Nvml,
-    busy_percent,
-    gpu_facts,
-    gpu_states,
-    gpus,
-    numa_node,
-    summarised,
-)
+from advisor.sweeps.machine import gpu as driver
 from tests.sweeps.builders import SleepingClock
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
@@ -38,15 +28,15 @@ def a_cut_gpu():
 
 def test_a_gpu_has_the_facts_that_rates_depend_on_and_a_slice_its_own_size(monkeypatch):
     nvml_with(monkeypatch, GpuStandIn())
-    (facts,) = gpus()
-    assert gpu_facts("the only one of a container may go by another name") == facts
+    (facts,) = driver.gpus()
+    assert driver.gpu_facts("the only one of a container may go by another name") == facts
     assert (facts["name"], facts["memory_mib"], facts["driver"]) == ("Tesla T4", 15360, "550.54.15")
     assert (facts["newest_cuda"], facts["compute_capability"]) == ("12.4", "7.5")
     assert (facts["power_limit_watts"], facts["ecc_mode"]) == (70.0, "Enabled")
     assert (facts["mig_mode"], facts["mig_slices"]) == ("Disabled", [])
     assert (facts["pci_slot"], facts["max_pcie_width"]) == ("0000:00:1e.0", 16)
     nvml_with(monkeypatch, a_cut_gpu())
-    facts = gpu_facts("MIG-1")
+    facts = driver.gpu_facts("MIG-1")
     assert (facts["name"], facts["mig_mode"]) == ("NVIDIA A100-SXM4-40GB", "Enabled")
     assert facts["mig"] == {
         "uuid": "MIG-1",
@@ -61,10 +51,10 @@ def test_a_gpu_has_the_facts_that_rates_depend_on_and_a_slice_its_own_size(monke
 @pytest.mark.parametrize("uuid", ["a1", "GPU-a1"])
 def test_a_gpu_is_found_by_its_uuid_as_torch_and_as_the_driver_have_it(monkeypatch, uuid):
     nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetEccMode"})), GpuStandIn(uuid="GPU-a1"))
-    assert gpu_facts(uuid)["uuid"] == "GPU-a1"
-    assert gpu_facts("another") is None
-    assert [state["uuid"] for state in gpu_states()] == ["GPU-6f6d", "GPU-a1"]
-    assert {facts["ecc_mode"] for facts in gpus()} == {None}
+    assert driver.gpu_facts(uuid)["uuid"] == "GPU-a1"
+    assert driver.gpu_facts("another") is None
+    assert [state["uuid"] for state in driver.gpu_states()] == ["GPU-6f6d", "GPU-a1"]
+    assert {facts["ecc_mode"] for facts in driver.gpus()} == {None}
 
 
 @pytest.mark.skipif(find_library("nvidia-ml") is not None, reason="this machine has NVIDIA's driver")
@@ -72,18 +62,18 @@ def test_without_a_driver_nothing_is_known_and_the_error_says_how_to_get_one():
     """The real package."""
     pytest.importorskip("pynvml")
     with pytest.raises(MeasuringError, match="install the NVIDIA driver") as refused:
-        Nvml()
-    assert refused.value.code == NO_NVML
-    assert gpu_facts("any") is None
+        driver.Nvml()
+    assert refused.value.code == driver.NO_NVML
+    assert driver.gpu_facts("any") is None
 
 
 def test_the_numa_node_of_a_gpu_is_read_by_its_pci_address(tmp_path):
     for slot, node in (("0000:00:1e.0", "1"), ("0000:00:1f.0", "-1")):
         (tmp_path / slot).mkdir()
         (tmp_path / slot / "numa_node").write_text(f"{node}\n")
-    assert numa_node("0000:00:1e.0", tmp_path) == 1
-    assert numa_node("0000:00:1f.0", tmp_path) is None
-    assert numa_node(None, tmp_path) is None
+    assert driver.numa_node("0000:00:1e.0", tmp_path) == 1
+    assert driver.numa_node("0000:00:1f.0", tmp_path) is None
+    assert driver.numa_node(None, tmp_path) is None
 
 
 # What a GPU did while steps were timed, as rows keep it.
@@ -108,7 +98,7 @@ class Watched(GpuStandIn):
 def sampled(monkeypatch, gpu, uuid="6f6d"):
     """The environment of a window in which the GPU was asked as often as it waits for."""
     nvml_with(monkeypatch, gpu)
-    with GpuSampler(uuid, every_seconds=0.001) as sampler:
+    with driver.GpuSampler(uuid, every_seconds=0.001) as sampler:
         assert gpu.enough.wait(30)
     return sampler.environment
 
@@ -123,7 +113,9 @@ def test_clocks_power_and_heat_are_sampled_and_a_clock_that_fell_is_seen(monkeyp
     assert sample["gpu_samples"]["temperature_celsius"]["max"] == 71
     json.dumps(sample)
     clocks = [1600, 1600, 1500, 1500, 1400, 1400, 1200]
-    sm_clock_mhz = summarised([{"sm_clock_mhz": clock} for clock in clocks])["gpu_samples"]["sm_clock_mhz"]
+    sm_clock_mhz = driver.summarised([{"sm_clock_mhz": clock} for clock in clocks])["gpu_samples"][
+        "sm_clock_mhz"
+    ]
     assert (sm_clock_mhz["first_third"], sm_clock_mhz["last_third"]) == (1600, 1300)
 
 
@@ -140,23 +132,23 @@ def test_a_gpu_is_busy_before_only_if_it_stays_so(monkeypatch, busy, result):
     time = SimpleNamespace(monotonic=clock, sleep=clock.sleep)
     monkeypatch.setattr("advisor.sweeps.machine.gpu.time", time)
     nvml_with(monkeypatch, GpuStandIn(busy=busy))
-    assert busy_percent("6f6d") == result
+    assert driver.busy_percent("6f6d") == result
 
 
 def test_where_nvml_is_silent_or_missing_nothing_is_known_and_the_way_to_it_is_told(monkeypatch):
     nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetUtilizationRates"})))
-    assert busy_percent("6f6d") is None
+    assert driver.busy_percent("6f6d") is None
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert busy_percent("6f6d") is None
+    assert driver.busy_percent("6f6d") is None
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with GpuSampler("6f6d") as unavailable, GpuSampler(None) as no_gpu:
+    with driver.GpuSampler("6f6d") as unavailable, driver.GpuSampler(None) as no_gpu:
         pass
     assert unavailable.environment == {"gpu_sampling": "unavailable"}
     assert no_gpu.environment == {}
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(MeasuringError, match=r"nvidia-ml-py is not installed.*\[sweep\]"):
-        gpus()
-    assert gpu_facts("any") is None
+        driver.gpus()
+    assert driver.gpu_facts("any") is None
 
 
 def test_a_throttled_window_says_so_and_what_a_virtual_gpu_does_not_report_is_left_out(monkeypatch):
@@ -221,7 +213,7 @@ def test_of_a_script_all_processes_count_and_of_a_slice_its_own_memory(monkeypat
         child = int(script.stdout.readline())
         gpu = GpuStandIn(processes=[(script.pid, 500.0), (child, 200.0), (os.getpid(), 50.0)])
         nvml_with(monkeypatch, gpu)
-        with GpuSampler("6f6d", group=script.pid) as sampler:
+        with driver.GpuSampler("6f6d", group=script.pid) as sampler:
             pass
         os.killpg(script.pid, signal.SIGKILL)
     assert sampler.environment["gpu_process_memory_mib"] == 700.0
@@ -229,7 +221,7 @@ def test_of_a_script_all_processes_count_and_of_a_slice_its_own_memory(monkeypat
     cut = a_cut_gpu()
     nvml_with(monkeypatch, cut)
     cut.slices[1].processes = [(os.getpid(), 700.0)]
-    with GpuSampler("MIG-1") as sampler:
+    with driver.GpuSampler("MIG-1") as sampler:
         pass
     environment = sampler.environment
     assert environment["gpu_process_memory_mib"] == 700.0

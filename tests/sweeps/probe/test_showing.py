@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import advisor.sweeps.probe
 from advisor.render.text import table
 from advisor.sweeps.probe import PARTS, fingerprint
-from advisor.sweeps.probe.session import LEAST_REPEATS, figure, largest_affordable, skipped, time_calls
+from advisor.sweeps.probe import session as probing
 from advisor.sweeps.probe.session import SCHEMA as FORM
 from advisor.sweeps.probe.showing import headline, not_measured, sections
 from tests import rows
@@ -29,7 +29,7 @@ def validate(result):
 
 
 def test_a_machine_that_can_measure_nothing_has_a_valid_document():
-    validate(document(**{name: skipped("not here") for name in PARTS}))
+    validate(document(**{name: probing.skipped("not here") for name in PARTS}))
     validate(document(gpu=gpu_part(), operations=operations_part()))
 
 
@@ -43,7 +43,7 @@ def test_a_figure_without_its_method_or_an_unknown_part_is_invalid(broken):
 
 def test_the_headline_names_the_gpus_tables_have_every_figure_and_a_reason_is_told_once():
     assert headline(document(gpu=gpu_part())).endswith("8 GiB RAM; 1 x Tesla T4")
-    assert headline(document(gpu=skipped("none"))).endswith("no GPU")
+    assert headline(document(gpu=probing.skipped("none"))).endswith("no GPU")
     assert headline(document()).endswith("GPU not asked for")
     result = document(gpu=gpu_part(), operations=operations_part())
     shown = {section.title: section for section in sections(result)}
@@ -54,7 +54,7 @@ def test_the_headline_names_the_gpus_tables_have_every_figure_and_a_reason_is_to
     fp32 = shown["Layers on cuda, fp32, batch 64"].rows
     assert [row[:2] for row in fp32] == [("conv3x3", "wide"), ("pooling", "wide")]
     assert fp32[1][3] == "-"
-    reasons = not_measured(document(gpu=skipped("no GPU"), operations=operations_part()))
+    reasons = not_measured(document(gpu=probing.skipped("no GPU"), operations=operations_part()))
     assert "gpu: no GPU" in reasons
     assert sum("CUDA out of memory" in line for line in reasons) == 1
 
@@ -71,7 +71,7 @@ def test_a_fingerprint_is_flat_leaves_out_what_is_missing_and_has_the_sizes_of_w
     operations = operations_part()
     operations["amp"]["conv3x3"]["wide"]["sizes"] = {"batch": 64, "side": 56}
     parts = {
-        "gemm": {"cpu_threads": 4, "cuda": {"fp16": product, "bf16": skipped("no units")}},
+        "gemm": {"cpu_threads": 4, "cuda": {"fp16": product, "bf16": probing.skipped("no units")}},
         "operations": operations,
     }
     result = fingerprint(document(**parts))
@@ -80,7 +80,7 @@ def test_a_fingerprint_is_flat_leaves_out_what_is_missing_and_has_the_sizes_of_w
         "operations.conv3x3.wide": {"batch": 64, "side": 56},
     }
     assert result["operations_device"] == "cuda"
-    bare = fingerprint(document(gemm=skipped("no torch"), operations=skipped("no torch")))
+    bare = fingerprint(document(gemm=probing.skipped("no torch"), operations=probing.skipped("no torch")))
     assert (bare["sizes"], bare["operations_device"]) == ({}, None)
 
 
@@ -103,25 +103,25 @@ class Machine:
 
 def test_a_call_takes_what_it_takes_and_its_first_time_does_not_count():
     machine = Machine(0.001, first=5.0)
-    times = time_calls(machine.call, 0.5, clock=machine.clock)
+    times = probing.time_calls(machine.call, 0.5, clock=machine.clock)
     assert times == pytest.approx([0.001] * len(times))
-    assert len(times) >= LEAST_REPEATS
+    assert len(times) >= probing.LEAST_REPEATS
 
 
 @given(st.floats(1e-4, 10), st.floats(0, 2))
 def test_there_are_5_to_30_repeats_however_long_a_call_takes(call_seconds, seconds):
     """And a short call takes about the time that is asked for."""
     machine = Machine(call_seconds)
-    assert 5 <= len(time_calls(machine.call, seconds, clock=machine.clock)) <= 30
+    assert 5 <= len(probing.time_calls(machine.call, seconds, clock=machine.clock)) <= 30
     machine = Machine(0.002)
-    time_calls(machine.call, 0.4, clock=machine.clock)
+    probing.time_calls(machine.call, 0.4, clock=machine.clock)
     assert 0.1 <= machine.now <= 0.5
 
 
 def test_short_calls_are_bundled_until_the_clock_can_tell():
     machine, synchronized = Machine(1e-5), []
     synchronize = lambda: synchronized.append(machine.calls)  # noqa: E731
-    times = time_calls(machine.call, 0.1, synchronize=synchronize, clock=machine.clock)
+    times = probing.time_calls(machine.call, 0.1, synchronize=synchronize, clock=machine.clock)
     assert synchronized[-1] - synchronized[-2] >= 400
     assert statistics.median(times) == pytest.approx(1e-5)
 
@@ -133,10 +133,10 @@ def test_the_largest_size_that_fits_is_taken_and_no_larger_one_is_tried():
         tried.append(size)
         return 1e-9 * size**3
 
-    chosen = largest_affordable((512, 1024, 2048, 4096), seconds_of, 20.0, growth=3)
+    chosen = probing.largest_affordable((512, 1024, 2048, 4096), seconds_of, 20.0, growth=3)
     assert chosen == 1024
     assert tried == [512, 1024]
-    assert largest_affordable((1, 2, 4), lambda _: 1e-9, 1.0, growth=3) == 4
+    assert probing.largest_affordable((1, 2, 4), lambda _: 1e-9, 1.0, growth=3) == 4
 
 
 # Small documents.
@@ -151,7 +151,7 @@ def document(**parts: Any) -> dict[str, Any]:
 
 
 def measured(value: float, unit: str = "GB/s") -> dict[str, Any]:
-    return figure([value] * 5, unit, "a test")
+    return probing.figure([value] * 5, unit, "a test")
 
 
 def gpu_part() -> dict[str, Any]:

@@ -15,15 +15,7 @@ from msgspec.structs import replace
 from scipy.stats import t as students_t
 
 from advisor.domain.results import mean_step_seconds, stall_indices, stall_share
-from advisor.sweeps.quality.rates import (
-    BETWEEN_RUNS,
-    StoppingRule,
-    count_warmup_steps,
-    mean_error,
-    rate_interval,
-    run_intervals,
-    students_quantile,
-)
+from advisor.sweeps.quality import rates
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 STEPS = st.lists(st.floats(1e-4, 10), min_size=1, max_size=80)
@@ -71,7 +63,7 @@ STALLED = [
 @pytest.mark.parametrize(("steps", "share"), STALLED)
 def test_stalls_and_slow_phases_count_in_the_rate_and_are_no_warm_up(steps, share):
     """The rate is what was achieved, to the last digit, and the lost time stands beside it."""
-    counted = steps[count_warmup_steps(steps) :]
+    counted = steps[rates.count_warmup_steps(steps) :]
     entry = measurement(step_seconds=tuple(counted))
     achieved = 100 * entry.trial.samples_per_step / sum(steps)
     assert entry.throughput_samples_per_second == pytest.approx(achieved)
@@ -135,13 +127,13 @@ def test_a_run_that_stops_when_it_knows_enough_covers_the_truth_in_95_of_100(ser
     of five times would cover less."""
     held = []
     for steps in series(np.random.default_rng(20), 400).tolist():
-        rule = StoppingRule(
+        rule = rates.StoppingRule(
             rel_error=rel_error, min_steps=20, first_seconds=8.0, last_seconds=40.0, period=period
         )
         elapsed = np.cumsum(steps).tolist()
         taken = next((n for n in range(1, 401) if rule.is_met(steps[:n], elapsed[n - 1])), len(steps))
-        counted = steps[count_warmup_steps(steps[:taken], period) : taken]
-        error = mean_error(counted, period)
+        counted = steps[rates.count_warmup_steps(steps[:taken], period) : taken]
+        error = rates.mean_error(counted, period)
         mean = mean_step_seconds(counted)
         held.append(abs(mean - 0.1) <= error.half_width * mean)
     assert 0.93 <= statistics.fmean(held) <= 0.97
@@ -154,7 +146,7 @@ def next_runs(draw, runs, sigmas):
     for sigma in sigmas:
         levels = 0.1 * np.exp(sigma * draw.standard_normal(runs + 1))
         steps = levels[:, None] * (1 + 0.002 * draw.standard_normal((runs + 1, 50)))
-        interval = rate_interval(row(*steps[:-1].tolist()))
+        interval = rates.rate_interval(row(*steps[:-1].tolist()))
         following = row(steps[-1].tolist()).throughput_samples_per_second
         held.append(interval.lower <= following <= interval.upper)
     return statistics.fmean(held)
@@ -162,11 +154,11 @@ def next_runs(draw, runs, sigmas):
 
 def drawn_sigmas(draw):
     """As the prior has them: the variance of a trial is a scaled inverse chi-square."""
-    freedom = BETWEEN_RUNS.degrees
-    return BETWEEN_RUNS.sigma * np.sqrt(freedom / draw.chisquare(freedom, 2 * SERIES))
+    freedom = rates.BETWEEN_RUNS.degrees
+    return rates.BETWEEN_RUNS.sigma * np.sqrt(freedom / draw.chisquare(freedom, 2 * SERIES))
 
 
-def alike_sigmas(sigma=BETWEEN_RUNS.sigma):
+def alike_sigmas(sigma=rates.BETWEEN_RUNS.sigma):
     return np.full(SERIES, sigma)
 
 
@@ -179,23 +171,25 @@ def test_the_interval_is_where_the_next_run_lies_in_95_of_100(runs):
 
 def test_an_interval_holds_what_runs_differ_by():
     """Known answer: the interval reaches t of the prior's degrees, the next run is normal."""
-    reach = students_t.ppf(0.975, BETWEEN_RUNS.degrees)
+    reach = students_t.ppf(0.975, rates.BETWEEN_RUNS.degrees)
     expected = 2 * NormalDist().cdf(reach) - 1
     assert next_runs(np.random.default_rng(0), 1, alike_sigmas()) == pytest.approx(expected, abs=0.01)
     # One run of it knows no better than what repeats of other trials showed.
     draw = np.random.default_rng(0)
-    wild = 4 * BETWEEN_RUNS.sigma
+    wild = 4 * rates.BETWEEN_RUNS.sigma
     assert next_runs(draw, 1, alike_sigmas(wild)) < next_runs(draw, 3, alike_sigmas(wild))
-    alike = rate_interval(row(noisy(60), noisy(60, seed=1), noisy(60, seed=2)))
-    apart = rate_interval(row(noisy(60), [1.2 * s for s in noisy(60, seed=1)], noisy(60, seed=2)))
+    alike = rates.rate_interval(row(noisy(60), noisy(60, seed=1), noisy(60, seed=2)))
+    apart = rates.rate_interval(row(noisy(60), [1.2 * s for s in noisy(60, seed=1)], noisy(60, seed=2)))
     assert math.log(apart.upper / apart.lower) > 2 * math.log(alike.upper / alike.lower)
     # However many steps one run has, another one gives another rate; repeats average that.
-    once, thrice = (rate_interval(row(*[noisy(4000)] * runs)) for runs in (1, 3))
-    assert once.standard_error == pytest.approx(BETWEEN_RUNS.sigma, rel=0.02)
+    once, thrice = (rates.rate_interval(row(*[noisy(4000)] * runs)) for runs in (1, 3))
+    assert once.standard_error == pytest.approx(rates.BETWEEN_RUNS.sigma, rel=0.02)
     assert thrice.standard_error < once.standard_error / math.sqrt(3) * 1.01
-    assert once.relative_error < BETWEEN_RUNS.sigma / 10
+    assert once.relative_error < rates.BETWEEN_RUNS.sigma / 10
     # A run by itself says what a trial of that run would.
-    assert run_intervals(row(noisy(60), noisy(60, seed=1)))[1] == rate_interval(row(noisy(60, seed=1)))
+    assert rates.run_intervals(row(noisy(60), noisy(60, seed=1)))[1] == rates.rate_interval(
+        row(noisy(60, seed=1))
+    )
 
 
 @given(STEPS, st.integers(1, 8))
@@ -203,7 +197,7 @@ def test_an_interval_holds_its_rate_and_few_steps_have_none(steps, period):
     changed = replace(
         row(steps), trial=trial(plan={**TIME_BOX, "loader_workers": period, "prefetch_factor": 2})
     )
-    interval = rate_interval(changed)
+    interval = rates.rate_interval(changed)
     if interval:
         assert interval.lower < interval.rate < interval.upper
         assert interval.rate == changed.throughput_samples_per_second
@@ -211,13 +205,15 @@ def test_an_interval_holds_its_rate_and_few_steps_have_none(steps, period):
         assert interval is None
 
 
-@pytest.mark.parametrize("degrees", [4, 5, 7, BETWEEN_RUNS.degrees, 20, 200])
+@pytest.mark.parametrize("degrees", [4, 5, 7, rates.BETWEEN_RUNS.degrees, 20, 200])
 def test_students_quantile_is_that_of_the_tables(degrees):
-    assert students_quantile(degrees) == pytest.approx(students_t.ppf(0.975, degrees), rel=0.003)
+    assert rates.students_quantile(degrees) == pytest.approx(students_t.ppf(0.975, degrees), rel=0.003)
 
 
 def is_enough(steps, *, rel_error=0.02, min_steps=6, index=10.0):
-    rule = StoppingRule(rel_error=rel_error, min_steps=min_steps, first_seconds=index, last_seconds=5 * index)
+    rule = rates.StoppingRule(
+        rel_error=rel_error, min_steps=min_steps, first_seconds=index, last_seconds=5 * index
+    )
     return rule.is_met(steps, index)
 
 
@@ -230,7 +226,7 @@ def test_even_steps_are_soon_enough_and_a_run_is_checked_five_times_at_times_tha
     assert not is_enough(noisy(5))
     assert not is_enough([0.1 * 1.02**index for index in range(40)])
     # Between two of them even the best steps end nothing.
-    rule = StoppingRule(rel_error=0.02, min_steps=6, first_seconds=4.0, last_seconds=20.0)
+    rule = rates.StoppingRule(rel_error=0.02, min_steps=6, first_seconds=4.0, last_seconds=20.0)
     assert not rule.is_met(noisy(100), 3.9)
     for check in range(5):
         second = 4.0 * 5 ** (check / 5)
@@ -248,7 +244,7 @@ def test_real_steps_of_gpus_behind_a_warm_up_give_their_mean():
     for steps in series:
         count, factor = draw.randint(2, 6), draw.uniform(1.5, 4.0)
         slow = [steps[n % len(steps)] * factor ** (1 - n / count) for n in range(count)]
-        warmup = count_warmup_steps([*slow, *steps])
+        warmup = rates.count_warmup_steps([*slow, *steps])
         result = mean_step_seconds([*slow, *steps][warmup:])
         errors.append(result / mean_step_seconds(steps) - 1)
     assert abs(statistics.fmean(errors)) < 0.01

@@ -13,16 +13,7 @@ from msgspec.structs import replace
 from advisor.domain import CacheState, DiskRate, Task
 from advisor.errors import MeasuringError
 from advisor.runs.sweeps.sweeping import executor_name
-from advisor.sweeps.run.ray.cluster import (
-    OWN_DISK,
-    needs_of,
-    refuse,
-    refuse_ambiguous,
-    resources_of,
-    slots,
-    task_options,
-    trials_at_a_time,
-)
+from advisor.sweeps.run.ray import cluster
 from advisor.sweeps.trial.placement import Core, GpuDevice, placed
 from advisor.sweeps.trial.placement import Node as Machine
 from advisor.sweeps.trial.trial_process import stays_in_memory
@@ -70,29 +61,31 @@ def on(accelerator, vcpus=1.0, mounted=None, memory_gib=1, **more):
     ],
 )
 def test_a_trial_goes_to_nodes_with_its_gpu_disk_and_cpus(wanted, taken_at_once):
-    assert slots(needs_of(wanted), CLUSTER) == taken_at_once
+    assert cluster.slots(cluster.needs_of(wanted), CLUSTER) == taken_at_once
 
 
 def test_trials_share_a_node_only_as_far_as_its_gpus_cpus_memory_and_disk_reach():
     gpus = node("T4", cpus=96.0, trials=8.0, gpus=8.0)
-    assert slots(needs_of(on("cuda:T4", vcpus=4.0)), [gpus]) == 8
-    assert slots(needs_of(on("cuda:T4", vcpus=48.0)), [gpus]) == 2
+    assert cluster.slots(cluster.needs_of(on("cuda:T4", vcpus=4.0)), [gpus]) == 8
+    assert cluster.slots(cluster.needs_of(on("cuda:T4", vcpus=48.0)), [gpus]) == 2
     eight = node(cpus=8.0, trials=8.0, memory_gib=32)
-    assert slots(needs_of(on("cpu", vcpus=0.5)), [eight]) == 8  # a CPU each, also for half of one
-    assert slots(needs_of(on("cpu", vcpus=2.0)), [eight]) == 4
-    assert slots(needs_of(on("cpu", memory_gib=12)), [eight]) == 2
+    assert (
+        cluster.slots(cluster.needs_of(on("cpu", vcpus=0.5)), [eight]) == 8
+    )  # a CPU each, also for half of one
+    assert cluster.slots(cluster.needs_of(on("cpu", vcpus=2.0)), [eight]) == 4
+    assert cluster.slots(cluster.needs_of(on("cpu", memory_gib=12)), [eight]) == 2
     eight = node(disk="gp3", cpus=8.0, trials=8.0)
     cold = {"cache": CacheState.COLD, "dataset_path": "/data"}
     for mounted in (None, "gp3"):
-        assert slots(needs_of(on("cpu", mounted=mounted, **cold)), [eight]) == 1
-        assert slots(needs_of(on("cpu", mounted=mounted, dataset_path="/data")), [eight]) == 8
+        assert cluster.slots(cluster.needs_of(on("cpu", mounted=mounted, **cold)), [eight]) == 1
+        assert cluster.slots(cluster.needs_of(on("cpu", mounted=mounted, dataset_path="/data")), [eight]) == 8
     four = on("cuda:T4", task=Task.INFERENCE)
     four = replace(four, resources=replace(four.resources, gpu_count=4))
-    assert slots(needs_of(four), [T4, T4, T4, T4]) == 0
-    assert slots(needs_of(four), [node("T4", trials=8.0, gpus=8.0, cpus=8.0)]) == 2
+    assert cluster.slots(cluster.needs_of(four), [T4, T4, T4, T4]) == 0
+    assert cluster.slots(cluster.needs_of(four), [node("T4", trials=8.0, gpus=8.0, cpus=8.0)]) == 2
     with pytest.raises(MeasuringError, match="they need 4 GPUs, and the largest node has 1"):
-        refuse([needs_of(four)], {needs_of(four): 1}, [T4], scales=False)
-    options = task_options(needs_of(on("cuda:T4", vcpus=0.5, mounted="gp3", memory_gib=2)))
+        cluster.refuse([cluster.needs_of(four)], {cluster.needs_of(four): 1}, [T4], scales=False)
+    options = cluster.task_options(cluster.needs_of(on("cuda:T4", vcpus=0.5, mounted="gp3", memory_gib=2)))
     assert options["num_cpus"] == 1
     assert options["memory"] == 2 * GIB
     assert options["num_gpus"] == 1
@@ -129,12 +122,12 @@ def machines_with_trials(draw):
 @given(machines_with_trials())
 def test_our_own_ray_starts_what_fits_and_places_together_what_it_starts_together(drawn):
     machine, trials = drawn
-    left = {OWN_DISK: 1.0, **resources_of(machine, trials=8)}
+    left = {cluster.OWN_DISK: 1.0, **cluster.resources_of(machine, trials=8)}
     with ExitStack() as held:
         folder = Path(held.enter_context(TemporaryDirectory()))
         for entry in trials:
-            needs = needs_of(entry, machine)
-            if not slots(needs, [left]):
+            needs = cluster.needs_of(entry, machine)
+            if not cluster.slots(needs, [left]):
                 continue
             left |= {name: left[name] - amount for name, amount in needs}
             placement = placed(
@@ -148,10 +141,10 @@ def test_our_own_ray_starts_what_fits_and_places_together_what_it_starts_togethe
                 patience_seconds=0.0,
             )
             held.enter_context(placement)
-    has = resources_of(machine, trials=1)
+    has = cluster.resources_of(machine, trials=1)
     for entry in trials:
-        needs = needs_of(entry, machine)
-        assert slots(needs, [has]) == 1
+        needs = cluster.needs_of(entry, machine)
+        assert cluster.slots(needs, [has]) == 1
         assert all(amount < 1 or amount == int(amount) for _, amount in needs)  # Ray's rule
 
 
@@ -164,14 +157,14 @@ def test_ray_is_the_executor_of_a_cluster_and_of_several_gpus_and_of_nothing_els
     assert executor_name(None, None, [on("cuda")]) == "ray"
     assert executor_name("process", None, [on("cuda")]) == "process"
     assert executor_name(None, None, [on("cpu")]) == "process"
-    assert trials_at_a_time([on("cpu"), on("cpu", vcpus=2.0)]) == 1
-    assert trials_at_a_time([on("cpu"), on("cuda")]) == 2
+    assert cluster.trials_at_a_time([on("cpu"), on("cpu", vcpus=2.0)]) == 1
+    assert cluster.trials_at_a_time([on("cpu"), on("cuda")]) == 2
 
 
 def refused(trials, nodes):
-    kinds = Counter(map(needs_of, trials))
-    refuse([needs for needs in kinds if not slots(needs, nodes)], kinds, nodes, scales=False)
-    refuse_ambiguous(trials, nodes)
+    kinds = Counter(map(cluster.needs_of, trials))
+    cluster.refuse([needs for needs in kinds if not cluster.slots(needs, nodes)], kinds, nodes, scales=False)
+    cluster.refuse_ambiguous(trials, nodes)
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,6 @@ from msgspec.structs import replace
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.processes import is_running, start_ticks
 from advisor.sweeps.trial import orphans as module
-from advisor.sweeps.trial.orphans import (
-    Orphan,
-    clean_up,
-    deferred_signals,
-    find_orphans,
-    give_back_own,
-    owning,
-    remove,
-    unfinished_name,
-)
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, tag_in
 from tests.processes import gone
 
@@ -43,7 +33,7 @@ def scratch(tmp_path, monkeypatch):
 
 def of_test(*owners):
     """Only what the test made: the machine may have other leftovers."""
-    return [find_orphan for find_orphan in find_orphans() if find_orphan.owner in owners]
+    return [find_orphan for find_orphan in module.find_orphans() if find_orphan.owner in owners]
 
 
 def test_folders_and_half_made_data_sets_of_the_gone_are_removed_and_all_others_stay(scratch, tmp_path):
@@ -57,16 +47,18 @@ def test_folders_and_half_made_data_sets_of_the_gone_are_removed_and_all_others_
     result = of_test(GONE, ELSEWHERE)
     names = [f"{GONE}-1-0", f"{GONE}-1-1", f"{GONE}-1-2"]
     assert [Path(entry.name).name for entry in result if entry.owner == GONE] == names
-    assert not remove(result).stuck
+    assert not module.remove(result).stuck
     assert (scratch / "else" / "inside").exists()
     assert sorted(path.name for path in scratch.iterdir()) == sorted(stay)
-    assert not remove(result).stuck  # again: there is nothing to do
+    assert not module.remove(result).stuck  # again: there is nothing to do
     made_in = tmp_path / "datasets"
-    kept = unfinished_name(made_in / "photographs-8")
+    kept = module.unfinished_name(made_in / "photographs-8")
     left = made_in / f"photographs-8.unfinished-{GONE}-1-0"
     for folder in (kept, left, made_in / "photographs-8"):
         folder.mkdir(parents=True)
-    remove([find_orphan for find_orphan in find_orphans(made_in=made_in) if find_orphan.owner == GONE])
+    module.remove(
+        [find_orphan for find_orphan in module.find_orphans(made_in=made_in) if find_orphan.owner == GONE]
+    )
     assert sorted(made_in.iterdir()) == sorted([kept, made_in / "photographs-8"])
 
 
@@ -89,13 +81,13 @@ def test_processes_that_outlived_their_owner_are_ended_and_neither_the_livings_n
     pid, name = killed.stdout.split()
     result = of_test(tag_in(name))
     assert [(entry.kind, entry.name) for entry in result] == [("process", f"{pid} (sleep)")]
-    assert not remove(result).stuck
+    assert not module.remove(result).stuck
     assert gone(int(pid))
     assert kept.poll() is None
     kept.kill()
     kept.wait()
     assert str(os.getpid()) not in {
-        find_orphan.name.split()[0] for find_orphan in find_orphans(lambda _: True)
+        find_orphan.name.split()[0] for find_orphan in module.find_orphans(lambda _: True)
     }
     assert is_running(os.getpid(), start_ticks(os.getpid()))
 
@@ -104,7 +96,7 @@ def test_what_this_process_still_has_is_given_back(scratch):
     """Wherever a sweep is interrupted: between taking and noting, too."""
     (scratch / new_name()).mkdir()
     child = subprocess.Popen(["sleep", "600"], env={**os.environ, OWNER_VARIABLE: str(own_tag())})
-    assert give_back_own() >= 2
+    assert module.give_back_own() >= 2
     assert child.wait() == -9
     assert list(scratch.iterdir()) == []
 
@@ -115,10 +107,10 @@ def refused():
 
 def test_what_cannot_be_removed_is_told_with_the_command_and_holds_up_nothing(monkeypatch, caplog, scratch):
     (scratch / f"{GONE}-1-0").mkdir()
-    bad = Orphan(kind="cgroup", name="/g", owner=GONE, command="rmdir '/g'", remove=refused)
+    bad = module.Orphan(kind="cgroup", name="/g", owner=GONE, command="rmdir '/g'", remove=refused)
     good = of_test(GONE)
     monkeypatch.setattr(module, "find_orphans", lambda: [bad, *good])
-    assert clean_up() == 1
+    assert module.clean_up() == 1
     assert "cgroup /g of a killed sweep cannot be removed (Operation not permitted)" in caplog.text
     assert "rmdir '/g'" in caplog.text
 
@@ -141,7 +133,7 @@ def test_mounts_and_loop_devices_go_before_their_folders(scratch):
     with pytest.raises(MeasuringError, match="still mounted"):
         result[-1].remove()
     assert (mount / "precious").exists()
-    assert not remove(result).stuck
+    assert not module.remove(result).stuck
     assert not folder.exists()
     assert of_test(GONE) == []
 
@@ -151,12 +143,12 @@ def test_mounts_and_loop_devices_go_before_their_folders(scratch):
 
 def test_what_is_started_inside_carries_the_mark_and_everything_is_given_back_however_it_ends(monkeypatch):
     monkeypatch.delenv(OWNER_VARIABLE, raising=False)
-    with owning():
+    with module.owning():
         assert os.environ[OWNER_VARIABLE] == str(own_tag())
     assert OWNER_VARIABLE not in os.environ
     given = []
     monkeypatch.setattr(module, "give_back_own", lambda: given.append(1))
-    with pytest.raises(KeyboardInterrupt), owning():
+    with pytest.raises(KeyboardInterrupt), module.owning():
         raise KeyboardInterrupt
     assert given == [1]
 
@@ -178,7 +170,7 @@ def takes_over(*_):
 def test_a_signal_waits_for_the_end_of_the_block_and_is_then_ours(number):
     request, log = [], []
     with handler(number, lambda *_: request.append(number)):
-        with deferred_signals():
+        with module.deferred_signals():
             signal.signal(number, takes_over)
             os.kill(os.getpid(), number)
             log.append(list(request))
@@ -192,7 +184,7 @@ def test_a_second_signal_does_not_wait():
         raise KeyboardInterrupt
 
     def asked_twice():
-        with deferred_signals():
+        with module.deferred_signals():
             os.kill(os.getpid(), signal.SIGTERM)
             os.kill(os.getpid(), signal.SIGTERM)
             pytest.fail("went on")

@@ -18,17 +18,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.trial.placement import (
-    Core,
-    GpuDevice,
-    Node,
-    cores_of,
-    lock_folder,
-    placed,
-    placement_of,
-    read_node,
-    wanted_cpus,
-)
+from advisor.sweeps.trial import placement as placing
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
 
@@ -40,7 +30,7 @@ def machine(sockets=2, cores=4, threads=2, offline=()):
         cpus = (number + thread * total for thread in range(threads))
         left = tuple(cpu for cpu in cpus if cpu not in offline)
         if left:
-            made.append(Core(number, left, number // cores))
+            made.append(placing.Core(number, left, number // cores))
     return made
 
 
@@ -52,7 +42,7 @@ def nodes(draw):
     made = machine(sockets, cores, threads, offline)
     free = draw(st.lists(st.sampled_from(made), unique=True)) if made else []
     near = st.one_of(st.none(), st.integers(0, sockets - 1))
-    gpus = [GpuDevice(f"GPU-{n}", draw(near)) for n in range(draw(st.integers(0, 8)))]
+    gpus = [placing.GpuDevice(f"GPU-{n}", draw(near)) for n in range(draw(st.integers(0, 8)))]
     return free, gpus
 
 
@@ -70,29 +60,29 @@ VCPUS = st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0])
 @given(nodes(), VCPUS)
 def test_a_trial_gets_what_it_asks_for_of_free_whole_cores_on_one_socket_or_nothing(node, vcpus):
     free, _ = node
-    chosen = placement_of(vcpus, free)
+    chosen = placing.placement_of(vcpus, free)
     if chosen is None:
-        assert sum(len(core.cpus) for core in free) < wanted_cpus(vcpus)
+        assert sum(len(core.cpus) for core in free) < placing.wanted_cpus(vcpus)
         return
-    assert len(chosen.cpus) == len(set(chosen.cpus)) == wanted_cpus(vcpus)
+    assert len(chosen.cpus) == len(set(chosen.cpus)) == placing.wanted_cpus(vcpus)
     assert set(chosen.cores) <= set(free)
     unused = {core: set(core.cpus) - set(chosen.cpus) for core in chosen.cores}
     assert set(chosen.cpus) <= {cpu for core in chosen.cores for cpu in core.cpus}
     assert all(unused[core] < set(core.cpus) for core in chosen.cores)
     assert sum(map(bool, unused.values())) <= 1
-    if max(room_of(free).values(), default=0) >= wanted_cpus(vcpus):
+    if max(room_of(free).values(), default=0) >= placing.wanted_cpus(vcpus):
         assert chosen.numa_node is not None
 
 
 @given(nodes(), VCPUS)
 def test_the_gpu_and_the_cpus_share_a_numa_node_wherever_one_has_room_for_both(node, vcpus):
     free, gpus = node
-    chosen, room = placement_of(vcpus, free, gpus), room_of(free)
+    chosen, room = placing.placement_of(vcpus, free, gpus), room_of(free)
     if chosen is None:
-        assert not gpus or sum(room.values()) < wanted_cpus(vcpus)
+        assert not gpus or sum(room.values()) < placing.wanted_cpus(vcpus)
         return
     assert chosen.gpu in gpus
-    if any(room[gpu.numa_node] >= wanted_cpus(vcpus) for gpu in gpus if gpu.numa_node is not None):
+    if any(room[gpu.numa_node] >= placing.wanted_cpus(vcpus) for gpu in gpus if gpu.numa_node is not None):
         assert chosen.gpu_is_near
         assert chosen.numa_node == chosen.gpu.numa_node
 
@@ -102,7 +92,7 @@ def test_trials_placed_one_after_the_other_share_no_core_and_no_gpu(node, reques
     free, gpus = node
     cpus, used = [], []
     for vcpus in request:
-        chosen = placement_of(vcpus, free, gpus)
+        chosen = placing.placement_of(vcpus, free, gpus)
         if chosen:
             free = [core for core in free if core not in chosen.cores]
             gpus = [gpu for gpu in gpus if gpu != chosen.gpu]
@@ -116,24 +106,27 @@ def test_trials_placed_one_after_the_other_share_no_core_and_no_gpu(node, reques
     ("vcpus", "cpus"), [(0.5, (3,)), (1.0, (3,)), (2.0, (3, 7)), (3.0, (2, 3, 7)), (1.5, (3, 7))]
 )
 def test_hardware_threads_of_one_core_go_together_last_core_first(vcpus, cpus):
-    assert placement_of(vcpus, machine(sockets=1)).cpus == tuple(sorted(cpus))
+    assert placing.placement_of(vcpus, machine(sockets=1)).cpus == tuple(sorted(cpus))
 
 
 def test_a_small_trial_leaves_the_empty_socket_and_several_gpus_are_taken_together_or_none():
     free = machine(sockets=2)[2:]
-    small = placement_of(2.0, free)
+    small = placing.placement_of(2.0, free)
     assert small.numa_node == 0
-    assert placement_of(8.0, [core for core in free if core not in small.cores]).numa_node == 1
-    far = placement_of(4.0, machine(sockets=2)[:4], [GpuDevice("GPU-0", 1)])
+    assert placing.placement_of(8.0, [core for core in free if core not in small.cores]).numa_node == 1
+    far = placing.placement_of(4.0, machine(sockets=2)[:4], [placing.GpuDevice("GPU-0", 1)])
     assert far.gpu_is_near is False
-    assert placement_of(1.0, [Core(0, (0,))], [GpuDevice("GPU-0", 1)]).gpu_is_near is None
-    gpus = [GpuDevice(f"GPU-{n}", n // 2) for n in range(4)]
-    four = placement_of(16.0, machine(sockets=2), gpus, 4)
+    assert (
+        placing.placement_of(1.0, [placing.Core(0, (0,))], [placing.GpuDevice("GPU-0", 1)]).gpu_is_near
+        is None
+    )
+    gpus = [placing.GpuDevice(f"GPU-{n}", n // 2) for n in range(4)]
+    four = placing.placement_of(16.0, machine(sockets=2), gpus, 4)
     assert set(four.gpus) == set(gpus)
     assert four.gpu_is_near
-    two = placement_of(8.0, machine(sockets=2), gpus, 2)
+    two = placing.placement_of(8.0, machine(sockets=2), gpus, 2)
     assert {gpu.numa_node for gpu in two.gpus} == {two.numa_node}
-    assert placement_of(1.0, machine(sockets=2), gpus, 5) is None
+    assert placing.placement_of(1.0, machine(sockets=2), gpus, 5) is None
 
 
 # Cores and GPUs of a machine, from sysfs and NVML.
@@ -146,8 +139,12 @@ def test_threads_of_a_core_and_its_numa_node_come_from_sysfs(tmp_path):
         (topology / "physical_package_id").write_text(f"{cpu % 4 // 2}\n")
         (topology / "thread_siblings_list").write_text(f"{cpu % 4},{cpu % 4 + 4}\n")
         (tmp_path / f"cpu{cpu}" / f"node{cpu % 4 // 2}").mkdir()
-    assert cores_of([1, 2, 5, 7], tmp_path) == (Core(1, (1, 5), 0), Core(2, (2,), 1), Core(3, (7,), 1))
-    assert cores_of([4, 9], tmp_path / "silent") == (Core(4, (4,)), Core(9, (9,)))
+    assert placing.cores_of([1, 2, 5, 7], tmp_path) == (
+        placing.Core(1, (1, 5), 0),
+        placing.Core(2, (2,), 1),
+        placing.Core(3, (7,), 1),
+    )
+    assert placing.cores_of([4, 9], tmp_path / "silent") == (placing.Core(4, (4,)), placing.Core(9, (9,)))
 
 
 def test_a_trial_may_have_the_gpus_and_slices_that_are_visible_each_on_its_numa_node(monkeypatch):
@@ -157,8 +154,8 @@ def test_a_trial_may_have_the_gpus_and_slices_that_are_visible_each_on_its_numa_
     monkeypatch.setattr("advisor.sweeps.machine.gpu.numa_node", lambda _slot: 1)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     every = ("GPU-a1", "GPU-b2", "MIG-5c89", "MIG-77aa")
-    assert read_node().gpus == tuple(GpuDevice(uuid, 1) for uuid in every)
-    assert read_node(with_gpus=False).gpus == ()
+    assert placing.read_node().gpus == tuple(placing.GpuDevice(uuid, 1) for uuid in every)
+    assert placing.read_node(with_gpus=False).gpus == ()
     for variable, left in {
         "1": ["GPU-b2"],
         "MIG-5c89": ["MIG-5c89"],
@@ -172,11 +169,11 @@ def test_a_trial_may_have_the_gpus_and_slices_that_are_visible_each_on_its_numa_
         "GPU-c3": [],
     }.items():
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
-        assert read_node().gpus == tuple(GpuDevice(uuid, 1) for uuid in left)
+        assert placing.read_node().gpus == tuple(placing.GpuDevice(uuid, 1) for uuid in left)
     # One that no UUID names is given to no trial.
     nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetUUID"})))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert read_node().gpus == ()
+    assert placing.read_node().gpus == ()
 
 
 def test_numbers_of_gpus_that_differ_count_only_in_the_order_of_addresses(monkeypatch):
@@ -184,17 +181,19 @@ def test_numbers_of_gpus_that_differ_count_only_in_the_order_of_addresses(monkey
     nvml_with(monkeypatch, GpuStandIn(uuid="GPU-a1"), GpuStandIn(uuid="GPU-b2", name="NVIDIA A10G"))
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-b2")
-    assert [gpu.uuid for gpu in read_node().gpus] == ["GPU-b2"]
+    assert [gpu.uuid for gpu in placing.read_node().gpus] == ["GPU-b2"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with pytest.raises(MeasuringError, match="the GPUs of this machine differ"):
-        read_node()
+        placing.read_node()
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    assert [gpu.uuid for gpu in read_node().gpus] == ["GPU-a1"]
+    assert [gpu.uuid for gpu in placing.read_node().gpus] == ["GPU-a1"]
 
 
 # Taken by several processes at the same time.
 
-NODE = Node(tuple(Core(n, (n, n + 4), n // 2) for n in range(4)), (GpuDevice("GPU-a", 0),))
+NODE = placing.Node(
+    tuple(placing.Core(n, (n, n + 4), n // 2) for n in range(4)), (placing.GpuDevice("GPU-a", 0),)
+)
 
 # Takes two vCPUs again and again, and writes when it had which CPUs.
 _TAKER = """
@@ -222,7 +221,7 @@ def taker(folder, times, seconds):
 
 
 def take(folder, vcpus, **options):
-    return placed(vcpus, folder=folder, **{"node": NODE, "patience_seconds": 0.0, **options})
+    return placing.placed(vcpus, folder=folder, **{"node": NODE, "patience_seconds": 0.0, **options})
 
 
 def is_refused(folder, vcpus, **options):
@@ -260,7 +259,7 @@ def test_trials_on_one_gpu_come_one_after_the_other_and_gpus_of_one_trial_are_ta
         assert is_refused(tmp_path, 1.0, on_gpu=True)
         with take(tmp_path, 1.0) as other:
             assert other.gpu is None
-    node = replace(NODE, gpus=tuple(GpuDevice(f"GPU-{n}", 0) for n in range(3)))
+    node = replace(NODE, gpus=tuple(placing.GpuDevice(f"GPU-{n}", 0) for n in range(3)))
     with take(tmp_path, 2.0, node=node, on_gpu=True, gpu_count=2) as both:
         assert both.gpus == node.gpus[:2]
         assert is_refused(tmp_path, 1.0, node=node, on_gpu=True, gpu_count=2)
@@ -343,7 +342,7 @@ def test_a_process_that_is_killed_gives_its_cores_back(tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
 def test_another_user_keeps_from_what_root_has(monkeypatch):
     monkeypatch.setenv("ADVISOR_SWEEP_LOCK", "tests-of-two-users")
-    folder = lock_folder()
+    folder = placing.lock_folder()
     node = replace(NODE, memory_mib=64.0)
 
     def refused_to_nobody():
@@ -353,7 +352,7 @@ def test_another_user_keeps_from_what_root_has(monkeypatch):
                 os.setgroups([])
                 os.setgid(65534)
                 os.setuid(65534)
-                os._exit(lock_folder() == folder and is_refused(folder, 8.0, node=node))
+                os._exit(placing.lock_folder() == folder and is_refused(folder, 8.0, node=node))
             finally:
                 os._exit(2)
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -370,9 +369,9 @@ def test_one_folder_is_looked_into_by_every_process_of_the_machine_and_by_root_a
     monkeypatch, tmp_path
 ):
     monkeypatch.setenv("ADVISOR_SWEEP_LOCK", "tests-of-the-folder")
-    folder = lock_folder()
+    folder = placing.lock_folder()
     try:
-        assert lock_folder() == folder
+        assert placing.lock_folder() == folder
         assert folder.stat().st_mode & 0o1777 == 0o1777
     finally:
         folder.rmdir()
@@ -381,4 +380,4 @@ def test_one_folder_is_looked_into_by_every_process_of_the_machine_and_by_root_a
         parent.mkdir()
         parent.chmod(mode)
     monkeypatch.setattr("advisor.sweeps.trial.placement._PARENTS", (tmp_path / "none", *parents))
-    assert lock_folder().parent == parents[1]
+    assert placing.lock_folder().parent == parents[1]

@@ -22,15 +22,6 @@ from advisor.sweeps.run.runner import run_sweep
 from advisor.sweeps.trial.child import started_worker
 from advisor.sweeps.trial.trial_process import measure_trial
 from advisor.sweeps.watching import logfile
-from advisor.sweeps.watching.logfile import (
-    SharedFile,
-    log_lines,
-    logged,
-    row_story,
-    story_of,
-    story_text,
-    without_secrets,
-)
 from tests.rows import table
 from tests.sweeps.builders import measurement, resources, trial
 
@@ -58,9 +49,9 @@ class Attempting:
 
 def test_a_sweep_tells_each_trials_story_from_its_attempts_to_its_storing(tmp_path, monkeypatch):
     monkeypatch.setattr("advisor.sweeps.trial.trial_process.busy_share", lambda: 0.0)
-    with closing(SqlStore("sqlite://")) as store, logged(tmp_path / "l"):
+    with closing(SqlStore("sqlite://")) as store, logfile.logged(tmp_path / "l"):
         run_sweep(TRIALS, Attempting(), store)
-    story = story_of(log_lines(tmp_path / "l"), TRIALS[1].trial_id[:8])
+    story = logfile.story_of(logfile.log_lines(tmp_path / "l"), TRIALS[1].trial_id[:8])
     assert {line["trial_id"] for line in story} == {TRIALS[1].trial_id}
     assert [line["event"] for line in story] == ["attempt_began", "attempt_ended"] * 2 + ["stored"]
     assert [line["attempt"] for line in story[:4]] == [1, 1, 2, 2]
@@ -72,9 +63,9 @@ def test_a_story_is_in_the_order_in_which_it_happened_not_in_which_it_arrived(tm
     with collected() as expected:
         measure_trial(TRIALS[0], attempt=lambda entry: measurement(trial=entry))
     late, early = ({**expected[0], "at": index} for index in (20.0, 10.0))
-    with logged(tmp_path / "l"):
+    with logfile.logged(tmp_path / "l"):
         forward_all([late, early])
-    times = [line["time"] for line in story_of(log_lines(tmp_path / "l"), TRIALS[0].trial_id)]
+    times = [line["time"] for line in logfile.story_of(logfile.log_lines(tmp_path / "l"), TRIALS[0].trial_id)]
     assert times == ["1970-01-01T00:00:10.000Z", "1970-01-01T00:00:20.000Z"]
 
 
@@ -85,8 +76,8 @@ def test_torn_and_foreign_lines_are_left_out(tmp_path):
     older = [{**good, "event": name} for name in ("oldest", "old")]
     for number, line in zip((2, 1), older, strict=True):
         (tmp_path / f"l.{number}").write_text(json.dumps(line) + "\n")
-    assert list(log_lines(tmp_path / "l")) == [*older, good]
-    assert list(log_lines(tmp_path / "none")) == []
+    assert list(logfile.log_lines(tmp_path / "l")) == [*older, good]
+    assert list(logfile.log_lines(tmp_path / "none")) == []
 
 
 def test_the_text_of_a_story_says_when_how_long_after_the_first_what_and_of_many_trials_whose_it_is():
@@ -96,7 +87,7 @@ def test_the_text_of_a_story_says_when_how_long_after_the_first_what_and_of_many
         {"time": "2026-07-20T10:00:00.000Z", "event": "attempt_began", **whose, "attempt": 1},
         {"time": "2026-07-20T10:00:12.340Z", "event": "limits_on", **limits},
     ]
-    assert story_text(story) == [
+    assert logfile.story_text(story) == [
         "2026-07-20 10:00:00      +0.0 s  attempt begun: attempt 1",
         "2026-07-20 10:00:12     +12.3 s  limits switched on: cpus 0 1, limited by cgroup-v2, "
         "memory mib 1024",
@@ -105,12 +96,12 @@ def test_the_text_of_a_story_says_when_how_long_after_the_first_what_and_of_many
         {"time": "2026-07-20T10:00:00Z", "event": "sweep_began", "trials": 2},
         {"time": "2026-07-20T10:00:01Z", "event": "began", "trial_id": "0123456789abcdef"},
     ]
-    assert story_text(story, of_many=True) == [
+    assert logfile.story_text(story, of_many=True) == [
         "2026-07-20 10:00:00      +0.0 s            sweep began: trials 2",
         "2026-07-20 10:00:01      +1.0 s  01234567  begun",
     ]
     row = measurement(attempts=(SPOILED,), environment={"steady": True})
-    events = [(line["event"], line.get("status")) for line in row_story(row)]
+    events = [(line["event"], line.get("status")) for line in logfile.row_story(row)]
     assert events == [
         ("planned", None),
         ("attempt_ended", "contaminated"),
@@ -118,9 +109,9 @@ def test_the_text_of_a_story_says_when_how_long_after_the_first_what_and_of_many
         ("attempt_ended", "ok"),
         ("stored", None),
     ]
-    assert all(story_text(row_story(row)))
+    assert all(logfile.story_text(logfile.row_story(row)))
     failed = measurement(status=Status.FAILED, step_seconds=(), reason="no such device")
-    assert "reason no such device" in "\n".join(story_text(row_story(failed)))
+    assert "reason no such device" in "\n".join(logfile.story_text(logfile.row_story(failed)))
 
 
 # What happens to trials is told in order, carried between processes, and costs nothing unheard.
@@ -177,7 +168,7 @@ def written(path):
 
 def test_what_json_does_not_have_is_null_and_no_password_is_written(tmp_path):
     path, where = tmp_path / "deep" / "log.jsonl", {"url": "postgresql://me:secret@db/x"}
-    with logged(path):
+    with logfile.logged(path):
         emit("x", trial_id="abc", level=WARNING, rate=float("nan"), where=where, of=[tmp_path], seconds=2.5)
     (line,) = written(path)
     assert datetime.fromisoformat(line.pop("time")).tzinfo
@@ -195,7 +186,7 @@ def test_what_json_does_not_have_is_null_and_no_password_is_written(tmp_path):
 
 
 def test_the_level_holds_back_what_is_below_it(tmp_path):
-    with logged(tmp_path / "l", logging.WARNING):
+    with logfile.logged(tmp_path / "l", logging.WARNING):
         emit("heartbeat", level=DEBUG)
         emit("stored")
         emit("heartbeat_failed", level=WARNING)
@@ -203,7 +194,7 @@ def test_the_level_holds_back_what_is_below_it(tmp_path):
 
 
 def test_warnings_of_sweeps_are_logged_and_still_told(tmp_path, capsys):
-    with logged(tmp_path / "l"):
+    with logfile.logged(tmp_path / "l"):
         logging.getLogger("advisor.sweeps.run.runner").warning("waiting for %d trials", 2)
     (line,) = written(tmp_path / "l")
     assert (line["event"], line["text"]) == ("message", "waiting for 2 trials")
@@ -211,7 +202,7 @@ def test_warnings_of_sweeps_are_logged_and_still_told(tmp_path, capsys):
 
 
 def test_its_size_is_bounded(tmp_path):
-    file = SharedFile(tmp_path / "l", most_bytes=2000, older=2)
+    file = logfile.SharedFile(tmp_path / "l", most_bytes=2000, older=2)
     with closing(file), handled(file):
         for number in range(200):
             emit("stored", trial_id=str(number))
@@ -227,7 +218,7 @@ def test_drivers_that_share_it_lose_no_line_and_tear_none(tmp_path, most_bytes):
     command = [sys.executable, "-c", WRITER, str(path)]
     writers = [subprocess.Popen([*command, name, str(most_bytes)]) for name in "abc"]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
-    seen = [line["trial_id"] for line in log_lines(path)]
+    seen = [line["trial_id"] for line in logfile.log_lines(path)]
     assert len(seen) == len(set(seen))
     total = sum(file.read_text().count("\n") for file in tmp_path.glob("l*"))
     assert total == len(seen)
@@ -243,7 +234,7 @@ def test_a_log_that_cannot_be_written_or_locked_is_told_once_and_ends_nothing(tm
         def write(self, _text):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    handler = SharedFile(tmp_path / "l")
+    handler = logfile.SharedFile(tmp_path / "l")
     handler._open = Full
     (tmp_path / "l").unlink()
     with closing(handler), handled(handler):
@@ -255,7 +246,7 @@ def test_a_log_that_cannot_be_written_or_locked_is_told_once_and_ends_nothing(tm
         raise OSError(errno.ENOLCK, "no locks available")
 
     monkeypatch.setattr(logfile.fcntl, "flock", refuse)
-    with logged(tmp_path / "l"):
+    with logfile.logged(tmp_path / "l"):
         emit("stored")
         emit("stored")
     assert capsys.readouterr().err.count("no locks available") == 1
@@ -263,10 +254,10 @@ def test_a_log_that_cannot_be_written_or_locked_is_told_once_and_ends_nothing(tm
 
 def test_a_log_that_cannot_be_made_is_refused_and_one_that_cannot_be_opened_anew_ends_nothing(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="--log-file"), logged(tmp_path / "file" / "l"):
+    with pytest.raises(DataError, match="--log-file"), logfile.logged(tmp_path / "file" / "l"):
         pass
     folder = tmp_path / "f"
-    with logged(folder / "l"):
+    with logfile.logged(folder / "l"):
         emit("stored")
         shutil.rmtree(folder)
         emit("stored")
@@ -283,11 +274,11 @@ PASSWORDS = st.text(st.characters(codec="ascii", exclude_categories=("Z", "C")),
 @given(WORDS, PASSWORDS, WORDS)
 def test_a_url_never_shows_its_password(user, password, host):
     secret = f"%{password}%"  # marked, or it may stand elsewhere by chance
-    shown = without_secrets(f"cannot reach postgresql://{user}:{secret}@{host}:5432/db now")
+    shown = logfile.without_secrets(f"cannot reach postgresql://{user}:{secret}@{host}:5432/db now")
     assert secret not in shown
     assert f"postgresql://{user}:***@{host}:5432/db now" in shown
 
 
 @pytest.mark.parametrize(("text", "shown"), CASES["settings_do_not_either_and_what_holds_no_secret_stays"])
 def test_settings_do_not_either_and_what_holds_no_secret_stays(text, shown):
-    assert without_secrets(text) == (shown or text)
+    assert logfile.without_secrets(text) == (shown or text)

@@ -16,9 +16,9 @@ from advisor.sweeps.datasets.source import JpegFiles, Sample, SampleKind
 from advisor.sweeps.trial.limits.types import ResourceLimits
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
 from advisor.sweeps.trial.trial_process import run_attempt
+from advisor.sweeps.worker import stages
 from advisor.sweeps.worker.engine import EmulatedGpu
 from advisor.sweeps.worker.measuring import runner_of
-from advisor.sweeps.worker.stages import StoredPart, read_for, stage_results
 from advisor.sweeps.worker.timed_run import StepRunner
 from tests.sweeps.builders import TIME_BOX, trial, trial_on
 from tests.sweeps.cuda_standin import simulated
@@ -51,7 +51,7 @@ class Stored:
 
 @given(st.integers(1, 300), st.floats(0.1, 400))
 def test_a_part_has_no_sample_twice_and_about_the_size_that_was_asked_for(count, mib):
-    part = StoredPart(Stored(count), mib, 2.0**20)
+    part = stages.StoredPart(Stored(count), mib, 2.0**20)
     for index in range(len(part)):
         part.read(index)
     assert len(set(part._source.read_ones)) == len(part) == min(count, -int(-mib // 1))
@@ -59,11 +59,11 @@ def test_a_part_has_no_sample_twice_and_about_the_size_that_was_asked_for(count,
 
 def test_every_sample_is_read_once_by_all_threads_together_until_time_is_up():
     source = Stored(100_000, seconds=0.001)
-    read = read_for(0.2, StoredPart(source, 1e6, 2.0**20), workers=4)
+    read = stages.read_for(0.2, stages.StoredPart(source, 1e6, 2.0**20), workers=4)
     assert read.samples == len(source.read_ones) == len(set(source.read_ones)) < 100_000
     assert read.seconds >= 0.2
     assert read.size == 100 * read.samples
-    assert read_for(60.0, StoredPart(Stored(20), 1e6, 2.0**20), workers=3).samples == 20
+    assert stages.read_for(60.0, stages.StoredPart(Stored(20), 1e6, 2.0**20), workers=3).samples == 20
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ EMULATED = {"task": Task.INFERENCE, "accelerator": "emulated:T4", "emulated_step
 @pytest.mark.slow
 def test_stages_of_an_emulated_gpu_say_what_they_were_measured_on(images, tiny):
     runner = StepRunner(EmulatedGpu(0.04))
-    results = stage_results(trial_on(images, **EMULATED), JOB, tiny, runner, JpegFiles(images))
+    results = stages.stage_results(trial_on(images, **EMULATED), JOB, tiny, runner, JpegFiles(images))
     assert results.rates["accelerator"] == 4 / 0.04
     assert results.rates["host"] > 0
     assert results.runs["host"]["batch_size"] == 4
@@ -97,7 +97,7 @@ def test_a_trial_that_shares_its_disk_empties_no_page_cache(images, tiny):
     runner = StepRunner(EmulatedGpu(0.04))
     entry, source = trial_on(images, **EMULATED), JpegFiles(images)
     job = {**JOB, "shares_disk": True}
-    assert "storage" not in stage_results(entry, job, tiny, runner, source).rates
+    assert "storage" not in stages.stage_results(entry, job, tiny, runner, source).rates
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def gpu(monkeypatch):
 
 def gpu_stages(opened):
     entry = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
-    return stage_results(entry, JOB, opened, runner_of(entry, opened), None)
+    return stages.stage_results(entry, JOB, opened, runner_of(entry, opened), None)
 
 
 def test_transfer_is_the_pace_of_copies_and_the_accelerator_that_of_steps(gpu, tiny):
@@ -131,7 +131,7 @@ def test_a_gpu_alone_is_timed_for_ten_seconds_before_anything_idles_it(gpu, tiny
         task=Task.INFERENCE, accelerator="cuda", batch_size=4, plan={**TIME_BOX, "measure_seconds": 60.0}
     )
     begun = gpu.clock()
-    results = stage_results(entry, JOB, tiny, runner_of(entry, tiny), Broken(4))
+    results = stages.stage_results(entry, JOB, tiny, runner_of(entry, tiny), Broken(4))
     run = results.runs[Stage.ACCELERATOR]
     assert run["step_seconds"] == pytest.approx([STEP] * len(run["step_seconds"]))
     assert sum(run["step_seconds"]) >= 10
@@ -148,7 +148,7 @@ def test_a_fault_of_cuda_that_stays_costs_the_figures_of_the_gpu_only(gpu, tiny,
     entry = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
     runner = runner_of(entry, tiny)
     monkeypatch.setattr("torch.cuda.Event", broken)
-    results = stage_results(entry, JOB, tiny, runner, None)
+    results = stages.stage_results(entry, JOB, tiny, runner, None)
     assert results.rates == {}
     assert set(results.failures) == {Stage.ACCELERATOR, Stage.TRANSFER}
     assert "illegal memory access" in results.failures[Stage.TRANSFER]

@@ -5,16 +5,8 @@ import itertools
 import pytest
 
 from advisor.errors import MeasuringError
+from advisor.sweeps.worker import timed_run
 from advisor.sweeps.worker.engine import Engine
-from advisor.sweeps.worker.timed_run import (
-    StepRunner,
-    TimeBox,
-    changes,
-    machine_state,
-    timed_run,
-    timed_steps,
-    warm_up,
-)
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 BATCHES = itertools.repeat((None, None))
@@ -40,12 +32,12 @@ class Paced(Engine):
 
 
 def paced(monkeypatch, seconds, **engine):
-    return StepRunner(Paced(monkeypatch, seconds, **engine), depth=0)
+    return timed_run.StepRunner(Paced(monkeypatch, seconds, **engine), depth=0)
 
 
 def steps_of(monkeypatch, seconds, **box):
     values = {"seconds": 2.0, "min_steps": 4, "max_seconds": 20.0, **box}
-    return timed_steps(paced(monkeypatch, seconds), BATCHES, TimeBox(**values))
+    return timed_run.timed_steps(paced(monkeypatch, seconds), BATCHES, timed_run.TimeBox(**values))
 
 
 @pytest.mark.parametrize(
@@ -76,21 +68,21 @@ def test_a_run_ends_by_its_error_its_iterations_its_epoch_or_its_seconds_after_t
 def test_the_warm_up_goes_on_until_the_scale_of_a_scaled_loss_has_settled(monkeypatch, skips, steps):
     """One that settled before asks for no more steps."""
     runner = paced(monkeypatch, [0.1], skips=skips)
-    assert warm_up(runner, BATCHES, 2) == steps
-    assert warm_up(runner, BATCHES, 2) == 2
+    assert timed_run.warm_up(runner, BATCHES, 2) == steps
+    assert timed_run.warm_up(runner, BATCHES, 2) == 2
 
 
 def test_steps_of_no_training_give_no_rate(monkeypatch):
     runner = paced(monkeypatch, [0.1], skips=[0, 0, 1])
-    box = TimeBox(seconds=0.0, min_steps=1, max_seconds=9.0, iterations=5)
+    box = timed_run.TimeBox(seconds=0.0, min_steps=1, max_seconds=9.0, iterations=5)
     with pytest.raises(MeasuringError, match="1 of 5"):
-        timed_steps(runner, BATCHES, box)
+        timed_run.timed_steps(runner, BATCHES, box)
 
 
 def run_here(runner, **plan):
     entry = trial(plan={**TIME_BOX, **plan})
     job = {"usage_source": {"kind": "process-tree"}, "cpus": [0]}
-    return timed_run(entry, job, runner, BATCHES)
+    return timed_run.timed_run(entry, job, runner, BATCHES)
 
 
 def test_clocks_that_go_backwards_give_no_rate_a_pause_is_part_of_it_and_a_set_clock_changes_no_step(
@@ -139,18 +131,18 @@ def write(root, path, text):
 
 
 def test_clocks_stolen_time_and_heat_of_the_trials_own_cpus_are_read_where_the_machine_tells_them(tmp_path):
-    state = machine_state([0, 1], root=tmp_path)
+    state = timed_run.machine_state([0, 1], root=tmp_path)
     assert not {"cpu_mhz", "steal_seconds", "cpu_thermal_throttles", "gpu"} & set(state)
-    assert changes(state, machine_state([0, 1], root=tmp_path), 2) == {}
+    assert timed_run.changes(state, timed_run.machine_state([0, 1], root=tmp_path), 2) == {}
     # A virtual machine tells its clock in cpuinfo.
     write(tmp_path, "proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 2600.5\n\nprocessor\t: 1\n")
-    assert machine_state([0], root=tmp_path)["cpu_mhz"] == 2600.5
+    assert timed_run.machine_state([0], root=tmp_path)["cpu_mhz"] == 2600.5
     write(tmp_path, "proc/stat", STAT)
     for cpu, khz in ((0, 2_000_000), (1, 3_000_000)):
         folder = f"sys/devices/system/cpu/cpu{cpu}"
         write(tmp_path, f"{folder}/cpufreq/scaling_cur_freq", f"{khz}\n")
         write(tmp_path, f"{folder}/thermal_throttle/core_throttle_count", "4\n")
-    both, entry = (machine_state(cpus, root=tmp_path) for cpus in ((0, 1), (1,)))
+    both, entry = (timed_run.machine_state(cpus, root=tmp_path) for cpus in ((0, 1), (1,)))
     assert (both["cpu_mhz"], entry["cpu_mhz"]) == (2500, 3000)
     assert both["cpu_thermal_throttles"] == 8
     assert both["steal_seconds"] == pytest.approx(4 / 3 * entry["steal_seconds"])
@@ -176,4 +168,4 @@ def run_at(monotonic, wall, running=None, **more):
     ],
 )
 def test_set_clocks_sleep_and_stolen_time_of_two_cpus_are_told(before, after, facts):
-    assert changes(before, after, 2) == pytest.approx(facts)
+    assert timed_run.changes(before, after, 2) == pytest.approx(facts)

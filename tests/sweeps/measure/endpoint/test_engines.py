@@ -12,14 +12,7 @@ import pytest
 
 from advisor.errors import MeasuringError, UsageError
 from advisor.sweeps.machine.processes import is_running, start_ticks
-from advisor.sweeps.measure.endpoint.engines import (
-    EngineSettings,
-    EngineStart,
-    StartedEngine,
-    engine_command,
-    free_ports,
-    running_engines,
-)
+from advisor.sweeps.measure.endpoint import engines as starting
 
 QUIETLY = {"patience_seconds": 60, "report": lambda _: None}
 # Says 503 for a moment, then 200; has a child of its own, in another session.
@@ -57,8 +50,10 @@ def all_gone(processes):
 
 def test_an_engine_is_ready_once_it_is_healthy_and_gone_afterwards(tmp_path):
     """Its children in other sessions, too; ready comes after the first connection."""
-    port = free_ports(1)[0]
-    with running_engines([EngineStart(server_command(tmp_path, port), port)], **QUIETLY) as (engine,):
+    port = starting.free_ports(1)[0]
+    with starting.running_engines(
+        [starting.EngineStart(server_command(tmp_path, port), port)], **QUIETLY
+    ) as (engine,):
         assert engine.ready_seconds >= engine.listening_seconds
         processes = pids(tmp_path)
         assert all(is_running(pid, ticks) for pid, ticks in processes)
@@ -68,10 +63,10 @@ def test_an_engine_is_ready_once_it_is_healthy_and_gone_afterwards(tmp_path):
 def test_replicas_serve_side_by_side_each_with_its_own_gpus(tmp_path):
     folders = [tmp_path / "0", tmp_path / "1"]
     starts = []
-    for gpu, (folder, port) in enumerate(zip(folders, free_ports(2), strict=True)):
+    for gpu, (folder, port) in enumerate(zip(folders, starting.free_ports(2), strict=True)):
         folder.mkdir()
-        starts.append(EngineStart(server_command(folder, port), port, str(gpu)))
-    with running_engines(starts, **QUIETLY) as engines:
+        starts.append(starting.EngineStart(server_command(folder, port), port, str(gpu)))
+    with starting.running_engines(starts, **QUIETLY) as engines:
         assert [engine.url for engine in engines] == [f"http://127.0.0.1:{start.port}" for start in starts]
         processes = [pids(folder) for folder in folders]
         for gpu, ((server, _), _child) in enumerate(processes):
@@ -82,13 +77,13 @@ def test_replicas_serve_side_by_side_each_with_its_own_gpus(tmp_path):
 
 def test_a_replica_does_not_wait_for_a_slower_one(tmp_path):
     """The second listens at once, the first seconds later: its time is its own."""
-    slow, quick = free_ports(2)
+    slow, quick = starting.free_ports(2)
     late = [sys.executable, "-c", f"import time; time.sleep(3)\n{_SERVER}"]
     starts = []
     for words, port in ((late, slow), ([sys.executable, "-c", _SERVER], quick)):
         (folder := tmp_path / str(port)).mkdir()
-        starts.append(EngineStart([*words, str(port), str(folder / "pids")], port))
-    with running_engines(starts, **QUIETLY) as (first, second):
+        starts.append(starting.EngineStart([*words, str(port), str(folder / "pids")], port))
+    with starting.running_engines(starts, **QUIETLY) as (first, second):
         assert first.ready_seconds > 3
         assert second.ready_seconds < first.ready_seconds
 
@@ -98,14 +93,16 @@ def test_an_engine_that_ends_says_its_last_words_and_one_that_is_never_ready_is_
     command = [sys.executable, "-c", "import sys; sys.exit('no\\nsuch model')"]
     with (
         pytest.raises(MeasuringError, match="exit code 1 before it served: no such model"),
-        running_engines([EngineStart(command, free_ports(1)[0])], **QUIETLY),
+        starting.running_engines([starting.EngineStart(command, starting.free_ports(1)[0])], **QUIETLY),
     ):
         pass
     script = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(1000)"
     command = [sys.executable, "-c", script, str(tmp_path / "pids")]
     with (
         pytest.raises(MeasuringError, match="did not serve within 2 s"),
-        running_engines([EngineStart(command, free_ports(1)[0])], patience_seconds=2, report=print),
+        starting.running_engines(
+            [starting.EngineStart(command, starting.free_ports(1)[0])], patience_seconds=2, report=print
+        ),
     ):
         pass
     assert all_gone(pids(tmp_path))
@@ -114,7 +111,7 @@ def test_an_engine_that_ends_says_its_last_words_and_one_that_is_never_ready_is_
 @pytest.mark.kills
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_engine_outlives_the_command_that_started_it(tmp_path, number):
-    port = free_ports(1)[0]
+    port = starting.free_ports(1)[0]
     script = textwrap.dedent(f"""
         import time
         from advisor.sweeps.measure.endpoint.engines import EngineStart, running_engines
@@ -150,15 +147,15 @@ def programs(tmp_path, monkeypatch):
 
 
 def settings(**more):
-    return EngineSettings(
+    return starting.EngineSettings(
         **{"model": "org/model", "port": 4000, "sequences": 16, "context_tokens": 832} | more
     )
 
 
 def test_engines_are_told_formats_parts_and_room_and_what_one_cannot_do_is_refused_before_it_starts(programs):
     """The user's own words come last, so that they win; llama.cpp's context is shared by all slots."""
-    command = engine_command(
-        StartedEngine.VLLM,
+    command = starting.engine_command(
+        starting.StartedEngine.VLLM,
         settings(precision="fp8", kv_precision="fp8", tensor_parallel=2, arguments=("--x", "1")),
     )
     words = (
@@ -166,16 +163,18 @@ def test_engines_are_told_formats_parts_and_room_and_what_one_cannot_do_is_refus
         "--quantization fp8 --kv-cache-dtype fp8 --x 1"
     )
     assert command == [str(programs / "vllm"), *words.split()]
-    assert "bfloat16" in engine_command(StartedEngine.VLLM, settings(precision="bf16"))
+    assert "bfloat16" in starting.engine_command(starting.StartedEngine.VLLM, settings(precision="bf16"))
     (programs / "m.gguf").touch()
-    command = engine_command(StartedEngine.LLAMA_CPP, settings(model=str(programs / "m.gguf")))
+    command = starting.engine_command(
+        starting.StartedEngine.LLAMA_CPP, settings(model=str(programs / "m.gguf"))
+    )
     assert command[command.index("--ctx-size") + 1] == str(16 * 832)
     assert command[command.index("--parallel") + 1] == "16"
     with pytest.raises(UsageError, match="GGUF"):
-        engine_command(StartedEngine.LLAMA_CPP, settings())
+        starting.engine_command(starting.StartedEngine.LLAMA_CPP, settings())
     for more in ({"precision": "fp8"}, {"kv_precision": "fp8"}, {"tensor_parallel": 2}):
         with pytest.raises(UsageError):
-            engine_command(StartedEngine.TRANSFORMERS, settings(**more))
+            starting.engine_command(starting.StartedEngine.TRANSFORMERS, settings(**more))
 
 
 def test_an_engine_that_is_not_installed_is_named_with_the_way_to_it(tmp_path, monkeypatch):
@@ -183,4 +182,4 @@ def test_an_engine_that_is_not_installed_is_named_with_the_way_to_it(tmp_path, m
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(MeasuringError, match=r"--endpoint.*pip install vllm"):
-        engine_command(StartedEngine.VLLM, settings())
+        starting.engine_command(starting.StartedEngine.VLLM, settings())

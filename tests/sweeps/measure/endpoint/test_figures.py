@@ -4,23 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.sweeps.measure.endpoint import records
 from advisor.sweeps.measure.endpoint.driving import Prompts
 from advisor.sweeps.measure.endpoint.faults import Fault, RequestFailed
-from advisor.sweeps.measure.endpoint.records import (
-    OK,
-    DrivenLoad,
-    Load,
-    RequestRecord,
-    load_figures,
-    standard_error,
-    window,
-)
 
 
-def answered(start, *, slot=0, ttft=0.5, tpot=0.1, tokens=11, status=OK):
+def answered(start, *, slot=0, ttft=0.5, tpot=0.1, tokens=11, status=records.OK):
     """A request whose answer has so many tokens, streamed one by one."""
     pieces = [start + ttft + tpot * n for n in range(tokens)]
-    return RequestRecord(
+    return records.RequestRecord(
         load=0,
         slot=slot,
         started_seconds=start,
@@ -34,13 +26,13 @@ def answered(start, *, slot=0, ttft=0.5, tpot=0.1, tokens=11, status=OK):
 
 
 def driven(requests, *, concurrency=1, rate=None, begin=0.0, end=30.0):
-    load = Load(concurrency) if rate is None else Load(None, rate)
-    return DrivenLoad(load, 0, begin, end, list(requests))
+    load = records.Load(concurrency) if rate is None else records.Load(None, rate)
+    return records.DrivenLoad(load, 0, begin, end, list(requests))
 
 
 def test_times_of_a_steady_load_are_exact_and_pieces_count_with_the_servers_number():
     """One request after the other, each of 1.5 s: first token, pace and rates follow."""
-    figures = load_figures(driven([answered(1.5 * n) for n in range(20)]))
+    figures = records.load_figures(driven([answered(1.5 * n) for n in range(20)]))
     assert figures["status"] == "ok"
     assert figures["ttft_seconds"]["mean"] == pytest.approx(0.5)
     assert figures["tpot_seconds"]["mean"] == pytest.approx(0.1)
@@ -62,10 +54,10 @@ def test_the_window_begins_when_every_slot_has_answered_and_what_came_before_doe
     """What slots do while others still start is no steady load; one that never answers costs two fifths. Slow
     first answers belong to the warm-up."""
     requests = [answered(1.5 * n + slot, slot=slot) for slot in range(3) for n in range(10)]
-    assert window(driven(requests, concurrency=3)) == (pytest.approx(3.5), 30.0)
-    assert window(driven([answered(1.5 * n) for n in range(18)], concurrency=2))[0] == 12.0
+    assert records.window(driven(requests, concurrency=3)) == (pytest.approx(3.5), 30.0)
+    assert records.window(driven([answered(1.5 * n) for n in range(18)], concurrency=2))[0] == 12.0
     slow = [answered(0.0, ttft=5.0)]
-    figures = load_figures(driven(slow + [answered(6.0 + 1.5 * n) for n in range(15)]))
+    figures = records.load_figures(driven(slow + [answered(6.0 + 1.5 * n) for n in range(15)]))
     assert figures["ttft_seconds"]["p99"] == pytest.approx(0.5)
 
 
@@ -74,21 +66,21 @@ def test_tokens_of_answers_that_were_cut_count_as_rate_alone_and_a_load_given_up
     whole = [answered(1.5 * n) for n in range(19)]
     cut = answered(28.5, tokens=8, status="cut")
     cut.output_tokens = None
-    with_cut, without = load_figures(driven([*whole, cut])), load_figures(driven(whole))
+    with_cut, without = records.load_figures(driven([*whole, cut])), records.load_figures(driven(whole))
     assert with_cut["tpot_seconds"] == without["tpot_seconds"]
     more = with_cut["output_tokens_per_second"]["mean"] * with_cut["window_seconds"]
     less = without["output_tokens_per_second"]["mean"] * without["window_seconds"]
     assert more - less == pytest.approx(8)
     load = driven([answered(1.5 * n) for n in range(12)])
     load.failed = RequestFailed(Fault.RATE_LIMITED, "slow down", 429)
-    figures = load_figures(load)
+    figures = records.load_figures(load)
     assert (figures["status"], figures["reason"]) == ("rate_limited", "slow down")
     assert figures["tpot_seconds"]["count"] > 0
 
 
 @pytest.mark.parametrize(("count", "status"), [(0, "none"), (3, "few"), (12, "ok")])
 def test_few_answers_say_so(count, status):
-    figures = load_figures(driven([answered(1.5 * n) for n in range(count + (count > 0))]))
+    figures = records.load_figures(driven([answered(1.5 * n) for n in range(count + (count > 0))]))
     assert figures["status"] == status
 
 
@@ -96,7 +88,7 @@ def test_the_error_of_requests_that_drift_together_is_that_of_their_blocks():
     """Of eight blocks that each have another level, eight things are known, not eighty."""
     drifting = [float(block) for block in range(8) for _ in range(10)]
     plain = (sum((v - 3.5) ** 2 for v in drifting) / 79) ** 0.5 / 80**0.5
-    assert standard_error(drifting) > 2.5 * plain
+    assert records.standard_error(drifting) > 2.5 * plain
 
 
 # Prompts have the lengths that are asked for, by the server's own count.
