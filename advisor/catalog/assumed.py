@@ -1,8 +1,8 @@
 """Assumed facts that answers need and no seller publishes, each with its reason and range.
 
-`catalog/assumed_facts.csv` has a row a fact, of one cloud or of several. A type's row names the facts that it
-rests on; those of a disk type are called after it. What the user imports counts before what is assumed, and
-for every type of the cloud."""
+`catalog/assumed_facts.csv` has one row per fact, for one cloud or several. The row of an instance type lists
+the facts that it rests on; a fact about a disk type begins with the type's name. An imported fact replaces
+the assumed one, and applies to every type of the cloud."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from advisor.domain import AssumedFact
 FILE = "catalog/assumed_facts.csv"
 COLUMNS = ("cloud", "fact", "value", "low", "high", "why")
 THREADS_PER_CORE = "threads_per_core"
-# Facts of types that stand in a column of their table as they are.
+# Facts that fill a column of the types table unchanged: fact -> column.
 _COLUMNS = {"local_disk_gb": "instance_store_gb", "local_disk_read_iops": "instance_store_read_iops"}
 LOCAL_READ_IOPS = "local_disk_read_iops"
-# The same of types that differ in the size of their disks alone: read as `LOCAL_READ_IOPS`.
+# The same per GB, for series whose types differ only in disk size; it becomes `LOCAL_READ_IOPS`.
 LOCAL_READ_IOPS_PER_GB = "local_disk_read_iops_per_gb"
-# What an instance passes on to network disks, where no size of its series tells it.
+# MB/s to network disks, for series in which no size has a published limit.
 NETWORK_LIMIT = "network_disk_mb_s_per_vcpu"
-# No figures: RAM, cores and local disks, or cores alone, follow the name of a type's series.
+# Marks without a figure: RAM, cores and local disks (or only cores) follow from the name of the series.
 SERIES, SERIES_CORES = "series", "series_cores"
 OF_TYPES = (THREADS_PER_CORE, *_COLUMNS)
 # Facts of disks, behind the name of their type and a point.
 READ_MIB_S, READ_IOPS, USD_PER_GIB_MONTH = "read_mib_s", "read_iops", "usd_per_gib_month"
 RATES = (READ_MIB_S, READ_IOPS)
 
-# By name, of one cloud.
+# Fact name -> fact, of one cloud.
 Facts = Mapping[str, AssumedFact]
 
 
 def read_facts(bundles: Iterable[Files]) -> dict[str, dict[str, AssumedFact]]:
-    """Assumed facts of each cloud by name; later bundles count before earlier
-    ones, and all but the first are what the user told."""
+    """Assumed facts by cloud and name. Later bundles replace earlier ones, and all but the first are the
+    user's imports."""
     facts: dict[str, dict[str, AssumedFact]] = defaultdict(dict)
     for number, files in enumerate(bundles):
         for row in table_if_any(files, FILE).records():
@@ -55,7 +55,7 @@ def read_facts(bundles: Iterable[Files]) -> dict[str, dict[str, AssumedFact]]:
 
 
 def facts_of_type(facts: Facts, row: Mapping[str, str]) -> tuple[AssumedFact, ...]:
-    """The facts that a type's row names, and those that the user told of all types."""
+    """The facts that a type's row names, and those that the user imported for all types."""
     named, typed = (row.get("assumed") or "").split(" "), dict[str, AssumedFact]()
     for name, fact in facts.items():
         if name == LOCAL_READ_IOPS_PER_GB and name in named:
@@ -69,7 +69,7 @@ def facts_of_type(facts: Facts, row: Mapping[str, str]) -> tuple[AssumedFact, ..
 
 
 def with_facts_of_type(row: Mapping[str, str], facts: Iterable[AssumedFact]) -> dict[str, str]:
-    """A row of the types table with what is assumed of it."""
+    """A row of the types table, completed with the assumed facts of its type."""
     completed = dict(row)
     for fact in facts:
         if fact.name == THREADS_PER_CORE:
@@ -86,7 +86,7 @@ def facts_of_disk(facts: Facts, disk_type: str, kinds: tuple[str, ...] = RATES) 
 
 
 def with_facts_of_disk(row: Mapping[str, str], facts: Facts) -> dict[str, str]:
-    """A row of the disk type table with the rates that are assumed of the type, at any size."""
+    """A row of the disk type table with its assumed rates, which hold at any size."""
     completed = dict(row)
     for kind, column in ((READ_MIB_S, "mib_s"), (READ_IOPS, "iops")):
         for fact in facts_of_disk(facts, row["type"], (kind,)):
@@ -95,7 +95,7 @@ def with_facts_of_disk(row: Mapping[str, str], facts: Facts) -> dict[str, str]:
     return completed
 
 
-def factors(facts: Iterable[AssumedFact]) -> tuple[float, float]:
-    """Between how many times what they say all of them lie; 1 and 1 where nothing is assumed."""
+def uncertainty_factors(facts: Iterable[AssumedFact]) -> tuple[float, float]:
+    """The lowest and highest factor between a true value and its assumed one; 1 and 1 without facts."""
     ends = [(fact.low / fact.value, fact.high / fact.value) for fact in facts]
     return min([1.0, *(low for low, _ in ends)]), max([1.0, *(high for _, high in ends)])

@@ -1,7 +1,7 @@
 """Checks a line of a price source against the catalogue: price, GPUs and size.
 
-The one rule for imports, refreshes, `--live` and trackers. The largest change of a list price of a GPU type
-in us-east-1 from 2022 to 2026 was a factor of 1.79 (p5.48xlarge, June 2025)."""
+Imports, refreshes, `--live` and trackers share this rule. The largest change of a list price of a GPU type in
+us-east-1 from 2022 to 2026 was a factor of 1.79 (p5.48xlarge, June 2025)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from advisor.domain import ESTIMATED, InstanceType, Market, Price
 from advisor.domain.gpu_names import gpus_named
 from advisor.units import format_usd
 
-# A price further from the known one, either way, is probably that of another machine.
+# A price that differs by more than this factor, up or down, is probably of another machine.
 FACTOR = 3.0
-# Parts of the price on demand in the same region: of 79,526 spot prices of AWS, Google Cloud and
-# Azure in the catalogue 0.09 to 1.0, of 52,611 commitments 0.3 to 0.82.
+# Believable shares of the on-demand price in the same region. In the catalogue, 79,526 spot prices of AWS,
+# Google Cloud and Azure are 0.09 to 1.0 of it, and 52,611 commitments 0.3 to 0.82.
 _SHARES = {Market.SPOT: (0.08, 1.05)}
 _COMMITTED = (0.25, 1.0)
-# vCPUs and RAM as sources round them, and GB told as GiB.
+# Sources round vCPUs and RAM, and write GB for GiB.
 _SAME_SIZE = 1.1
 
 TOO_FAR = f"the price differs more than {FACTOR:g} times from the known one"
@@ -30,11 +30,11 @@ OTHER_SIZE = "the line has other vCPUs or RAM than the type has"
 
 
 def why_not_believed(usd: float, known: Catalog, cloud: str, name: str, region: str, market: Market) -> str:
-    """Why a price is not believed; "" where it is, or where nothing is known to hold it to.
+    """Why a price is implausible; "" where it is plausible, or no known price compares with it.
 
-    It is held to the price of the same market there; else, on demand, to that of the region whose name is
-    most like it, and on other markets to the price on demand. Small steps add up, so that it is held to the
-    snapshot's price too, until one that is far from that was accepted."""
+    It is compared with the price of the same market and region. Without one, an on-demand price is compared
+    with that of the most similar region name, any other with the on-demand price. Small steps add up, so it
+    is compared with the snapshot's price too, unless a price far from that was accepted before."""
     price = _listed(known, cloud, name, region, market)
     first = _listed(known.shipped, cloud, name, region, market)
     if price and first and 1 / FACTOR <= price.usd_per_hour / first.usd_per_hour <= FACTOR:
@@ -44,7 +44,8 @@ def why_not_believed(usd: float, known: Catalog, cloud: str, name: str, region: 
         least, most = _SHARES.get(market, _COMMITTED)
         allowed = f"on demand; {least:g} to {most:g} times can be believed"
     if price is None:
-        price = _listed(known, cloud, name, region, Market.ON_DEMAND) or _nearest(known, cloud, name, region)
+        on_demand = _listed(known, cloud, name, region, Market.ON_DEMAND)
+        price = on_demand or _nearest_price(known, cloud, name, region)
     if price is None or least <= usd / price.usd_per_hour <= most:
         return ""
     return (
@@ -54,29 +55,29 @@ def why_not_believed(usd: float, known: Catalog, cloud: str, name: str, region: 
 
 
 def _listed(known: Catalog, cloud: str, name: str, region: str, market: Market) -> Price | None:
-    """The price that is known of it, unless it is an estimate, or nothing."""
+    """The known price of a type; None without one, and for an estimate."""
     price = known.price(name, region, market, cloud)
     return price if price and price.usd_per_hour and price.kind != ESTIMATED else None
 
 
-def _nearest(known: Catalog, cloud: str, name: str, region: str) -> Price | None:
-    """On demand, in the region whose name begins most like it: 'eu-west-9' as 'eu-west-1'."""
+def _nearest_price(known: Catalog, cloud: str, name: str, region: str) -> Price | None:
+    """The on-demand price in the region whose name is most similar: 'eu-west-1' for 'eu-west-9'."""
     priced = {
         other: price
         for other in known.regions(cloud)
         if (price := _listed(known, cloud, name, other, Market.ON_DEMAND))
     }
-    alike = max(priced, key=lambda other: _same_start(other, region), default=None)
-    return priced[alike] if alike else None
+    nearest = max(priced, key=lambda other: _common_prefix_length(other, region), default=None)
+    return priced[nearest] if nearest else None
 
 
-def _same_start(first: str, other: str) -> int:
+def _common_prefix_length(first: str, other: str) -> int:
     return next((index for index, (x, y) in enumerate(zip(first, other, strict=False)) if x != y), len(first))
 
 
 def contradiction(facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]) -> str:
-    """Why a line is not of the known type that it names ("" where it may be): other GPUs, vCPUs
-    or RAM. `facts` are those of `own_offers.FACTS` that the line tells; `sheets` name GPUs."""
+    """Why a line is not of the known type that it names: GPUs, vCPUs or RAM differ; "" where it may be.
+    `facts` are the `own_offers.FACTS` in the line, `sheets` the names of data sheets."""
     gpu_count = facts.get("gpu_count")
     if known.gpu_count and gpu_count == 0:
         return NO_GPUS
@@ -88,7 +89,7 @@ def contradiction(facts: Mapping[str, float | str], known: InstanceType, sheets:
 
 
 def _has_other_gpus(facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]) -> bool:
-    """A share of a GPU is told in many ways, and other accelerators count as GPUs in some lists."""
+    """Whether a line has other GPUs than the type; lists write shares and other accelerators differently."""
     gpu_count, name = facts.get("gpu_count"), facts.get("gpu_name")
     if known.gpu_name is None:
         return bool(gpu_count) and known.accelerator is None

@@ -1,12 +1,12 @@
-"""The snapshot's files: found, hashed against the manifest, and cut into lines or prices. Nothing else.
+"""The snapshot's files: read, checked against the manifest, and split into lines or prices.
 
-Format `advisor.catalog-bundle/3`: plain CSV without quoting (no cell holds a comma), one
-header line. `catalog/manifest.json` lists every file with its SHA-256, and holds its own. A file is
-read, and checked, when it is first asked for: who asks about one cloud never waits for another.
+Format `advisor.catalog-bundle/3`: plain CSV without quotes (no cell holds a comma), one header line.
+`catalog/manifest.json` lists every file with its SHA-256, and has a digest of itself. A file is read and
+checked on first use: a question about one cloud never waits for another.
 
-Prices of one cloud on one market are three small arrays behind a line of JSON, compressed: thousands
-of cells share few prices, and fewer bases. A cell holds the position of its price among the distinct
-ones (0: no price) and that of its basis."""
+The prices of one cloud on one market are three small arrays after a line of JSON, compressed: thousands of
+cells share few prices, and fewer bases. A cell holds the index of its price among the distinct ones (0: no
+price), and the index of its basis."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Cells = Mapping[str, Mapping[str, tuple[float, str]]]
 
 
 class StoredPrices(Struct, frozen=True):
-    """A row a type, a column a region; `distinct[0]` is nan and stands for no price.
+    """Prices of one market: a row per type, a column per region; `distinct[0]` is nan and means no price.
 
-    `position` and `basis` are of shape (types, regions) and index `distinct` and `bases`; a basis means
-    nothing where there is no price. Prices are in the currency of their basis."""
+    `position` and `basis` have shape (types, regions) and index `distinct` and `bases`; without a price the
+    basis has no meaning. Prices are in the currency of their basis."""
 
     market: str
     types: Sequence[str]
@@ -46,7 +46,7 @@ class StoredPrices(Struct, frozen=True):
     basis: NDArray[np.unsignedinteger[Any]]
 
     def without(self, gone: Iterable[tuple[str, str]]) -> StoredPrices:
-        """A copy without prices of these pairs of a type and a region."""
+        """A copy without the prices of these (type, region) pairs."""
         rows = {name: row for row, name in enumerate(self.types)}
         columns = {name: column for column, name in enumerate(self.regions)}
         position = self.position.copy()
@@ -82,8 +82,8 @@ def stored_prices(market: str, cells: Cells) -> StoredPrices:
     price_at = {price: index for index, price in enumerate(distinct, 1)}
     basis_at = {basis: index for index, basis in enumerate(bases)}
     column_of = {region: column for column, region in enumerate(regions)}
-    position = np.zeros((len(types), len(regions)), _smallest(len(distinct) + 1))
-    basis = np.zeros((len(types), len(regions)), _smallest(len(bases)))
+    position = np.zeros((len(types), len(regions)), _smallest_dtype(len(distinct) + 1))
+    basis = np.zeros((len(types), len(regions)), _smallest_dtype(len(bases)))
     for row, name in enumerate(types):
         for region, (price, known_by) in cells[name].items():
             position[row, column_of[region]] = price_at[price]
@@ -92,7 +92,7 @@ def stored_prices(market: str, cells: Cells) -> StoredPrices:
 
 
 def stored_by_market(prices: Iterable[tuple[str, str, str, float, str]]) -> list[StoredPrices]:
-    """Prices in their stored form; each comes with its market, type and region before it, and its basis."""
+    """Stored prices, one per market, from tuples of market, type, region, price and basis."""
     cells: dict[str, dict[str, dict[str, tuple[float, str]]]] = defaultdict(lambda: defaultdict(dict))
     for market, name, region, price, basis in prices:
         cells[market][name][region] = price, basis
@@ -100,7 +100,7 @@ def stored_by_market(prices: Iterable[tuple[str, str, str, float, str]]) -> list
 
 
 def unpacked(content: bytes, path: str) -> StoredPrices:
-    """Read the bytes of `packed`; `DataError` that names `path` for any others."""
+    """The prices whose bytes `packed` wrote; `DataError` that names `path` for any other bytes."""
     try:
         plain = zlib.decompress(content)
         start = plain.index(b"\n") + 1
@@ -135,7 +135,7 @@ def unpacked(content: bytes, path: str) -> StoredPrices:
     return stored
 
 
-def _smallest(count: int) -> np.dtype[Any]:
+def _smallest_dtype(count: int) -> np.dtype[Any]:
     return next(kind for kind in map(np.dtype, _UNSIGNED) if count - 1 <= np.iinfo(kind).max)
 
 
@@ -147,7 +147,7 @@ _WAY_OUT = "reinstall the package, or rebuild it in a source checkout: python -m
 
 
 class Table:
-    """One CSV file: column positions by name, and lines that are split only when asked for."""
+    """One CSV file: column positions by name, and lines that are split only on use."""
 
     __slots__ = ("column", "header", "lines", "path")
 
@@ -189,7 +189,7 @@ class Files(Protocol):
         """The table at `path`; `DataError` where it is not whole."""
 
     def prices(self, path: str) -> Sequence[StoredPrices]:
-        """The prices at `path`, one entry a market; `DataError` as for a table."""
+        """The stored prices at `path`, one per market; `DataError` where the file is not whole."""
 
 
 def table_if_any(files: Files, path: str) -> Table:
@@ -198,10 +198,10 @@ def table_if_any(files: Files, path: str) -> Table:
 
 
 class BundleFiles:
-    """The files of a bundle, each read and checked against the manifest when it is asked for.
+    """The files of a bundle, each read and checked against the manifest on first use.
 
-    Raises `DataError` that names the file and the way out when one is missing, cut short, changed, or of
-    another format version."""
+    `DataError` names the file and the way out when one is missing, cut short, changed, or of another format
+    version."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -217,7 +217,7 @@ class BundleFiles:
         return Table(path, self._checked(path).decode())
 
     def prices(self, path: str) -> Sequence[StoredPrices]:
-        """The prices at `path`, relative to the data folder: of one market."""
+        """The prices at `path`, relative to the data folder: one market's."""
         return [unpacked(self._checked(path), path)]
 
     def verify(self) -> None:
@@ -238,14 +238,14 @@ class BundleFiles:
 
 
 def sealed(manifest: Mapping[str, Any]) -> bytes:
-    """A manifest as it is written: with the SHA-256 of all its other bytes in `digest`."""
+    """The bytes of a manifest to write, with the SHA-256 of all other bytes in `digest`."""
     blank = (json.dumps(dict(manifest) | {"digest": ""}, indent=1, sort_keys=True) + "\n").encode()
     digest = hashlib.sha256(blank).hexdigest().encode()
     return blank.replace(_OWN_DIGEST % b"", _OWN_DIGEST % digest, 1)
 
 
 def is_sealed(content: bytes, manifest: Mapping[str, Any]) -> bool:
-    """Whether these bytes are what `sealed` wrote."""
+    """Whether `sealed` wrote these bytes."""
     digest = str(manifest.get("digest")).encode()
     blank = content.replace(_OWN_DIGEST % digest, _OWN_DIGEST % b"", 1)
     return hashlib.sha256(blank).hexdigest().encode() == digest
@@ -285,6 +285,6 @@ def _is_complete(manifest: Mapping[str, Any]) -> bool:
 def _read(path: Path) -> bytes:
     with (
         system_errors(DataError, f"the catalogue's {path} cannot be read", hint=_WAY_OUT),
-        path.open("rb", buffering=0) as file,  # nearly a hundred, each read at once
+        path.open("rb", buffering=0) as file,  # nearly a hundred files, each read whole
     ):
         return file.read()

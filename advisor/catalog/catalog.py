@@ -37,13 +37,13 @@ from advisor.domain.money import NotOrderable
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 
-# Clouds whose prices are public, and nothing else of their types (unless a user imports it).
+# Clouds that publish prices and no other facts of their types (a user may import those).
 _WITHOUT_FACTS = ("coreweave", "crusoe")
 DEFAULT_CLOUD = "aws"
 
 
 class PartialOffer(Struct, frozen=True):
-    """A priced type that lacks facts: it can be listed and never ranked."""
+    """A priced type that lacks facts: it is listed, never ranked."""
 
     type: PartialType
     region: str
@@ -52,7 +52,7 @@ class PartialOffer(Struct, frozen=True):
 
 
 class Catalog:
-    """Bundles of files as records; everything is read and built when it is first asked for."""
+    """Bundles of files as records; everything is read and built on first use."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class Catalog:
         overlays: Mapping[str, Overlay] = MappingProxyType({}),
     ) -> None:
         self.bundles = bundles
-        self.overlays = overlays  # by cloud, what counts before the first bundle
+        self.overlays = overlays  # by cloud; these replace the first bundle's entries
         self.currencies = currencies
         self._cards: dict[tuple[str, int], Gpu] = {}
 
     @cached_property
     def shipped(self) -> Catalog:
-        """The snapshot alone, without what was refreshed or imported."""
+        """The snapshot alone, without refreshed or imported data."""
         return Catalog(self.bundles[:1], self.currencies)
 
     @property
@@ -77,7 +77,7 @@ class Catalog:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """One line a part: what it is, when it was true, where it comes from."""
+        """One line per part of the catalogue: its name, date, source and licence."""
         parts_of = dict(overlay.part(cloud) for cloud, overlay in self.overlays.items())
         parts = [bundle.manifest["parts"] for bundle in self.bundles]
         return tuple(
@@ -90,24 +90,24 @@ class Catalog:
     def source_uses(self) -> list[SourceUse]:
         """Every source of the snapshot, the imports and the refreshes, those with most prices first."""
 
-        def left(cloud: str, stored: StoredPrices) -> StoredPrices:
-            return self.overlays.get(cloud, NO_OVERLAY).beneath(stored)
+        def not_replaced(cloud: str, stored: StoredPrices) -> StoredPrices:
+            return self.overlays.get(cloud, NO_OVERLAY).not_replaced(stored)
 
-        uses = [use for bundle in self.bundles for use in source_uses(bundle, left)]
+        uses = [use for bundle in self.bundles for use in source_uses(bundle, not_replaced)]
         uses += [use for cloud, overlay in self.overlays.items() for use in overlay.source_uses(cloud)]
         return sorted(uses, key=lambda use: (-use.prices, use.part, use.id))
 
     @cached_property
     def fingerprint(self) -> str:
-        """Digest of all that it says: the bundle, imports, what was refreshed, currencies."""
-        import hashlib  # for the service alone
+        """Digest of all the data: the bundle, imports, refreshed prices and offerings, currencies."""
+        import hashlib  # only the service needs it
         import json
 
-        said = [json.dumps(bundle.manifest, sort_keys=True, default=str) for bundle in self.bundles]
-        said.append(repr(sorted(self.currencies.items())))
+        contents = [json.dumps(bundle.manifest, sort_keys=True, default=str) for bundle in self.bundles]
+        contents.append(repr(sorted(self.currencies.items())))
         for cloud, overlay in self.overlays.items():
-            said.append(repr((cloud, sorted(overlay.prices.items()), sorted(overlay.offerings.items()))))
-        return hashlib.sha256("\n".join(said).encode()).hexdigest()
+            contents.append(repr((cloud, sorted(overlay.prices.items()), sorted(overlay.offerings.items()))))
+        return hashlib.sha256("\n".join(contents).encode()).hexdigest()
 
     @property
     def clouds(self) -> tuple[str, ...]:
@@ -130,11 +130,11 @@ class Catalog:
 
     @cached_property
     def gpu_sheets(self) -> Mapping[str, GpuSheet]:
-        """Whole data sheets by name."""
+        """Complete data sheets by name."""
         return read_sheets(self.bundles[0])
 
     def capability_of(self, gpu_name: str | None) -> float | None:
-        """CUDA compute capability of a GPU; None for none, and where it is not known."""
+        """CUDA compute capability of a GPU; None without a GPU, and where it is not known."""
         sheet = self.gpus.get(gpu_name or "")
         return sheet.capability if sheet else None
 
@@ -149,7 +149,7 @@ class Catalog:
 
     @cached_property
     def cards(self) -> Mapping[str, Gpu]:
-        """Data sheets by name, with the least memory that an instance shows of the whole card."""
+        """Data sheets by name, with the least memory that any instance reports for the whole card."""
         cards = dict(self.gpus)
         for instance in self.instances():
             card = self.gpu_of(instance)
@@ -161,7 +161,7 @@ class Catalog:
 
     @cached_property
     def rented_gpus(self) -> frozenset[str]:
-        """Data sheets of which some cloud sells a type, or did."""
+        """Names of GPUs in types that some cloud sells, or sold."""
         named = (cloud.instances.gpu_names for cloud in self._clouds.values())
         return frozenset().union(*named) & self.gpus.keys()
 
@@ -184,7 +184,7 @@ class Catalog:
         return home.disks
 
     def instance(self, name: str, cloud: str | None = None) -> InstanceType:
-        """The facts of a type; `UsageError` names near types, or the facts that are missing."""
+        """The facts of a type; `UsageError` for an unknown type (with near names) or missing facts."""
         table = self._home_of(name, cloud).instances
         instance = table.find(name)
         if instance is None:
@@ -198,7 +198,7 @@ class Catalog:
         return tuple(sorted({name for home in homes for name in home.instances.names}))
 
     def name_of(self, text: str, cloud: str | None = None) -> str:
-        """A type as the catalogue writes it, whatever its case; `UsageError` for an unknown one."""
+        """The catalogue's spelling of a type, whatever its case; `UsageError` for an unknown one."""
         clouds = [self._cloud(cloud)] if cloud else list(self._clouds.values())
         for spelling in (text, text.lower()):
             if any(spelling in home.instances for home in clouds):
@@ -218,7 +218,7 @@ class Catalog:
         return self._cloud(cloud).has_rate
 
     def require_cloud(self, cloud: str) -> None:
-        """`UsageError` for a cloud that the catalogue does not have; "any" is every one it has."""
+        """`UsageError` for a cloud that the catalogue lacks; "any" stands for all of them."""
         if "," in cloud:
             raise UsageError(
                 Message("{cloud} takes one cloud, or any", cloud=FieldName("cloud")),
@@ -229,7 +229,7 @@ class Catalog:
             self._cloud(cloud)
 
     def require_region(self, region: str, cloud: str) -> None:
-        """`UsageError` with near names for a region nobody knows."""
+        """`UsageError` with near names for an unknown region."""
         if region not in self.known_regions(cloud):
             raise unknown_name("region", region, self.known_regions(cloud), field="region")
 
@@ -238,7 +238,7 @@ class Catalog:
         require_gpu(name, self.gpus, [self._cloud(cloud)])
 
     def partial_type(self, name: str, cloud: str | None = None) -> PartialType:
-        """The known facts of a type, however few."""
+        """The known facts of a type, complete or not."""
         return self._home_of(name, cloud).instances.partial(name)
 
     def instances(self, cloud: str = DEFAULT_CLOUD) -> list[InstanceType]:
@@ -247,20 +247,20 @@ class Catalog:
         built = [home.instances.find(name) for home in clouds for name in home.instances.names]
         return [instance for instance in built if instance is not None]
 
-    def closed(
+    def restriction(
         self, instance: InstanceType, market: Market | None, region: str | None = None
     ) -> NotOrderable | None:
         """Why a type cannot be ordered in a region (None: any that offers it); None where it can."""
         home = self._cloud(instance.cloud)
         region_name = region or min(home.instances.regions_of(instance.name), default="")
-        return home.closed(instance.name, region_name, str(market or Market.ON_DEMAND))
+        return home.restriction(instance.name, region_name, str(market or Market.ON_DEMAND))
 
-    def closures(self, name: str, cloud: str | None = None) -> Sequence[NotOrderable]:
-        """All that is known against ordering a type, wherever and on whichever market."""
-        return self._home_of(name, cloud).closures(name)
+    def order_restrictions(self, name: str, cloud: str | None = None) -> Sequence[NotOrderable]:
+        """Every known reason why a type cannot be ordered, in any region and on any market."""
+        return self._home_of(name, cloud).order_restrictions(name)
 
     def is_offered(self, name: str, region: str, cloud: str | None = None) -> bool:
-        """Whether a region has a type."""
+        """Whether a region offers a type."""
         clouds = [self._cloud(cloud)] if cloud else self._clouds.values()
         return any(name in home.instances and region in home.instances.regions_of(name) for home in clouds)
 
@@ -274,9 +274,9 @@ class Catalog:
         """The price of a type in a region; None where it is not known."""
         return self._home_of(name, cloud).price(name, region, market)
 
-    def newer(self, cloud: str, overlay: Overlay) -> Overlay:
-        """Prices of a cloud that are not older than the known ones, and offerings not older than its list."""
-        return self._cloud(cloud).newer(overlay)
+    def not_outdated(self, cloud: str, overlay: Overlay) -> Overlay:
+        """The overlay without prices older than the known ones, and offerings older than the cloud's list."""
+        return self._cloud(cloud).not_outdated(overlay)
 
     def offers(self, query: OfferQuery) -> list[Offer]:
         """Priced offers that match and whose facts are known, in the bundle's order.
@@ -286,12 +286,12 @@ class Catalog:
         return [cell.offer() for cell in self._matching(query)]
 
     def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:
-        """The `count` cheapest of `offers`, and how many there are in all; only those are built."""
+        """The `count` cheapest of `offers`, and the number of all; no other record is built."""
         cells = list(self._matching(query))
         return [cell.offer() for cell in sorted(cells, key=by_price)[:count]], len(cells)
 
     def unconverted(self, query: OfferQuery) -> dict[str, list[str]]:
-        """Clouds with prices in a currency of which no rate is known, by that currency."""
+        """Currency without a known rate -> the clouds with prices in it."""
         names = self._clouds if query.cloud in (None, "any") else (str(query.cloud),)
         clouds: dict[str, list[str]] = {}
         for cloud in map(self._cloud, names):
@@ -300,13 +300,13 @@ class Catalog:
         return clouds
 
     def without_prices(self, query: OfferQuery) -> list[str]:
-        """Clouds that are asked about and of which no price on the market is known."""
+        """Clouds of the query without any known price on its market."""
         names = self._clouds if query.cloud in (None, "any") else (str(query.cloud),)
         return [name for name in names if not self._cloud(name).has_prices(query.market)]
 
     def unconverted_offers(self, query: OfferQuery) -> dict[str, list[Offer]]:
-        """The offers that match, of each currency of which no rate is known: a dollar of their
-        price stands for a unit of it. None where the query limits dollars."""
+        """Currency without a known rate -> the matching offers, priced as if one unit were a dollar. Empty
+        where the query limits dollars."""
         if query.max_usd_per_hour is not None:
             return {}
         offers = {}
@@ -321,13 +321,13 @@ class Catalog:
         return offers
 
     def best_places(self, query: OfferQuery) -> list[Offer]:
-        """For each type and market the offers of `offers` in regions where it could be cheapest with a disk
-        (its cheapest one, where none sells it), cheapest first."""
+        """The offers of each type and market in regions where it could be cheapest with a disk, cheapest
+        first. A type that no region sells has its cheapest offer."""
         cells = (cell for cloud in self._clouds_of(query) for cell in cloud.unbeaten(query))
         return [cell.offer() for cell in sorted(cells, key=by_price)]
 
     def lowest_by_type(self, query: OfferQuery) -> dict[str, float]:
-        """USD per hour of each type the query allows in its cheapest region, cheapest first; no records."""
+        """Type -> USD per hour in its cheapest region, cheapest first; builds no records."""
         lowest: dict[str, float] = {}
         for cloud in self._clouds_of(query):
             for name, usd in cloud.lowest_by_type(query).items():
@@ -335,20 +335,20 @@ class Catalog:
         return dict(sorted(lowest.items(), key=itemgetter(1, 0)))
 
     def cpu_only(self, query: OfferQuery) -> list[CpuOnly]:
-        """Types without an accelerator where the query asks for them, each once, unbuilt."""
+        """Matching types without an accelerator, each once; builds no records of types."""
         return list(cpu_only(self._clouds_of(query), query))
 
     def partial_offers(self, query: OfferQuery) -> list[PartialOffer]:
-        """Priced types that lack facts and may be what is asked for."""
+        """Priced types that lack facts and may match the query."""
         return [
             PartialOffer(type=incomplete, region=cell.region, market=Market(cell.market), price=cell.price)
             for cloud in self._clouds_of(query)
-            for cell, incomplete in cloud.lacking(query)
+            for cell, incomplete in cloud.incomplete_cells(query)
         ]
 
     def unpriced(self, query: OfferQuery) -> list[Rejected]:
-        """Types that match and cannot be ranked: without a price (`no_price`) where the region (or any)
-        offers them, without facts (`facts_missing`), or closed to orders (`not_offered`)."""
+        """Matching types that cannot be ranked: offered in the region (or any) without a price (`no_price`),
+        without facts (`facts_missing`), or closed to orders (`not_offered`)."""
         clouds = self._clouds_of(query)
         rejected = [
             Rejected(
@@ -358,7 +358,7 @@ class Catalog:
                 detail=Message("not known of it: {facts}", facts=partial.missing),
             )
             for cloud in clouds
-            for name, partial in cloud.incomplete(query).items()
+            for name, partial in cloud.incomplete_types(query).items()
         ]
         rejected += [
             Rejected(cloud=cloud.name, instance_type=name, reason="not_offered", detail=why_closed(closed))
@@ -378,8 +378,8 @@ class Catalog:
         ]
 
     def price_cells(self, query: OfferQuery) -> Iterator[PriceCell]:
-        """Every price of the types asked for, in the region and on the market."""
-        return (cell for cloud in self._of_query(query) for cell in cloud.price_cells(query))
+        """Every price of the query's types in its region and on its market."""
+        return (cell for cloud in self._clouds_in_dollars(query) for cell in cloud.price_cells(query))
 
     def _matching(self, query: OfferQuery) -> Iterator[PriceCell]:
         return (cell for cloud in self._clouds_of(query) for cell in cloud.matching(query))
@@ -393,7 +393,7 @@ class Catalog:
         clouds = {}
         for bundle in self.bundles:
             origins = read_origins(bundle)
-            # The same for all clouds of a bundle, and read when the first price is.
+            # Shared by all clouds of a bundle, and read with the first price.
             bases = cache(partial(read_bases, bundle, origins, self.currencies))
             for name in sorted(bundle.manifest["clouds"], key=lambda cloud: cloud != DEFAULT_CLOUD):
                 clouds[name] = Cloud(
@@ -406,8 +406,8 @@ class Catalog:
         return clouds
 
     def _clouds_of(self, query: OfferQuery) -> list[Cloud]:
-        """The clouds a query is about, once its names are known to be right."""
-        clouds = self._of_query(query)
+        """The clouds of a query with prices in its region; `UsageError` for unknown names in the query."""
+        clouds = self._clouds_in_dollars(query)
         for name in query.instances:
             require_instance(name, clouds)
         for name in query.gpus:
@@ -417,7 +417,7 @@ class Catalog:
             clouds = [cloud for cloud in clouds if query.region in cloud.priced_regions]
         return clouds
 
-    def _of_query(self, query: OfferQuery) -> list[Cloud]:
+    def _clouds_in_dollars(self, query: OfferQuery) -> list[Cloud]:
         """The named cloud, or all whose prices are known in dollars."""
         if query.cloud in (None, "any"):
             return [cloud for cloud in self._clouds.values() if cloud.has_rate]
@@ -426,7 +426,7 @@ class Catalog:
         return [cloud]
 
     def _home_of(self, name: str, cloud: str | None) -> Cloud:
-        """The cloud (the named one, else the only one) that has a type."""
+        """The named cloud, else the only one that has a type; `UsageError` for none or several."""
         clouds = [self._cloud(cloud)] if cloud else list(self._clouds.values())
         require_instance(name, clouds)
         homes = [home for home in clouds if name in home.instances]

@@ -1,7 +1,7 @@
-"""One cloud's tables, each read when it is first needed, and the cheapest of its prices.
+"""One cloud's tables, each read on first use, and its cheapest prices.
 
-There are thousands of types without an accelerator: building each one's record takes longer than
-everything else that a recommendation does, so they are looked at unbuilt."""
+Thousands of types have no accelerator. Building a record for each takes longer than the rest of a
+recommendation, so the search reads their table cells without records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from advisor.catalog.disk_orders import NO_DISK_PRICES, disk_prices_with
 from advisor.catalog.disk_rules import rules_path
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.gpus import require_whole
-from advisor.catalog.instances import InstanceTable, Origin, PartialType, closed_types
+from advisor.catalog.instances import InstanceTable, Origin, PartialType, restrictions_by_type
 from advisor.catalog.match import OfferQuery, is_gpu, matches_instance
 from advisor.catalog.overlay import NO_OVERLAY, Overlay
 from advisor.catalog.prices import RATE_VARIABLE, Basis, Currency, PriceTable
@@ -32,7 +32,7 @@ from advisor.messages import Message
 
 
 class PriceCell(NamedTuple):
-    """A cell of a table of prices. The first five fields order cells as no two offers share them."""
+    """A cell of a price table. The first five fields sort cells: no two offers share all five."""
 
     usd_per_hour: float
     cloud_name: str
@@ -59,18 +59,18 @@ class PriceCell(NamedTuple):
             region=self.region,
             market=self.table.market,
             price=self.price,
-            closed=self.cloud.closed(self.instance_type, self.region, self.market),
+            closed=self.cloud.restriction(self.instance_type, self.region, self.market),
         )
 
 
 by_price = itemgetter(0, 1, 2, 3, 4)
-# USD per hour, region, and the table, row and column where that stands.
+# USD per hour, region, and the table, row and column that hold the price.
 _Priced = tuple[float, str, PriceTable, int, int]
 _by_price_and_region = itemgetter(0, 1)
 
 
 class Cloud:
-    """Types, prices and disks of one cloud; what nobody asks about is not read."""
+    """Types, prices and disks of one cloud, each read on first use."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Cloud:
 
     @property
     def currency(self) -> str:
-        """The currency of its prices; "USD" where they differ, too."""
+        """The currency of its prices; "USD" also where prices have several."""
         return str(self._facts.get("currency", "USD"))
 
     @property
@@ -113,26 +113,26 @@ class Cloud:
 
     def has_prices(self, market: Market | None) -> bool:
         """Whether any price on the market is known, in whatever currency."""
-        return any(True for _ in self._prices_in(None, market))
+        return any(True for _ in self._price_tables(None, market))
 
     def unconverted(self, query: OfferQuery) -> frozenset[str]:
-        """Currencies without a rate that prices in the region and on the market are in."""
+        """Currencies without a known rate among the prices of the query's region and market."""
         if query.region not in (None, *self.priced_regions):
             return frozenset()
         if not self.has_rate:
             return frozenset((self.currency,))
-        tables = self._prices_in(query.region, query.market)
+        tables = self._price_tables(query.region, query.market)
         return frozenset().union(*(table.unconverted for table in tables))
 
     @cached_property
     def priced_regions(self) -> tuple[str, ...]:
-        """Regions with any price, in order; told by the manifest, so that no table is read."""
+        """Regions with any price, in order; from the manifest, so that no table is read."""
         listed: Mapping[str, list[str]] = self._facts["prices"]
         return tuple(sorted(self._overlay.regions.union(*listed.values())))
 
     @property
-    def _lacking(self) -> list[str]:
-        """Types that lack facts; told by the manifest, so that no table is searched for them."""
+    def _incomplete_types(self) -> list[str]:
+        """Types that lack facts; from the manifest, so that no table is searched."""
         names: list[str] = self._facts["lacking"]
         return names
 
@@ -143,12 +143,12 @@ class Cloud:
         return InstanceTable(self.name, self._files, self._origins, self._assumed, offered)
 
     def add_disk_prices(self, files: Files) -> None:
-        """Take the disk prices that an import tells of this cloud."""
+        """Add the disk prices that an import has for this cloud."""
         self._disk_prices = disk_prices_with(files, self.name, self._currencies, self._disk_prices)
 
     @cached_property
     def has_disks(self) -> bool:
-        """Whether anything is known of its disks."""
+        """Whether its disks are known."""
         return rules_path(self._files, self.name) is not None
 
     @cached_property
@@ -156,61 +156,61 @@ class Cloud:
         """Network disks."""
         return DiskCatalog(self.name, self._files, self._origins, self._disk_prices, self._assumed)
 
-    def with_dearer_disks(self, region: str) -> frozenset[str]:
-        """Regions where no disk costs less than in this one (equal ones are among them)."""
+    def regions_without_cheaper_disks(self, region: str) -> frozenset[str]:
+        """Regions where no disk costs less than in this one; those with equal prices are included."""
         if region not in self._dearer:
             regions = self.priced_regions
-            dearer = self.disks.no_dearer_than(region, regions) if self.has_disks else regions
+            dearer = self.disks.without_cheaper_disks(region, regions) if self.has_disks else regions
             self._dearer[region] = frozenset(dearer)
         return self._dearer[region]
 
     def price_cells(self, query: OfferQuery) -> Iterator[PriceCell]:
-        """Prices in the regions and markets of the types asked for, up to the limit, in bundle order."""
+        """Prices of the query's types in its regions and markets, up to its price limit, in bundle order."""
         names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
-        for table in self._prices_in(query.region, query.market):
+        for table in self._price_tables(query.region, query.market):
             market = str(table.market)
-            for row, column, usd in table.cells(names, query.region, query.counts):
+            for row, column, usd in table.cells(names, query.region, query.price_filter):
                 if usd <= limit:
                     name, region = table.types[row], table.regions[column]
                     yield PriceCell(usd, self.name, region, name, market, self, table, row, column)
 
     def lowest_prices(self, query: OfferQuery, names: Collection[str]) -> dict[str, float]:
-        """Type -> USD per hour in its cheapest region, of `names` within the price limit."""
+        """Type -> USD per hour in its cheapest region, for those of `names` within the price limit."""
         limit = query.max_usd_per_hour or math.inf
         lowest: dict[str, float] = {}
-        for table in self._prices_in(query.region, query.market):
-            cheaper = table.lowest(names, query.region, query.counts, limit)
+        for table in self._price_tables(query.region, query.market):
+            cheaper = table.lowest(names, query.region, query.price_filter, limit)
             if lowest:  # of two tables or markets
                 cheaper |= {name: min(usd, cheaper.get(name, usd)) for name, usd in lowest.items()}
             lowest = cheaper
         return lowest
 
     def lowest_by_type(self, query: OfferQuery) -> dict[str, float]:
-        """Type -> USD per hour in its cheapest region, of the types with known facts that are what
-        the query looks for: all where it asks for no accelerator."""
+        """Type -> USD per hour in its cheapest region, for matching types with known facts. All `candidates`
+        match a query without limits on GPU, vCPUs or RAM."""
         fitting = self.candidates(query)
-        names = frozenset(self.instances.names if fitting is None else fitting).difference(self._lacking)
+        names = frozenset(self.instances.names if fitting is None else fitting) - {*self._incomplete_types}
         if query.asks_for_gpu or query.vcpus.limits or query.memory_mib.limits:
             names = frozenset(name for name in names if self._fits(name, query))
         return self.lowest_prices(query, names)
 
     def price(self, name: str, region: str, market: Market) -> Price | None:
         """One price; None where it is not known."""
-        for table in self._prices_in(region, market):
+        for table in self._price_tables(region, market):
             for row, column, _ in table.cells((name,), region):
                 return self.capped(table.price(row, column), name, region, market)
         return None
 
     def capped(self, price: Price, name: str, region: str, market: Market) -> Price:
         """A price with its ceiling: nobody pays more for a spot instance than for one on demand."""
-        whole = self.price(name, region, Market.ON_DEMAND) if market is Market.SPOT else None
-        if whole is None or not price.usd_per_hour:
+        on_demand = self.price(name, region, Market.ON_DEMAND) if market is Market.SPOT else None
+        if on_demand is None or not price.usd_per_hour:
             return price
-        most = max(1.0, whole.usd_per_hour / price.usd_per_hour)
+        most = max(1.0, on_demand.usd_per_hour / price.usd_per_hour)
         return replace(price, high=min(price.high, most), ceiling=most)
 
     def candidates(self, query: OfferQuery) -> Collection[str] | None:
-        """Names worth a look: a cheap, wider choice than the predicate's own; None: all."""
+        """Types worth checking: a cheap superset of the matching ones; None means all."""
         if query.instances:
             return frozenset(query.instances)
         if query.accelerated or query.asks_for_gpu:
@@ -218,8 +218,8 @@ class Cloud:
         return None
 
     def matching(self, query: OfferQuery) -> Iterator[PriceCell]:
-        """Those of `price_cells` whose types have known facts and match the query."""
-        verdicts = dict.fromkeys(self._lacking, False)
+        """The `price_cells` whose types have known facts and match the query."""
+        verdicts = dict.fromkeys(self._incomplete_types, False)
         plain = not query.asks_for_facts
         for cell in self.price_cells(query):
             name = cell.instance_type
@@ -229,95 +229,95 @@ class Cloud:
                 yield cell
 
     def unbeaten(self, query: OfferQuery) -> Iterator[PriceCell]:
-        """Those of `matching` that no other region of their type and market beats in both the instance's
-        price and every disk's. Where none sells a priced type any more, its cheapest region, so that it
-        can be rejected by name."""
-        lacking, plain = frozenset(self._lacking), not query.asks_for_facts
+        """The `matching` cells that no other region of the type and market beats in the instance's price and
+        in every disk's. A priced type that no region sells keeps its cheapest region, so that it can be
+        rejected by name."""
+        lacking, plain = frozenset(self._incomplete_types), not query.asks_for_facts
         for (name, market), cells in self._by_type(query).items():
             if name in lacking or not (plain or self._fits(name, query)):
                 continue
             cells.sort(key=_by_price_and_region)
-            rest = [cell for cell in cells if self.closed(name, cell[1], market) is None] or cells[:1]
+            rest = [cell for cell in cells if self.restriction(name, cell[1], market) is None] or cells[:1]
             while rest:
                 (usd, region, table, row, column), *rest = rest
                 yield PriceCell(usd, self.name, region, name, market, self, table, row, column)
                 if rest:
-                    beaten = self.with_dearer_disks(region)
+                    beaten = self.regions_without_cheaper_disks(region)
                     rest = [cell for cell in rest if cell[1] not in beaten]
 
     def _by_type(self, query: OfferQuery) -> dict[tuple[str, str], list[_Priced]]:
         names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
         priced: dict[tuple[str, str], list[_Priced]] = {}
-        for table in self._prices_in(query.region, query.market):
+        for table in self._price_tables(query.region, query.market):
             market, types, regions = str(table.market), table.types, table.regions
             last, cells = -1, list[_Priced]()
-            for row, column, usd in table.cells(names, query.region, query.counts):
+            for row, column, usd in table.cells(names, query.region, query.price_filter):
                 if usd <= limit:
                     if row != last:
                         last, cells = row, priced.setdefault((types[row], market), [])
                     cells.append((usd, regions[column], table, row, column))
         return priced
 
-    def lacking(self, query: OfferQuery) -> Iterator[tuple[PriceCell, PartialType]]:
-        """Those of `price_cells` whose types lack facts and may match the query."""
-        partial = {name: self.instances.partial(name) for name in self._lacking}
-        fitting = {name: lacking for name, lacking in partial.items() if self._matches(lacking, query)}
+    def incomplete_cells(self, query: OfferQuery) -> Iterator[tuple[PriceCell, PartialType]]:
+        """The `price_cells` whose types lack facts and may match the query."""
+        partial = {name: self.instances.partial(name) for name in self._incomplete_types}
+        fitting = {name: known for name, known in partial.items() if self._matches(known, query)}
         if fitting:
             cells = self.price_cells(replace(query, instances=tuple(fitting)))
             yield from ((cell, fitting[cell.instance_type]) for cell in cells)
 
-    def incomplete(self, query: OfferQuery) -> dict[str, PartialType]:
-        """Priced types that lack facts and may be what the query looks for, by name."""
-        priced = self.lowest_prices(query, self._lacking)
+    def incomplete_types(self, query: OfferQuery) -> dict[str, PartialType]:
+        """Priced types that lack facts and may match the query, by name."""
+        priced = self.lowest_prices(query, self._incomplete_types)
         partial = {name: self.instances.partial(name) for name in priced}
-        return {name: lacking for name, lacking in partial.items() if self._matches(lacking, query)}
+        return {name: known for name, known in partial.items() if self._matches(known, query)}
 
     def unpriced(self, query: OfferQuery) -> list[str]:
-        """Types that match, are offered where it is asked, and have no price there."""
+        """Types that match, are offered in the query's region and have no price there."""
         free, names = replace(query, max_usd_per_hour=None), self.candidates(query)
         names = self.instances.names if names is None else names
         priced = self.lowest_prices(free, names)
         return [
             name
             for name in names
-            if name not in priced and self._offers(name, query.region) and self._fits(name, query)
+            if name not in priced and self._is_offered(name, query.region) and self._fits(name, query)
         ]
 
     @cached_property
-    def _closed(self) -> dict[str, list[NotOrderable]]:
-        """By type what cannot be ordered: as is bundled, and as the cloud told who refreshed."""
-        closures = closed_types(self._files, self.name, self.instances.names)
+    def _restrictions(self) -> dict[str, list[NotOrderable]]:
+        """Type -> why it cannot be ordered: bundled reasons, and the cloud's answers to a refresh."""
+        restrictions = restrictions_by_type(self._files, self.name, self.instances.names)
         for (name, region), (there, day) in sorted(self._overlay.offerings.items()):
             if not there:
                 gone = NotOrderable(cloud=self.name, status="withdrawn", as_of=day, region=region)
-                closures.setdefault(name, []).append(gone)
-        return closures
+                restrictions.setdefault(name, []).append(gone)
+        return restrictions
 
-    def closures(self, name: str) -> Sequence[NotOrderable]:
-        """All that is known of a type against ordering it."""
-        return self._closed.get(name, ())
+    def order_restrictions(self, name: str) -> Sequence[NotOrderable]:
+        """Every known reason why a type cannot be ordered."""
+        return self._restrictions.get(name, ())
 
-    def closed(self, name: str, region: str, market: str) -> NotOrderable | None:
+    def restriction(self, name: str, region: str, market: str) -> NotOrderable | None:
         """Why a type cannot be ordered in a region and on a market; None where it can."""
         there, day = self._overlay.offerings.get((name, region), (False, date.min))
-        for closure in self.closures(name):
-            listed_since = there and not closure.market and closure.as_of is not None and day > closure.as_of
-            if closure.holds(region, market) and not listed_since:
-                return closure
+        for known in self.order_restrictions(name):
+            listed_since = there and not known.market and known.as_of is not None and day > known.as_of
+            if known.holds(region, market) and not listed_since:
+                return known
         if region in self.instances.regions_of(name):
             return None
         return NotOrderable(cloud=self.name, status="elsewhere")
 
     def unpriced_closed(self, query: OfferQuery) -> list[tuple[str, NotOrderable]]:
-        """Types that match, cannot be ordered where it is asked, and have no price there."""
+        """Types that match, cannot be ordered in the query's region, and have no price there."""
         market = str(query.market or Market.ON_DEMAND)
         closed = [
-            (name, closure)
-            for name, closures in self._closed.items()
+            (name, restriction)
+            for name, restrictions in self._restrictions.items()
             if name in self.instances and self._fits(name, query)
-            for closure in closures
-            if closure.holds(query.region or "", market)
-            and (closure.region or self._offers(name, query.region))
+            for restriction in restrictions
+            if restriction.holds(query.region or "", market)
+            and (restriction.region or self._is_offered(name, query.region))
         ]
         priced = self.lowest_prices(replace(query, max_usd_per_hour=None), [n for n, _ in closed])
         return [pair for pair in dict(closed).items() if pair[0] not in priced]
@@ -327,24 +327,24 @@ class Cloud:
         return instance is not None and self._matches(instance, query)
 
     def _matches(self, known: InstanceType | PartialType, query: OfferQuery) -> bool:
-        """Data sheets are not read where nobody asks for what stands in them."""
+        """Whether a type matches; data sheets are read only for a query about compute capability."""
         asks_for_sheet = query.compute_capability.limits
         return matches_instance(known, query, self._capability_of(known.gpu_name) if asks_for_sheet else None)
 
-    def _offers(self, name: str, region: str | None) -> bool:
+    def _is_offered(self, name: str, region: str | None) -> bool:
         if name not in self.instances:
             return False
         regions = self.instances.regions_of(name)
         return region in regions if region else bool(regions)
 
-    def newer(self, overlay: Overlay) -> Overlay:
-        """Prices that are not older than the cloud's own, and offerings that are not older than its list."""
+    def not_outdated(self, overlay: Overlay) -> Overlay:
+        """The overlay without prices older than the cloud's, and offerings older than its list."""
         days = {
             key: day
             for market in {market for _, _, market in overlay.prices}
-            for table in self._prices_in(None, market)
+            for table in self._price_tables(None, market)
             for key in overlay.prices
-            if key[2] is market and (day := table.known_on(*key[:2]))
+            if key[2] is market and (day := table.price_date(*key[:2]))
         }
         return Overlay(
             {key: price for key, price in overlay.prices.items() if days.get(key, date.min) <= price.as_of},
@@ -355,8 +355,8 @@ class Cloud:
     def _user_prices(self) -> list[PriceTable]:
         return self._overlay.tables(self.name, self._currencies["USD"])
 
-    def _prices_in(self, region: str | None, market: Market | None) -> Iterator[PriceTable]:
-        """The tables that may hold such prices, the user's before the bundle's; no other is read."""
+    def _price_tables(self, region: str | None, market: Market | None) -> Iterator[PriceTable]:
+        """The tables that may hold such prices, the user's before the bundle's; no other table is read."""
         yield from (table for table in self._user_prices if market in (None, table.market))
         market_of: Mapping[str, str] = self._facts.get("markets", {})
         for path, regions in self._facts["prices"].items():
@@ -365,7 +365,7 @@ class Cloud:
             if path not in self._tables:
                 stored = self._files.prices(path)
                 self._tables[path] = [
-                    PriceTable(self._overlay.beneath(table), self._bases()) for table in stored
+                    PriceTable(self._overlay.not_replaced(table), self._bases()) for table in stored
                 ]
             yield from (table for table in self._tables[path] if market in (None, table.market))
 
@@ -383,7 +383,7 @@ class CpuOnly(NamedTuple):
 
 
 def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
-    """Types without an accelerator that have facts, a price, and the vCPUs and RAM asked for."""
+    """Types without an accelerator that have facts, a price, and the query's vCPUs and RAM."""
     for cloud in clouds:
         instances = cloud.instances
         names = instances.cpu_only(query.vcpus, query.memory_mib)
@@ -453,13 +453,13 @@ def require_instance(name: str, clouds: Sequence[Cloud]) -> None:
 
 
 def require_region(region: str, clouds: Sequence[Cloud]) -> None:
-    """`UsageError` with near names for a region nobody knows, `NoOfferError` for one without prices."""
+    """`UsageError` with near names for an unknown region, `NoOfferError` for one without prices."""
     priced = sorted({name for cloud in clouds for name in cloud.priced_regions})
     if region in priced:
         return
     known = {name for cloud in clouds for name in cloud.instances.regions}
     if region not in known:
-        # A type that no region is known to offer has an empty name of one.
+        # A type that no known region offers has an empty region name.
         raise unknown_name("region", region, (known | set(priced)) - {""}, field="region")
     raise NoOfferError(
         f"no prices of region {region} are in the catalogue; regions with prices: {', '.join(priced)}"

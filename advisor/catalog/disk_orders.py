@@ -1,10 +1,10 @@
-"""Disks that can be ordered, what they cost, and the orders that are worth a prediction.
+"""Orders of disks: how they are written, what they cost, and which are worth a prediction.
 
-People write an order as gp3:158GiB:6000iops:250MiB/s, or less of it from the right. A disk inside the host is
-part of the instance's price, and empty after a stop.
+People write an order as gp3:158GiB:6000iops:250MiB/s, and may leave parts out from the right. A disk inside
+the host is part of the instance's price, and empty after a stop.
 
-For the search there is a coarse ladder of rates for each type. Rate is bought with provisioning (gp3, io2) or
-with size (all others). The steps only have to show which types of instance can answer at all:
+The search has a coarse ladder of rates for each type. Rate is bought with provisioning (gp3, io2) or with
+size (all others). The steps only have to show which types of instance can answer at all:
 `advisor.engine.disks` then looks for the cheapest order between them."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.catalog.assumed import LOCAL_READ_IOPS, factors
+from advisor.catalog.assumed import LOCAL_READ_IOPS, uncertainty_factors
 from advisor.catalog.bundle import Files
 from advisor.catalog.disk_rules import DiskRule
 from advisor.catalog.instances import Origin, read_origins
@@ -29,18 +29,18 @@ from advisor.errors import UsageError, unknown_name
 from advisor.quantities import parse_memory_mib, parse_positive, parse_rate_mib_per_second
 
 LOCAL = LOCAL_DISK
-# Disks that GCP sells, and of which too little is known.
+# Disks of GCP whose rates and prices are not known here.
 _WITHOUT_FACTS = ("hyperdisk", "pd-extreme")
-# Space beside the data set, for checkpoints, shuffled copies and the file system itself.
+# Space on top of the data set, for checkpoints, shuffled copies and the file system.
 HEADROOM = 1.2
-# Local disks are known by their random 4 KiB reads alone; IOPS x 4 KiB is a floor of what larger reads reach.
+# Sellers publish only random 4 KiB reads of local disks; larger reads reach at least IOPS x 4 KiB.
 _IO_KIB = 4
-# A flash drive's own; the catalogue has none of it.
+# Typical of a flash drive; the catalogue has no figure.
 _LATENCY_SECONDS = 1e-4
 
 
 def local_disk(instance: InstanceType, size_gib: float) -> Disk:
-    """All local disks of the instance, striped; their price is part of the instance's."""
+    """All local disks of the instance, striped; its price includes them. `UsageError` without any."""
     has = instance.instance_store_gib
     if has == 0:
         raise UsageError(f"{instance.name} has no local disk; use a network disk such as gp3")
@@ -59,7 +59,7 @@ def local_disk(instance: InstanceType, size_gib: float) -> Disk:
     )
     assumed = tuple(f for f in instance.assumed if f.name.startswith(LOCAL_READ_IOPS))
     if assumed:
-        low, high = factors(assumed)
+        low, high = uncertainty_factors(assumed)
         rate = replace(rate, low=low, high=high)
     return Disk(
         rate=rate, choice=DiskChoice(type=LOCAL), size_gib=has, binding_limit="volume", assumed=assumed
@@ -67,7 +67,7 @@ def local_disk(instance: InstanceType, size_gib: float) -> Disk:
 
 
 def local_if_it_fits(instance: InstanceType, dataset_gib: float) -> Disk | None:
-    """The local disk, where it is large enough and its rate is known."""
+    """The local disk; None where it is too small or its rate is not known."""
     has, needed = instance.instance_store_gib, dataset_gib * HEADROOM
     if instance.instance_store_read_iops is None or not 0 < needed <= has:
         return None
@@ -75,7 +75,7 @@ def local_if_it_fits(instance: InstanceType, dataset_gib: float) -> Disk | None:
 
 
 def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:
-    """An order of one of the types, or of the local disk; `UsageError` names the limit it breaks.
+    """The order that a text names; `UsageError` says which limit of the type it breaks.
 
     Sizes and provisioning are sold in whole GiB, IOPS and MiB/s."""
     named, *extras = text.strip().split(":")
@@ -102,7 +102,7 @@ def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:
 
 
 def unknown_disk(name: str, known: Iterable[str]) -> UsageError:
-    """The error for a type that is not among the known ones, though its cloud may sell it."""
+    """The error for an unknown disk type; for some of GCP's it says that their rates are not known."""
     if name.lower().startswith(_WITHOUT_FACTS):
         return UsageError(
             "rates and prices of {name} are not known here",
@@ -114,7 +114,7 @@ def unknown_disk(name: str, known: Iterable[str]) -> UsageError:
 
 
 def _require_sold(choice: DiskChoice, rule: DiskRule) -> None:
-    """Refuse what the type cannot have, as far as it can be told without a size."""
+    """Refuse an order that the type is not sold in, as far as that is known without a size."""
     size = choice.size_gib
     if size is not None:
         rule.require_size(size)
@@ -128,8 +128,8 @@ def _require_sold(choice: DiskChoice, rule: DiskRule) -> None:
             )
 
 
-# (IOPS, MiB/s) of gp3; None: what the size includes. Files that lie in no cache take IOPS before they take
-# bandwidth: a photograph is read in several operations.
+# (IOPS, MiB/s) of gp3; None: what the size includes. Files outside the page cache run out of IOPS before
+# bandwidth: a photograph takes several reads.
 _GP3_STEPS: tuple[tuple[float | None, float | None], ...] = (
     (None, None),
     (8000, 250),
@@ -137,8 +137,8 @@ _GP3_STEPS: tuple[tuple[float | None, float | None], ...] = (
     (40000, 1000),
     (80000, 2000),
 )
-# gp3 gives every IOPS and MiB/s that it has for less than gp2, io1 and io2 do: io2 begins where it ends.
-# 16,000 IOPS of 256 KiB are all the MiB/s that io2 has.
+# gp3 sells IOPS and MiB/s for less than gp2, io1 and io2 do, so io2's ladder begins where gp3 ends. At 16,000
+# IOPS of 256 KiB io2 reaches all of its MiB/s.
 _IO2_STEPS: tuple[tuple[float | None, float | None], ...] = ((16000, None), (256000, None))
 # Azure sells MB/s of 10**6 bytes: 2,000 of them are 1,907 MiB/s.
 _PREMIUM_V2_STEPS: tuple[tuple[float | None, float | None], ...] = (
@@ -148,7 +148,7 @@ _PREMIUM_V2_STEPS: tuple[tuple[float | None, float | None], ...] = (
     (40000, 1000),
     (80000, 1907),
 )
-# Ultra begins where Premium SSD v2 ends, which gives all that it has for a tenth.
+# Ultra's ladder begins where Premium SSD v2 ends, which costs a tenth for the same rate.
 _ULTRA_STEPS: tuple[tuple[float | None, float | None], ...] = ((160000, 3800), (400000, 9536))
 _STEPS = {
     "gp2": (),
@@ -159,7 +159,7 @@ _STEPS = {
     "premium-ssd-v2": _PREMIUM_V2_STEPS,
     "ultra": _ULTRA_STEPS,
 }
-# Where only some types may be had, each has to reach as far as it can.
+# Ladders for a question that allows few types: each reaches as far as its type can.
 _IO_STEPS = tuple((iops, None) for iops in (3000, 8000, 16000, 32000, 64000, 128000, 256000))
 _WIDE_STEPS = {
     "gp3": _GP3_STEPS,
@@ -168,15 +168,15 @@ _WIDE_STEPS = {
     "premium-ssd-v2": _PREMIUM_V2_STEPS,
     "ultra": ((3000, 125), (16000, 500), (80000, 1907), *_ULTRA_STEPS),
 }
-# IOPS and MiB/s that an instance has to pass on, more than which only such a type gives.
+# Such a type pays only on an instance that passes on more than so many IOPS or MiB/s.
 _WORTH_BEYOND = {"io2": (80000.0, 2000.0), "ultra": (80000.0, 1907.0)}
 
 
-def volumes(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Iterator[DiskChoice]:
-    """A ladder of orders of one type from the smallest size that holds the data, slowest first.
+def rate_ladder(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Iterator[DiskChoice]:
+    """Orders of one type from the smallest size that holds the data, slowest first.
 
-    Types whose rate grows with their size double it until it no longer does. `wide`: other types may not be
-    had, so that what they would give for less counts too."""
+    If rate grows with size, each step doubles the size until the rate stops growing. `wide`: other types are
+    not allowed, so the ladder has rates that those would sell for less."""
     if smallest_gib > rule.max_gib:
         return
     steps = (_WIDE_STEPS if wide else _STEPS).get(rule.type)
@@ -194,16 +194,16 @@ def volumes(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Itera
         size, reached = rule.size_for(min(2 * size, rule.max_gib)), now
 
 
-def cut_to(
+def trimmed_order(
     instance: InstanceType, choice: DiskChoice, rule: DiskRule, *, wide: bool = False
 ) -> DiskChoice | None:
-    """The order without what the instance does not pass on; None where it is not worth a look."""
+    """The order without rates that the instance does not pass on; None where the type cannot pay there."""
     assert choice.size_gib is not None
     iops, mib_per_second = choice.iops, choice.mib_per_second
     if iops is not None:
-        limit, passed_on = instance.ebs_baseline_iops, instance.ebs_baseline_mib_per_second or 0.0
+        limit, max_rate = instance.ebs_baseline_iops, instance.ebs_baseline_mib_per_second or 0.0
         beyond = None if wide else _WORTH_BEYOND.get(rule.type)
-        if beyond and (limit or 0.0) <= beyond[0] and passed_on <= beyond[1]:
+        if beyond and (limit or 0.0) <= beyond[0] and max_rate <= beyond[1]:
             return None
         iops = min(iops, max(limit or iops, rule.included_iops(choice.size_gib) or 0.0))
     if mib_per_second is not None:
@@ -215,35 +215,35 @@ def cut_to(
 
 
 def undominated(disks: Iterable[Disk]) -> list[Disk]:
-    """Cheapest first, without those that a cheaper one equals in rate, IOPS and latency.
+    """Disks, cheapest first, without those that a cheaper one equals in rate, IOPS and latency.
 
-    Of a type whose size buys its rate the first such step stays, where a smaller one did: a size between the
-    two may be cheaper than what equals the step."""
+    For a type whose rate grows with its size, the first equalled step stays if a smaller step did: a size
+    between the two may cost less than the disk that equals the step."""
     kept: list[Disk] = []
     may_end: set[str] = set()
     for disk in sorted(disks, key=lambda offered: (offered.usd_per_hour, offered.rate.type)):
-        equalled = any(_at_least(other.rate, disk.rate) for other in kept)
-        if not equalled or (_grows(disk) and disk.rate.type in may_end):
+        equalled = any(_is_as_fast(other.rate, disk.rate) for other in kept)
+        if not equalled or (_grows_with_size(disk) and disk.rate.type in may_end):
             kept.append(disk)
         if equalled:
             may_end.discard(disk.rate.type)
-        elif _grows(disk):
+        elif _grows_with_size(disk):
             may_end.add(disk.rate.type)
     return kept
 
 
-def _grows(disk: Disk) -> bool:
+def _grows_with_size(disk: Disk) -> bool:
     return disk.choice.iops is None and disk.choice.mib_per_second is None
 
 
 def without_slow_steps(disks: Iterable[Disk], rules: Mapping[str, DiskRule]) -> list[Disk]:
-    """The orders with only the fastest of each type of hard disk: the search shrinks it, and few want it."""
+    """The disks with only the fastest of each hard-disk type; the search then shrinks it."""
     kept = list(disks)
     fastest = {disk.rate.type: disk for disk in kept}
     return [d for d in kept if rules[d.rate.type].media != "hdd" or d is fastest[d.rate.type]]
 
 
-def _at_least(other: DiskRate, rate: DiskRate) -> bool:
+def _is_as_fast(other: DiskRate, rate: DiskRate) -> bool:
     return (
         (other.read_mib_per_second or 0) >= (rate.read_mib_per_second or 0)
         and (other.read_iops or 0) >= (rate.read_iops or 0)
@@ -251,7 +251,7 @@ def _at_least(other: DiskRate, rate: DiskRate) -> bool:
     )
 
 
-# A table of list prices; an import tells currency and kind beside.
+# Columns of a table of list prices; an import adds currency and kind.
 LISTED_COLUMNS = (
     "region",
     "type",
@@ -267,7 +267,7 @@ Rows = dict[tuple[str, str], dict[str, str]]
 
 
 class DiskPrices(Struct, frozen=True):
-    """Prices that the user told of disks whose rules are known, and where they are from."""
+    """Imported prices of disks whose rules are known, with their origins."""
 
     rows: Rows
     origins: dict[str, Origin]
@@ -279,7 +279,7 @@ NO_DISK_PRICES = DiskPrices({}, {})
 def disk_prices_with(
     files: Files, cloud: str, currencies: Mapping[str, Currency], earlier: DiskPrices
 ) -> DiskPrices:
-    """The prices of an import in dollars, beside those of earlier ones."""
+    """The prices of an import in dollars, added to those of earlier imports."""
     rows, origins = dict(earlier.rows), dict(earlier.origins)
     known = read_origins(files)
     for row in files.table(f"catalog/{cloud}_disk_prices.csv").records():
@@ -288,15 +288,15 @@ def disk_prices_with(
         key = f"told {len(origins) + 1}"
         origins[key] = Origin(f"{origin.text}{conversion}", origin.as_of)
         usd = {part: f"{float(row[part]) / rate.per_usd!r}" for part in _FLAT}
-        (_, per_iops), *_ = _steps(row["usd_per_iops_month"])
+        (_, per_iops), *_ = _price_tiers(row["usd_per_iops_month"])
         tiers = f"0:{per_iops / rate.per_usd!r}"
         rows[row["region"], row["type"]] = row | usd | {"usd_per_iops_month": tiers, "source": key}
     return DiskPrices(rows, origins)
 
 
 class PriceParts(NamedTuple):
-    """A disk type's price: the amounts at which its tiers begin; the dollars of a GiB, a MiB/s and an IOPS of
-    each tier; and the dollars of each of `sizes` (GiB) where the type is sold in no others."""
+    """A disk type's monthly price: the IOPS at which its tiers begin; the dollars of a GiB, of a MiB/s, of an
+    IOPS in each tier, then of a disk of each of `sizes` (GiB), where the type is sold in no others."""
 
     tiers: tuple[float, ...]
     usd: tuple[float, ...]
@@ -304,16 +304,16 @@ class PriceParts(NamedTuple):
 
 
 def price_parts(row: Mapping[str, str]) -> PriceParts:
-    """A row of a disk price table in numbers."""
-    steps = _steps(row["usd_per_iops_month"])
+    """The parts of the price in a row of a disk price table."""
+    steps = _price_tiers(row["usd_per_iops_month"])
     apart = float(row["usd_per_gib_month"]), float(row["usd_per_mib_s_month"])
-    sold = _steps(row.get("usd_per_size_month") or "")
+    sold = _price_tiers(row.get("usd_per_size_month") or "")
     usd = (*apart, *(usd for _, usd in steps), *(usd for _, usd in sold))
     return PriceParts(tuple(above for above, _ in steps), usd, tuple(gib for gib, _ in sold))
 
 
 def usd_per_month(parts: PriceParts, gib: float, iops: float, mib_per_second: float) -> float:
-    """A disk of a size, with so many IOPS and MiB/s beyond what the size includes."""
+    """Monthly dollars of a disk of `gib`, with so many IOPS and MiB/s above what the size includes."""
     per_gib, per_mib_per_second, *apart = parts.usd
     per_iops, per_size = apart[: len(parts.tiers)], apart[len(parts.tiers) :]
     if parts.sizes:
@@ -326,19 +326,19 @@ def usd_per_month(parts: PriceParts, gib: float, iops: float, mib_per_second: fl
 
 
 @lru_cache(maxsize=1024)
-def _steps(tiers: str) -> tuple[tuple[float, float], ...]:
-    """'0:0.065|32000:0.0455' -> where each tier begins and what an IOPS costs; cached by text."""
+def _price_tiers(tiers: str) -> tuple[tuple[float, float], ...]:
+    """'0:0.065|32000:0.0455' -> (first IOPS, dollars of an IOPS) of each tier; cached by text."""
     pairs = (tier.split(":") for tier in tiers.split("|") if tier)
     return tuple((float(above), float(usd)) for above, usd in pairs)
 
 
 class RegionsByPrice:
-    """Regions of a cloud as rows: the price of each part of a disk (inf: not sold), and whether listed."""
+    """Disk prices of a cloud: a row per region, a column per part of a price (inf: not sold there)."""
 
     def __init__(
         self, prices: Mapping[str, Mapping[str, PriceParts]], listed: Collection[tuple[str, str]]
     ) -> None:
-        # Prices whose tiers begin elsewhere cannot be compared: they are of two columns.
+        # Prices whose tiers differ cannot be compared, so they get separate columns.
         columns_of: dict[tuple[str, tuple[float, ...]], slice] = {}
         width = 0
         for of_region in prices.values():
@@ -347,7 +347,7 @@ class RegionsByPrice:
                     columns_of[kind, parts.tiers] = slice(width, width + len(parts.usd))
                     width += len(parts.usd)
         self._row = {region: row for row, region in enumerate(prices)}
-        # The last row is of a region that sells none.
+        # The last row stands for regions that sell no disk.
         self._usd = np.full((len(prices) + 1, width), np.inf)
         self._listed = np.zeros((len(prices) + 1, width), dtype=bool)
         for region, row in self._row.items():
@@ -356,9 +356,9 @@ class RegionsByPrice:
                 self._usd[row, columns] = parts.usd
                 self._listed[row, columns] = (region, kind) in listed
 
-    def no_dearer_than(self, region: str, others: Iterable[str]) -> list[str]:
-        """The other regions where no disk costs less than in `region`, nor is one sold that it lacks; an
-        estimated price never counts as less than a listed one."""
+    def without_cheaper_disks(self, region: str, others: Iterable[str]) -> list[str]:
+        """Those of `others` where no disk costs less than in `region`, and none is sold that `region` lacks.
+        An estimated price never counts as less than a listed one."""
         own = self._row.get(region, -1)
         beaten = (self._usd[own] <= self._usd) & (self._listed[own] | ~self._listed)
         whole = beaten.all(axis=1).tolist()

@@ -1,13 +1,12 @@
-"""Baseline and burst of a volume by type and size: the rules, as numbers from the bundle.
+"""Baseline and burst rates of a volume by type and size, from rules in the bundle.
 
-A rate is also held to IOPS x the largest request that counts as one (256 KiB on SSD, 1 MiB on HDD): a
-100 GiB gp2 volume keeps 300 IOPS, so 75 MiB/s, although it may burst to 128.
+A rate is also limited to IOPS x the largest request that counts as one (256 KiB on SSD, 1 MiB on HDD): a 100
+GiB gp2 volume keeps 300 IOPS, so 75 MiB/s, although it may burst to 128.
 
-gp2, st1 and sc1 of AWS and the smaller Premium SSDs of Azure are faster while burst credits last, and
-so are small instances. Credits never enter an answer's rates; `Burst` tells what they lend, so that a
-short test can be told from what lasts. Rules: EC2 User Guide, `general-purpose.md`, `hdd-vols.md` and
-`ebs-optimized.md`; Azure, `disk-storage-premium-ssd-sizes.md`.
-"""
+gp2, st1 and sc1 of AWS and the smaller Premium SSDs of Azure are faster while burst credits last, and so are
+small instances. Credits never enter an answer's rates; `Burst` has the faster rates, to tell a short test
+from what lasts. Rules: EC2 User Guide, `general-purpose.md`, `hdd-vols.md` and `ebs-optimized.md`; Azure,
+`disk-storage-premium-ssd-sizes.md`."""
 
 from __future__ import annotations
 
@@ -20,20 +19,20 @@ from advisor.catalog.bundle import Files
 from advisor.domain import Burst, DiskRate, InstanceType
 from advisor.errors import UsageError
 
-# Provisioned-IOPS types (io1, io2) have no rate of their own; unasked, they get gp3's.
+# Provisioned-IOPS types (io1, io2) include no IOPS; an order without any gets gp3's.
 DEFAULT_PROVISIONED_IOPS = 3000.0
 
 
 def rules_path(files: Files, cloud: str) -> str | None:
-    """The table of a cloud's volume types, apart where it is under CC BY-SA 4.0; None: none."""
+    """The path of a cloud's table of volume types (under CC BY-SA 4.0 in `sparecores`); None for no table."""
     paths = (f"{folder}/{cloud}_disk_types.csv" for folder in ("catalog", "sparecores"))
     return next((path for path in paths if files.has(path)), None)
 
 
 class DiskSize(Struct, frozen=True, kw_only=True):
-    """A size that a type is sold in, what it sustains, and what it lends at first (None: no more).
+    """A size that a type is sold in, with its sustained rate and its burst rate (None: no burst).
 
-    A disk of any other size is billed, and runs, as the next larger one of these."""
+    A disk of any other size is billed, and runs, as the next larger of these."""
 
     gib: float
     iops: float
@@ -43,7 +42,7 @@ class DiskSize(Struct, frozen=True, kw_only=True):
 
 
 class DiskRule(Struct, frozen=True, kw_only=True):
-    """One volume type; None means the type has no such term.
+    """The sizes and rates of one volume type; None means that the type has no such term.
 
     Unprovisioned IOPS: `iops_base + iops_per_gib * GiB`, held in `iops_floor`..`iops_cap`. MiB/s: `mib_s_base
     + mib_s_per_gib * GiB` (or `mib_s_large` from `mib_s_large_from_gib` on, or `mib_s_per_provisioned_iops`
@@ -74,19 +73,19 @@ class DiskRule(Struct, frozen=True, kw_only=True):
     sizes: tuple[DiskSize, ...] = ()
 
     def require_size(self, size_gib: float) -> None:
-        """Refuse a size the type is not sold in."""
+        """`UsageError` for a size that the type is not sold in."""
         if not (math.isfinite(size_gib) and self.min_gib <= size_gib <= self.max_gib):
             raise UsageError(
                 f"a {self.type} disk has {self.min_gib:g}GiB to {self.max_gib:g}GiB, not {size_gib:g}GiB"
             )
 
     def sold_as(self, size_gib: float) -> DiskSize | None:
-        """The size that a disk is billed as; None where every GiB counts."""
+        """The size that a disk is billed as; None where the type is billed by the GiB."""
         self.require_size(size_gib)
         return next((size for size in self.sizes if size.gib >= size_gib), None)
 
     def size_for(self, size_gib: float, iops: float | None = None) -> float:
-        """The smallest size from `size_gib` on that is sold and may have so many IOPS."""
+        """The smallest size from `size_gib` on that is sold and allows `iops`."""
         if self.sizes and size_gib <= self.max_gib:
             sold = self.sold_as(size_gib)
             return sold.gib if sold else size_gib
@@ -97,7 +96,7 @@ class DiskRule(Struct, frozen=True, kw_only=True):
         return max(size_gib, float(math.ceil(iops / self.provision_iops_per_gib)))
 
     def included_iops(self, size_gib: float) -> float | None:
-        """IOPS in the price of the size; None where they are provisioned or follow the rate."""
+        """IOPS that the size includes; None where they are provisioned or follow the rate."""
         sold = self.sold_as(size_gib) if self.sizes else None
         if sold:
             return sold.iops
@@ -107,7 +106,7 @@ class DiskRule(Struct, frozen=True, kw_only=True):
         return min(max(iops, self.iops_floor or 0.0), self.iops_cap or math.inf)
 
     def provisioned_iops(self, size_gib: float, iops: float | None) -> float | None:
-        """IOPS of a volume with `asked` provisioned; None where they follow the rate (HDD)."""
+        """IOPS of a volume, `iops` if given; None where they follow the rate (HDD)."""
         included = self.included_iops(size_gib)
         if self.provision_iops_max is None:
             if iops is not None:
@@ -126,7 +125,7 @@ class DiskRule(Struct, frozen=True, kw_only=True):
     def rate(
         self, size_gib: float, iops: float | None = None, mib_per_second: float | None = None
     ) -> DiskRate:
-        """Sustained rate of a volume; refuses a size or a provisioning the type does not have."""
+        """Sustained rate of a volume; `UsageError` for a size or provisioning that the type does not have."""
         sustained, has_iops = self.sustained(size_gib, iops, mib_per_second)
         return DiskRate(
             type=self.type,
@@ -138,7 +137,7 @@ class DiskRule(Struct, frozen=True, kw_only=True):
     def sustained(
         self, size_gib: float, iops: float | None = None, mib_per_second: float | None = None
     ) -> tuple[float, float]:
-        """MiB/s and IOPS of `rate`, without the record; refuses the same."""
+        """MiB/s and IOPS of `rate`, without the record; raises the same errors."""
         self.require_size(size_gib)
         has_iops = self.provisioned_iops(size_gib, iops)
         rate = self._mib_per_second(size_gib, has_iops, mib_per_second)
@@ -149,13 +148,13 @@ class DiskRule(Struct, frozen=True, kw_only=True):
     def billed(
         self, size_gib: float, iops: float | None = None, mib_per_second: float | None = None
     ) -> tuple[float, float]:
-        """IOPS and MiB/s that cost extra: what is provisioned above what the size includes."""
+        """IOPS and MiB/s that cost extra: those above what the size includes."""
         included = self.included_iops(size_gib)
         extra_iops = (self.provisioned_iops(size_gib, iops) or 0.0) - (included or 0.0)
         if self.provision_mib_s_max is None:
             return max(0.0, extra_iops), 0.0
         rate = self.mib_s_base if mib_per_second is None else mib_per_second
-        # Where IOPS come with the size, so does the rate that nobody asks for.
+        # A type that includes IOPS includes its base rate, too.
         extra_rate = rate if included is None else rate - self.mib_s_base
         return max(0.0, extra_iops), max(0.0, extra_rate)
 
@@ -189,7 +188,7 @@ _TEXT_FIELDS = ("type", "media")
 
 
 def rule_from(row: Mapping[str, str], sizes: Sequence[Mapping[str, str]] = ()) -> DiskRule:
-    """One row of the disk type table as a rule, with the type's rows of the table of sizes."""
+    """The rule in one row of the disk type table, with the type's rows of the table of sizes."""
     values = {
         name: row[name] if name in _TEXT_FIELDS else _number(row[name])
         for name in DiskRule.__struct_fields__
@@ -207,15 +206,15 @@ def _number(text: str) -> float | None:
 INSTANCE_BURST_SECONDS = 1800.0
 # Azure, "Managed disk bursting": "burst to their maximum burst target for up to 30 minutes"
 VOLUME_BURST_SECONDS = 1800.0
-# Less than this is no difference that a test would show.
+# A test would not show a smaller ratio.
 _VISIBLE = 1.02
 
 
 class VolumeBurst(Struct, frozen=True):
-    """A full bucket of one volume: limits while it lasts, and what it holds.
+    """A full burst bucket of one volume: its rates, and how much it holds.
 
-    `io_credits` are single requests (gp2), `mib_credits` MiB (st1, sc1); the others are None. Of Azure's
-    disks it is documented how long a full bucket lasts at full speed, and no more."""
+    `io_credits` are requests (gp2), `mib_credits` MiB (st1, sc1); the other is None. Azure publishes only how
+    long a full bucket lasts at full speed (`full_seconds`)."""
 
     mib_per_second: float
     iops: float
@@ -224,7 +223,7 @@ class VolumeBurst(Struct, frozen=True):
     full_seconds: float | None = None
 
     def seconds(self, used: tuple[float, float], earned: tuple[float, float]) -> float:
-        """Seconds that a full bucket lasts at `used` (MiB/s, IOPS), refilled at the `earned` rates."""
+        """Seconds that a full bucket lasts at the `used` (MiB/s, IOPS), refilled at the `earned` rates."""
         if self.full_seconds is not None:
             return self.full_seconds
         kind, bucket = (1, self.io_credits or 0.0) if self.mib_credits is None else (0, self.mib_credits)
@@ -234,7 +233,7 @@ class VolumeBurst(Struct, frozen=True):
 def volume_burst(
     rule: DiskRule, row: Mapping[str, str], size_gib: float, sustained: DiskRate
 ) -> VolumeBurst | None:
-    """The burst bucket of a volume by its rule and its row of the table; None if it never bursts."""
+    """The burst bucket of a volume, from its rule and its row of the type table; None if it never bursts."""
     sold = rule.sold_as(size_gib) if rule.sizes else None
     if sold and sold.burst_iops and sold.burst_mib_s:  # Premium SSD up to P20
         return VolumeBurst(sold.burst_mib_s, sold.burst_iops, full_seconds=VOLUME_BURST_SECONDS)
@@ -246,27 +245,27 @@ def volume_burst(
 
 
 def burst_on(instance: InstanceType | None, volume: DiskRate, bucket: VolumeBurst | None) -> Burst | None:
-    """The faster rate of a volume at first, on its instance or alone; None where it lends nothing.
+    """The burst of a volume on an instance, or alone; None where it is no faster than the lasting rate.
 
-    A burst of one is held to what the other passes on, and ends when the first one's credits do."""
+    Each bursts at most at the other's rate, and the burst ends with the first one's credits."""
     always = (volume.read_mib_per_second or math.inf, volume.read_iops or math.inf)
     at_first = (bucket.mib_per_second, bucket.iops) if bucket else always
-    passed, passed_at_first = _passed_on(instance)
-    lasting = _lower(always, passed)
-    fast = _lower(at_first, passed_at_first)
+    limits, limits_at_first = _instance_limits(instance)
+    lasting = _lower_of_each(always, limits)
+    fast = _lower_of_each(at_first, limits_at_first)
     if not any(new > old * _VISIBLE for new, old in zip(fast, lasting, strict=True)):
         return None
     seconds, causes = math.inf, []
     if bucket and any(new > old for new, old in zip(fast, always, strict=True)):
         seconds, causes = bucket.seconds(fast, always), [volume.type]
-    if instance and any(new > old for new, old in zip(fast, passed, strict=True)):
+    if instance and any(new > old for new, old in zip(fast, limits, strict=True)):
         seconds = min(seconds, INSTANCE_BURST_SECONDS)
         causes.append(instance.name)
     return Burst(read_mib_per_second=fast[0], read_iops=fast[1], seconds=seconds, causes=tuple(causes))
 
 
 def _io_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> VolumeBurst | None:
-    """gp2 below 1,000 GiB: 3,000 IOPS; up to 170 GiB 128 MiB/s, above 250."""
+    """The bucket of gp2 below 1,000 GiB: 3,000 IOPS; 128 MiB/s up to 170 GiB, 250 above."""
     iops = float(row["burst_iops"])
     if (rate.read_iops or 0.0) >= iops:
         return None
@@ -276,7 +275,7 @@ def _io_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> Volum
 
 
 def _mib_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> VolumeBurst | None:
-    """st1 250 and sc1 80 MiB/s a TiB, up to 500 and 250; the bucket holds one scan."""
+    """The bucket of st1 and sc1: 250 and 80 MiB/s per TiB, up to 500 and 250; it holds one scan."""
     cap = float(row["burst_mib_s_cap"])
     mib_per_second = min(float(row["burst_mib_s_per_gib"]) * size_gib, cap)
     if mib_per_second <= (rate.read_mib_per_second or 0.0):
@@ -285,8 +284,8 @@ def _mib_bucket(row: Mapping[str, str], size_gib: float, rate: DiskRate) -> Volu
     return VolumeBurst(mib_per_second, mib_per_second, mib_credits=mib_credits)
 
 
-def _passed_on(instance: InstanceType | None) -> tuple[tuple[float, float], tuple[float, float]]:
-    """(MiB/s, IOPS) an instance passes on for ever, and at first."""
+def _instance_limits(instance: InstanceType | None) -> tuple[tuple[float, float], tuple[float, float]]:
+    """An instance's limits in (MiB/s, IOPS): those that last, and those of its burst."""
     if instance is None:
         return (math.inf, math.inf), (math.inf, math.inf)
     mib_per_second = instance.ebs_baseline_mib_per_second or math.inf
@@ -297,5 +296,5 @@ def _passed_on(instance: InstanceType | None) -> tuple[tuple[float, float], tupl
     )
 
 
-def _lower(first: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+def _lower_of_each(first: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
     return min(first[0], other[0]), min(first[1], other[1])

@@ -1,7 +1,7 @@
-"""Disks of one cloud on its instances: effective rates, prices, and which are worth a look.
+"""Disks of one cloud on its instances: effective rates, prices, and which are worth a prediction.
 
-The effective rate is the lower of the volume's and of the instance's own sustained limit. Prices are per
-month in the source; an hour is a 730th of that. "GB-month" is billed per GiB."""
+The effective rate is the lower of the volume's and the instance's sustained limits. Sources have prices per
+month; an hour is a 730th of that. "GB-month" is billed per GiB."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from advisor.catalog.assumed import (
     RATES,
     USD_PER_GIB_MONTH,
     Facts,
-    factors,
     facts_of_disk,
+    uncertainty_factors,
     with_facts_of_disk,
 )
 from advisor.catalog.bundle import Files, table_if_any
@@ -37,12 +37,12 @@ from advisor.domain import (
 )
 from advisor.errors import NoOfferError, UsageError
 
-# An order with the rate, price and assumed facts of its volume; (MiB/s, IOPS) of an instance, None: all.
+# An order with its volume's rate, price and assumed facts; an instance's (MiB/s, IOPS), None: no limit.
 _Volume = tuple[DiskChoice, DiskRate, Price, tuple[AssumedFact, ...]]
 _Ordered = tuple[DiskChoice, DiskRate]
 _Limits = tuple[float | None, float | None]
 
-# Lists of disks, and orders, that are remembered: a service is asked about many data sets.
+# Most cached lists of disks, and orders: a service sees many data sets.
 _MOST_KEPT, _MOST_VOLUMES = 4096, 16_384
 
 
@@ -80,16 +80,16 @@ class DiskCatalog:
 
     @property
     def network_types(self) -> tuple[str, ...]:
-        """Types that can be ordered."""
+        """Network disk types that can be ordered."""
         return tuple(self.rules)
 
     def has_price(self, disk_type: str, region: str) -> bool:
-        """Whether the source lists a price, whatever the user told; an estimate is none."""
+        """Whether the source lists a price; estimates and imported prices do not count."""
         return (region, disk_type) in self._listed
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Every disk type that can be asked for."""
+        """Every disk type that a question may name."""
         return (*self.rules, disk_orders.LOCAL)
 
     def parse_choice(self, text: str) -> DiskChoice:
@@ -104,26 +104,26 @@ class DiskCatalog:
         return choice.type, choice.size_gib
 
     def is_hard_disk(self, disk_type: str) -> bool:
-        """Whether a type is no flash drive."""
+        """Whether a type is a hard disk, not flash."""
         return disk_type != disk_orders.LOCAL and self._rule(disk_type).media == "hdd"
 
     def price(self, choice: DiskChoice, region: str) -> Price:
-        """The price of an order of a known size by the hour; `NoOfferError` where none is known."""
+        """The hourly price of an order of a known size; `NoOfferError` where none is known."""
         self.rate(choice)  # refuses what is not sold
         return self._price(choice, region)
 
     def attach(
         self, instance: InstanceType, choice: DiskChoice, region: str, *, unpriced: bool = False
     ) -> Disk:
-        """An order of a known size on an instance: the lower of both limits, and the price.
+        """The disk of an order of a known size on an instance: the lower of both limits, and the price.
 
-        `binding_limit` says whose throughput limit is the lower one. `UsageError` for a size or provisioning
-        that is not sold, and for local disks the instance does not have; `NoOfferError` where no price is
-        known, unless it may be `unpriced`."""
+        `binding_limit` says whose throughput limit is lower. `UsageError` for a size or provisioning that is
+        not sold, and for local disks that the instance lacks; `NoOfferError` without a known price, unless
+        `unpriced` allows it."""
         if choice.type == disk_orders.LOCAL:
             return disk_orders.local_disk(instance, choice.size_gib or 0.0)
         self._rule(choice.type)
-        if not self._fits(instance, choice.type):
+        if not self._is_attachable(instance, choice.type):
             takes = ", ".join(self._limits[instance.name])
             raise UsageError(f"{instance.name} takes no {choice.type} disk; it takes: {takes}")
         if unpriced and (region, choice.type) not in self._prices:
@@ -134,40 +134,39 @@ class DiskCatalog:
         return self._attached(instance, choice, region)
 
     def with_burst(self, instance: InstanceType, disk: Disk) -> Disk:
-        """A disk on its instance, with what it reads there at first; local disks lend nothing."""
+        """A disk on its instance, with its burst; local disks have none."""
         if disk.is_local:
             return disk
         volume, size_gib = self.rate(disk.choice), disk.choice.size_gib or 0.0
         return replace(disk, burst=self.burst_of(volume, size_gib, instance))
 
     def burst(self, choice: DiskChoice) -> Burst | None:
-        """The burst of an order of a known size alone; None where its rate lasts."""
+        """The burst of an order of a known size without an instance; None where its rate lasts."""
         return self.burst_of(self.rate(choice), choice.size_gib or 0.0)
 
     def burst_of(
         self, volume: DiskRate, size_gib: float, instance: InstanceType | None = None
     ) -> Burst | None:
-        """The burst of a volume of that rate and size, on an instance if given; None without one."""
+        """The burst of a volume of that rate and size, on an instance if given; None for no burst."""
         takes = None
-        if instance:  # with its own limits for the type, where those are listed
+        if instance:  # with its listed limits for the type, if any
             mib_per_second, iops = self._limits_of(instance, volume.type)
             takes = replace(instance, ebs_baseline_mib_per_second=mib_per_second, ebs_baseline_iops=iops)
         row, rule = self._rows[volume.type], self.rules[volume.type]
         return burst_on(takes, volume, volume_burst(rule, row, size_gib, volume))
 
-    def lasting(self, volume: DiskRate, instance: InstanceType | None = None) -> DiskRate:
-        """The sustained rate of a volume on an instance."""
-        return volume if instance is None else _held_to(self._limits_of(instance, volume.type), volume)
+    def sustained_rate(self, volume: DiskRate, instance: InstanceType | None = None) -> DiskRate:
+        """The sustained rate of a volume, on an instance if given."""
+        return volume if instance is None else _limited_rate(self._limits_of(instance, volume.type), volume)
 
     def regional_prices(self, choice: DiskChoice) -> dict[str, Price]:
         """Prices of an order of a known size by region."""
         regions = sorted(region for region, name in self._prices if name == choice.type)
         return {region: self._price(choice, region) for region in regions}
 
-    def no_dearer_than(self, region: str, others: Iterable[str]) -> list[str]:
-        """The other regions where no disk costs less than in `region`, nor is one sold that it lacks; an
-        estimated price never counts as less than a listed one."""
-        return self._regions_by_price.no_dearer_than(region, others)
+    def without_cheaper_disks(self, region: str, others: Iterable[str]) -> list[str]:
+        """Those of `others` where no disk is cheaper than in `region`, or sold only there."""
+        return self._regions_by_price.without_cheaper_disks(region, others)
 
     @cached_property
     def _regions_by_price(self) -> disk_orders.RegionsByPrice:
@@ -175,7 +174,7 @@ class DiskCatalog:
         return disk_orders.RegionsByPrice(self._by_region, listed)
 
     def fitting_size(self, disk_type: str, dataset_gib: float, iops: float | None = None) -> float:
-        """Smallest whole GiB of a type that holds a data set with headroom, and may have `iops`."""
+        """Smallest whole GiB of a type that holds a data set with headroom and allows `iops`."""
         needed = math.ceil(dataset_gib * disk_orders.HEADROOM)
         if disk_type == disk_orders.LOCAL:
             return float(max(1, needed))
@@ -187,11 +186,10 @@ class DiskCatalog:
     def candidate_disks(
         self, instance: InstanceType, dataset_gib: float, region: str, types: tuple[str, ...] = ()
     ) -> list[Disk]:
-        """Disks worth a look for a data set, cheapest first.
+        """Disks worth a prediction for a data set, cheapest first.
 
-        Local disks where they are large enough and their rate is known; of the network volumes those that no
-        cheaper one equals on this instance. Volumes without a price are left out. Only of `types`, where any
-        are named."""
+        They are the local disks, where large enough and of a known rate, and the priced network volumes that
+        no cheaper one equals on this instance. `types` limits them, unless it is empty."""
         with_local = not types or disk_orders.LOCAL in types
         local = disk_orders.local_if_it_fits(instance, dataset_gib) if with_local else None
         return [*([local] if local else []), *self._volumes(instance, dataset_gib, region, types)]
@@ -199,7 +197,7 @@ class DiskCatalog:
     def _volumes(
         self, instance: InstanceType, dataset_gib: float, region: str, types: tuple[str, ...]
     ) -> list[Disk]:
-        """The network volumes among them: the same for all instances that pass on as much."""
+        """The network volumes of `candidate_disks`, cached for all instances with the same limits."""
         own = instance.ebs_baseline_mib_per_second, instance.ebs_baseline_iops
         listed = instance.name if instance.name in self._limits else None
         key = (dataset_gib, region, types, own, listed)
@@ -208,8 +206,8 @@ class DiskCatalog:
             attached = [
                 disk
                 for choice, *_ in self._ladder(dataset_gib, region, types)
-                if self._fits(instance, choice.type)
-                and (disk := self._cut_to(instance, choice, region, wide=bool(types)))
+                if self._is_attachable(instance, choice.type)
+                and (disk := self._trimmed(instance, choice, region, wide=bool(types)))
             ]
             worth = disk_orders.without_slow_steps(disk_orders.undominated(attached), self.rules)
             if len(self._worth) >= _MOST_KEPT:
@@ -219,7 +217,7 @@ class DiskCatalog:
         return worth
 
     def _ladder(self, dataset_gib: float, region: str, types: tuple[str, ...]) -> tuple[_Volume, ...]:
-        """Volumes worth a look on any instance; the same for all of them, so made once."""
+        """Volumes worth a prediction on some instance, cached for all of them."""
         key = (dataset_gib, region, types)
         if key not in self._ladders:
             steps = [
@@ -228,8 +226,8 @@ class DiskCatalog:
                 if (region, disk_type) in self._prices
                 for choice, rate in orders
             ]
-            # Limits of an instance that differ by type may turn what is better round.
-            self._ladders[key] = tuple(steps if self._limits else _best(steps))
+            # An instance may limit types differently, so that a dearer volume is the faster one there.
+            self._ladders[key] = tuple(steps if self._limits else _undominated_volumes(steps))
         return self._ladders[key]
 
     def _orders(self, dataset_gib: float, types: tuple[str, ...]) -> dict[str, list[_Ordered]]:
@@ -239,16 +237,16 @@ class DiskCatalog:
             self._ordered[key] = {
                 name: [
                     (choice, self.rate(choice))
-                    for choice in disk_orders.volumes(rule, max(rule.min_gib, needed), wide=bool(types))
+                    for choice in disk_orders.rate_ladder(rule, max(rule.min_gib, needed), wide=bool(types))
                 ]
                 for name, rule in self.rules.items()
                 if name in (types or self.rules)
             }
         return self._ordered[key]
 
-    def _cut_to(self, instance: InstanceType, choice: DiskChoice, region: str, *, wide: bool) -> Disk | None:
-        """A step of the ladder on an instance; None where it is not worth a look there."""
-        cut = disk_orders.cut_to(instance, choice, self.rules[choice.type], wide=wide)
+    def _trimmed(self, instance: InstanceType, choice: DiskChoice, region: str, *, wide: bool) -> Disk | None:
+        """A step of the ladder on an instance; None where its type cannot pay there."""
+        cut = disk_orders.trimmed_order(instance, choice, self.rules[choice.type], wide=wide)
         return None if cut is None else self._attached(instance, cut, region)
 
     def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
@@ -262,11 +260,11 @@ class DiskCatalog:
         return disk
 
     def _volume(self, choice: DiskChoice, region: str, rate: DiskRate | None = None) -> _Volume:
-        """An order by itself, made once."""
+        """An order with its rate, price and assumed facts; cached."""
         volume = self._priced.get((choice, region))
         if volume is None:
             rate, price = rate or self.rate(choice), self._price(choice, region)
-            # What is assumed of the price counts only where it is an estimate.
+            # Assumed facts of the price count only where the price is an estimate.
             assumed = facts_of_disk(self._facts, choice.type)
             if price.kind == ESTIMATED:
                 assumed = self.assumed_of(choice.type)
@@ -275,8 +273,8 @@ class DiskCatalog:
             volume = self._priced[choice, region] = choice, rate, price, assumed
         return volume
 
-    def passed_on(self, instance: InstanceType, disk_type: str) -> tuple[float, float]:
-        """MiB/s and IOPS beyond which no disk of a type is faster on an instance."""
+    def instance_limits(self, instance: InstanceType, disk_type: str) -> tuple[float, float]:
+        """MiB/s and IOPS above which no disk of a type is faster on an instance."""
         mib_per_second, iops = self._limits_of(instance, disk_type)
         return math.inf if mib_per_second is None else mib_per_second, iops or math.inf
 
@@ -286,13 +284,13 @@ class DiskCatalog:
         return own if listed == (None, None) else listed
 
     def rate(self, choice: DiskChoice) -> DiskRate:
-        """The sustained rate of an order of a known size, whatever it is attached to."""
+        """The sustained rate of an order of a known size, before any instance's limit."""
         assert choice.size_gib is not None
         rate = self._rule(choice.type).rate(choice.size_gib, choice.iops, choice.mib_per_second)
         assumed = facts_of_disk(self._facts, rate.type)
         if not assumed:
             return rate
-        low, high = factors(assumed)
+        low, high = uncertainty_factors(assumed)
         return replace(rate, low=low, high=high)
 
     def assumed_of(self, disk_type: str) -> tuple[AssumedFact, ...]:
@@ -323,8 +321,8 @@ class DiskCatalog:
             note=origin.note,
         )
 
-    def _fits(self, instance: InstanceType, disk_type: str) -> bool:
-        """Whether the instance takes the type: all are taken where no list of its own is known."""
+    def _is_attachable(self, instance: InstanceType, disk_type: str) -> bool:
+        """Whether the instance takes the type; without a list of its types it takes all."""
         listed = self._limits.get(instance.name)
         return listed is None or disk_type in listed
 
@@ -335,7 +333,7 @@ class DiskCatalog:
 
     @cached_property
     def _limits(self) -> dict[str, dict[str, _Limits]]:
-        """Instance type -> disk type -> (MiB/s, IOPS) passed on, where listed; None stands for all types."""
+        """Instance type -> disk type -> its listed (MiB/s, IOPS); (None, None): the instance's limits."""
         limits_of: dict[str, dict[str, _Limits]] = {}
         for row in self._limit_table.records():
             rate, iops = row["read_mib_s"], row["read_iops"]
@@ -353,7 +351,7 @@ class DiskCatalog:
 
     @cached_property
     def _prices(self) -> disk_orders.Rows:
-        """Prices: the source's, then the user's, then estimates."""
+        """Price rows: listed ones win, then imported ones, then estimates."""
         return {**self._bundled, **self._imported, **self._listed}
 
     @cached_property
@@ -369,11 +367,11 @@ class DiskCatalog:
         return self.rules[disk_type]
 
 
-def _best(steps: Iterable[_Volume]) -> Iterator[_Volume]:
-    """Volumes without those that a cheaper one equals wherever they are attached."""
+def _undominated_volumes(steps: Iterable[_Volume]) -> Iterator[_Volume]:
+    """Volumes without those that a cheaper one equals on any instance."""
     disks = (_on_instance((None, None), *volume) for volume in steps)
-    best = disk_orders.undominated(disks)
-    return ((disk.choice, disk.rate, disk.price, disk.assumed) for disk in best if disk.price)
+    kept = disk_orders.undominated(disks)
+    return ((disk.choice, disk.rate, disk.price, disk.assumed) for disk in kept if disk.price)
 
 
 def _on_instance(
@@ -383,7 +381,7 @@ def _on_instance(
     price: Price | None,
     assumed: tuple[AssumedFact, ...] = (),
 ) -> Disk:
-    rate = _held_to(limits, volume)
+    rate = _limited_rate(limits, volume)
     return Disk(
         rate=rate,
         choice=choice,
@@ -394,8 +392,8 @@ def _on_instance(
     )
 
 
-def _held_to(limits: _Limits, volume: DiskRate) -> DiskRate:
-    """A volume's rate behind an instance that passes on so much."""
+def _limited_rate(limits: _Limits, volume: DiskRate) -> DiskRate:
+    """A volume's rate within an instance's limits."""
     limit, limit_iops = limits
     own, own_iops = volume.read_mib_per_second, volume.read_iops
     assert own is not None

@@ -1,4 +1,4 @@
-"""GPUs: their names as people write them, data sheets, what an hour costs, how they reach each other."""
+"""GPUs: names as people write them, data sheets, hourly prices, and the links between GPUs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from advisor.errors import UsageError, unknown_name
 
 
 def sheet_names(name: str, known: Iterable[str]) -> list[str]:
-    """Every data sheet a name may mean, usual first ('A100': each A100); `UsageError` with near names."""
+    """Every data sheet that a name may mean, usual first ('A100': each A100); `UsageError` for none."""
     names = list(known)
     if isinstance(known, Mapping):
         require_whole(name, known)
@@ -28,7 +28,7 @@ def sheet_names(name: str, known: Iterable[str]) -> list[str]:
 
 
 def require_whole(name: str, sheets: Mapping[str, Gpu]) -> None:
-    """`UsageError` for the name of a slice: 'A10-4Q' is another GPU than an A10."""
+    """`UsageError` for the name of a slice: an 'A10-4Q' is not an A10."""
     if not is_whole(name, sheets):
         raise UsageError(
             "'{gpu}' is a slice ({profile}) of a card, and no rate of a slice is known",
@@ -41,7 +41,7 @@ def require_whole(name: str, sheets: Mapping[str, Gpu]) -> None:
 
 
 def is_whole(name: str, sheets: Mapping[str, Gpu]) -> bool:
-    """True for the name of a whole card: also of a vGPU that has all of one, such as 'A10-24Q'."""
+    """Whether a name is of a whole card, or of a vGPU that has all of one, such as 'A10-24Q'."""
     profile = slice_profile(name)
     size = re.fullmatch(r"(\d+)[ABCQ].*", profile, re.IGNORECASE)
     if size is None:
@@ -51,8 +51,8 @@ def is_whole(name: str, sheets: Mapping[str, Gpu]) -> bool:
 
 
 def sheet_name(text: str, known: Iterable[str]) -> str:
-    """The one data sheet that is meant, of several forms the usual one; `UsageError` where they differ in
-    memory (an A100 of 40 GB is not one of 80 GB), or none is meant."""
+    """The one data sheet that a text means, the usual one of several forms. `UsageError` for none, and where
+    the forms differ in memory (an A100 of 40 GB is not one of 80 GB)."""
     names = sheet_names(text, known)
     if len({tuple(re.findall(r"\d+GB", name)) for name in names}) > 1:
         raise UsageError(f"'{text}' is sold as {', '.join(names)}; name one of them")
@@ -60,19 +60,18 @@ def sheet_name(text: str, known: Iterable[str]) -> str:
 
 
 def usual_sheet_name(name: str, known: Iterable[str]) -> str:
-    """The one data sheet that a name means most likely, as tables of measurements use it: a bare 'A100' is
-    the A100-SXM4-40GB, 'V100' the V100-SXM2-16GB, 'P100' the P100-PCIE-16GB, 'H100' the H100-SXM5-80GB
-    (`gpus_named` has the rule). `UsageError` with the near names for others."""
+    """The data sheet that a name most likely means in a table of measurements: a bare 'A100' is the
+    A100-SXM4-40GB, 'V100' the V100-SXM2-16GB, 'P100' the P100-PCIE-16GB, 'H100' the H100-SXM5-80GB
+    (`gpus_named` has the rule). `UsageError` with near names for an unknown name."""
     return sheet_names(name, known)[0]
 
 
 def sheet_of(
     name: str, sheets: Mapping[str, Gpu], *, memory_mib: float | None = None, sm_count: int | None = None
 ) -> Gpu:
-    """The sheet of a card that torch or the catalogue names, and says this size of (None: it does not say);
-    `UsageError` where there is none.
+    """The data sheet of a card, by its name in torch or the catalogue and its size (None: not known).
 
-    Only the very card: a laptop's, a slice of a card or a "Super" is another GPU."""
+    `UsageError` without a sheet of exactly this card: a laptop's, a slice or a "Super" is another GPU."""
     identity = identified(name, sheets, memory_mib=memory_mib, sm_count=sm_count)
     if identity.is_slice:
         raise UsageError(
@@ -94,9 +93,9 @@ def sheet_of(
 
 
 class GpuSheet(Struct, frozen=True, kw_only=True):
-    """A data sheet with what a person chooses by and no prediction needs; None: unknown.
+    """A data sheet with figures that people choose by and predictions do not need; None: unknown.
 
-    `fp64_tflops` is without tensor cores; `link` is how it reaches the host and other GPUs."""
+    `fp64_tflops` is without tensor cores; `link` connects the GPU to the host and to other GPUs."""
 
     gpu: Gpu
     fp64_tflops: float | None
@@ -120,7 +119,7 @@ def read_sheets(files: Files) -> Mapping[str, GpuSheet]:
     return sheets
 
 
-# Data sheet facts by which the table is sorted: JSON name -> whether more is better.
+# Keys that sort the table of GPUs -> whether more is better.
 SORT_KEYS = {
     "usd_per_gpu_hour": False,
     "usd_per_fp32_tflop_hour": False,
@@ -133,41 +132,41 @@ SORT_KEYS = {
 
 
 def usd_per_gpu_hour(offer: Offer) -> float:
-    """The instance's price over its GPUs; its vCPUs, RAM and disks are part of it."""
+    """The instance's price per GPU; it includes vCPUs, RAM and local disks."""
     return offer.price.usd_per_hour / offer.instance.gpu_count
 
 
 def cheapest_by_gpu(offers: Iterable[Offer]) -> dict[str, Offer]:
-    """GPU name -> the offer with the lowest price a GPU; the smaller instance where two tie.
+    """GPU name -> the offer with the lowest price per GPU; of equal ones, the smaller instance.
 
-    Shares of a GPU and types that nobody can order are no price of a GPU."""
+    Shares of a GPU, and types that cannot be ordered, do not count."""
     cheapest: dict[str, Offer] = {}
     for offer in offers:
         instance = offer.instance
         if instance.gpu_name is None or instance.gpu_fraction < 1 or offer.closed:
             continue
         best = cheapest.get(instance.gpu_name)
-        if best is None or _key(offer) < _key(best):
+        if best is None or _price_order(offer) < _price_order(best):
             cheapest[instance.gpu_name] = offer
     return cheapest
 
 
-def _key(offer: Offer) -> tuple[float, float, str, str]:
+def _price_order(offer: Offer) -> tuple[float, float, str, str]:
     return usd_per_gpu_hour(offer), offer.price.usd_per_hour, offer.instance.name, offer.region
 
 
-_TABLE = DATA_FOLDER / "language" / "gpu_links.csv"
+_LINKS_FILE = DATA_FOLDER / "language" / "gpu_links.csv"
 
 
 class GpuLink(NamedTuple):
-    """`nvlink` (up to `joined` GPUs) or `pcie`; without a `source` PCIe is assumed."""
+    """A link of GPUs: `nvlink` (up to `joined` GPUs) or `pcie`, assumed where `source` is empty."""
 
     kind: str
     joined: int
     source: str
 
     def among(self, gpus: int) -> str:
-        """The link between so many GPUs of one model replica."""
+        """The link between `gpus` GPUs of one model replica."""
         if gpus == 1:
             return "none"
         return self.kind if gpus <= self.joined else "pcie"
@@ -178,7 +177,7 @@ _BOARD = "data sheets of NVIDIA HGX and Grace Blackwell boards"
 
 
 def gpu_link(instance: InstanceType) -> GpuLink:
-    """The link of a type's GPUs: by the longest matching prefix in the table, else by its card."""
+    """The link of a type's GPUs: from the longest matching prefix in the table, else from its card."""
     known = _links().get(instance.cloud, ())
     for start, link in known:
         if instance.name.startswith(start):
@@ -190,8 +189,8 @@ def gpu_link(instance: InstanceType) -> GpuLink:
 
 @cache
 def _links() -> dict[str, tuple[tuple[str, GpuLink], ...]]:
-    """Cloud -> beginnings of names with their link, the longest first."""
-    _, *lines = _TABLE.read_text(encoding="utf-8").splitlines()
+    """Cloud -> (start of type names, their link), the longest start first."""
+    _, *lines = _LINKS_FILE.read_text(encoding="utf-8").splitlines()
     links: dict[str, list[tuple[str, GpuLink]]] = {}
     for line in lines:
         cloud, start, kind, joined, source = line.split(",")

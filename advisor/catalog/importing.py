@@ -17,16 +17,15 @@ from advisor.catalog.load import load_catalog
 from advisor.catalog.match import ANY_CLOUD
 from advisor.catalog.overlay import imported_files, keep_overlay, store_import
 from advisor.catalog.providers import provider_of
-from advisor.catalog.providers.rows import Contents, Line, PriceFile, is_to_come
+from advisor.catalog.providers.rows import Contents, Line, PriceFile, is_future
 from advisor.catalog.providers.tables import build_tables
 from advisor.errors import UsageError
 
 
 class Imported(Struct, frozen=True):
-    """One import: its name, the offers of each cloud in it, and rows that were left out by reason; or the
-    disk prices or facts that it has of clouds that are known. `refreshed` counts prices that lie over those
-    of the snapshot, as those of a refresh do. `examples` has a line of some reasons, and `read_as` counts
-    lines whose value was taken otherwise than it is written."""
+    """One import: its name, and by cloud the number of new `offers`, or of `disk_prices` or `facts` of known
+    clouds. `refreshed` counts prices that replace the snapshot's, `left_out` rows by reason, with a row of
+    some reasons in `examples`; `read_as` counts values that were converted."""
 
     name: str
     offers: dict[str, int]
@@ -41,12 +40,12 @@ class Imported(Struct, frozen=True):
 def import_file(
     path: Path, name: str | None, folder: Path, *, as_of: date | None = None, accept_implausible: bool = False
 ) -> Imported:
-    """Check a file as a whole and keep it in `folder`, in place of one of the same name, also a damaged one.
+    """Import a file as a whole into `folder`, in place of an import with its name, even a damaged one.
 
-    `as_of` is when a file that tells no date was fetched; `accept_implausible` takes prices that are far from
-    the known ones. `UsageError` with line and reason: then nothing has changed."""
+    `as_of` is when a file without dates was fetched; `accept_implausible` takes prices far from the known
+    ones. `UsageError` with line and reason: then nothing has changed."""
     name = Line(0, {"name": (name or path.stem).lower().replace(" ", "_")}).name("name")
-    if as_of is not None and is_to_come(as_of):
+    if as_of is not None and is_future(as_of):
         raise UsageError(
             f"{as_of} is in the future; say when the file was fetched: --as-of 2026-11-20", field="as_of"
         )
@@ -63,35 +62,35 @@ def import_file(
     contents = provider_of(file).contents_of(file, catalog)
     if contents.tables is not None:
         manifest, tables = contents.tables
-        about = _about(file, contents.days or [date.today()], {}, Counter())
-        store_import(folder, name, manifest | about, tables)
-        return _imported(name, manifest | about)
-    newer = _newer(contents, catalog, accept_implausible=accept_implausible)
-    if not newer.rows and not newer.overlays:
+        entries = _manifest_entries(file, contents.days or [date.today()], {}, Counter())
+        store_import(folder, name, manifest | entries, tables)
+        return _imported(name, manifest | entries)
+    kept = _believable(contents, catalog, accept_implausible=accept_implausible)
+    if not kept.rows and not kept.overlays:
         raise UsageError(
             "the file has no price that can be taken: {reasons}",
-            reasons="; ".join(f"{reason} ({count:,})" for reason, count in newer.left_out.items()),
+            reasons="; ".join(f"{reason} ({count:,})" for reason, count in kept.left_out.items()),
             field="file",
         )
     offers: dict[str, int] = {}
-    if newer.rows:
-        _require_free({row.cloud for row in newer.rows}, catalog)
-        manifest, tables = build_tables(newer.rows, catalog.gpus)
-        priced = Counter(row.cloud for row in newer.rows if row.price is not None)
+    if kept.rows:
+        _require_free({row.cloud for row in kept.rows}, catalog)
+        manifest, tables = build_tables(kept.rows, catalog.gpus)
+        priced = Counter(row.cloud for row in kept.rows if row.price is not None)
         offers = {cloud: priced[cloud] for cloud in manifest["clouds"]}
-        about = _about(file, [row.as_of for row in newer.rows], offers, newer.left_out)
-        store_import(folder, name, manifest | about, tables)
-    for cloud, overlay in newer.overlays.items():
+        entries = _manifest_entries(file, [row.as_of for row in kept.rows], offers, kept.left_out)
+        store_import(folder, name, manifest | entries, tables)
+    for cloud, overlay in kept.overlays.items():
         keep_overlay(folder, cloud, overlay)
-    refreshed = {cloud: len(overlay.prices) for cloud, overlay in newer.overlays.items()}
+    refreshed = {cloud: len(overlay.prices) for cloud, overlay in kept.overlays.items()}
     return Imported(
-        name, offers, newer.left_out, refreshed=refreshed, examples=newer.examples, read_as=+newer.read_as
+        name, offers, kept.left_out, refreshed=refreshed, examples=kept.examples, read_as=+kept.read_as
     )
 
 
-def _newer(contents: Contents, catalog: Catalog, *, accept_implausible: bool) -> Contents:
-    """Without prices that are older than the one that is known, or too far from it."""
-    overlays = {cloud: catalog.newer(cloud, overlay) for cloud, overlay in contents.overlays.items()}
+def _believable(contents: Contents, catalog: Catalog, *, accept_implausible: bool) -> Contents:
+    """The contents without prices older than the known one, or too far from it."""
+    overlays = {cloud: catalog.not_outdated(cloud, overlay) for cloud, overlay in contents.overlays.items()}
     before, after = (
         sum(len(each.prices) for each in some.values()) for some in (contents.overlays, overlays)
     )
@@ -105,7 +104,7 @@ def _newer(contents: Contents, catalog: Catalog, *, accept_implausible: bool) ->
     return replace(contents, overlays=overlays, left_out=+contents.left_out)
 
 
-def _about(
+def _manifest_entries(
     file: PriceFile, days: Sequence[date], offers: Mapping[str, int], left_out: Counter[str]
 ) -> dict[str, Any]:
     part = {"as_of": min(days).isoformat(), "source": file.path.name, "licence": "the user's own"}
@@ -123,7 +122,7 @@ def imports_in(folder: Path) -> list[Imported]:
 
 
 def _imported(name: str, manifest: Mapping[str, Any]) -> Imported:
-    # Imports of older releases have the number alone.
+    # Older releases stored only the number.
     left_out = Counter(manifest.get("left_out_by_reason") or {"no offers": manifest["left_out"]})
     disks, facts = manifest.get("disk_price_counts", {}), manifest.get("fact_counts", {})
     return Imported(name, manifest["offers"], +left_out, disk_prices=disks, facts=facts)
@@ -142,7 +141,7 @@ def _read(path: Path) -> str:
 
 
 def _require_free(clouds: set[str], catalog: Catalog) -> None:
-    """An import never hides or mixes with prices of another origin."""
+    """Refuse a cloud's name that is taken: an import never hides or mixes with other prices."""
     if ANY_CLOUD in clouds:
         raise UsageError(
             "no cloud can be called 'any': that means all of them",

@@ -1,4 +1,4 @@
-"""Instance types: rows of the bundle, made records when they are asked for; why some cannot be ordered."""
+"""Instance types, built from rows of the bundle on first use, and why some cannot be ordered."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ NEEDED_FACTS = {
     "memory_mib": "RAM",
     "gpu_count": "how much GPU it has",
 }
-# Columns of `<cloud>_instance_types.csv`, of the bundle and of imports alike. `assumed` names the
-# facts that no source tells, by their rows of assumed_facts.csv.
+# Columns of `<cloud>_instance_types.csv`, of the bundle and of imports alike. `assumed` names rows of
+# assumed_facts.csv: facts that no source publishes.
 TYPE_COLUMNS = (
     *("instance_type", "vcpus", "physical_cores", "memory_mib", "cpu_architecture", "cpu_manufacturer"),
     *("gpu_vendor", "gpu_name", "gpu_count", "gpu_fraction", "gpu_memory_mib", "accelerator"),
@@ -35,16 +35,16 @@ TYPE_COLUMNS = (
 )
 
 
-# Read rates of local disks that are under CC BY-SA 4.0.
+# Read rates of local disks from a source under CC BY-SA 4.0.
 LOCAL_READS_FILE = "sparecores/{}_local_disks.csv"
 LOCAL_READ_COLUMNS = ("instance_type", "read_iops")
-# Networks of types with GPUs, each from a source of its own.
+# Networks of types with GPUs, each with its source.
 NETWORKS_FILE = "catalog/{}_networks.csv"
 NETWORK_COLUMNS = ("instance_type", "gbit_per_second", "cards", "source")
 
 
 class Origin(Struct, frozen=True):
-    """The source of a row, and its date."""
+    """The source of a row, and its date; prices are old after `max_age_days`."""
 
     text: str
     as_of: date
@@ -54,7 +54,7 @@ class Origin(Struct, frozen=True):
 
 
 def read_origins(files: Files) -> dict[str, Origin]:
-    """Source id -> origin."""
+    """Source id -> source."""
     return {
         row["source"]: Origin(
             row["origin"],
@@ -68,7 +68,7 @@ def read_origins(files: Files) -> dict[str, Origin]:
 
 
 class PartialType(Struct, frozen=True):
-    """A type that lacks facts (`missing` names them): listed, never ranked."""
+    """A type without the facts in `missing`: it is listed, never ranked."""
 
     cloud: str
     name: str
@@ -81,7 +81,7 @@ class PartialType(Struct, frozen=True):
 
 
 class InstanceTable:
-    """Facts of one cloud's types; `find` builds one record and remembers it."""
+    """Facts of one cloud's types; `find` builds each record once."""
 
     def __init__(
         self,
@@ -92,13 +92,13 @@ class InstanceTable:
         offered: Mapping[tuple[str, str], bool] = MappingProxyType({}),
     ) -> None:
         self._cloud = cloud
-        # What the cloud told since: by type, whether regions offer it.
+        # Refreshed offerings: type -> region -> whether the region offers it.
         self._overlaid: dict[str, dict[str, bool]] = {}
         for (name, region), there in offered.items():
             self._overlaid.setdefault(name, {})[region] = there
         self._facts = facts or {}
         self._origins = origins
-        # With types whose facts are under a licence of their own.
+        # Types whose facts have another licence are in a table of `sparecores`.
         self._table = files.table(f"catalog/{cloud}_instance_types.csv")
         self._table.lines.extend(table_if_any(files, f"sparecores/{cloud}_instance_types.csv").lines)
         self._lines = self._table.lines_by_key()
@@ -114,14 +114,14 @@ class InstanceTable:
         return name in self._lines
 
     def find(self, name: str) -> InstanceType | None:
-        """The facts of a known type; None where one that counts is missing."""
+        """The facts of a type; None where a needed one is missing."""
         if name not in self._built:
             row = self._table.record(self._lines[name])
-            self._built[name] = None if _missing(row) else self._build(row)
+            self._built[name] = None if _missing_facts(row) else self._build(row)
         return self._built[name]
 
     def partial(self, name: str) -> PartialType:
-        """The known facts of a type, however few."""
+        """The known facts of a type, complete or not."""
         row = self._table.record(self._lines[name])
         return PartialType(
             cloud=self._cloud,
@@ -131,17 +131,17 @@ class InstanceTable:
             gpu_name=row["gpu_name"] or None,
             gpu_count=int(row["gpu_count"]) if row["gpu_count"] else None,
             gpu_memory_mib=int(float(row["gpu_memory_mib"])) if row["gpu_memory_mib"] else None,
-            missing=_missing(row),
+            missing=_missing_facts(row),
         )
 
     @cached_property
     def accelerated(self) -> frozenset[str]:
         """Names of the types with a GPU or another accelerator."""
-        return self._kinds[0]
+        return self._by_kind[0]
 
     def cpu_only(self, vcpus: Range, memory_mib: Range) -> Collection[str]:
-        """Names of CPU types with as many vCPUs and as much RAM and all needed facts."""
-        types = self._kinds[1]
+        """Names of CPU types with all needed facts whose vCPUs and RAM are in these ranges."""
+        types = self._by_kind[1]
         if not vcpus.limits and not memory_mib.limits:
             return types.keys()
         return [
@@ -151,18 +151,18 @@ class InstanceTable:
         ]
 
     def whole_cores(self, name: str) -> float:
-        """Whole cores of a type of `cpu_only`."""
-        threads, cores, *_ = self._kinds[1][name]
+        """Whole cores of a CPU type."""
+        threads, cores, *_ = self._by_kind[1][name]
         return min(float(threads), float(cores))
 
     def is_burstable(self, name: str) -> bool:
-        """Whether a type of `cpu_only` has its vCPUs for a share of the time alone."""
-        return self._kinds[1][name][-1] == "1"
+        """Whether a CPU type has its vCPUs only for a share of the time."""
+        return self._by_kind[1][name][-1] == "1"
 
     @cached_property
-    def _kinds(self) -> tuple[frozenset[str], dict[str, tuple[str, str, str, str]]]:
-        """Names of accelerated types; and of types of CPUs alone vCPUs, cores, MiB of RAM and whether they
-        burst by name, as they are written. One pass: cutting the lines is what costs."""
+    def _by_kind(self) -> tuple[frozenset[str], dict[str, tuple[str, str, str, str]]]:
+        """Names of accelerated types; and CPU types by name, with vCPUs, cores, MiB of RAM and whether they
+        burst, as text. One pass for both: splitting the lines is the slow part."""
         column = self._table.column
         vcpus, cores, memory, count = (column[name] for name in NEEDED_FACTS)
         gpu, other, burst = column["gpu_name"], column["accelerator"], column["burstable"]
@@ -177,7 +177,7 @@ class InstanceTable:
         return frozenset(accelerated), cpu_only
 
     def cpu_mark(self, name: str) -> tuple[str, float]:
-        """CPU model ("" where it is not known) and single-thread mark (nan) of a type."""
+        """CPU model ("" for unknown) and single-thread mark (nan for unknown) of a type."""
         servers, lines = self._measured
         line = lines.get(name)
         if line is None:
@@ -188,7 +188,7 @@ class InstanceTable:
 
     @cached_property
     def gpu_names(self) -> frozenset[str]:
-        """GPU names the types use."""
+        """Names of the GPUs in these types."""
         gpu = self._table.column["gpu_name"]
         return frozenset(cells[gpu] for cells in self._table if cells[gpu])
 
@@ -199,7 +199,7 @@ class InstanceTable:
 
     @cached_property
     def _measured(self) -> tuple[Table, dict[str, str]]:
-        """Measured facts of these types, by name; none for clouds nobody measured."""
+        """The table of measured facts and its lines by type; empty for clouds that nobody measured."""
         table = table_if_any(self._files, f"sparecores/{self._cloud}_servers.csv")
         return table, table.lines_by_key()
 
@@ -281,7 +281,7 @@ class InstanceTable:
         )
 
     def _cpu(self, row: Mapping[str, str], measured: Mapping[str, str]) -> Cpu:
-        """A vCPU that is a whole core has no second thread, whatever its model yields elsewhere."""
+        """The CPU of a type. A vCPU that is a whole core has no second thread, whatever its model yields."""
         unnamed = f"{row['cpu_manufacturer']} (model not published)".strip()
         model = measured.get("cpu_model") or unnamed
         threaded = int(row["vcpus"]) > int(row["physical_cores"])
@@ -293,8 +293,8 @@ class InstanceTable:
         )
 
 
-def _missing(row: Mapping[str, str]) -> tuple[str, ...]:
-    """Names of the facts without which a type cannot be judged, and that are not known."""
+def _missing_facts(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of needed facts that a row of the types table lacks."""
     return tuple(word for column, word in NEEDED_FACTS.items() if not row[column])
 
 
@@ -303,13 +303,13 @@ def _float(text: str | None) -> float | None:
 
 
 def _mib_per_second(mbps: str) -> float | None:
-    """EC2 tells bandwidth in Mbps (10**6 bit/s); its "ThroughputInMBps" is that over 8."""
+    """MiB/s of EC2's Mbps (10**6 bit/s); its "ThroughputInMBps" is that over 8."""
     return float(mbps) * 1e6 / 8 / MIB if mbps else None
 
 
 ORDERABLE_FILE = "catalog/not_orderable.csv"
 ORDERABLE_COLUMNS = ("cloud", "types", "market", "region", "status", "as_of", "source")
-# By status: what is said of a type. A market is named where only that one is closed.
+# Status -> its text for users. A market is named where only that one is closed.
 STATUSES = {
     "retired": Message("{cloud} retired it on {as_of}"),
     "undescribed": Message("retired: {cloud} describes it no longer (seen on {as_of})"),
@@ -320,14 +320,14 @@ STATUSES = {
     "reserved": Message(
         "not sold on demand (seen on {as_of}): {cloud} sells it by reservation or capacity block"
     ),
-    "withdrawn": Message("{region} no longer offers it ({cloud} said so on {as_of})"),
+    "withdrawn": Message("{region} no longer offers it ({cloud} values so on {as_of})"),
     "elsewhere": Message("not offered in this region"),
 }
 
 
-def closed_types(files: Files, cloud: str, names: Iterable[str]) -> dict[str, list[NotOrderable]]:
-    """Types that a cloud closed, by type; a row whose type ends in `*` is a prefix."""
-    closures: dict[str, list[NotOrderable]] = {}
+def restrictions_by_type(files: Files, cloud: str, names: Iterable[str]) -> dict[str, list[NotOrderable]]:
+    """Type -> statements that it cannot be ordered; a row whose type ends in `*` is for a prefix."""
+    restrictions: dict[str, list[NotOrderable]] = {}
     for row in table_if_any(files, ORDERABLE_FILE).records():
         if row["cloud"] != cloud:
             continue
@@ -335,16 +335,16 @@ def closed_types(files: Files, cloud: str, names: Iterable[str]) -> dict[str, li
         closed = NotOrderable(cloud=cloud, as_of=date.fromisoformat(row["as_of"]), **facts)
         start, star, _ = row["types"].partition("*")
         for name in [name for name in names if name.startswith(start)] if star else [start]:
-            closures.setdefault(name, []).append(closed)
-    return closures
+            restrictions.setdefault(name, []).append(closed)
+    return restrictions
 
 
 def why_closed(closed: NotOrderable) -> Message:
-    """The reason in words, with the way out where there is one; its code is the status."""
+    """The reason in words, with the way out where there is one; the message's code is the status."""
     day = str(closed.as_of or "")
-    said = {"cloud": cloud_title(closed.cloud), "region": closed.region, "as_of": day}
+    values = {"cloud": cloud_title(closed.cloud), "region": closed.region, "as_of": day}
     text = STATUSES[closed.status].text
-    return Message(text, code=closed.status, market=FieldName("market"), **said)
+    return Message(text, code=closed.status, market=FieldName("market"), **values)
 
 
 def plain_cpu_name(name: str) -> str:

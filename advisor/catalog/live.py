@@ -1,23 +1,23 @@
-"""Clouds that can be asked for the prices of today, and where each tells them."""
+"""Clouds whose current prices can be fetched, and the price pages of all clouds."""
 
 from __future__ import annotations
 
 from advisor.domain import Market
 
-# By the name that users write: what people call it.
+# Name in commands -> name for people.
 LIVE_CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud"}
-# What people name where they have to: of every live cloud without a usual region of its own.
+# Regions to suggest, for live clouds without a default region.
 USUAL_REGIONS = {"azure": "eastus or westeurope", "gcp": "us-central1 or europe-west4"}
 LIVE_MARKETS = (Market.ON_DEMAND, Market.SPOT)
 
 
 def is_live(cloud: str, market: Market) -> bool:
-    """Whether `recommend --live` and `catalog refresh` can ask for such a price."""
+    """Whether `recommend --live` and `catalog refresh` can fetch such a price."""
     return cloud in LIVE_CLOUDS and market in LIVE_MARKETS
 
 
 def refresh_command(cloud: str, region: str) -> str | None:
-    """The command that asks for the prices of a region; None where no cloud answers that."""
+    """The command that fetches a region's prices; None for a cloud without live prices."""
     if cloud not in LIVE_CLOUDS:
         return None
     return f"advisor catalog refresh --cloud {cloud} --region {region}"
@@ -28,7 +28,7 @@ def cloud_title(cloud: str) -> str:
     return LIVE_CLOUDS.get(cloud, cloud)
 
 
-# Public pages of the clouds' own; none of them was fetched, and a page may move.
+# Public pages of the clouds; nothing fetches them, and a page may move.
 PRICE_PAGES = {
     "alibaba": "https://www.alibabacloud.com/product/ecs-pricing-list/en",
     "aws": "https://aws.amazon.com/ec2/pricing/",

@@ -31,10 +31,9 @@ from advisor.quantities import parse_positive
 def with_host(
     instance: InstanceType, vcpus: int | None = None, memory_mib: float | None = None
 ) -> InstanceType:
-    """The type with a host of so many vCPUs and so much RAM; None leaves what it has.
+    """The type with other vCPUs or RAM; None keeps the type's.
 
-    Cores go with the vCPUs, as many threads a core as it has, rounded up to whole ones. GPUs, disks and links
-    stay the type's own."""
+    Cores follow the vCPUs at the same threads per core, rounded up. GPUs, disks and links do not change."""
     vcpus = instance.vcpus if vcpus is None else vcpus
     cores = math.ceil(vcpus * instance.physical_cores / instance.vcpus)
     mib = instance.memory_mib if memory_mib is None else round(memory_mib)
@@ -42,20 +41,20 @@ def with_host(
 
 
 class WhatIfCatalog(Catalog):
-    """All of `real` but one type, which is `changed` here and has no price: nobody sells it."""
+    """The catalogue `real` with one type replaced by `changed`, which has no price: nobody sells it."""
 
     def __init__(self, real: Catalog, changed: InstanceType) -> None:
-        vars(self).update(vars(real))  # what was read of it is not read again
+        vars(self).update(vars(real))  # reuses every table that `real` has read
         self._changed = changed
 
     def instance(self, name: str, cloud: str | None = None) -> InstanceType:
-        """The facts of a type; those of the changed one are as they were changed."""
+        """The facts of a type; for the changed type, the changed ones."""
         instance = super().instance(name, cloud)
         here = (instance.cloud, instance.name) == (self._changed.cloud, self._changed.name)
         return self._changed if here else instance
 
     def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:
-        """The cheapest offers; none where the changed type alone is asked for."""
+        """The cheapest offers; none for a query of the changed type alone."""
         if query.instances == (self._changed.name,):
             return [], 0
         return super().cheapest(query, count)
@@ -71,11 +70,11 @@ def load_catalog(
 ) -> Catalog:
     """The catalogue in `folder` (it holds `catalog/` and `sparecores/`), or the one that ships.
 
-    With the one that ships come the user's imports and what was refreshed (those in `imports`, where it is
-    given, but for the import called `without`); `live` was told just now, by cloud, and counts before all of
-    it. A dollar is worth `cny_per_usd` yuan: as given, as ADVISOR_CNY_PER_USD says, else as in the snapshot;
-    euros, which have no rate there, as ADVISOR_EUR_PER_USD says. Each file is checked against the manifest's
-    SHA-256 when it is read. Raises `DataError` that names the file and the way out."""
+    The one that ships comes with the user's imports and refreshed prices (those in `imports`, if given,
+    except the import called `without`). `live` has prices by cloud that were fetched just now, and replaces
+    all of these. A dollar is worth `cny_per_usd` yuan, else what ADVISOR_CNY_PER_USD says, else the
+    snapshot's rate; euros have no rate there, only in ADVISOR_EUR_PER_USD. Each file is checked against the
+    manifest's SHA-256 when it is read. `DataError` names the file and the way out."""
     bundle = BundleFiles(folder or DATA_FOLDER)
     own = imports or (own_imports() if folder is None else None)
     catalog = Catalog([bundle], _currencies(bundle, cny_per_usd))
@@ -87,18 +86,18 @@ def load_catalog(
 
 
 def _overlays(shipped: Catalog, folder: Path | None, live: Mapping[str, Overlay]) -> dict[str, Overlay]:
-    kept = overlay_clouds(folder) if folder else []
-    if not (kept or live):
+    stored = overlay_clouds(folder) if folder else []
+    if not (stored or live):
         return {}
     overlays = {}
-    for cloud in sorted({*kept, *live} & set(shipped.clouds)):
-        earlier = shipped.newer(cloud, _kept(folder, cloud)) if folder else NO_OVERLAY
-        overlays[cloud] = earlier.under(live.get(cloud, NO_OVERLAY))
+    for cloud in sorted({*stored, *live} & set(shipped.clouds)):
+        earlier = shipped.not_outdated(cloud, _kept_overlay(folder, cloud)) if folder else NO_OVERLAY
+        overlays[cloud] = earlier.updated_with(live.get(cloud, NO_OVERLAY))
     return {cloud: overlay for cloud, overlay in overlays.items() if overlay}
 
 
-def _kept(folder: Path, cloud: str) -> Overlay:
-    """The refreshed prices; where they are damaged none, and one line says so."""
+def _kept_overlay(folder: Path, cloud: str) -> Overlay:
+    """The refreshed prices of a cloud; if they are damaged, none, with a warning."""
     try:
         return read_overlay(folder, cloud)
     except DataError as error:
@@ -108,7 +107,7 @@ def _kept(folder: Path, cloud: str) -> Overlay:
 
 @cache
 def _warn(line: str) -> None:
-    """Tell a line once: on stderr, unless whoever uses the package says otherwise."""
+    """Log a line once: it goes to stderr, unless the importing program configures logging otherwise."""
     import logging
 
     logging.getLogger(__name__).warning(line)

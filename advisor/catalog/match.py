@@ -1,4 +1,4 @@
-"""The query for offers, and the one predicate that says whether an offer matches it."""
+"""The query for offers, and the predicate that says whether an offer matches it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from advisor.catalog.instances import PartialType
 from advisor.domain import ANY, InstanceType, Market, Price, Range, require_positive
-from advisor.domain.money import PriceSpread, counts, is_old
+from advisor.domain.money import PriceSpread, is_old, is_wanted
 
 # "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them (A10G 22.49
 # of 24, T4 15 of 16, K80 11.17 of 12 GiB in nvidia-smi).
 ECC_SHARE = 0.93
 
-# Means every cloud, and names none.
+# Stands for every cloud; no cloud has this name.
 ANY_CLOUD = "any"
 
 
@@ -28,7 +28,7 @@ class OfferQuery(Struct, frozen=True, kw_only=True):
     accelerator. `max_usd_per_hour` limits the instance alone: with its disk a spec costs more, so the total
     is limited where specs are made. GPU memory is that of one GPU, or of the share of one that a type has; a
     K80 card counts as two GPUs. `listed_on` keeps prices that are listed and not old on that day, `fresh_on`
-    those that are not old then, `price_spread` those that are so sure."""
+    prices that are not old then, `price_spread` prices that are sure enough."""
 
     cloud: str | None = None
     region: str | None = None
@@ -48,27 +48,27 @@ class OfferQuery(Struct, frozen=True, kw_only=True):
     memory_mib: Range = ANY
 
     @property
-    def counts(self) -> Callable[[Price], bool] | None:
-        """Whether a price is one of those that are asked for; None where every one is."""
+    def price_filter(self) -> Callable[[Price], bool] | None:
+        """The test that a price has to pass; None where every price does."""
         kinds, listed_on, fresh_on = self.price_kinds, self.listed_on, self.fresh_on
         spread = self.price_spread
         if not kinds and listed_on is None and fresh_on is None and spread is None:
             return None
         return lambda price: (
-            counts(price, kinds, listed_on)
+            is_wanted(price, kinds, listed_on)
             and (fresh_on is None or not is_old(price, fresh_on))
             and (spread is None or spread.holds(price))
         )
 
     @property
     def asks_for_gpu(self) -> bool:
-        """Whether something is asked that only a GPU has."""
+        """Whether it has a condition that only a GPU can meet."""
         memory = (self.min_gpu_memory_mib, self.max_gpu_memory_mib)
         return bool(self.gpus) or memory != (None, None) or self.compute_capability.limits
 
     @property
     def asks_for_facts(self) -> bool:
-        """Whether anything about the instance is asked, beside its name."""
+        """Whether it has a condition on the instance besides its name."""
         host = self.vcpus.limits or self.memory_mib.limits
         return self.asks_for_gpu or host or self.accelerated is not None
 
@@ -83,8 +83,8 @@ class OfferQuery(Struct, frozen=True, kw_only=True):
 def matches_instance(
     known: InstanceType | PartialType, query: OfferQuery, capability: float | None = None
 ) -> bool:
-    """The part of the predicate that needs no price. Of a type that lacks facts, unknown ones are not held
-    against it, but for its GPU, where one is asked for."""
+    """Whether a type matches, apart from its price. Facts that are unknown of a type do not exclude it,
+    except its GPU where the query names one."""
     accelerated = known.gpu_name is not None
     if isinstance(known, InstanceType):
         accelerated = is_accelerated(known)
@@ -101,7 +101,7 @@ def matches_instance(
 
 
 def has_memory(mib: float | None, least: float | None, most: float | None) -> bool:
-    """Whether a GPU with so much memory is one of `least`..`most`, as cards are sold."""
+    """Whether a GPU with `mib` of memory is sold as one of `least`..`most` MiB."""
     if least is not None and (mib is None or mib < ECC_SHARE * least):
         return False
     return most is None or (mib is not None and mib <= most)
@@ -113,16 +113,16 @@ def is_accelerated(instance: InstanceType) -> bool:
 
 
 def is_gpu(gpu_name: str | None, text: str) -> bool:
-    """'A100' and 'NVIDIA A100 80GB' are both 'A100-SXM4-80GB'; 'T4' is not 'T4G'."""
+    """Whether a text names the GPU: 'NVIDIA A100 80GB' and 'A100' name 'A100-SXM4-80GB', 'T4' not 'T4G'."""
     if gpu_name is None:
         return False
     name, wanted = gpu_name.casefold(), text.casefold()
-    return name == wanted or name.startswith(f"{wanted}-") or _is_another_word(gpu_name, text)
+    return name == wanted or name.startswith(f"{wanted}-") or _is_alias(gpu_name, text)
 
 
 @lru_cache(maxsize=4096)
-def _is_another_word(gpu_name: str, text: str) -> bool:
-    """Thousands of types have a few cards."""
+def _is_alias(gpu_name: str, text: str) -> bool:
+    """Whether a text is another name of the GPU; cached, since thousands of types have a few cards."""
     from advisor.domain.gpu_names import gpus_named  # few ask for a GPU by name
 
     return bool(gpus_named(text, (gpu_name,)))

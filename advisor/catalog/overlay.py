@@ -1,11 +1,11 @@
-"""A user's own prices, in the user's data directory: laid over the bundle's, or of other clouds.
+"""A user's prices, in the user's data directory: they replace the bundle's, or add other clouds.
 
-`CLOUD.refreshed.json` holds prices and offerings of a cloud that the bundle has, whoever told them (a
-refresh, `--live`, an imported list): a JSON document with a row a line, sealed with the SHA-256 of its own
-bytes. `NAME.import.json` holds what a file told of clouds that the bundle lacks, or disk prices and facts, in
-the form of the bundle: the first line is a manifest (with the SHA-256 of its own bytes and of the rest), the
-second holds the tables, so that who asks about no imported cloud reads first lines only. A file is written
-whole or not at all, and two refreshes at once lose nothing of each other."""
+`CLOUD.refreshed.json` holds prices and offerings of a bundled cloud, from a refresh, `--live` or an imported
+list: a JSON document with one row per line, sealed with the SHA-256 of its other bytes. `NAME.import.json`
+holds imported clouds that the bundle lacks, or imported disk prices and facts, in the bundle's form: the
+first line is a manifest (with the SHA-256 of itself and of the rest), the second holds the tables, so that a
+question about no imported cloud reads first lines only. A file is written whole or not at all, and two
+refreshes at once lose nothing of each other."""
 
 from __future__ import annotations
 
@@ -32,22 +32,21 @@ from advisor.files import user_folder, write_whole
 
 OVERLAY_SUFFIX, OVERLAY_SCHEMA = ".refreshed.json", "advisor.refreshed-prices/1"
 IMPORT_SUFFIX, IMPORT_SCHEMA = ".import.json", "advisor.catalog-import/1"
-# Files of before have no column `max_age_days`, or none of the last two.
+# Older files lack the column `max_age_days`, or the last two.
 _PRICE_COLUMNS = "instance_type,region,market,usd_per_hour,kind,as_of,source,terms,max_age_days,low,high"
 _OFFERING_COLUMNS = "instance_type,region,offered,as_of"
-# Columns of an import's table of prices before the regions.
+# Columns before the regions in an import's table of prices.
 PRICE_KEYS = ("instance_type", "basis")
 
-# Type, region and market; market, kind, day, source, terms, days for which it keeps, and its interval.
+# (type, region, market); (market, kind, day, source, terms, days until it is old, low, high).
 PriceKey = tuple[str, str, Market]
 _BasisKey = tuple[Market, str, date, str, str, int, float, float]
 
 
 class Overlay(Struct, frozen=True, dict=True):
-    """Prices by type, region and market; offerings (whether, and when told) by type and region.
+    """Prices by type, region and market; offerings by type and region: (whether it is offered, on which day).
 
-    A region that no longer offers a type has no price of it either, so that the type is looked for elsewhere.
-    """
+    A region that no longer offers a type has no price of it either, so the search looks elsewhere."""
 
     prices: dict[PriceKey, Price] = field(default_factory=dict)
     offerings: dict[tuple[str, str], tuple[bool, date]] = field(default_factory=dict)
@@ -55,13 +54,13 @@ class Overlay(Struct, frozen=True, dict=True):
     def __bool__(self) -> bool:
         return bool(self.prices or self.offerings)
 
-    def under(self, newer: Overlay) -> Overlay:
-        """Both together; where both know something, `newer` counts."""
+    def updated_with(self, newer: Overlay) -> Overlay:
+        """Both overlays together; `newer` wins where both have an entry."""
         return Overlay(self.prices | newer.prices, self.offerings | newer.offerings)
 
     @property
     def oldest(self) -> date:
-        """The first day on which anything was told."""
+        """The day of its oldest entry."""
         days = [day for _, day in self.offerings.values()]
         return min(days + [price.as_of for price in self.prices.values()])
 
@@ -75,15 +74,15 @@ class Overlay(Struct, frozen=True, dict=True):
         gone = {key for key, (there, _) in self.offerings.items() if not there}
         return {key: price for key, price in self.prices.items() if key[:2] not in gone}
 
-    def beneath(self, stored: StoredPrices) -> StoredPrices:
-        """Prices of the bundle without those that count no longer."""
+    def not_replaced(self, stored: StoredPrices) -> StoredPrices:
+        """Prices of the bundle without those that this overlay replaces."""
         if not self:
             return stored
         gone = {key for key, (there, _) in self.offerings.items() if not there}
         return stored.without(gone | {key[:2] for key in self._offered if key[2] == stored.market})
 
     def tables(self, cloud: str, dollars: Currency) -> list[PriceTable]:
-        """The prices, a table a market."""
+        """The prices, one table per market."""
         names = self._bases(cloud)
         bases = {}
         for (_, kind, day, source, terms, keeps, low, high), name in names.items():
@@ -96,7 +95,7 @@ class Overlay(Struct, frozen=True, dict=True):
         return [PriceTable(prices, bases) for prices in stored]
 
     def source_uses(self, cloud: str) -> Iterator[SourceUse]:
-        """The sources of the prices, and how many rest on each."""
+        """The sources of its prices, each with its number of prices."""
         counts: dict[_BasisKey, int] = defaultdict(int)
         for (_, _, market), price in self._offered.items():
             counts[_basis_key(market, price)] += 1
@@ -114,7 +113,7 @@ class Overlay(Struct, frozen=True, dict=True):
             )
 
     def part(self, cloud: str) -> tuple[str, dict[str, str]]:
-        """Its line among the parts of the catalogue."""
+        """Its name and entry among the parts of the catalogue."""
         source = f"{len(self.prices)} prices asked for with `advisor catalog refresh` or --live"
         part = {"as_of": self.oldest.isoformat(), "source": source, "licence": _licence(cloud)}
         return f"refreshed prices of {cloud_title(cloud)}", part
@@ -137,64 +136,64 @@ def _licence(cloud: str) -> str:
 
 
 def plain_cell(text: str) -> str:
-    """A text as it can stand in a table, where no cell holds a comma or a line break."""
+    """A text that fits a table, where no cell holds a comma or a line break."""
     return one_line(text).replace(",", ";")
 
 
 def own_imports() -> Path:
-    """The folder of the user's own imports and refreshed prices."""
+    """The folder of the user's imports and refreshed prices."""
     return user_folder() / "catalog"
 
 
 def overlay_clouds(folder: Path) -> list[str]:
-    """Clouds of which something is kept, damaged or not, in order."""
-    return _names(folder, OVERLAY_SUFFIX)
+    """Clouds with a file of refreshed prices, damaged or not, in order."""
+    return _stored_names(folder, OVERLAY_SUFFIX)
 
 
 def read_overlay(folder: Path, cloud: str) -> Overlay:
-    """The kept prices and offerings; none where there is no file. `DataError` where it is damaged."""
+    """The stored prices and offerings; empty without a file, `DataError` for a damaged one."""
     path = folder / f"{cloud}{OVERLAY_SUFFIX}"
     if not path.exists():
         return NO_OVERLAY
-    of, overlay = overlay_in(path)
-    if of != cloud:
+    stored_cloud, overlay = overlay_in(path)
+    if stored_cloud != cloud:
         raise _damaged_overlay(path)
     return overlay
 
 
 def overlay_in(path: Path) -> tuple[str, Overlay]:
-    """A cloud and what was refreshed of it, by a file; `DataError` where it is damaged, or none."""
+    """The cloud and overlay in a file; `DataError` where it is missing or damaged."""
     try:
         content = path.read_bytes()
         document: Any = json.loads(content)
         if not is_sealed(content, document) or document["schema"] != OVERLAY_SCHEMA:
             raise _damaged_overlay(path)
-        prices = dict(_price(row.split(",")) for row in document["prices"])
+        prices = dict(_price_entry(row.split(",")) for row in document["prices"])
         rows = (row.split(",") for row in document["offerings"])
         offerings = {
             (name, region): (bool(int(there)), date.fromisoformat(day)) for name, region, there, day in rows
         }
-        # Files of before there were others than AWS name no cloud.
+        # Files from when only AWS could be refreshed name no cloud.
         return document.get("cloud", "aws"), Overlay(prices, offerings)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged_overlay(path) from error
 
 
 def keep_overlay(folder: Path, cloud: str, newer: Overlay) -> Path:
-    """Lay what was told over what is kept, and return the file; a damaged one is replaced."""
-    _make(folder)
+    """Merge `newer` into the stored overlay, and return the file; a damaged one is replaced."""
+    _make_folder(folder)
     path = folder / f"{cloud}{OVERLAY_SUFFIX}"
-    with _alone(path):
+    with _exclusive_access(path):
         try:
             kept = read_overlay(folder, cloud)
         except DataError:
             kept = NO_OVERLAY
-        write_whole(path, sealed(_document(cloud, kept.under(newer))).decode())
+        write_whole(path, sealed(_document(cloud, kept.updated_with(newer))).decode())
     return path
 
 
 def forget_overlay(folder: Path, cloud: str) -> bool:
-    """Go back to the snapshot; False where nothing was refreshed."""
+    """Delete a cloud's refreshed prices; False where there are none."""
     try:
         (folder / f"{cloud}{OVERLAY_SUFFIX}").unlink()
     except FileNotFoundError:
@@ -203,8 +202,8 @@ def forget_overlay(folder: Path, cloud: str) -> bool:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Nobody else writes meanwhile; where files cannot be locked the last one to write wins."""
+def _exclusive_access(path: Path) -> Iterator[None]:
+    """Keep other writers out; where files cannot be locked, the last one to write wins."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -233,7 +232,7 @@ def _document(cloud: str, kept: Overlay) -> dict[str, Any]:
     }
 
 
-def _price(cells: list[str]) -> tuple[PriceKey, Price]:
+def _price_entry(cells: list[str]) -> tuple[PriceKey, Price]:
     name, region, market, usd, kind, day, source, terms, *rest = cells
     keeps, low, high = [*rest, *(str(MAX_AGE_DAYS), "1", "1")[len(rest) :]]
     price = Price(
@@ -259,7 +258,7 @@ def _damaged_overlay(path: Path) -> DataError:
 
 
 class ImportedFiles:
-    """One stored import as tables; `DataError` names the file where it is not as it was stored."""
+    """The tables of one stored import; `DataError` names the file where it was changed or cut short."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -287,7 +286,7 @@ class ImportedFiles:
         return Table(path, self._texts[path])
 
     def prices(self, path: str) -> list[StoredPrices]:
-        """The prices of the table at `path` (a line a type and basis, a column a region), by market."""
+        """Stored prices by market, from a table with a line per type and basis and a column per region."""
         table = self.table(path)
         market_of = {row["basis"]: row["market"] for row in self.table(BASES_FILE).records()}
         return stored_by_market(
@@ -313,13 +312,13 @@ class ImportedFiles:
 
 
 def imported_files(folder: Path, *, but: str = "") -> list[ImportedFiles]:
-    """Every import in a folder, `but` one, by name; none where there is no folder."""
+    """Every import in a folder but one, by name; empty without a folder."""
     return [ImportedFiles(folder / f"{name}{IMPORT_SUFFIX}") for name in import_names(folder) if name != but]
 
 
 def import_names(folder: Path) -> list[str]:
     """Names of the stored imports, damaged ones included."""
-    return _names(folder, IMPORT_SUFFIX)
+    return _stored_names(folder, IMPORT_SUFFIX)
 
 
 def store_import(folder: Path, name: str, manifest: Mapping[str, Any], tables: Mapping[str, str]) -> None:
@@ -331,12 +330,12 @@ def store_import(folder: Path, name: str, manifest: Mapping[str, Any], tables: M
         "sha256": hashlib.sha256(content.encode()).hexdigest(),
     }
     head["digest"] = _digest(head)
-    _make(folder)
+    _make_folder(folder)
     write_whole(folder / f"{name}{IMPORT_SUFFIX}", f"{json.dumps(head, sort_keys=True)}\n{content}")
 
 
 def remove_import(folder: Path, name: str) -> None:
-    """Take an import away; `UsageError` with near names where there is none of that name."""
+    """Delete an import; `UsageError` with near names for an unknown one."""
     known = import_names(folder)
     if name not in known:
         if not known:
@@ -350,10 +349,10 @@ def _digest(head: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
-def _names(folder: Path, suffix: str) -> list[str]:
+def _stored_names(folder: Path, suffix: str) -> list[str]:
     return sorted(path.name.removesuffix(suffix) for path in folder.glob(f"*{suffix}"))
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     with system_errors(DataError, f"cannot make '{folder}'"):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Prices of instances with what they rest on, and how many prices rest on each source."""
+"""Prices of instances with their bases, and the number of prices from each source."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from advisor.domain.money import MAX_AGE_DAYS
 from advisor.errors import DataError
 
 BASES_FILE = "catalog/price_kinds.csv"
-# Says what a US dollar is worth in a currency.
+# The environment variable with the units of a currency per US dollar.
 RATE_VARIABLE = "ADVISOR_{}_PER_USD"
-# Whether a price is one of those that are asked for.
-Counts = Callable[[Price], bool]
+# A test that the prices of a query have to pass.
+PriceFilter = Callable[[Price], bool]
 
 
 class Currency(NamedTuple):
-    """The worth of a US dollar and its date; `own` if the user set it. nan: prices are unknown."""
+    """Units of a currency per US dollar, with their date; `own` if the user set them. nan: not known."""
 
     per_usd: float
     as_of: date
@@ -38,9 +38,9 @@ class Currency(NamedTuple):
 
 
 class Basis(Struct, frozen=True):
-    """Kind, currency and origin of prices.
+    """What prices rest on: their kind, currency and origin.
 
-    The true price lies with 90 % between `low` and `high` times the one that is stored."""
+    The true price is within `low` to `high` times the stored one with a chance of 90 %."""
 
     kind: str
     origin: Origin
@@ -52,7 +52,7 @@ class Basis(Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """The origin, with the rate at which other currencies were taken."""
+        """The origin, with the exchange rate for prices in another currency."""
         converted = self.rate.per_usd != 1
         return self.origin.text + (f"; {self.currency} at {self.rate}" if converted else "")
 
@@ -74,7 +74,7 @@ class Basis(Struct, frozen=True):
 def read_bases(
     files: Files, origins: Mapping[str, Origin], currencies: Mapping[str, Currency]
 ) -> dict[str, Basis]:
-    """Every basis by its id; an import tells no interval, and the terms with the origin."""
+    """Every basis by its id; an import has no interval, and its terms are the origin's."""
     return {
         row["basis"]: Basis(
             kind=row["kind"],
@@ -90,7 +90,7 @@ def read_bases(
 
 
 class PriceTable:
-    """Prices of one market, a row a type, a column a region; nan is a missing price, never 0."""
+    """Prices of one market: a row per type, a column per region; a missing price is nan, never 0."""
 
     def __init__(self, stored: StoredPrices, bases: Mapping[str, Basis]) -> None:
         self.market = Market(stored.market)
@@ -102,14 +102,14 @@ class PriceTable:
         self._in_dollars = bool((self._per_usd == 1).all())
         self._prices: dict[tuple[float, int], Price] = {}
         if (stored.distinct == 0).any() and any(basis.kind != FREE for basis in self._bases):
-            self._require_free_ones_free()
+            self._require_zero_is_free()
 
     def cells(
-        self, names: Collection[str] | None, region: str | None, counts: Counts | None = None
+        self, names: Collection[str] | None, region: str | None, price_filter: PriceFilter | None = None
     ) -> Iterator[tuple[int, int, float]]:
-        """Row, column and USD per hour of the prices that count, of named types and a region (None: all)."""
+        """Row, column and USD per hour of prices that pass the filter, for types and a region (None: all)."""
         rows, columns = self._rows(names), self._columns(region)
-        usd = self._counted(rows, columns, counts)
+        usd = self._filtered_usd(rows, columns, price_filter)
         row, column = np.nonzero(~np.isnan(usd))
         return zip(rows[row].tolist(), columns[column].tolist(), usd[row, column].tolist(), strict=True)
 
@@ -117,26 +117,26 @@ class PriceTable:
         self,
         names: Collection[str],
         region: str | None,
-        counts: Counts | None = None,
+        price_filter: PriceFilter | None = None,
         limit: float = math.inf,
     ) -> dict[str, float]:
-        """The lowest price of each type, where that is within the limit."""
+        """Type -> its lowest price that passes the filter, where that is within the limit."""
         rows, columns = self._rows(names), self._columns(region)
-        lowest = np.fmin.reduce(self._counted(rows, columns, counts), axis=1, initial=np.nan)
+        lowest = np.fmin.reduce(self._filtered_usd(rows, columns, price_filter), axis=1, initial=np.nan)
         within = lowest <= limit  # nan is not
         types = self.types
         return dict(zip((types[row] for row in rows[within].tolist()), lowest[within].tolist(), strict=True))
 
     def price(self, row: int, column: int) -> Price:
-        """The price of a cell with its date and source; equal ones are one record."""
+        """The price in a cell, with date and source; equal prices share one record."""
         basis = int(self._stored.basis[row, column])
         (usd,) = self._usd(np.array([row]), np.array([column])).ravel().tolist()
         if (usd, basis) not in self._prices:
             self._prices[usd, basis] = self._bases[basis].price(usd)
         return self._prices[usd, basis]
 
-    def known_on(self, name: str, region: str) -> date | None:
-        """The day of a type's price in a region; None where it has none."""
+    def price_date(self, name: str, region: str) -> date | None:
+        """The date of a type's price in a region; None without a price."""
         row, regions = self._row_of.get(name), self._column_of
         if row is None or region not in regions or not self._stored.position[row, regions[region]]:
             return None
@@ -144,17 +144,17 @@ class PriceTable:
 
     @property
     def unconverted(self) -> frozenset[str]:
-        """Currencies of its prices of which no rate is known."""
+        """Currencies of its prices without a known rate."""
         return frozenset(basis.currency for basis in self._bases if math.isnan(basis.rate.per_usd))
 
-    def _counted(
-        self, rows: NDArray[np.intp], columns: NDArray[np.intp], counts: Counts | None
+    def _filtered_usd(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], price_filter: PriceFilter | None
     ) -> NDArray[np.float64]:
-        """Prices of some cells, nan where one does not count."""
+        """USD per hour of some cells; nan where a price does not pass the filter."""
         usd = self._usd(rows, columns)
-        if counts is None:
+        if price_filter is None:
             return usd
-        kept = [counts(basis.price(0.0 if basis.kind == FREE else 1.0)) for basis in self._bases]
+        kept = [price_filter(basis.price(0.0 if basis.kind == FREE else 1.0)) for basis in self._bases]
         return np.where(np.array(kept)[self._stored.basis[rows[:, None], columns]], usd, np.nan)
 
     def _usd(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -182,8 +182,8 @@ class PriceTable:
             return np.arange(len(self.regions))
         return np.array([self.regions.index(region)] if region in self.regions else [], np.intp)
 
-    def _require_free_ones_free(self) -> None:
-        """`DataError` where something that is not free costs 0."""
+    def _require_zero_is_free(self) -> None:
+        """`DataError` where a price of 0 is not marked as free."""
         stored, free = self._stored, np.array([basis.kind == FREE for basis in self._bases])
         wrong = (stored.distinct[stored.position] == 0) & ~free[stored.basis]
         for row in np.flatnonzero(wrong.any(axis=1)).tolist():
@@ -194,10 +194,10 @@ SOURCES_FILE = "catalog/sources.csv"
 
 
 class SourceUse(Struct, frozen=True, kw_only=True):
-    """A source, and what rests on it.
+    """A source, and the number of prices from it.
 
-    `prices` counts prices of instances and of disks. `max_age_days` is None where no price rests on it: facts
-    do not expire. `note` is what users should know of it, or empty."""
+    `prices` counts prices of instances and of disks. `max_age_days` is None without any price: facts do not
+    expire. `note` is a warning for users, or empty."""
 
     id: str
     part: str
@@ -209,21 +209,23 @@ class SourceUse(Struct, frozen=True, kw_only=True):
     max_age_days: int | None
 
     def age_days(self, today: date) -> int:
-        """Its age."""
+        """Days since its date."""
         return (today - self.as_of).days
 
     def is_too_old(self, today: date) -> bool:
-        """Whether a strict answer refuses its prices."""
+        """Whether an answer with `--strict` refuses its prices."""
         return self.max_age_days is not None and self.age_days(today) > self.max_age_days
 
 
-def source_uses(files: Files, left: Callable[[str, StoredPrices], StoredPrices]) -> Iterator[SourceUse]:
-    """Every source of a bundle; `left` takes out the prices of a cloud that count no longer."""
+def source_uses(files: Files, remaining: Callable[[str, StoredPrices], StoredPrices]) -> Iterator[SourceUse]:
+    """Every source of a bundle; `remaining` drops a cloud's prices that an overlay replaces."""
     counts: Counter[str] = Counter()
     if files.has(BASES_FILE):
         source_of = {row["basis"]: row["source"] for row in files.table(BASES_FILE).records()}
         for cloud, facts in files.manifest["clouds"].items():
-            for stored in (left(cloud, table) for path in facts["prices"] for table in files.prices(path)):
+            for stored in (
+                remaining(cloud, table) for path in facts["prices"] for table in files.prices(path)
+            ):
                 priced = stored.basis[stored.position > 0]
                 for basis, count in zip(stored.bases, np.bincount(priced).tolist(), strict=False):
                     counts[source_of[basis]] += count

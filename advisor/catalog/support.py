@@ -1,4 +1,4 @@
-"""Whether a type can run PyTorch and be started, why not, and the resources that it has.
+"""Whether a type can be started and run PyTorch, why not, and which resources it has.
 
 Sources of the compute-capability limits (read 2026-11):
 - x86-64: PyTorch's support matrix (RELEASE.md; pytorch/pytorch issue 172352): CUDA 12.6 builds
@@ -6,7 +6,7 @@ Sources of the compute-capability limits (read 2026-11):
 - arm64: pytorch/pytorch `.ci/aarch64_linux/aarch64_ci_build.sh`: CUDA wheels are built for 8.0
   and newer only (12.6: "8.0;9.0", 12.8: "8.0;9.0;10.0;12.0", 13.0 adds 11.0), none for 7.5.
 
-Quotas of AWS all count vCPUs.
+All quotas of AWS count vCPUs.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ OLDEST_CUDA_BUILD = 5.0
 OLDEST_CUDA_13_BUILD = 7.5
 OLDEST_ARM_CUDA_BUILD = 8.0
 OLD_BUILD_NOTE = Message("needs a CUDA 12.6 build of PyTorch")
-# AWS publishes this limit for every type but a few old ones; of others few are known here.
+# AWS publishes this limit for all but a few old types; of other clouds few are known here.
 UNLIMITED_NOTE = Message("an instance's own limit to network disks counts only where it is published")
 _CPU_ARCHITECTURES = ("x86_64", "arm64")
 
 
 class Supported(Struct, frozen=True):
-    """It runs; `notes` say what the user must mind."""
+    """A type that runs the work; `notes` say what the user has to know."""
 
     notes: tuple[Message, ...] = ()
 
 
 class Rejection(Struct, frozen=True):
-    """It is not ranked: `not_offered`, `unsupported` or `facts_missing`, and why in words."""
+    """Why a type is not ranked: `not_offered`, `unsupported` or `facts_missing`, and the reason in words."""
 
     reason: str
     detail: Message
@@ -50,10 +50,10 @@ class Rejection(Struct, frozen=True):
 def check(
     instance: InstanceType, gpu: Gpu | None, *, needs_gpu: bool, closed: NotOrderable | None = None
 ) -> Supported | Rejection:
-    """Judge a type; `gpu` is its data sheet (None: no GPU, or no sheet known).
+    """Judge a type; `gpu` is its data sheet (None: no GPU, or no known sheet).
 
-    `closed` says why the type cannot be ordered. What can never run comes first, so that `not_offered` means:
-    it would run, and cannot be had."""
+    `closed` says why the type cannot be ordered. A type that can never run is judged so first: `not_offered`
+    means that it would run and cannot be ordered."""
     verdict: Supported | Rejection | None = _check_host(instance)
     if verdict is None and needs_gpu:
         verdict = _check_card(instance) or _check_sheet(instance, gpu)
@@ -125,12 +125,12 @@ def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejecti
 
 
 CLOUD = "aws"
-# What an account may still run: pairs of a quota code and vCPUs. What is not named is not limited.
+# (quota code, vCPUs that an account may still run); a code without a pair has no limit.
 VcpuQuota = tuple[tuple[str, float], ...]
 
 
-class _Kind(Struct, frozen=True):
-    """Families that share a quota; commitments count as on-demand instances do."""
+class _Quota(Struct, frozen=True):
+    """Instance families that share a quota, with its codes; commitments count as on demand."""
 
     name: str
     families: tuple[str, ...]
@@ -139,49 +139,49 @@ class _Kind(Struct, frozen=True):
     spot_name: str = ""
 
 
-# Facts as in dstack `backends/aws/compute.py` and three further public files (2024 to 2026).
-_KINDS = (
-    _Kind("G and VT", ("g", "vt"), "L-DB2E81BA", "L-3819A6DF"),
-    _Kind("P", ("p",), "L-417A185B", "L-7212CCBC", "P4, P3 and P2"),
-    _Kind("Inf", ("inf",), "L-1945791B", "L-B5D1601B"),
-    _Kind("Trn", ("trn",), "L-2C3B7624", "L-5480EFD2"),
-    _Kind("DL", ("dl",), "L-6E869C2A", "L-85EED4F7"),
-    _Kind("F", ("f",), "L-74FC7D96", "L-88CF9481"),
-    _Kind("X", ("x",), "L-7295265B", "L-E3A00192"),
-    _Kind("Standard", tuple("acdhimrtz"), "L-1216C47A", "L-34B43A08"),
+# Codes as in dstack `backends/aws/compute.py` and three further public files (2024 to 2026).
+_QUOTAS = (
+    _Quota("G and VT", ("g", "vt"), "L-DB2E81BA", "L-3819A6DF"),
+    _Quota("P", ("p",), "L-417A185B", "L-7212CCBC", "P4, P3 and P2"),
+    _Quota("Inf", ("inf",), "L-1945791B", "L-B5D1601B"),
+    _Quota("Trn", ("trn",), "L-2C3B7624", "L-5480EFD2"),
+    _Quota("DL", ("dl",), "L-6E869C2A", "L-85EED4F7"),
+    _Quota("F", ("f",), "L-74FC7D96", "L-88CF9481"),
+    _Quota("X", ("x",), "L-7295265B", "L-E3A00192"),
+    _Quota("Standard", tuple("acdhimrtz"), "L-1216C47A", "L-34B43A08"),
 )
-_NAMES = {kind.on_demand: f"Running On-Demand {kind.name}" for kind in _KINDS} | {
-    kind.spot: f"All {kind.spot_name or kind.name} Spot Instance Requests" for kind in _KINDS
+_QUOTA_NAMES = {kind.on_demand: f"Running On-Demand {kind.name}" for kind in _QUOTAS} | {
+    kind.spot: f"All {kind.spot_name or kind.name} Spot Instance Requests" for kind in _QUOTAS
 }
-# The spot quota above is of P4, P3 and P2 only.
+# P5 and later have other spot quotas; the one above covers only P4, P3 and P2.
 _OWN_SPOT_QUOTA = re.compile(r"p[5-9]")
 
 
 def quota_code(instance_type: str, market: Market) -> str | None:
-    """'g5.xlarge' -> 'L-DB2E81BA'; None where it is not known."""
+    """The quota of a type: 'g5.xlarge' -> 'L-DB2E81BA'; None where it is not known."""
     family = instance_type.partition(".")[0]
     letters = re.match(r"[a-z]+", family)
     if letters is None or (market is Market.SPOT and _OWN_SPOT_QUOTA.match(family)):
         return None
     name = letters.group()
-    kind = _kind(name) or _kind("" if name in ("mac", "hpc", "u") else name[:1])
-    return _code(kind, market) if kind else None
+    kind = _quota_of_family(name) or _quota_of_family("" if name in ("mac", "hpc", "u") else name[:1])
+    return _code_on_market(kind, market) if kind else None
 
 
 def quota_name(code: str) -> str:
     """'L-DB2E81BA' -> 'Running On-Demand G and VT'; `KeyError` for any other text."""
-    return _NAMES[code]
+    return _QUOTA_NAMES[code]
 
 
 def most_startable(offer: Offer, allowed: VcpuQuota) -> float:
-    """The number of instances of an offer that may be started; infinite where no quota is known."""
-    _, vcpus = _limit(offer, allowed)
+    """How many instances of an offer may be started; infinite where no quota is known."""
+    _, vcpus = _vcpu_limit(offer, allowed)
     return vcpus if math.isinf(vcpus) else vcpus // offer.instance.vcpus
 
 
 def quota_shortfall(offer: Offer, allowed: VcpuQuota) -> str | None:
-    """Why not even one instance may be started; None where nothing known forbids it."""
-    code, most = _limit(offer, allowed)
+    """Why not one instance may be started; None where no known quota forbids it."""
+    code, most = _vcpu_limit(offer, allowed)
     needed = offer.instance.vcpus
     if code is None or needed <= most:
         return None
@@ -189,7 +189,7 @@ def quota_shortfall(offer: Offer, allowed: VcpuQuota) -> str | None:
     return f"needs {needed} vCPUs of quota {code} ({name}), which allows {most:g}"
 
 
-def _limit(offer: Offer, allowed: VcpuQuota) -> tuple[str | None, float]:
+def _vcpu_limit(offer: Offer, allowed: VcpuQuota) -> tuple[str | None, float]:
     if not allowed or offer.instance.cloud != CLOUD:
         return None, math.inf
     code = quota_code(offer.instance.name, offer.market)
@@ -197,27 +197,27 @@ def _limit(offer: Offer, allowed: VcpuQuota) -> tuple[str | None, float]:
 
 
 def parse_quota(text: str, market: Market) -> VcpuQuota:
-    """'G=8,P=0' or 'L-DB2E81BA=8' -> pairs; families mean the quota of the market asked for."""
+    """'G=8,P=0' or 'L-DB2E81BA=8' -> pairs of code and vCPUs; a family means its quota on the market."""
     vcpus_by_code: dict[str, float] = {}
     for part in text.split(","):
         name, equals, vcpus = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise UsageError(f"--quota takes vCPUs by family or code, as G=8,P=0; not '{text}'")
-        code = _named(name, market)
+        code = _code_of(name, market)
         if code in vcpus_by_code:
             raise UsageError(f"--quota tells {code} ({quota_name(code)}) twice")
         vcpus_by_code[code] = _vcpus(vcpus)
     return tuple(vcpus_by_code.items())
 
 
-def _named(name: str, market: Market) -> str:
-    if name.upper() in _NAMES:
+def _code_of(name: str, market: Market) -> str:
+    if name.upper() in _QUOTA_NAMES:
         return name.upper()
-    by_word = {word: kind for kind in _KINDS for word in (*kind.families, kind.name.lower())}
+    by_word = {word: kind for kind in _QUOTAS for word in (*kind.families, kind.name.lower())}
     if name.lower() not in by_word:
-        known = [word for kind in _KINDS for word in (kind.name, *map(str.upper, kind.families))]
-        raise unknown_name("quota", name, {*known, *_NAMES}, field="quota")
-    return _code(by_word[name.lower()], market)
+        known = [word for kind in _QUOTAS for word in (kind.name, *map(str.upper, kind.families))]
+        raise unknown_name("quota", name, {*known, *_QUOTA_NAMES}, field="quota")
+    return _code_on_market(by_word[name.lower()], market)
 
 
 def _vcpus(text: str) -> float:
@@ -230,16 +230,16 @@ def _vcpus(text: str) -> float:
     return value
 
 
-def _kind(letters: str) -> _Kind | None:
-    return next((kind for kind in _KINDS if letters in kind.families), None)
+def _quota_of_family(letters: str) -> _Quota | None:
+    return next((kind for kind in _QUOTAS if letters in kind.families), None)
 
 
-def _code(kind: _Kind, market: Market) -> str:
+def _code_on_market(kind: _Quota, market: Market) -> str:
     return kind.spot if market is Market.SPOT else kind.on_demand
 
 
 def used_gpus(instance: InstanceType, max_gpus: int | None = None) -> int:
-    """The number of GPUs that work: all, `max_gpus` at most; shares of a GPU count as one."""
+    """The number of GPUs in use: all, or at most `max_gpus`; shares of a GPU count as one."""
     whole = instance.gpu_count if instance.gpu_fraction == 1 else 1
     return max(1, min(whole, max_gpus or whole))
 
@@ -247,8 +247,8 @@ def used_gpus(instance: InstanceType, max_gpus: int | None = None) -> int:
 def resources_of(
     catalog: Catalog, target: Offer | InstanceType, disk: Disk, max_gpus: int | None = None, nodes: int = 1
 ) -> Resources:
-    """The resources of a workload on this instance and disk: all of its vCPUs, and its GPUs, or
-    `max_gpus` of them; as one of several `nodes` where those train together."""
+    """The resources of a workload on an instance and disk: all vCPUs, and all GPUs or `max_gpus` of them.
+    With several `nodes` that train together, those of one of them."""
     instance = target.instance if isinstance(target, Offer) else target
     network = instance.network if nodes > 1 else None
     kind: Callable[..., Resources] = Resources

@@ -277,8 +277,8 @@ def all_listed(spec: Spec, today: date) -> bool:
     return all(is_listed(price, today) for price in spec.prices)
 
 
-def counts(price: Price, kinds: Sequence[str], listed_on: date | None) -> bool:
-    """Whether a price is of the kinds asked for (empty: all) and listed on a day, if given."""
+def is_wanted(price: Price, kinds: Sequence[str], listed_on: date | None) -> bool:
+    """Whether a price is of one of these kinds (empty: any) and, if a day is given, listed on it."""
     if kinds and price.kind not in (*kinds, FREE):
         return False
     return listed_on is None or is_listed(price, listed_on)

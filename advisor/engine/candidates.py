@@ -28,7 +28,7 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.domain.money import counts
+from advisor.domain.money import is_wanted
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import Message
 from advisor.models.performance.model import PerformanceModel
@@ -91,7 +91,7 @@ def offer_named(
         free = Price(usd_per_hour=0.0, kind=FREE, as_of=today or date.min, source="")
         where = region or next(iter(catalog.regions_of(name, instance.cloud)), "")
         market = request.market or Market.ON_DEMAND
-        closed = catalog.closed(instance, market, where)
+        closed = catalog.restriction(instance, market, where)
         offer = Offer(instance=instance, region=where, market=market, price=free, closed=closed)
     notes = judged_offer(request, catalog, offer, needs_gpu=needs_gpu)
     if isinstance(notes, Rejected) and notes.reason == "not_offered":
@@ -147,7 +147,7 @@ def disks_holding(
         choices = [disks.attach(instance, replace(choice, size_gib=size_gib), region, unpriced=unpriced)]
     # The kinds that are asked for are those of instances: few clouds list every disk.
     day = request.listed_on
-    return tuple(disk for disk in choices if disk.price is None or counts(disk.price, (), day))
+    return tuple(disk for disk in choices if disk.price is None or is_wanted(disk.price, (), day))
 
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
@@ -293,8 +293,8 @@ def on_nodes(request: NetworkQuestion, option: Runnable) -> Iterator[Runnable]:
     instance = option.offer.instance
     if request.max_nodes > 1 and instance.gpu_count and instance.network is not None:
         most = int(min(request.max_nodes, most_startable(option.offer, request.vcpu_quota)))
-        counts = {nodes for nodes in (*NODE_COUNTS, most) if 1 < nodes <= most}
-        yield from (replace(option, nodes=nodes) for nodes in sorted(counts))
+        is_wanted = {nodes for nodes in (*NODE_COUNTS, most) if 1 < nodes <= most}
+        yield from (replace(option, nodes=nodes) for nodes in sorted(is_wanted))
 
 
 def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:

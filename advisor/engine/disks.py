@@ -58,7 +58,7 @@ def least_disks(
         kind = disk.choice.type
         if kind == LOCAL or (disk.rate.read_mib_per_second or math.inf) < mib_per_second:
             continue
-        needed, most = sold.fitting_size(kind, data_gib), sold.passed_on(offer.instance, kind)
+        needed, most = sold.fitting_size(kind, data_gib), sold.instance_limits(offer.instance, kind)
         order = least_order(sold.rules[kind], disk.choice, needed, most, (mib_per_second, 0.0))
         if order != disk.choice:
             least.append(order_attached(catalog, offer, order))

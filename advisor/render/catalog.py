@@ -60,7 +60,7 @@ def _partial_block(facts: PartialType) -> dict[str, Any]:
 
 def type_document(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
     """All that is known of a type, without its prices."""
-    facts, closures = known.partial_type(name, cloud), known.closures(name, cloud)
+    facts, closures = known.partial_type(name, cloud), known.order_restrictions(name, cloud)
     orderable = {"not_orderable": not_orderable(closures), "regions": list(known.regions_of(name, cloud))}
     if facts.missing:
         return {

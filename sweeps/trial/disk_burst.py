@@ -54,7 +54,7 @@ def disk_burst(
     burst = disks.burst_of(volume, size_gib, instance)
     if burst is None:
         return None
-    lasting = disks.lasting(volume, instance)
+    lasting = disks.sustained_rate(volume, instance)
 
     def is_lent(read: Reads) -> bool:
         rates = ((read.mib, lasting.read_mib_per_second), (read.operations or 0.0, lasting.read_iops))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import ESTIMATED, FREE, LIST, OBSERVED, Price
-from advisor.domain.money import aged, counts, is_listed, is_old
+from advisor.domain.money import aged, is_listed, is_old, is_wanted
 
 DAY = date(2026, 1, 1)
 
@@ -61,6 +61,6 @@ def test_a_price_ages_by_its_kind_as_those_of_neo_clouds_and_rented_gpus_did():
 @given(prices, days)
 def test_listed_is_what_the_seller_lists_and_is_not_old(one, today):
     assert is_listed(one, today) == (one.kind == FREE or (one.kind == LIST and not is_old(one, today)))
-    assert counts(one, (), None)
-    assert counts(one, (), today) == is_listed(one, today)
-    assert counts(one, (LIST,), None) == (one.kind in (LIST, FREE))
+    assert is_wanted(one, (), None)
+    assert is_wanted(one, (), today) == is_listed(one, today)
+    assert is_wanted(one, (LIST,), None) == (one.kind in (LIST, FREE))

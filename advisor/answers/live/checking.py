@@ -106,7 +106,7 @@ class _Asking:
             sys.stderr.write(f"asking {cloud_title(cloud)} about {', '.join(names)} in {region}\n")
             offerings, answers = self._told_of(cloud, region, market, names)
             newer = overlay_of(region, self._today, offerings.offered, answers)
-            self._told[cloud] = self._told.get(cloud, Overlay()).under(newer)
+            self._told[cloud] = self._told.get(cloud, Overlay()).updated_with(newer)
             for answer in answers:
                 self._note(cloud, answer, offerings.offered.get(answer.instance_type))
         self.catalog = load_catalog(live=self._told)

@@ -1,7 +1,7 @@
-"""Price lists that a user can import, a module each: see `Provider`.
+"""Price lists that a user can import, a module each with the functions of `Provider`.
 
-A list tells prices of types that the bundle has (`Contents.overlays`), or offers of clouds that it lacks
-(`Contents.rows`). What all providers share is in `rows`."""
+A list has prices of types in the bundle (`Contents.overlays`), or offers of clouds that the bundle lacks
+(`Contents.rows`). Code that several providers share is in `rows`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Provider(Protocol):
     """A module that reads the files of one source."""
 
     def reads(self, file: PriceFile) -> bool:
-        """Whether a file is of this source, by its columns or its JSON."""
+        """Whether a file is from this source, by its columns or its JSON."""
 
     def contents_of(self, file: PriceFile, catalog: Catalog) -> Contents:
-        """Read the file; `catalog` gives the data sheets and the known types. `UsageError` with the
-        place and the reason for what cannot be: then nothing is imported."""
+        """The contents of a file, checked against the data sheets and types in `catalog`. `UsageError` with
+        the place and the reason for a bad row: then nothing is imported."""
 
 
-# The first that reads a file takes it; a CSV of nobody else is the user's own.
+# The first provider that reads a file takes it; any other CSV counts as the user's offers.
 PROVIDERS: tuple[Provider, ...] = (ec2instances, gpu_hours, disk_prices, facts, skypilot, own_offers)
 
 
 def provider_of(file: PriceFile) -> Provider:
-    """The provider of a file; `UsageError` where no one reads it."""
+    """The provider of a file; `UsageError` where none reads it."""
     for provider in PROVIDERS:
         if provider.reads(file):
             return provider

@@ -1,8 +1,8 @@
 """A user's CSV of disk prices -> the tables of an import.
 
 Columns (docs/reference/catalog.md): `cloud`, `region`, `disk_type`, `price_per_gib_month`, `currency` and
-`as_of` are needed; `kind`, `source` and what IOPS and MiB/s cost apart may be left out. Only a disk whose
-rules are known and whose price is not can be priced so: no price of another origin is hidden."""
+`as_of` are needed; `kind`, `source` and separate prices of IOPS and MiB/s may be left out. Only a disk with
+known rules and no known price can be priced so: an import never hides another price."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from advisor.messages import Message
 NEEDED = ("cloud", "region", "disk_type", "price_per_gib_month", "currency", "as_of")
 OPTIONAL = ("kind", "source", "price_per_iops_month", "price_per_mib_s_month")
 KINDS = (LIST, OBSERVED, ESTIMATED)
-# Those with a rate in the snapshot.
+# Currencies with a rate in the snapshot.
 CURRENCIES = ("USD", "CNY")
 COLUMNS = (*LISTED_COLUMNS, "currency", "kind")
 _EMPTY = Message("the file has no prices: a header and nothing below it")
 
 
 def reads(file: PriceFile) -> bool:
-    """A CSV that names disks, not offers."""
+    """Whether a file is a CSV of disks, not of offers."""
     return "disk_type" in file.columns
 
 
 def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
-    """Every line; `UsageError` for a bad line, a disk that is not known, and one that has a price."""
+    """Tables of all lines; `UsageError` for a bad line, an unknown disk, and one that has a price."""
     others = _other_imports(file)
     seen: dict[tuple[str, ...], int] = {}
     origins: dict[tuple[str, str], str] = {}
@@ -50,8 +50,8 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
         days.append(line.day("as_of"))
         source = line.words("source") or "as the user told"
         per_gib = line.amount("price_per_gib_month")
-        per_iops = f"0:{_apart(line, 'price_per_iops_month'):.10g}"
-        per_mib_s = f"{_apart(line, 'price_per_mib_s_month'):.10g}"
+        per_iops = f"0:{_price_or_zero(line, 'price_per_iops_month'):.10g}"
+        per_mib_s = f"{_price_or_zero(line, 'price_per_mib_s_month'):.10g}"
         origin = origins.setdefault((days[-1].isoformat(), source), f"d{len(origins) + 1}")
         rows[cloud].append(
             (region, disk_type, f"{per_gib:.10g}", per_iops, per_mib_s, origin, currency, kind)
@@ -64,7 +64,7 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
 
 
 def _other_imports(file: PriceFile) -> dict[tuple[str, str, str], str]:
-    """The import that tells the price of a disk in a region: two never tell one."""
+    """Disk in a region -> the other import that has its price; no two imports may have one."""
     return {
         (cloud, row["region"], row["type"]): files.name
         for files in file.beside
@@ -85,5 +85,5 @@ def _require_unpriced(line: Line, cloud: str, region: str, disk_type: str, catal
         raise line.bad(f"has a price of {disk_type} in {region}: it is known already")
 
 
-def _apart(line: Line, column: str) -> float:
+def _price_or_zero(line: Line, column: str) -> float:
     return line.amount(column) if line.text(column).strip("0.") else 0.0

@@ -18,7 +18,7 @@ from advisor.errors import UsageError
 
 CLOUD = "aws"
 SOURCE = "ec2instances.info (imported)"
-# The cheapest zone's price where the file tells it, as `catalog refresh` keeps it.
+# The cheapest zone's price where the file has it, as `catalog refresh` keeps it.
 _SPOT = ("spotmin", "spotavg")
 _ON_DEMAND = ("ondemand",)
 _FACTS = {"vcpus": "vCPU", "memory_gib": "memory", "gpu_count": "GPU"}
@@ -32,7 +32,7 @@ _RESERVED = {
 
 
 def reads(file: PriceFile) -> bool:
-    """A JSON list of types with prices by region."""
+    """Whether a file is a JSON list of types with prices by region."""
     document = file.document
     return (
         isinstance(document, list)
@@ -43,7 +43,7 @@ def reads(file: PriceFile) -> bool:
 
 
 def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
-    """Prices of the known types."""
+    """Prices of the types in the catalogue."""
     as_of = file.required_date("ec2instances.info's file")
     known = {instance.name: instance for instance in catalog.instances(CLOUD)}
     contents, overlay = Contents(), Overlay()
@@ -55,7 +55,7 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
         if why := contradiction(_facts(entry), known[name], catalog.gpus):
             contents.leave_out(why, name)
             continue
-        for region, linux in _linux(entry, f"[{position}]"):
+        for region, linux in _linux_prices(entry, f"[{position}]"):
             path = f"[{position}].pricing.{region}.linux"
             overlay.prices.update(_prices(Row(path, linux), name, region, as_of))
     if not overlay:
@@ -64,7 +64,7 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
 
 
 def _facts(entry: Mapping[str, Any]) -> dict[str, float | str]:
-    """The facts of an entry's type that can be checked against the catalogue; 0 stands for no GPU."""
+    """The facts of an entry that can be checked against the catalogue; a 0 is left out."""
     facts: dict[str, float | str] = {
         key: entry[name] for key, name in _FACTS.items() if is_positive(entry.get(name))
     }
@@ -72,7 +72,7 @@ def _facts(entry: Mapping[str, Any]) -> dict[str, float | str]:
     return facts | ({"gpu_name": model} if isinstance(model, str) and model else {})
 
 
-def _linux(entry: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _linux_prices(entry: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     pricing = entry.get("pricing", {})
     if not isinstance(pricing, dict):
         raise Row(path, {}).bad("has a pricing that is no object")

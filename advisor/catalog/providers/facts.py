@@ -1,7 +1,7 @@
-"""A user's CSV of what they measured of assumed facts of a cloud (docs/reference/catalog.md).
+"""A user's CSV of measured values for a cloud's assumed facts (docs/reference/catalog.md).
 
-The columns are those of `assumed_facts.csv`; `low` and `high` may be left out where the value is sure, and
-`why` says where it is from."""
+The columns are those of `assumed_facts.csv`; `low` and `high` may be left out for an exact value, and `why`
+names the source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EMPTY = Message("the file has no facts: a header and nothing below it")
 
 
 def reads(file: PriceFile) -> bool:
-    """A CSV that names facts."""
+    """Whether a file is a CSV of facts."""
     return "fact" in file.columns
 
 

@@ -1,13 +1,13 @@
-"""GPU hours as public trackers of rental prices tell them, in JSON: a row a provider and card.
+"""GPU hours from public trackers of rental prices, in JSON: one row per provider and card.
 
-Known so far: the `latest.json` of gpurentalprices.com and the offerings of gpu-pricing. A price is of one
-GPU, or of `gpu_count` of them where the field says a price and no GPU; a row that tells a count is of that
-size alone. Rows of what is no instance (serverless, a part of a GPU), of a term, and in another currency than
-US dollars are left out and counted.
+Known trackers: the `latest.json` of gpurentalprices.com and the offerings of gpu-pricing. A price is of one
+GPU, or of all `gpu_count` GPUs where its field names no GPU; a row with a count is for that size alone. Left
+out and counted are rows that price no instance (serverless, a part of a GPU), commitments, and prices in
+other currencies than US dollars.
 
-A GPU hour is the price of a bundled type only where the cloud sells it by the GPU: of each card those types
-are priced anew that cost the least for one of its GPUs now (all, where the list is linear). Other types, and
-clouds whose prices do not change within weeks, keep the price that they have."""
+A GPU hour is the price of a bundled type only where the cloud sells it by the GPU: for each card, it reprices
+the types that now cost the least per GPU (all, where the list is linear). Other types, and clouds whose
+prices do not change within weeks, keep their prices."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Offer, Price
 from advisor.errors import UsageError
 from advisor.messages import Message
 
-# Why a row is left out that is as good as another.
+# Why a good row is left out.
 SECOND_PRICE = "another price of the same GPU is newer, or as new and lower"
-# Tiers that are sold side by side, which tell types apart.
+# Tiers that a cloud sells at the same time, as separate types.
 SIDE_BY_SIDE = ("secure", "community")
-# A cloud whose list is good for longer has a list of types, not of GPUs.
+# A list that keeps for longer has prices of types, not of GPUs.
 _MOST_DAYS = 30
-# Two sizes that cost the same a GPU, but for rounding.
+# Two prices per GPU within this factor differ only by rounding.
 _SAME = 1.01
 
 
 class GpuHour(Struct, frozen=True, kw_only=True):
-    """The price of one GPU by the hour, in US dollars, and the host that comes with it where that is told.
+    """The price of one GPU per hour in US dollars, and its host where the row describes it.
 
-    `gpu_count` is the size that the price is of, None where any size costs as much by the GPU; vCPUs and
-    memory are those of the whole size."""
+    `gpu_count` is the size that the price is for (None: any size); vCPUs and memory are those of the whole
+    size."""
 
     path: str
     cloud: str
@@ -61,7 +61,7 @@ class GpuHour(Struct, frozen=True, kw_only=True):
 def overlays_of_hours(
     hours: Iterable[GpuHour], catalog: Catalog, source: str, accept_implausible: bool
 ) -> tuple[dict[str, Overlay], Counter[str]]:
-    """Prices by cloud, and how many rows are left out by reason; `source` says where they are from."""
+    """Prices by cloud, and the number of rows left out by reason; each price names `source`."""
     factor = math.inf if accept_implausible else FACTOR
     by_cloud: dict[str, list[GpuHour]] = defaultdict(list)
     for hour in hours:
@@ -74,7 +74,7 @@ def overlays_of_hours(
         offers = _sold_by_gpu(catalog, cloud)
         overlay, used = Overlay(), set()
         for offer in offers:
-            best = _hour_of(offer, cloud_hours)
+            best = _best_hour(offer, cloud_hours)
             if best is not None and _is_plausible(offer, best, factor):
                 used.add(best.path)
                 overlay.prices[offer.instance.name, offer.region, best.market] = Price(
@@ -108,7 +108,7 @@ def _why_unused(hour: GpuHour, offers: Sequence[Offer], factor: float) -> str:
 
 
 def _sold_by_gpu(catalog: Catalog, cloud: str) -> list[Offer]:
-    """Offers on demand that cost the least a GPU of their card and tier."""
+    """On-demand offers that cost the least per GPU among those of their card and tier."""
     offers = [
         offer
         for offer in catalog.offers(OfferQuery(cloud=cloud, market=Market.ON_DEMAND))
@@ -127,8 +127,8 @@ def _sold_by_gpu(catalog: Catalog, cloud: str) -> list[Offer]:
     ]
 
 
-def _hour_of(offer: Offer, hours: Sequence[GpuHour]) -> GpuHour | None:
-    """The row that names the card most exactly, then the size; of those the latest, then the cheapest."""
+def _best_hour(offer: Offer, hours: Sequence[GpuHour]) -> GpuHour | None:
+    """The row with the most exact card name, then with the size; of those the latest, then the cheapest."""
     tier = _tier_of_type(offer)
     fitting = [
         hour
@@ -146,7 +146,7 @@ def _hour_of(offer: Offer, hours: Sequence[GpuHour]) -> GpuHour | None:
 
 
 def _is_size(offer: Offer, hour: GpuHour) -> bool:
-    """Clouds sell many GPUs for less a GPU than one, so that a size tells nothing of another."""
+    """Whether a row is for the offer's size; many GPUs cost less each, so other sizes do not count."""
     return hour.gpu_count in (None, offer.instance.gpu_count)
 
 
@@ -155,7 +155,7 @@ def _is_plausible(offer: Offer, hour: GpuHour, factor: float) -> bool:
 
 
 def _is_card(offer: Offer, hour: GpuHour) -> bool:
-    """By name, and by memory where that is told: 'a100-sxm-80' with 80 GB is A100-SXM4-80GB."""
+    """Whether a row is for the offer's card, by name and known memory: 'a100-sxm-80' is A100-SXM4-80GB."""
     name, mib = offer.instance.gpu_name or "", offer.instance.gpu_memory_mib
     if hour.memory_gib is None or mib is None:
         return is_gpu(name, hour.card)
@@ -170,7 +170,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _tier_of_type(offer: Offer) -> str:
-    """'1x-l4.secure' -> 'secure'."""
+    """The tier in a type's name: '1x-l4.secure' -> 'secure'."""
     last = offer.instance.name.rpartition(".")[2]
     return last if last in SIDE_BY_SIDE else ""
 
@@ -183,14 +183,14 @@ _PER_GPU = (
     *("usdpergpuhour", "usdpergpuhr", "pricepergpuhour", "pricepergpuhourusd", "priceusdpergpuhour"),
     *("pricepergpuusd", "hourlypergpuusd", "pergpuhourusd", "gpuhourusd", "pricepergpu"),
 )
-_OF_ALL = (
+_PER_INSTANCE = (
     *("usdperhour", "usdperhr", "priceperhourusd", "pricehourusd", "priceusd", "hourlyusd", "usdhourly"),
     *("pricehour", "priceperhour", "hourlyprice", "price"),
 )
-PRICES = (*_PER_GPU, *_OF_ALL)
-# The same in other currencies: such rows are counted, and priced by none.
+PRICES = (*_PER_GPU, *_PER_INSTANCE)
+# Price fields in other currencies: their rows are counted and left out.
 _OTHER_CURRENCIES = ("eur", "gbp", "cny", "inr", "jpy", "cad", "aud", "chf")
-_ELSEWHERE = tuple(
+_OTHER_CURRENCY_PRICES = tuple(
     name.replace("usd", currency) for name in PRICES if "usd" in name for currency in _OTHER_CURRENCIES
 )
 _PROVIDER = ("provider", "providername", "providerslug", "providerid", "cloud", "vendor")
@@ -211,7 +211,7 @@ _TIERS = {
 }
 GLOBAL = "global"
 _MOST_GPUS = 1024
-# Names of trackers -> the catalogue's.
+# Trackers' names of clouds -> the catalogue's.
 _CLOUDS = {
     "datacrunch": "verda",
     "lambdalabs": "lambda",
@@ -229,12 +229,12 @@ _CLOUDS = {
 
 
 def reads(file: PriceFile) -> bool:
-    """A JSON of which any row tells a price, a provider and a card."""
+    """Whether a file is JSON in which some row has a price, a provider and a card."""
     return any(row.text(_PROVIDER) and row.text(_CARD) for row in rows_with(file.document, PRICES))
 
 
 def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
-    """GPU hours as prices of the bundle's types, and as offers of new clouds; other imports stay."""
+    """GPU hours as prices of bundled types and offers of new clouds; other imports' clouds are left out."""
     hours, left_out = hours_in(file)
     source = f"{file.path.name.replace(',', ' ')} (imported)"
     others = {cloud for files in file.beside for cloud in files.manifest["clouds"]}
@@ -248,11 +248,11 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
 
 
 def hours_in(file: PriceFile) -> tuple[list[GpuHour], Counter[str]]:
-    """Every row that is an instance's, and how many are left out by reason; rows without a day were true
-    when the file was fetched. `UsageError` with the place of a row for what is no price."""
+    """Every row that prices an instance, and the number of rows left out by reason. Rows without a date are
+    as old as the file. `UsageError` names the place of a row with an invalid price."""
     hours: list[GpuHour] = []
     left_out = Counter[str]()
-    for row in rows_with(file.document, (*PRICES, *_ELSEWHERE)):
+    for row in rows_with(file.document, (*PRICES, *_OTHER_CURRENCY_PRICES)):
         hour = _gpu_hour(row, file.as_of)
         if isinstance(hour, str):
             left_out[hour] += 1
@@ -264,7 +264,7 @@ def hours_in(file: PriceFile) -> tuple[list[GpuHour], Counter[str]]:
 
 
 def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
-    provider, card = _plain(row.text(_PROVIDER)), row.text(_CARD)
+    provider, card = _normalized(row.text(_PROVIDER)), row.text(_CARD)
     tier = _tier(row)
     if not provider or not card:
         return "no provider or no GPU is given"
@@ -299,36 +299,36 @@ def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
         usd=usd,
         gpu_count=None if count is None else int(count),
         as_of=day,
-        vcpus=_of_size(row, _VCPUS_PER_GPU, _VCPUS, count),
-        memory_of_host_gib=_of_size(row, _RAM_PER_GPU, _RAM, count),
+        vcpus=_of_instance(row, _VCPUS_PER_GPU, _VCPUS, count),
+        memory_of_host_gib=_of_instance(row, _RAM_PER_GPU, _RAM, count),
     )
 
 
-def _of_size(
-    row: Row, per_gpu: tuple[str, ...], of_all: tuple[str, ...], count: float | None
+def _of_instance(
+    row: Row, per_gpu: tuple[str, ...], per_instance: tuple[str, ...], count: float | None
 ) -> float | None:
     each = row.number(per_gpu)
-    return row.number(of_all) if each is None else each * (count or 1)
+    return row.number(per_instance) if each is None else each * (count or 1)
 
 
 def _usd(row: Row) -> float | None:
     each = row.number(_PER_GPU)
     if each is not None:
         return each
-    of_all, count = row.number(_OF_ALL), row.number(_COUNT)
-    if of_all is not None and count is None and row.fields.get("mingpus") not in (None, "", 1):
+    per_instance, count = row.number(_PER_INSTANCE), row.number(_COUNT)
+    if per_instance is not None and count is None and row.fields.get("mingpus") not in (None, "", 1):
         raise row.bad("does not say whether its price is of one GPU or of all")
-    return None if of_all is None else of_all / (count or 1)
+    return None if per_instance is None else per_instance / (count or 1)
 
 
 def _currency(row: Row) -> str:
     named = row.text(("currency", "currencycode")).upper()
     if named:
         return named
-    priced = {name for name in (*PRICES, *_ELSEWHERE) if row.fields.get(name) not in (None, "")}
+    priced = {name for name in (*PRICES, *_OTHER_CURRENCY_PRICES) if row.fields.get(name) not in (None, "")}
     if any("usd" in name for name in priced):
         return "USD"
-    if not priced.isdisjoint(_ELSEWHERE):
+    if not priced.isdisjoint(_OTHER_CURRENCY_PRICES):
         return "another"
     raise row.bad("tells no currency")
 
@@ -336,16 +336,16 @@ def _currency(row: Row) -> str:
 def _tier(row: Row) -> str:
     if any(row.fields.get(name) in (True, 1, "1", "true") for name in ("isspot", "spot")):
         return "spot"
-    return _plain(row.text(_TIER))
+    return _normalized(row.text(_TIER))
 
 
-def _plain(text: str) -> str:
+def _normalized(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.casefold())
 
 
 def _rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[PriceRow], Counter[str]]:
-    """GPU hours of clouds that are not known: a type by card, tier and count, of one GPU where none
-    is told. Of two rows for one the latest counts, then the cheapest; the others are left out."""
+    """Offers of new clouds: a type per card, tier and count (one GPU where no count is given). Of two rows
+    for one type the latest counts, then the cheapest; the others are left out."""
     best: dict[tuple[str, str, Market], GpuHour] = {}
     for hour in sorted(hours, key=lambda listed: (listed.as_of, -listed.usd)):
         best[hour.cloud, _type_name(hour), hour.market] = hour
@@ -374,7 +374,7 @@ def _rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[P
 
 
 def _type_name(hour: GpuHour) -> str:
-    """'8x-H100-SXM', with the memory and the tier where they tell two apart."""
+    """A type's name: '8x-H100-SXM', with the memory and the tier if the row has them."""
     words = [re.sub(r"[^A-Za-z0-9]+", "-", hour.card).strip("-") or "gpu"]
     words += [f"{hour.memory_gib:g}GB"] if hour.memory_gib else []
     return f"{hour.gpu_count or 1}x-{'-'.join(words)}" + (f".{hour.tier}" if hour.tier else "")

@@ -1,8 +1,8 @@
-"""A user's own CSV of offers. A bad row refuses the whole file, with line and reason.
+"""A user's CSV of offers. A bad row refuses the whole file, with line and reason.
 
 Columns (docs/reference/catalog.md): `instance_type`, `region`, `market`, `price_per_hour`, `currency`, `kind`
-and `as_of` are needed; the facts may be empty where nobody knows them: such a type is listed and never
-ranked. Columns that are not known are refused: a misspelt one would be lost."""
+and `as_of` are needed; unknown facts may be empty: such a type is listed and never ranked. Unknown columns
+are refused, since a misspelt one would be lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from advisor.domain import FREE, PRICE_KINDS, Market
 from advisor.messages import Message
 
 NEEDED = ("instance_type", "region", "market", "price_per_hour", "currency", "kind", "as_of")
-# Facts of a type; those that are numbers are whole (int) or not (float).
+# Fact of a type -> its Python type.
 FACTS = {
     "vcpus": int,
     "physical_cores": int,
@@ -32,12 +32,12 @@ _EMPTY = Message("the file has no offers: a header and nothing below it")
 
 
 def reads(file: PriceFile) -> bool:
-    """Any CSV."""
+    """Whether a file is a CSV, of any columns."""
     return not file.is_json
 
 
 def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
-    """Every line of a CSV; rows without `cloud` take the file's name. `UsageError` for a bad line."""
+    """An offer per line; rows without `cloud` take the file's name. `UsageError` for a bad line."""
     rows = [_row(line, file.name) for line in lines_of(file, NEEDED, OPTIONAL, _EMPTY)]
     for row in rows:
         if why := why_no_card(row.facts, catalog.gpus):
@@ -64,7 +64,7 @@ def _row(line: Line, name: str) -> PriceRow:
 
 
 def _price(line: Line, kind: str) -> float | None:
-    """0 is a price of what is free, and says so; anything else that costs 0 is a mistake."""
+    """The price of a line, None if empty; only a free offer may cost 0, and it has to say so."""
     text = line.text("price_per_hour")
     if not text:
         if kind == FREE:

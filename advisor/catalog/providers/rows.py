@@ -1,9 +1,9 @@
-"""A user's price file, its lines of CSV or rows of JSON as checked cells, and what a provider makes of it.
+"""A user's price file, its checked CSV lines or JSON rows, and the contents that a provider makes of them.
 
-A bad line of CSV refuses the whole file with its number and the reason, unless the provider leaves such lines
-out. A row of JSON is an object with one of the wanted fields, wherever it stands; what stands beside it
-further out (a provider, a date, a currency) belongs to it too. Fields are compared without case, blanks and
-signs."""
+A bad CSV line refuses the whole file with its number and the reason, unless the provider leaves such lines
+out. A JSON row is an object with one of the wanted fields, at any depth; fields of the objects around it
+(a provider, a date, a currency) belong to it too. Field names are compared without case, blanks and
+punctuation."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from advisor.domain.machines import is_positive
 from advisor.errors import UsageError, one_line
 from advisor.messages import Message
 
-# Why a price is left out.
+# A reason to leave a price out.
 UNKNOWN_TYPE = "the type is not known"
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
-# What no machine has and nothing costs: a slip of the decimal point, or of the unit. Wide enough for machines
-# of the next years, and for what a fraction of a cent buys.
+# Believable ranges: a value outside has a slip of the decimal point, or the wrong unit. Wide enough for
+# machines of the next years, and for fractions of a cent.
 _SANE = {
     "vcpus": (1, 100_000),
     "physical_cores": (1, 100_000),
@@ -42,7 +42,7 @@ _SANE = {
     "local_disk_gib": (1, 10_000_000),
     "local_disk_read_iops": (1, 1_000_000_000),
     "price_per_hour": (1e-6, 1_000_000),
-    # As SkyPilot writes them. No machine has more RAM than the largest of 2026, 32 TiB, twice.
+    # SkyPilot's columns. RAM: twice that of the largest machine of 2026, 32 TiB.
     "vCPUs": (1 / 16, 100_000),
     "MemoryGiB": (1 / 16, 65_536),
     "AcceleratorCount": (1 / 64, 10_000),
@@ -53,9 +53,9 @@ _SANE = {
 
 
 class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
-    """A file that a user gave. `name` is what the import is called (and the cloud of rows that name none),
-    `as_of` when a file that tells no date was fetched; `accept_implausible` takes prices that are far from
-    the known ones. `bundled` are the clouds of the bundle, `beside` the user's other imports."""
+    """A user's file. `name` is the import's name (and the cloud of rows without one), `as_of` the day on
+    which a file without dates was fetched; `accept_implausible` takes prices far from the known ones.
+    `bundled` are the clouds of the bundle, `beside` the user's other imports."""
 
     path: Path
     name: str
@@ -67,18 +67,18 @@ class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def is_json(self) -> bool:
-        """Whether it is read as JSON, else as CSV."""
+        """Whether it is JSON; any other file is CSV."""
         return self.text.lstrip("\ufeff \t\r\n")[:1] in ("[", "{") or self.path.suffix.lower() == ".json"
 
     @cached_property
     def columns(self) -> frozenset[str]:
-        """Names of its columns; none where it is JSON."""
+        """Names of its columns; empty for JSON."""
         header = "" if self.is_json else self.text.removeprefix("\ufeff").partition("\n")[0]
         return frozenset(cell.strip().strip('"') for cell in header.split(","))
 
     @cached_property
     def document(self) -> Any:
-        """Its JSON, parsed; `UsageError` for any other text."""
+        """Its parsed JSON, None for CSV; `UsageError` for invalid JSON."""
         try:
             return json.loads(self.text, parse_constant=_no_constant) if self.is_json else None
         except (ValueError, RecursionError) as error:
@@ -87,7 +87,7 @@ class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
             ) from error
 
     def required_date(self, what: str) -> date:
-        """When it was fetched; `UsageError` where nobody says so."""
+        """The day on which it was fetched; `UsageError` where the user did not give it."""
         if self.as_of is None:
             hint = "say when it was fetched: --as-of 2026-07-20"
             raise UsageError(f"{what} has no date in it; {hint}", field="as_of")
@@ -95,9 +95,9 @@ class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class PriceRow(Struct, frozen=True, kw_only=True):
-    """One checked offer. `price` is in `currency`; None where the source tells none.
+    """One checked offer. `price` is in `currency`; None where the source has none.
 
-    `facts` has a number or text for each of `own_offers.FACTS` that is known."""
+    `facts` has a number or text for each known fact in `own_offers.FACTS`."""
 
     line: int
     cloud: str
@@ -118,9 +118,9 @@ Tables = tuple[dict[str, Any], dict[str, str]]
 
 
 class Contents(Struct, frozen=True, kw_only=True):
-    """Contents of a provider's file: `rows` of clouds that the bundle lacks, `overlays` with prices of types
-    that it has, or `tables` of other things about its clouds, with the days on which those were true; rows
-    that were left out by reason, one of each, and how many are read otherwise than they are written."""
+    """What a provider made of a file: `rows` of clouds that the bundle lacks, `overlays` with prices of its
+    types, or `tables` of other facts about its clouds and their dates (`days`). `left_out` counts dropped
+    rows by reason, `examples` has one of each, and `read_as` counts values that were converted."""
 
     rows: Sequence[PriceRow] = ()
     overlays: Mapping[str, Overlay] = field(default_factory=dict)
@@ -131,15 +131,15 @@ class Contents(Struct, frozen=True, kw_only=True):
     read_as: Counter[str] = field(default_factory=Counter)
 
     def leave_out(self, why: str, what: str = "") -> None:
-        """Count a row, and keep the first of each reason for people."""
+        """Count a dropped row, and keep the first example of each reason."""
         self.left_out[why] += 1
         if what:
             self.examples.setdefault(why, what)
 
 
 class BadRowError(UsageError):
-    """A line that cannot be an offer; the message has its number and the reason, `line` and
-    `reason` have them apart, and `column` what is wrong where that is one value."""
+    """A line that cannot be an offer. Its message has number and reason, which `line` and `reason` hold
+    separately; `column` is set where one value is wrong."""
 
     line = 0
     reason = ""
@@ -152,8 +152,8 @@ def csv_lines(
     optional: tuple[str, ...] | None,
     broken: list[BadRowError] | None = None,
 ) -> Iterator[Line]:
-    """The lines, with columns in any order; `optional` None: any others may stand beside those that are
-    needed. Lines of another length go to `broken`, where there is one."""
+    """The lines of a CSV, with columns in any order; `optional` None allows any other columns. Lines of
+    another length go to `broken`, if given, else they are errors."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     try:
         header = [cell.strip() for cell in next(reader, [])]
@@ -176,7 +176,7 @@ def csv_lines(
 def lines_of(
     file: PriceFile, needed: tuple[str, ...], optional: tuple[str, ...], empty: Message
 ) -> list[Line]:
-    """The lines of a file of the user's own; `empty` is said where there are none."""
+    """The lines of a user's CSV; `UsageError` with the message `empty` where there are none."""
     lines = list(csv_lines(file.text, needed, optional))
     if not lines:
         raise UsageError(empty)
@@ -184,14 +184,14 @@ def lines_of(
 
 
 def require_first(seen: dict[tuple[str, ...], int], key: tuple[str, ...], line: int, what: str) -> None:
-    """Refuse a second line about one thing, and note which line was the first."""
+    """Refuse a second line with one key; `seen` has the first line of each."""
     first = seen.setdefault(key, line)
     if first != line:
         raise bad(line, f"{what}; the first is in line {first}")
 
 
 def bad(line: int, reason: str, column: str = "") -> BadRowError:
-    """The error that refuses a file, or leaves out a line of it."""
+    """The error for a bad line, which refuses the file or leaves out the line."""
     error = BadRowError(f"line {line} {one_line(reason)}; nothing was imported")
     error.line, error.reason, error.column = line, one_line(reason), column
     return error
@@ -204,15 +204,15 @@ class Line(NamedTuple):
     cells: Mapping[str, str]
 
     def bad(self, reason: str, column: str = "") -> BadRowError:
-        """The error that refuses it."""
+        """The error that refuses this line."""
         return bad(self.number, reason, column)
 
     def text(self, column: str) -> str:
-        """A cell as it is; '' where there is no such column."""
+        """The text of a cell; '' where there is no such column."""
         return self.cells.get(column, "")
 
     def amount(self, column: str, kind: type = float) -> float:
-        """A finite number above 0, whole where `kind` is int."""
+        """A cell as a finite number above 0, whole where `kind` is int."""
         text = self.text(column)
         try:
             value = float(text)
@@ -227,42 +227,42 @@ class Line(NamedTuple):
         return kind(value)  # type: ignore[no-any-return]
 
     def name(self, column: str, usual: str = "") -> str:
-        """A name that goes into a table unquoted."""
+        """A cell as a name that a table can hold without quotes."""
         text = self.text(column) or usual
         if not _NAME.match(text):
             raise self.bad(f"has {column} '{text}'; use letters, digits and . _ + - only", column)
         return text
 
     def words(self, column: str) -> str:
-        """Words for people; the tables are written without quotes."""
+        """A cell as text for people that a table can hold without quotes."""
         text = self.text(column)
         if not text.isprintable() or '"' in text:
             raise self.bad(f"has a {column} with a quote or a line break")
         return text.replace(",", ";")
 
     def word(self, column: str, known: Sequence[str], usual: str = "") -> str:
-        """One of the known words; of currencies in any case."""
+        """A cell as one of the known words; currencies in any case."""
         text = self.text(column) or usual
-        found = text.upper() if column == "currency" else text
-        if found not in known:
+        word = text.upper() if column == "currency" else text
+        if word not in known:
             what = f"'{text}'" if text else "nothing"
             raise self.bad(f"has {what} as {column}; known: {', '.join(known)}")
-        return found
+        return word
 
     def day(self, column: str) -> date:
-        """A date such as 2026-07-20; one to come is refused: its price would never count as old."""
+        """A cell as a date such as 2026-07-20; a future one is refused, since it would never count as old."""
         text = self.text(column)
         try:
             day = date.fromisoformat(text)
         except ValueError:
             raise self.bad(f"has {column} '{text}'; write a date like 2026-07-20") from None
-        if is_to_come(day):
+        if is_future(day):
             raise self.bad(f"has {column} '{text}', which is in the future; write the day of the price")
         return day
 
 
-def is_to_come(day: date) -> bool:
-    """Whether a day lies beyond what time zones explain."""
+def is_future(day: date) -> bool:
+    """Whether a day is further ahead than time zones explain."""
     return day > date.today() + timedelta(days=1)
 
 
@@ -283,22 +283,22 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
 
 
-# No public list is nested deeper, and a file of brackets alone would be.
+# No public list is nested deeper; a file of nothing but brackets could be.
 _DEEPEST = 12
 _MOST_SHOWN = 60
-# What nothing costs by the hour, and no machine has of anything.
+# Believable range of any number in a JSON row.
 _LEAST, _MOST = 1e-6, 1e6
 
 
 class Row(NamedTuple):
-    """A row of a JSON list: its position ('offers[3]'), its fields, and the names that the file uses."""
+    """A row of a JSON list: its position ('offers[3]'), its fields, and how the file spells their names."""
 
     path: str
     fields: Mapping[str, Any]
     written: Mapping[str, str] = MappingProxyType({})
 
     def text(self, names: tuple[str, ...]) -> str:
-        """The first of these fields that has a text; "" where none has."""
+        """The first non-empty text among these fields; "" for none."""
         for name in names:
             value = self.fields.get(name)
             if isinstance(value, str) and value.strip():
@@ -306,7 +306,7 @@ class Row(NamedTuple):
         return ""
 
     def number(self, names: tuple[str, ...]) -> float | None:
-        """The first of these fields that is set, above 0; None if none is, `UsageError` if no number."""
+        """The first set field as a number above 0; None where none is set, `UsageError` for no number."""
         for name in names:
             value = self.fields.get(name)
             if value not in (None, "", "N/A"):
@@ -314,7 +314,7 @@ class Row(NamedTuple):
         return None
 
     def day(self, names: tuple[str, ...]) -> date | None:
-        """The day of the first of these fields that begins with one; none to come."""
+        """The date at the start of the first of these fields that is set; `UsageError` for a future one."""
         text = self.text(names)
         if not text:
             return None
@@ -322,7 +322,7 @@ class Row(NamedTuple):
             day = date.fromisoformat(text[:10])
         except ValueError:
             raise self.bad(f"has the date '{text[:_MOST_SHOWN]}'; write 2026-11-20") from None
-        if is_to_come(day):
+        if is_future(day):
             raise self.bad(f"has the date {day}, which is in the future")
         return day
 
@@ -346,12 +346,12 @@ class Row(NamedTuple):
 
 
 def rows_with(document: Any, wanted: tuple[str, ...]) -> Iterator[Row]:
-    """Every object that has one of the fields, in the order of the file."""
+    """Every object that has one of the wanted fields, in the order of the file."""
     yield from _rows(document, Row("", {}), frozenset(wanted), 0)
 
 
 def plain(name: str) -> str:
-    """'USD per GPU-hour' -> 'usdpergpuhour'."""
+    """A field's name for comparison: 'USD per GPU-hour' -> 'usdpergpuhour'."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 

@@ -1,11 +1,11 @@
-"""SkyPilot's `vms.csv` -> the same checked rows: one offer a type, region and market.
+"""SkyPilot's `vms.csv` -> one checked offer per type, region and market.
 
-A region has a line an availability zone there. Of differing on-demand prices of its zones the highest counts,
-of spot prices the lowest. SkyPilot tells no cores: two vCPUs are taken as one core, one where the CPU is
-Arm's. Google Cloud's list prices the machine and its GPUs in lines of their own: they are added up by zone,
-and a machine is left out whose GPUs the zone has no line of. A line that cannot be true is left out and
-counted, and so are lines without an instance type (GPUs that attach to any machine), vCPUs or memory. Columns
-that versions 8 and 9 of the catalogues add to these are not read."""
+A region has a line per availability zone. Of differing on-demand prices of its zones the highest counts, of
+spot prices the lowest. SkyPilot has no cores: two vCPUs are taken as one core, one where the CPU is Arm's.
+Google Cloud's list has separate lines for machines and their GPUs: they are added up by zone, and a machine
+is left out where its zone has no line for its GPUs. Impossible lines are left out and counted, and so are
+lines without an instance type (GPUs that attach to any machine), vCPUs or memory. Columns that versions 8 and
+9 of the catalogues add are not read."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ NEEDED = (
     *("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice"),
     "Region",
 )
-# The cloud whose list prices machines and GPUs apart, under whatever name it is imported.
+# The cloud whose list has separate lines for machines and GPUs, under whatever name it is imported.
 HOSTS_APART = "gcp"
 _GPU_MEMORY = re.compile(r"'?\"?SizeInMiB'?\"?: ?([0-9.]+)")
 
 
 def reads(file: PriceFile) -> bool:
-    """A CSV with SkyPilot's columns."""
+    """Whether a file is a CSV with SkyPilot's columns."""
     return {"InstanceType", "AcceleratorName"} <= file.columns
 
 
 def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
-    """Prices of the types of a known cloud, else offers of a new one. What cannot be true is left out."""
+    """Prices of a known cloud's types, or offers of a new cloud, without impossible lines."""
     as_of = file.required_date("a SkyPilot catalogue")
     is_known, contents = file.name in file.bundled, Contents()
     known = {
         instance.name: instance for instance in catalog.instances(file.name if is_known else HOSTS_APART)
     }
-    rows = _one_a_region(_rows(file, as_of, known, contents), contents)
+    rows = _one_per_region(_rows(file, as_of, known, contents), contents)
     if is_known:
-        return replace(contents, overlays={file.name: _of_known_types(rows, known, catalog.gpus, contents)})
+        return replace(contents, overlays={file.name: _overlay_of(rows, known, catalog.gpus, contents)})
     whole = []
     for row in rows:
         if why := why_no_card(row.facts, catalog.gpus):
@@ -70,7 +70,7 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
 def _rows(
     file: PriceFile, as_of: date, known: Mapping[str, InstanceType], contents: Contents
 ) -> list[PriceRow]:
-    """A row for each line and market; `known` tells which types have GPUs."""
+    """The offers of every line; `known` says which types have GPUs."""
     rows, broken = list[PriceRow](), list[BadRowError]()
     lines = list(csv_lines(file.text, NEEDED, None, broken))
     cards = _cards(line.cells for line in lines)
@@ -108,10 +108,10 @@ def _rows(
     return rows
 
 
-def _of_known_types(
+def _overlay_of(
     rows: Iterable[PriceRow], known: Mapping[str, InstanceType], sheets: Iterable[str], contents: Contents
 ) -> Overlay:
-    """Without rows of types that the cloud does not have, or that are told to be others."""
+    """Prices without those of types that the cloud lacks, or that contradict the known type."""
     overlay = Overlay()
     for row in rows:
         why, what = "" if row.price is not None else "no price is given", ""
@@ -130,7 +130,7 @@ def _of_known_types(
 
 
 def _cards(lines: Iterable[Mapping[str, str]]) -> Mapping[str, list[Mapping[str, str]]]:
-    """The GPUs that are priced apart from any machine, by zone."""
+    """Zone -> the lines of GPUs that are priced without a machine."""
     zones = defaultdict(list)
     for cells in lines:
         if cells["AcceleratorName"] and not cells["InstanceType"]:
@@ -145,11 +145,11 @@ def _zone(cells: Mapping[str, str]) -> str:
 def _with_gpus(
     cells: Mapping[str, str], known: InstanceType, cards: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> Mapping[str, str] | None:
-    """A line of a machine with GPUs and the price of both; None where its zone has no price."""
+    """The line of a machine with GPUs, at the price of both; None where its zone lacks a price."""
     if cells["AcceleratorName"]:
         return cells
     all_names = {card["AcceleratorName"] for zone in cards.values() for card in zone}
-    # 'A100-80GB' says more than 'A100', and 'H100-MEGA' is of 'a3-megagpu-8g'.
+    # 'A100-80GB' is more exact than 'A100', and 'H100-MEGA' is the card of 'a3-megagpu-8g'.
     fitting = [name for name in all_names if is_gpu(known.gpu_name, _without_family(name, known))]
     gpu = max(fitting, key=len, default="")
     count = known.gpu_count * known.gpu_fraction
@@ -214,18 +214,18 @@ def _facts(line: Line, read_as: Counter[str]) -> dict[str, float | str]:
         return facts | {"gpu_count": 0}
     facts["gpu_name"] = line.words("AcceleratorName")
     count = line.amount("AcceleratorCount")
-    # A share of a GPU has no count: how fast it is, nobody tells.
+    # A share of a GPU gets no count: its speed is not published.
     if count == int(count):
         facts["gpu_count"] = int(count)
     if memory := _GPU_MEMORY.search(line.text("GpuInfo")):
         mib = Line(line.number, {"SizeInMiB": memory[1]}).amount("SizeInMiB")
-        # No GPU has less than 1 GiB: so little is a number of GiB in a field called MiB.
+        # No GPU has less than 1 GiB: a smaller number is GiB in a field called MiB.
         facts["gpu_memory_gib"] = mib if mib < 1024 else mib / 1024
         read_as["GPU memory below 1 GiB, in a field of MiB, as GiB"] += mib < 1024
     return facts
 
 
-def _one_a_region(rows: Iterable[PriceRow], contents: Contents) -> list[PriceRow]:
+def _one_per_region(rows: Iterable[PriceRow], contents: Contents) -> list[PriceRow]:
     kept: dict[tuple[str, str, Market], PriceRow] = {}
     for row in rows:
         key = (row.instance_type, row.region, row.market)

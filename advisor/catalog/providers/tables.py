@@ -1,4 +1,4 @@
-"""Checked rows of an import -> tables in the bundle's form, and the manifest for them."""
+"""Tables of an import in the bundle's form, and their manifest, from checked rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from advisor.domain.gpu_names import WHOLE_SHARE
 
 Sheets = Mapping[str, Gpu]
 SOURCE_COLUMNS = ("source", "as_of", "licence", "origin", "terms")
-# Why a line is left out whose GPU is none of those that its name means.
+# Why a line is left out whose GPU memory fits no card of that name.
 NO_CARD = "the memory of its GPU is that of no whole card of the name"
 # (date, source, terms) -> the id that other tables use.
 Ids = Mapping[tuple[str, str, str], str]
 
 
 def build_tables(rows: Sequence[PriceRow], sheets: Sheets) -> Tables:
-    """Manifest and table texts; refuses two prices or two sets of facts for one thing."""
+    """Manifest and tables of checked rows; refuses two prices, or two sets of facts, for one thing."""
     ids: dict[tuple[str, str, str], str] = {}
     for row in rows:
         ids.setdefault(_origin(row), f"s{len(ids) + 1}")
@@ -52,11 +52,11 @@ def build_tables(rows: Sequence[PriceRow], sheets: Sheets) -> Tables:
 
 
 def card_name(name: str, memory_gib: float | None, sheets: Sheets) -> str:
-    """The data sheet a card's name means ('A100-80GB', 'V100'), or the name itself.
+    """The data sheet that a card's name means ('A100-80GB', 'V100'), or the name itself without a sheet.
 
-    A name that fits several (PCIe and SXM) takes the slower one: nothing is promised that it could not keep.
-    """
-    named, memory_gib = _named(name, memory_gib, sheets)
+    Of several that fit (PCIe and SXM) it is the slower one: an answer must not promise more than the card
+    does."""
+    named, memory_gib = _sheets_and_memory(name, memory_gib, sheets)
     fitting = [sheet for sheet in named if _same_size(memory_gib, sheet.memory_mib / 1024)]
     exact = [sheet for sheet in fitting if sheet.name.casefold() == name.casefold()]
     slow_first = sorted(exact or fitting, key=lambda sheet: (sheet.memory_gb_per_second, sheet.fp32_tflops))
@@ -64,17 +64,17 @@ def card_name(name: str, memory_gib: float | None, sheets: Sheets) -> str:
 
 
 def why_no_card(facts: Mapping[str, float | str], sheets: Sheets) -> str:
-    """Why no whole card is what a row tells by its name and memory; "" where one may be."""
+    """Why a row's GPU name and memory fit no whole card; "" where one may fit."""
     memory_gib, name = facts.get("gpu_memory_gib"), str(facts.get("gpu_name", ""))
-    named, gib = _named(name, float(memory_gib) if memory_gib else None, sheets)
+    named, gib = _sheets_and_memory(name, float(memory_gib) if memory_gib else None, sheets)
     if not named or any(_same_size(gib, sheet.memory_mib / 1024) for sheet in named):
         return ""
     sizes = ", ".join(f"{gib:g}" for gib in sorted({sheet.memory_mib / 1024 for sheet in named}))
     return f"{gib:.4g} GiB is the memory of no whole {name} ({sizes} GiB)"
 
 
-def _named(name: str, memory_gib: float | None, sheets: Sheets) -> tuple[list[Gpu], float | None]:
-    """The sheets that a name means and the GiB it tells ('A100-80GB'); a slice of a card has none."""
+def _sheets_and_memory(name: str, memory_gib: float | None, sheets: Sheets) -> tuple[list[Gpu], float | None]:
+    """The sheets that a name means, and its GiB ('A100-80GB'); a slice of a card has no sheet."""
     head, _, tail = name.rpartition("-")
     bare = head if tail.removesuffix("GB").isdigit() else name
     if bare != name and memory_gib is None:
@@ -84,7 +84,7 @@ def _named(name: str, memory_gib: float | None, sheets: Sheets) -> tuple[list[Gp
 
 
 def _lacks_facts(row: PriceRow) -> bool:
-    """Whether a type cannot be judged: no vCPUs, no RAM, or who knows how much GPU."""
+    """Whether a row lacks vCPUs, RAM or the number of its GPUs."""
     facts = row.facts
     return not ("vcpus" in facts and "memory_gib" in facts) or (
         "gpu_name" in facts and "gpu_count" not in facts
@@ -174,5 +174,5 @@ def _text(value: float | str | None) -> str:
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table as the bundle has it: no cell holds a comma."""
+    """A table as text in the bundle's form: no cell holds a comma."""
     return "".join(",".join(row) + "\n" for row in (header, *rows))

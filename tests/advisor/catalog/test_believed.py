@@ -281,7 +281,7 @@ def test_what_is_kept_is_read_back_and_newer_answers_count(first: Overlay, secon
         folder = Path(name)
         keep_overlay(folder, "aws", first)
         keep_overlay(folder, "aws", second)
-        both = first.under(second)
+        both = first.updated_with(second)
         kept = read_overlay(folder, "aws")
         assert kept.offerings == both.offerings
         assert kept.prices.keys() == both.prices.keys()

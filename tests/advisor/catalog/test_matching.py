@@ -222,7 +222,7 @@ def test_cpu_types_run_preprocessing_and_nothing_that_needs_a_gpu():
 def test_real_types_run_or_are_rejected_by_name(catalog, name, outcome):
     """The catalogue's own traps; Turing and newer as they are, Volta with an older CUDA build."""
     instance = catalog.instance(name)
-    closed = catalog.closed(instance, None)
+    closed = catalog.restriction(instance, None)
     require(check(instance, catalog.gpu_of(instance), needs_gpu=True, closed=closed), outcome)
 
 

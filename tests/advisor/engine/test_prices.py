@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Task
-from advisor.domain.money import all_listed, counts, is_old
+from advisor.domain.money import all_listed, is_old, is_wanted
 from advisor.engine import Preparations, recommend
 from advisor.engine.decide import PriceDoubt, RankedAnswer, fresh_answer, with_ages
 from advisor.errors import StalePriceError
@@ -34,7 +34,7 @@ def decide(candidates, request=REQUEST, today=TODAY, **draft):
         counted = [
             candidate
             for candidate in candidates
-            if all(counts(price, request.price_kinds, request.listed_on) for price in candidate.spec.prices)
+            if all(is_wanted(each, request.price_kinds, request.listed_on) for each in candidate.spec.prices)
             and (request.price_spread is None or request.price_spread.holds(candidate.spec.offer.price))
         ]
         counted.sort(key=hourly)
