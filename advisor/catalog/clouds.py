@@ -302,7 +302,7 @@ class Cloud:
         there, day = self._overlay.offerings.get((name, region), (False, date.min))
         for known in self.order_restrictions(name):
             listed_since = there and not known.market and known.as_of is not None and day > known.as_of
-            if known.holds(region, market) and not listed_since:
+            if known.applies_to(region, market) and not listed_since:
                 return known
         if region in self.instances.regions_of(name):
             return None
@@ -316,7 +316,7 @@ class Cloud:
             for name, restrictions in self._restrictions.items()
             if name in self.instances and self._fits(name, query)
             for restriction in restrictions
-            if restriction.holds(query.region or "", market)
+            if restriction.applies_to(query.region or "", market)
             and (restriction.region or self._is_offered(name, query.region))
         ]
         priced = self.lowest_prices(replace(query, max_usd_per_hour=None), [n for n, _ in closed])

@@ -57,7 +57,7 @@ class OfferQuery(Struct, frozen=True, kw_only=True):
         return lambda price: (
             is_wanted(price, kinds, listed_on)
             and (fresh_on is None or not is_old(price, fresh_on))
-            and (spread is None or spread.holds(price))
+            and (spread is None or spread.allows(price))
         )
 
     @property

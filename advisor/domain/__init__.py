@@ -1,8 +1,8 @@
-"""The words of the product, as frozen and validated records (standard library only).
+"""The product's data as frozen, validated records.
 
-Everything else in the code base speaks in these records; none of them knows how it is measured, predicted,
-priced or printed. Units stand in the field names: MiB is 2**20 bytes, GiB is 2**30 bytes, rates are per
-second, prices are US dollars per hour."""
+All other code works with these records; none of them knows how it is measured, predicted, priced or printed.
+Field names contain units: MiB is 2**20 bytes, GiB is 2**30 bytes, rates are per second, prices are US dollars
+per hour."""
 
 from advisor.domain.decision import (
     BatchPoint,

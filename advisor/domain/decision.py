@@ -1,4 +1,4 @@
-"""Answers: candidates, why others were turned down, what would change the answer, and what explains it."""
+"""Answers: candidates, why others were rejected, what would change the answer, and what explains it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from advisor.domain.live import LiveCheck
 
-# Whoever rents a spec that misses pays for it and for the one that is rented then: a miss costs about
-# the price once more (docs/explanation/choice.md).
+# A miss costs about the price once more: the spec that misses is paid for, and the one that is rented instead
+# (docs/explanation/choice.md).
 MISS_COST = 1.0
-# The code of a warning: what to relax was not searched to its end.
+# The code of the warning that the search for relaxations stopped early.
 RELAXING_STOPPED = "relaxing_stopped"
-# A `Message`, which this room does not know, or a plain text; `str` of it is English.
+# A `Message`, which this package may not import, or a plain text; `str` gives its English.
 Text = Any
 
 
@@ -39,12 +39,12 @@ def computes_on_cpu(instance: InstanceType, workload: Workload) -> bool:
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A spec with the batch size that suits it and the throughput predicted for it.
+    """A spec with the batch size that suits it and its predicted throughput.
 
-    `prediction` and `run` are those of all its instances together, `latency` is one batch's, on one GPU of
-    one of them. The batch size is that of one GPU. `first_epoch` is its hours where it trains: RAM caches
-    nothing yet, so that the disk is read. `probability` is the chance that it keeps the target and every
-    limit that its rate decides, in an answer at a price as sure as it is then; None where there is none."""
+    `prediction` and `run` are for all its instances together, `latency` is for one batch on one GPU. The
+    batch size is per GPU. `first_epoch` is the hours of the first epoch of a training, which reads the disk
+    since RAM caches nothing yet. `probability` is the chance that it reaches the target and keeps every limit
+    on its rate, in an answer also those on its price; None without any."""
 
     spec: Spec
     workload: Workload
@@ -72,20 +72,20 @@ class Candidate(Struct, frozen=True, kw_only=True):
         return self.spec.total_usd_per_hour / (self.prediction.median * 3600) * 1e6
 
 
-# A settled question (`advisor.questions`), which this room does not know.
+# A settled question (`advisor.questions`), which this package may not import.
 AnyQuestion = Any
-# A `Candidate`, or that of a language model (`advisor.domain.language`).
+# A `Candidate`, or a language model's (`advisor.domain.language`).
 AnyCandidate = Any
 
 
 class CloseCall(Struct, frozen=True, kw_only=True):
     """A narrow decision that one trial of `candidate` would settle.
 
-    `probability` is the chance that the trial reaches the target. If it does, that saves `saves_usd_per_hour`
-    against `instead` (the chosen one; for a chosen one that may miss, the cheapest that is much safer); both
-    None where nothing else answers. The trial takes `trial_minutes` and costs `trial_usd`; it is expected to
-    save `worth_usd` over the horizon. `saves_usd_per_run` is None unless a run is asked for: then that
-    counts, and `worth_usd` is the run's."""
+    `probability` is the chance that the trial reaches the target. That would save `saves_usd_per_hour`
+    against `instead`: the chosen spec, or for a chosen one that may miss, the cheapest that is much safer.
+    Both are None where no other spec answers. The trial takes `trial_minutes` and costs `trial_usd`; its
+    expected saving over the horizon is `worth_usd`. For a run, `saves_usd_per_run` is set and decides, and
+    `worth_usd` is the run's."""
 
     kind: CloseCallKind
     candidate: AnyCandidate
@@ -99,11 +99,11 @@ class CloseCall(Struct, frozen=True, kw_only=True):
 
 
 class PriceCall(Struct, frozen=True, kw_only=True):
-    """The dependence of an answer on a price that is not listed, or that is old.
+    """How an answer depends on a price that is not listed, or that is old.
 
-    `listed` is the cheapest spec at listed prices, None where no listed price answers; it is the chosen one
-    itself where `cheaper`, which costs less at the median of its price, might cost more. `cheaper` None: the
-    chosen one is cheaper even where its price is at its upper bound."""
+    `listed` is the cheapest spec at listed prices, None where no listed price answers. It is the chosen spec
+    where `cheaper`, which costs less at its median price, might cost more. `cheaper` None: the chosen spec is
+    cheaper even at the upper bound of its price."""
 
     listed: AnyCandidate | None
     cheaper: AnyCandidate | None = None
@@ -113,9 +113,9 @@ class OtherSetting(Struct, frozen=True, kw_only=True):
     """The rate of the same spec under another stack, memory format or precision.
 
     `option` asks for it, as does the `value` of a question's `field`. `gpu_gain` is the factor by which the
-    GPU alone is faster, `measured` whether rows of this very network tell it. `prediction` is of the whole
-    with it, `gain` the factor by which its median is higher: 1 where something else binds. `instead` is the
-    spec that would be chosen with it, where that costs clearly less."""
+    GPU alone is faster; `measured`: rows of this very network show it. `prediction` is for the whole spec,
+    and `gain` the factor of its median: 1 where another stage binds. `instead` is the spec that this setting
+    would make the choice, where it costs clearly less."""
 
     name: str
     option: str
@@ -129,9 +129,9 @@ class OtherSetting(Struct, frozen=True, kw_only=True):
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One constraint of a request, changed as little as it takes.
+    """One constraint of a question, relaxed as little as needed.
 
-    `constraint` is its name in a request; `before` and `after` are what `option` takes, None where it is left
+    `constraint` is its name in a question; `before` and `after` are values of `option`, None where it is left
     out."""
 
     constraint: str
@@ -141,14 +141,14 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Relaxation(Struct, frozen=True, kw_only=True):
-    """Changes that together make something answer, and what is recommended then."""
+    """Changes that together make some spec answer, and the spec that is recommended then."""
 
     changes: tuple[Change, ...]
     gives: AnyCandidate
 
 
 def price_chance(candidate: AnyCandidate, request: AnyQuestion) -> float:
-    """The chance that the price of a candidate keeps the limits on money, at the median of its rate."""
+    """The chance that a candidate's price keeps the limits on money, at the median of its rate."""
     spec, run = candidate.spec, getattr(candidate, "usd_per_run", None)
     limits = [most for most in (request.max_usd_per_hour,) if most is not None]
     if run and run.median and (most := getattr(request, "max_run_usd", None)):
@@ -162,22 +162,21 @@ N = TypeVar("N", float, "NDArray[np.float64]")
 
 
 def expected_cost(cost: N, chance: N) -> N:
-    """The cost of a spec, or of several, with what a miss is expected to cost."""
+    """The cost of a spec, or of several, plus the expected cost of a miss; `chance` is that of no miss."""
     return cost * (1 + MISS_COST * (1 - chance))
 
 
 class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
-    """An answer that turned types down. `ranked` is empty where no offer meets the target: then `nearest`
-    comes closest within the price (`nearest_misses` says what it misses), and `beyond_price` would answer if
-    its price were allowed.
+    """An answer with the types that it rejected. `ranked` is empty where no offer meets the target; `nearest`
+    then comes closest within the price limit (`nearest_misses` says what it misses), and `beyond_price` would
+    answer without that limit.
 
-    `rejected_counts` says how many types each reason took out; `offers_considered` counts the priced offers
-    looked at. `close_calls` begins with the spec whose trial is worth most, and has the chosen one where it
-    may miss; `no_trial` says why where it has not. `relaxations` say what would make something answer where
-    nothing does: one change each, cheapest first, or two where one is not enough. `price_call` is None where
-    listed prices alone decide. `safe` is the cheapest spec that keeps target and limits at the confidence of
-    its bounds, where the chosen one does not. `level` counts the specs whose costs cannot be told apart from
-    the lowest."""
+    `rejected_counts` has the number of types by reason; `offers_considered` counts the priced offers.
+    `close_calls` has the most valuable trial first, and the chosen spec if it may miss; `no_trial` says why
+    it has none. `relaxations` say what would make some spec answer where none does: one change each, cheapest
+    first, or two where one is not enough. `price_call` is None where listed prices alone decide. `safe` is
+    the cheapest spec that keeps target and limits at the confidence of its bounds, where the chosen one does
+    not. `level` counts the specs whose costs cannot be distinguished from the lowest."""
 
     request: R
     ranked: tuple[C, ...]
@@ -206,11 +205,11 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
 
     @property
     def chosen(self) -> C | None:
-        """The cheapest spec that meets the target; without one, the cheapest by what it does."""
+        """The cheapest spec that meets the target; without a target, the cheapest per unit of work."""
         return self.ranked[0] if self.ranked else None
 
     def nearest_rejected(self, most: int | None = None) -> Sequence[Rejected]:
-        """The rejected types, or the first `most` of them, as `nearest_first` orders them."""
+        """The rejected types in the order of `nearest_first`, at most `most` of them."""
         chosen: AnyCandidate = self.chosen
         price = chosen.spec.total_usd_per_hour if chosen else None
         if most is not None and isinstance(self.rejected, LazyRejected):
@@ -219,7 +218,7 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
 
     @property
     def rejected_by_reason(self) -> dict[str, int]:
-        """The number of types that each reason rejected, the most frequent first."""
+        """Reason -> number of types that it rejected, the most frequent first."""
         counts = self.rejected_counts or Counter(map(attrgetter("reason"), self.rejected))
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -227,9 +226,9 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
 class Recommendation(Judged[AnyQuestion, Candidate], frozen=True, kw_only=True):
     """The answer about a network.
 
-    `live` tells what was asked of the cloud for this answer; None where nothing was to be asked. `pareto`,
-    where it is asked for or there is no target, are the specs that answer and that none other beats in price
-    and rate. `other_settings` are of the chosen one."""
+    `live` is what clouds said about today's prices; None where nothing was asked. `pareto` has the specs that
+    no other beats in both price and rate, without a target or on request. `other_settings` are for the chosen
+    spec."""
 
     live: LiveCheck | None = None
     pareto: tuple[Candidate, ...] = ()
@@ -237,7 +236,7 @@ class Recommendation(Judged[AnyQuestion, Candidate], frozen=True, kw_only=True):
 
 
 class BatchPoint(Struct, frozen=True, kw_only=True):
-    """The rate of an instance at one batch size; `latency` is None but for inference."""
+    """The rate of an instance at one batch size; `latency` is set for inference only."""
 
     batch_size: int
     prediction: Prediction
@@ -245,11 +244,11 @@ class BatchPoint(Struct, frozen=True, kw_only=True):
 
 
 class InstancePrediction(Struct, frozen=True, kw_only=True):
-    """One named instance with a disk, what it will reach, and its price where that is known.
+    """One named instance with a disk, its predicted rate, and its price where that is known.
 
     `by_batch` holds every batch size that fits, rising; `good_batch_size` is the smallest of them within 5 %
-    of the best lower bound: beyond it the throughput is saturated. `assumptions` and `warnings` say what it
-    takes for granted, and what weakens it."""
+    of the best lower bound: beyond it the throughput is saturated. `assumptions` are what the prediction
+    takes for granted, `warnings` what weakens it."""
 
     instance: InstanceType
     disk: Disk
@@ -263,12 +262,12 @@ class InstancePrediction(Struct, frozen=True, kw_only=True):
     first_epoch: Span | None = None
     assumptions: tuple[Text, ...] = ()
     warnings: tuple[Text, ...] = ()
-    region: str | None = None  # whose price it is
+    region: str | None = None  # the region of the price
     other_settings: tuple[OtherSetting, ...] = ()
 
     @property
     def total_usd_per_hour(self) -> float | None:
-        """Instance and disk; None where the price of either is not known."""
+        """USD per hour of instance and disk; None where either price is not known."""
         disk_usd = self.disk.known_usd_per_hour
         return None if self.price is None or disk_usd is None else self.price.usd_per_hour + disk_usd
 
@@ -286,9 +285,9 @@ class InstancePrediction(Struct, frozen=True, kw_only=True):
 
 
 class OnGpu(Struct, frozen=True, kw_only=True):
-    """A network on a GPU with its samples on the device; `workload` None: no batch surely fits.
+    """A network on a GPU, with its samples on the device; `workload` None: no batch size surely fits.
 
-    The batch is the smallest within 5 % of the best that surely fits."""
+    The batch size is the smallest within 5 % of the best one that surely fits."""
 
     gpu: Gpu
     network: str
@@ -298,14 +297,14 @@ class OnGpu(Struct, frozen=True, kw_only=True):
 
 
 def relative(prediction: Prediction | None, baseline: Prediction | None) -> float | None:
-    """Likely rate over the baseline's; None where either cannot run."""
+    """The median rate over the baseline's; None where either cannot run."""
     if prediction is None or baseline is None:
         return None
     return prediction.median / baseline.median
 
 
 def geometric_mean(ratios: Sequence[float | None]) -> float | None:
-    """The mean of all ratios; None where one is missing: a mean over fewer networks compares nothing."""
+    """The geometric mean of all ratios; None if one is missing: other networks would not compare."""
     known = [ratio for ratio in ratios if ratio is not None]
     if not known or len(known) < len(ratios):
         return None
@@ -315,8 +314,8 @@ def geometric_mean(ratios: Sequence[float | None]) -> float | None:
 class Distance(Struct, frozen=True, kw_only=True):
     """The distance of one fact of a prediction from the measured rows.
 
-    `times` is the fact over the nearest measured one, 1 inside of the measured range; None where no number
-    says it. `matters` is False where the rate hardly depends on the `stage`."""
+    `times` is the fact over the nearest measured value, 1 inside the measured range; None where no number
+    expresses it. `matters` is False where the rate hardly depends on the `stage`."""
 
     subject: str
     stage: Stage
@@ -327,9 +326,9 @@ class Distance(Struct, frozen=True, kw_only=True):
 
 
 class Gain(Struct, frozen=True, kw_only=True):
-    """The gain of a little more of one resource in the median rate, in samples per second.
+    """The gain in median rate from a little more of one resource, in samples per second.
 
-    `bottleneck` is what binds then."""
+    `bottleneck` is the stage that binds with it."""
 
     resource: str
     step: Text
@@ -339,8 +338,8 @@ class Gain(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """The stage that binds and its own rate, the stage that comes next (None: there is no other), the
-    gain of more of each resource, and the distance from the measured rows."""
+    """What limits a rate: the stage that binds and its rate, the next stage (None: there is no other), the
+    gain from more of each resource, and the distance from the measured rows."""
 
     bottleneck: Stage
     bottleneck_rate: float

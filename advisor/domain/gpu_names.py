@@ -1,11 +1,10 @@
 """Finds the data sheets that a GPU's name may mean, whoever wrote the name.
 
-A name is cut into words. Those that make one card another (`3080`, `ti`, `laptop`, `maxq`, `ada`, `server`)
-must be the same in both names; brand, form, memory and generation may be left out, and must be right where
-they are told.
+A name is split into words. Words that tell cards apart (`3080`, `ti`, `laptop`, `maxq`, `ada`, `server`) must
+be the same in both names; brand, form, memory and generation may be missing, and must be right if given.
 
-A MIG slice or a vGPU carries the name of its card, and has a part of its memory, of its multiprocessors or of
-its time: what is measured there says nothing about the card."""
+A MIG slice or a vGPU has the name of its card, and part of its memory, multiprocessors or time: what is
+measured on it says nothing about the card."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _WORD = re.compile(r"[a-z0-9.]+")
 _MAX_Q = re.compile(r"max[\s_-]?q(?![a-z])")
 _ADA = re.compile(r"ada[\s_-]lovelace")
 _SPACED_MEMORY = re.compile(r"(\d)\s+(gi?b)\b")
-# Written without a blank: 'RTX2080Ti', '1080ti', '2070S', '4090D', 'TitanXp', 'H100PCIe'.
+# Words written together: 'RTX2080Ti', '1080ti', '2070S', '4090D', 'TitanXp', 'H100PCIe'.
 _GLUED_BRAND = re.compile(
     r"(nvidia|tesla|geforce|quadro|rtx|gtx|titan|pro)(?=[a-z]?\d|xp?$|v$|rtx|gtx|pro\d)"
 )
@@ -36,9 +35,9 @@ _FORM = re.compile(r"pcie\d?|sxm\d?|nvl|hbm\de?")
 _FORMS = ("sxm", "pci", "nvl")
 _BRANDS = frozenset({"geforce", "quadro", "rtx", "gtx"})
 _GENERATIONS = frozenset({"pascal", "volta", "turing", "ampere", "hopper", "blackwell"})
-_DESK = frozenset({"workstation", "ws"})
+_WORKSTATION = frozenset({"workstation", "ws"})
 _SAME = {"mobile": "laptop", "notebook": "laptop", "smx": "sxm", "s": "super", "dgxs": "pcie", "fhhl": "pcie"}
-_IDLE = frozenset(
+_IGNORED = frozenset(
     {
         *("nvidia", "tesla", "grid", "gpu", "graphics", "card", "generation", "edition"),
         *("design", "with", "desktop", "active", "grace", "superchip", "dgx", "spark"),
@@ -46,7 +45,7 @@ _IDLE = frozenset(
         "non",
     }
 )
-# Names that do not say which card they are, as words, and one that does.
+# Ambiguous or wrong names, as words -> the name of the card that is meant.
 _KNOWN_AS = {
     frozenset(words.split(" ")): name
     for words, name in {
@@ -64,14 +63,14 @@ _KNOWN_AS = {
         "gb300 288gb": "gb300",
     }.items()
 }
-# Cards that come after others of their chip which the rule below would put behind them.
+# Cards that the order of `gpus_named` would put before more usual ones of the same chip.
 _UNUSUAL = frozenset({"P100-PCIE-12GB", "P100-SXM2-16GB"})
 
 
 class _Card(NamedTuple):
-    """A GPU name's words by meaning; `chip` makes it another card, `desk` a workstation's."""
+    """A GPU name's words by meaning; `chip` has those that tell cards apart."""
 
-    desk: bool
+    is_workstation: bool
     words: frozenset[str]
     chip: frozenset[str]
     forms: frozenset[str]
@@ -79,43 +78,43 @@ class _Card(NamedTuple):
 
 
 def gpus_named(name: str, known: Iterable[str]) -> list[str]:
-    """Every one of `known` (names of data sheets) that may be meant, the usual one first.
+    """Every one of `known` (names of data sheets) that a name may mean, the usual one first.
 
-    'A100' is each A100. The usual one has the shortest name, then SXM before PCIe before NVL (a P100 is
+    'A100' means each A100. The usual one has the shortest name, then SXM before PCIe before NVL (a P100 is
     PCIe), then the least memory: so 'A100' is first of all the A100-SXM4-40GB, 'V100' the V100-SXM2-16GB,
     'P100' the P100-PCIE-16GB, 'H100' the H100-SXM5-80GB, 'H200' the H200-SXM-141GB, 'A800' the
     A800-SXM4-80GB, 'GH200' that of 96 GB, 'TITAN X' Pascal's, 'RTX 6000' and its like Turing's Quadro, 'RTX
-    PRO 6000' the Workstation Edition (before Max-Q and Server), and 'RTX 3080' or 'GTX 1060' the one that has
-    no memory in its name. Empty where nothing is meant, and for slices of a card (MIG)."""
+    PRO 6000' the Workstation Edition (before Max-Q and Server), and 'RTX 3080' or 'GTX 1060' the one without
+    memory in its name. Empty for unknown names, and for slices of a card (MIG)."""
     wanted = _card(name)
     wanted = _card(next(filter(None, map(_KNOWN_AS.get, (wanted.words, wanted.words - wanted.memory))), name))
     sheets = list(known)
     exact = [sheet for sheet in sheets if wanted.chip and _card(sheet).words == wanted.words]
-    letters = _glued(name)
-    exact = exact or [sheet for sheet in sheets if letters and _glued(sheet) == letters]
+    letters = _joined(name)
+    exact = exact or [sheet for sheet in sheets if letters and _joined(sheet) == letters]
     meant = exact or [sheet for sheet in sheets if wanted.chip and _is_meant(wanted, _card(sheet))]
     return sorted(meant, key=lambda sheet: _rank(wanted, sheet))
 
 
 @lru_cache(maxsize=1024)
-def _glued(name: str) -> str:
-    """'NVIDIA H200-SXM-141GB' -> 'h200sxm141gb'."""
+def _joined(name: str) -> str:
+    """A name without blanks and signs: 'NVIDIA H200-SXM-141GB' -> 'h200sxm141gb'."""
     return "".join(_WORD.findall(name.casefold())).replace(".", "").removeprefix("nvidia")
 
 
 def _is_meant(wanted: _Card, card: _Card) -> bool:
-    # 'RTX PRO 6000' is sold for desks and servers; a 'Max-Q' of before is another GPU.
-    more = card.chip - wanted.chip if "pro" in wanted.chip and not wanted.desk else frozenset()
+    # 'RTX PRO 6000' is sold for desks and servers; a 'Max-Q' of older series is another GPU.
+    more = card.chip - wanted.chip if "pro" in wanted.chip and not wanted.is_workstation else frozenset()
     return (
         wanted.chip | (more & {"server", "maxq"}) == card.chip
         and (wanted.words & {"rtx", "gtx"}) <= card.words
-        and all(_is_form(form, card.forms) for form in wanted.forms)
+        and all(_has_form(form, card.forms) for form in wanted.forms)
         and (wanted.memory <= card.memory or not card.memory)
     )
 
 
-def _is_form(wanted: str, forms: frozenset[str]) -> bool:
-    """'SXM' is any SXM, and HBM3 comes with SXM where there is a choice."""
+def _has_form(wanted: str, forms: frozenset[str]) -> bool:
+    """Whether a named form is among a card's: 'SXM' is any SXM; HBM3 means SXM where there is a choice."""
     if wanted.startswith("hbm"):
         return wanted != "hbm3" or not forms & {"pcie", "nvl"}
     kind = wanted[:3]
@@ -137,17 +136,17 @@ def _rank(wanted: _Card, name: str) -> tuple[bool, int, int, int, str]:
 @lru_cache(maxsize=1024)
 def _card(name: str) -> _Card:
     every = frozenset(_words(name))
-    words = every - _DESK
+    words = every - _WORKSTATION
     memory = {word for word in words if _MEMORY.fullmatch(word)}
     forms = {word for word in words if _FORM.fullmatch(word)}
     chip = words - memory - forms - _GENERATIONS - _BRANDS
     if "titan" in chip:
         chip |= words & {"rtx"}
-    return _Card(not every.isdisjoint(_DESK), words, chip, frozenset(forms), frozenset(memory))
+    return _Card(not every.isdisjoint(_WORKSTATION), words, chip, frozenset(forms), frozenset(memory))
 
 
 def _words(name: str) -> list[str]:
-    """'NVIDIA GeForce RTX2080Ti' -> geforce, rtx, 2080, ti."""
+    """The words of a name: 'NVIDIA GeForce RTX2080Ti' -> geforce, rtx, 2080, ti."""
     text = _SPACED_MEMORY.sub(r"\1\2", _MAX_Q.sub(" maxq ", _ADA.sub(" ", name.casefold())))
     words = []
     for word in _WORD.findall(text):
@@ -161,7 +160,7 @@ def _words(name: str) -> list[str]:
     return [
         _MEMORY.sub(r"\1gb", word) if _MEMORY.fullmatch(word) else word
         for word in same
-        if word and word not in _IDLE
+        if word and word not in _IGNORED
     ]
 
 
@@ -174,7 +173,7 @@ _VGPU_FORM = re.compile(r"(?<=\d)[DLX]+$")
 # The sheet has the nominal size. Of GDDR memory ECC takes a sixteenth, and the driver some more:
 # nvidia-smi shows 11.17 of a K80's 12 GiB, and torch a little less.
 WHOLE_SHARE, _MOST_SHARE = 0.88, 1.03
-# Of a card whose size is not the sheet's, and whose name does not tell why.
+# The profile of a card whose size differs from its sheet's and whose name does not say why.
 UNNAMED_SLICE = "unknown"
 
 
@@ -186,11 +185,11 @@ def identified(
     sm_count: int | None = None,
     compute_capability: str = "",
 ) -> Accelerator:
-    """The GPU that a driver calls `name` and says this size of (None: it does not say).
+    """The GPU that a driver calls `name`, by that name and its size (None: not known).
 
-    `gpu` is the name of its data sheet, or the driver's where there is none. A slice has its profile: MIG's
-    `1g.5gb`, vGPU's `16Q`, or `unknown` where the name is a card's and the memory or the multiprocessors are
-    not."""
+    `gpu` is the name of its data sheet, or the driver's name without a sheet. A slice has its profile: MIG's
+    `1g.5gb`, vGPU's `16Q`, or `unknown` where the name is a whole card's and memory or multiprocessors are
+    fewer."""
     card, profile = _card_and_profile(" ".join(name.split()))
     named = gpus_named(card, sheets)
     whole = [sheet for sheet in named if _is_size_of(sheets[sheet], memory_mib, sm_count)]
@@ -207,10 +206,10 @@ def identified(
 
 
 def is_card(requested: str, present: Accelerator, sheets: Mapping[str, Gpu]) -> bool:
-    """Whether the GPU present is the card, and all of it, that `cuda:<requested>` names.
+    """Whether the GPU present is all of the card that `cuda:<requested>` names.
 
-    Of several forms the usual one is meant ('H100' is the H100-SXM5-80GB), and any other with as many
-    multiprocessors and as much memory ('A100' is the PCIe card of 40 GB, too)."""
+    Of several forms the usual one is meant ('H100' is the H100-SXM5-80GB), and any other with the same
+    multiprocessors and memory ('A100' is the PCIe card of 40 GB, too)."""
     if present.is_slice:
         return False
     meant = gpus_named(requested, sheets)
@@ -222,12 +221,12 @@ def is_card(requested: str, present: Accelerator, sheets: Mapping[str, Gpu]) -> 
 
 
 def slice_profile(name: str) -> str:
-    """'NVIDIA A30 MIG 1g.6gb+me' -> '1g.6gb+me', 'GRID T4-16Q' -> '16Q'; '' for a whole card."""
+    """The profile of a slice: 'NVIDIA A30 MIG 1g.6gb+me' -> '1g.6gb+me', 'GRID T4-16Q' -> '16Q'; else ''."""
     return _card_and_profile(name)[1]
 
 
 def _card_and_profile(name: str) -> tuple[str, str]:
-    """'GRID V100D-8Q' -> 'GRID V100', '8Q'; a whole card has no profile."""
+    """The card and profile of a slice: 'GRID V100D-8Q' -> 'GRID V100', '8Q'; else the name and ''."""
     if mig := _MIG.search(name):
         return name[: mig.start()], mig[1]
     if vgpu := _VGPU.search(name):

@@ -14,23 +14,23 @@ from advisor.domain.results import Span, Withheld
 from advisor.domain.words import KvPrecision, Link, LlmEngine, LlmMethod, LlmPrecision, ServingBind, StepKind
 
 MILLION = 1e6
-# Sequences that one replica takes in at once at most: vLLM's `--max-num-seqs` of large GPUs.
+# Most sequences that one replica works on at once: vLLM's `--max-num-seqs` for large GPUs.
 MOST_SEQUENCES = 512
-# Slots that llama.cpp's server is asked for at most (`--parallel`): rows are of one request at a time, and
-# what is told of more is the less sure the more there are.
+# Most slots of llama.cpp's server (`--parallel`). Measured rows have one request at a time, so predictions
+# get less certain with every further slot.
 _LLAMA_SLOTS = 32
 
 
 def most_sequences(engine: LlmEngine) -> int:
-    """Sequences that one replica of an engine takes in at once, as an answer starts it."""
+    """Most sequences that one replica of an engine works on at once, as an answer starts the engine."""
     return _LLAMA_SLOTS if engine is LlmEngine.LLAMA_CPP else MOST_SEQUENCES
 
 
 class ServingPlacement(Struct, frozen=True, kw_only=True):
-    """The placement of a model on one instance: `replicas` of it, each split over `tensor_parallel` GPUs,
-    which are joined by `link`; or in `ranks` of so many, which share the experts alone and have requests of
-    their own (attention data parallel, expert parallel). With several `nodes` as many instances have one
-    replica together, some layers each: at any time every instance works on requests of its own."""
+    """The placement of a model on one instance: `replicas` copies, each split over `tensor_parallel` GPUs
+    that `link` joins. With `ranks`, a replica has so many such groups, which share only the experts and serve
+    different requests (attention data parallel, expert parallel). With `nodes`, a replica spans so many
+    instances, some layers on each; at any time each works on different requests."""
 
     tensor_parallel: int
     replicas: int
@@ -40,26 +40,26 @@ class ServingPlacement(Struct, frozen=True, kw_only=True):
 
     @property
     def width(self) -> int:
-        """GPUs of one replica on an instance."""
+        """GPUs of one replica on one instance."""
         return self.tensor_parallel * self.ranks
 
     @property
     def gpus_used(self) -> int:
-        """GPUs of one instance that work."""
+        """GPUs in use on one instance."""
         return self.width * self.replicas
 
     @property
     def batches(self) -> int:
-        """Batches that an instance works on at once, each of other requests."""
+        """Batches of different requests that one instance works on at once."""
         return self.ranks * self.replicas
 
 
 class GpuMemoryUse(Struct, frozen=True, kw_only=True):
-    """The parts of each GPU's memory, in GiB, and the room that they leave.
+    """The parts of each GPU's memory in GiB, and the load that fits.
 
-    `kv_gib` is the whole KV cache, `free_gib` what the engine leaves alone. `largest_concurrency` counts
-    whole mean requests of one replica, `longest_context` is one sequence's alone: both by the lower bound of
-    the cache."""
+    `kv_gib` is the whole KV cache, `free_gib` what the engine leaves unused. `largest_concurrency` counts
+    mean requests that fit one replica at once; `longest_context` is for one sequence alone. Both use the
+    lower bound of the cache."""
 
     weights_gib: float
     kv_gib: float
@@ -70,11 +70,11 @@ class GpuMemoryUse(Struct, frozen=True, kw_only=True):
 
 
 class ServingRates(Struct, frozen=True, kw_only=True):
-    """The rates of a spec with `concurrency` requests in flight on all of it.
+    """The rates of a spec with `concurrency` requests in flight on all its instances.
 
-    Rates are of all instances together, times are means of one request in seconds; `tpot_seconds` is without
-    the first token. `tails` has TTFT, TPOT and whole requests at each of `PERCENTILES`, as bounds of requests
-    that differ by chance and length."""
+    Rates are for all instances together, times are means of one request in seconds; `tpot_seconds` excludes
+    the first token. `tails` has bounds of TTFT, TPOT and whole requests at each of `PERCENTILES`, for
+    requests whose lengths vary."""
 
     concurrency: float
     output_tokens_per_second: Span
@@ -86,14 +86,14 @@ class ServingRates(Struct, frozen=True, kw_only=True):
 
     @property
     def output_tokens_per_second_per_user(self) -> Span:
-        """Rate of one request in flight, once its first token is there."""
+        """Output tokens per second of one request in flight, after its first token."""
         tpot = self.tpot_seconds
         return Span(lower=1 / tpot.upper, median=1 / tpot.median, upper=1 / tpot.lower)
 
 
 class ReadyTime(Struct, frozen=True, kw_only=True):
-    """Median seconds from the start of the engine to its first answer: reading the weights, and
-    what the engine does beside that. `upper_seconds` is the upper bound of both together."""
+    """Median seconds from the start of the engine to its first answer: for reading the weights, and for the
+    rest of the start. `upper_seconds` is the upper bound of the sum."""
 
     load_seconds: float
     start_seconds: float
@@ -101,16 +101,16 @@ class ReadyTime(Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """Seconds of both, one after the other."""
+        """Median seconds of both parts together."""
         return self.load_seconds + self.start_seconds
 
 
 class GenerationCandidate(Struct, frozen=True, kw_only=True):
-    """A spec with the way the model lies on it, and what is predicted of it.
+    """A spec that serves a language model, with placement, memory and predicted rates.
 
-    `rates` are at the load that is asked for, `most` at the largest one that keeps every limit.
-    `offered_requests_per_second` is the target where requests arrive by themselves: then the times of `rates`
-    hold at that rate. `calibrated` is False where no held-out rows back the bounds."""
+    `rates` are at the load of the question, `most` at the largest load that keeps every limit. If requests
+    arrive by themselves, `offered_requests_per_second` is the target, and the times in `rates` hold at that
+    rate. `calibrated` is False where no held-out rows back the bounds."""
 
     spec: Spec
     placement: ServingPlacement
@@ -137,19 +137,19 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens_per_day_of_api(self) -> float | None:
-        """Tokens a day, in and out together, from which on the spec costs less than the API."""
+        """Tokens a day, in and out together, above which the spec costs less than the API."""
         each = self.api_usd_per_million_tokens
         return None if each is None else 24 * self.spec.total_usd_per_hour / each * MILLION
 
     @property
     def most_tokens_per_day(self) -> float:
-        """What the spec serves a day at the most, in and out together, at the median."""
+        """Most tokens a day that the spec serves, in and out together, at the median."""
         return self._tokens_per_day(self.most)
 
     @property
     def asked_tokens_per_day(self) -> float:
-        """What the question asks of it, in and out together, if that goes on all day: its target, else what
-        is served at its load."""
+        """Tokens a day of the question's load, in and out together: of its target, else what the spec
+        serves."""
         target = self.target_output_tokens_per_second
         if target is not None:
             return 86400 * target * (1 + self.input_tokens / self.output_tokens)
@@ -160,8 +160,8 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
 
     @property
     def sure_share(self) -> float:
-        """Lower bound of the rate over its median. What arrives by itself is the rate at any bound;
-        then it is the share of a request's time, which in a closed loop is the same."""
+        """Lower bound of the rate over its median. Where requests arrive by themselves the rate is the target
+        at any bound, so this is that ratio of a request's time, which in a closed loop is equal."""
         if self.offered_requests_per_second is not None:
             time = self.rates.e2e_seconds
             return time.median / time.upper if math.isfinite(time.upper) else 0.0
@@ -169,17 +169,17 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
 
     @property
     def usd_per_million_output_tokens(self) -> Span:
-        """The whole price over the output alone, at `rates`."""
+        """The price per million output tokens at `rates`; input is free."""
         return self._usd_per_million(1.0)
 
     @property
     def usd_per_million_input_tokens(self) -> Span:
-        """The whole price over the input alone, at `rates`."""
+        """The price per million input tokens at `rates`; output is free."""
         return self._usd_per_million(self.input_tokens / self.output_tokens)
 
     @property
     def usd_per_million_tokens(self) -> Span:
-        """The price over input and output together, at `rates`."""
+        """The price per million tokens at `rates`, input and output together."""
         return self._usd_per_million(1.0 + self.input_tokens / self.output_tokens)
 
     def _usd_per_million(self, tokens_per_output_token: float) -> Span:
@@ -192,8 +192,8 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
 
 
 class FrontPoint(Struct, frozen=True, kw_only=True):
-    """One way to run the chosen instances: the times of a request and the rate of all, none of which another
-    way beats in both, with the chosen way at its load. `misses` is "limit", "target" or nothing."""
+    """One way to run the chosen instances, which no other beats in both a request's times and the total rate;
+    the chosen way at its load is always a point. `misses` is "limit", "target" or empty."""
 
     placement: ServingPlacement
     rates: ServingRates
@@ -202,9 +202,9 @@ class FrontPoint(Struct, frozen=True, kw_only=True):
 
 
 class ServingStep(Struct, frozen=True, kw_only=True):
-    """The gain of one step more. `option` asks for it (empty: nothing to ask with); `gives` is the chosen
-    candidate with it, None where it does not run, for the reason `why_not`; `instead` is what would be chosen
-    with it, where that is another spec and costs clearly less."""
+    """The gain of one changed setting. `option` asks for it (empty: there is none). `gives` is the chosen
+    candidate with it, None where it does not run, for the reason `why_not`; `instead` is the spec that would
+    be chosen with it, where that is another one and costs clearly less."""
 
     kind: StepKind
     option: str
@@ -214,9 +214,9 @@ class ServingStep(Struct, frozen=True, kw_only=True):
 
 
 class GenerationRecommendation(Judged[AnyQuestion, GenerationCandidate], frozen=True, kw_only=True):
-    """The answer about serving; without a target ranked by the cost of output tokens.
+    """The answer about serving; without a target it is ranked by the cost of output tokens.
 
-    `front` is of the chosen instances, the fastest answers first; `steps` are of the chosen one."""
+    `front` is for the chosen instances, fastest answers first; `steps` are for the chosen candidate."""
 
     front: tuple[FrontPoint, ...] = ()
     steps: tuple[ServingStep, ...] = ()
@@ -226,8 +226,8 @@ P = TypeVar("P", "GenerationCandidate", "FineTuningCandidate")
 
 
 class NamedInstance(Struct, Generic[P], frozen=True, kw_only=True):
-    """One named instance with a language model on it; with `price` None, where none is known, its spec has a
-    price of 0 and no costs are told."""
+    """One named instance with a language model on it. `price` is None where none is known; then the spec's
+    price is 0 and no costs are shown."""
 
     candidate: P
     price: Price | None
@@ -246,16 +246,16 @@ class NamedInstance(Struct, Generic[P], frozen=True, kw_only=True):
 
 
 class ServingPrediction(NamedInstance[GenerationCandidate], frozen=True, kw_only=True):
-    """One that serves, at each load that fits: `candidate` is at the load that is asked for; `front` is as
-    in a recommendation."""
+    """A named instance that serves, with `front` and `steps` as in a recommendation; `candidate` is at the
+    load of the question."""
 
     front: tuple[FrontPoint, ...] = ()
     steps: tuple[ServingStep, ...] = ()
 
 
 class SplitMemory(Struct, frozen=True, kw_only=True):
-    """The memory of a model on each GPU of one kind, split over `tensor_parallel` of them; `use` None: it
-    does not fit, for the reason `why_not`. `precision` is the format that this GPU computes."""
+    """The memory of a model on each of `tensor_parallel` GPUs of one kind; `use` None: it does not fit, for
+    the reason `why_not`. `precision` is the format in which this GPU computes."""
 
     gpu: str
     gpu_memory_gib: float
@@ -268,7 +268,7 @@ class SplitMemory(Struct, frozen=True, kw_only=True):
 class ServingMemoryAnswer(Struct, frozen=True, kw_only=True):
     """Memory of a served model on GPUs, smallest first; `weights_gib` is the whole model's.
 
-    A GPU has the narrowest split that fits, or the split that was asked for."""
+    Each GPU has the narrowest split that fits, or the split of the question."""
 
     model: str
     precision: LlmPrecision
@@ -281,7 +281,7 @@ class ServingMemoryAnswer(Struct, frozen=True, kw_only=True):
 
 
 class TuningMemoryUse(Struct, frozen=True, kw_only=True):
-    """The parts of each GPU's memory while it tunes, in GiB."""
+    """The parts of each GPU's memory during tuning, in GiB."""
 
     weights_gib: float
     gradients_gib: float
@@ -292,7 +292,7 @@ class TuningMemoryUse(Struct, frozen=True, kw_only=True):
 
 
 class FineTuningCandidate(Struct, frozen=True, kw_only=True):
-    """A spec that tunes, with all GPUs of its instance that are used; `precision` is what they compute."""
+    """A spec that tunes on `gpus_used` of its instance's GPUs; `precision` is what they compute in."""
 
     spec: Spec
     model: str
@@ -323,11 +323,11 @@ class FineTuningCandidate(Struct, frozen=True, kw_only=True):
 
 
 class TuningPrediction(NamedInstance["FineTuningCandidate"], frozen=True, kw_only=True):
-    """One that tunes."""
+    """A named instance that tunes."""
 
 
 class TunedMemory(Struct, frozen=True, kw_only=True):
-    """GPU memory of tuning on `gpus` equal GPUs; `use` None: it does not fit, `why_not` says why."""
+    """GPU memory of tuning on `gpus` equal GPUs; `use` None: it does not fit, for the reason `why_not`."""
 
     gpu: str
     gpu_memory_gib: float
@@ -348,4 +348,4 @@ class TuningMemoryAnswer(Struct, frozen=True, kw_only=True):
 
 
 class FineTuningRecommendation(Judged[AnyQuestion, FineTuningCandidate], frozen=True, kw_only=True):
-    """The answer about tuning; ranked by the price by the hour for a target, else by the run's."""
+    """The answer about tuning, ranked by hourly price for a target, else by the run's cost."""

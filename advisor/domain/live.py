@@ -1,4 +1,4 @@
-"""Answers of a cloud about today's prices, beside the snapshot."""
+"""What clouds say about today's prices, compared with the snapshot."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from advisor.domain.words import Market
 
 
 class PriceAnswer(Struct, frozen=True, kw_only=True):
-    """The answer to a question for one price.
+    """The answer of a cloud about one price.
 
-    `before` is the price known so far (None: none). `price` is the new one, where one was told and is
-    believed; else `why` says why there is none, and `not_believed` holds the dollars an hour that were told
-    and are not taken. `unlisted`: a list that was read whole does not have it."""
+    `before` is the price known so far (None: none), `price` the new one if it is plausible. Otherwise `why`
+    says why there is none, and `not_believed` has the dollars an hour of an implausible one. `unlisted`: a
+    list that was read to its end does not have it."""
 
     instance_type: str
     region: str
@@ -28,16 +28,16 @@ class PriceAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def changed(self) -> bool:
-        """Whether a price was told that differs from the one known so far."""
+        """Whether there is a new price that differs from the known one."""
         if self.price is None:
             return False
         return self.before is None or self.price.usd_per_hour != self.before.usd_per_hour
 
 
 class LiveChecked(Struct, frozen=True, kw_only=True):
-    """One type that was asked for live; `offered` and `vcpu_quota` None: not known.
+    """One type that was checked live; `offered` and `vcpu_quota` None: not known.
 
-    `vcpu_quota` is what the account may run at once of `quota_code`."""
+    `vcpu_quota` is how many vCPUs of `quota_code` the account may run at once."""
 
     answer: PriceAnswer
     offered: bool | None = None
@@ -46,12 +46,12 @@ class LiveChecked(Struct, frozen=True, kw_only=True):
 
     @property
     def verified(self) -> bool:
-        """Whether the type is surely offered, at a price that was told."""
+        """Whether the region surely offers the type, at a new price."""
         return self.offered is True and self.answer.price is not None
 
 
 class LiveCheck(Struct, frozen=True, kw_only=True):
-    """All that was asked for one answer, in order; `warnings` say what could not be verified."""
+    """All live checks for one answer, in order; `warnings` say what could not be verified."""
 
     as_of: date
     checked: tuple[LiveChecked, ...]
@@ -59,10 +59,10 @@ class LiveCheck(Struct, frozen=True, kw_only=True):
 
 
 class Refresh(Struct, frozen=True, kw_only=True):
-    """The result of a price refresh of one region of a cloud for the types of the `names`.
+    """The result of refreshing one region's prices, for the types in `names`.
 
-    `withdrawn` are types that the region no longer offers, `returned` those that it offers again. `file` is
-    where it is kept; empty where nothing was told that could be kept."""
+    `withdrawn` are types that the region no longer offers, `returned` those that it offers again. `file`
+    holds the result; empty where there was nothing to store."""
 
     cloud: str
     as_of: date

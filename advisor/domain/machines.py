@@ -15,16 +15,16 @@ _BOARDS = ("-SXM", "GB200-", "GB300-")
 
 
 def is_on_board(gpu_name: str) -> bool:
-    """Whether such GPUs come on a board that joins them by NVLink: NVIDIA's HGX and Grace Blackwell."""
+    """Whether a GPU comes on a board with NVLink between GPUs: NVIDIA's HGX or Grace Blackwell."""
     return any(board in gpu_name for board in _BOARDS)
 
 
 class Accelerator(Struct, frozen=True, kw_only=True):
     """A GPU, an emulated one, or the CPU.
 
-    `gpu` is the name of a catalogue or a driver; empty for whichever GPU the machine has. What follows it is
-    known once the device was seen: MiB of its memory, its streaming multiprocessors, the profile of a MIG
-    slice (`1g.5gb`) or a vGPU (`16Q`; empty for a whole card), the compute capability (`8.0`)."""
+    `gpu` is a name from the catalogue or a driver; empty for any GPU of the machine. The other fields are
+    known once the device was seen: MiB of memory, number of multiprocessors, profile of a MIG slice
+    (`1g.5gb`) or a vGPU (`16Q`; empty for a whole card), compute capability (`8.0`)."""
 
     kind: AcceleratorKind
     gpu: str = ""
@@ -45,7 +45,7 @@ class Accelerator(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> Accelerator:
-        """The accelerator that `str` wrote; `ValueError` for any other text."""
+        """The accelerator in a text that `str` wrote; `ValueError` for any other text."""
         kind, colon, gpu = text.partition(":")
         if kind not in set(AcceleratorKind) or (colon and not gpu):
             raise ValueError(f"no accelerator '{text}'")
@@ -63,7 +63,7 @@ class Accelerator(Struct, frozen=True, kw_only=True):
 
     @property
     def is_emulated(self) -> bool:
-        """Whether the known pace of a GPU stands for it."""
+        """Whether the known step time of a GPU replaces a real one."""
         return self.kind is AcceleratorKind.EMULATED
 
     @property
@@ -73,15 +73,15 @@ class Accelerator(Struct, frozen=True, kw_only=True):
 
 
 ON_CPU = Accelerator(kind=AcceleratorKind.CPU)
-ON_ANY_GPU = Accelerator(kind=AcceleratorKind.CUDA)  # whichever the machine has
+ON_ANY_GPU = Accelerator(kind=AcceleratorKind.CUDA)  # any that the machine has
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
     """One GPU's data sheet. Rates are dense, never sparse; None means unknown, or that it has no such units.
 
     `memory_mib` is what a program can use where that was measured, else the nominal size. `fp16_tflops` is
-    that of products which are summed in fp32, as all networks need it: half of what sheets of GeForce cards
-    advertise. `sms` counts multiprocessors, `watts` is the power limit as sold."""
+    the rate of products summed in fp32, as networks need it: half of what GeForce data sheets advertise.
+    `sms` counts multiprocessors, `watts` is the power limit as sold."""
 
     name: str
     vendor: str
@@ -132,8 +132,8 @@ class Cpu(Struct, frozen=True, kw_only=True):
 class DiskRate(Struct, frozen=True, kw_only=True):
     """The sustained rate of a disk (baseline, never burst); None means not limited.
 
-    No read that the page cache does not answer returns before `read_latency_seconds`. The true rate lies
-    between `low` and `high` times this one in 9 of 10 cases, both 1 where the seller tells it."""
+    A read that misses the page cache takes at least `read_latency_seconds`. In 9 of 10 cases the true rate is
+    `low` to `high` times this one; both are 1 where the seller publishes it."""
 
     type: str
     read_mib_per_second: float | None = None
@@ -149,8 +149,8 @@ class DiskRate(Struct, frozen=True, kw_only=True):
 
 
 class Resources(Struct, frozen=True, kw_only=True):
-    """The resources that a trial is held to, and an instance has. `gpu` is the kind in use, `gpu_count`
-    the number of them, each with a batch of its own."""
+    """The resources that a trial is limited to, or that an instance has. `gpu` is the kind in use,
+    `gpu_count` the number of such GPUs, each with one batch."""
 
     vcpus: float
     physical_cores: float
@@ -166,8 +166,8 @@ class Resources(Struct, frozen=True, kw_only=True):
 
 
 class Node(Resources, frozen=True, kw_only=True):
-    """One of `nodes` alike that train one network together, each with a copy of it and a share of
-    the data; `gbit_per_second` joins it to the others, for as long as one wants."""
+    """One of `nodes` equal machines that train one network together, each with a copy of it and a share of
+    the data; `gbit_per_second` is its sustained network rate to the others."""
 
     nodes: int
     gbit_per_second: float
@@ -178,9 +178,8 @@ class Node(Resources, frozen=True, kw_only=True):
 
 
 class AssumedFact(Struct, frozen=True, kw_only=True):
-    """A fact of a cloud's machines or disks that no seller tells, in the unit of its name. It lies
-    between `low` and `high` in 9 of 10 cases; `why` says what it is taken from, or, where it is
-    `imported`, what the user said."""
+    """A fact about a cloud's machines or disks that no seller publishes, in the unit of its name. In 9 of 10
+    cases it is between `low` and `high`; `why` says where it comes from; an `imported` one is the user's."""
 
     cloud: str
     name: str
@@ -197,7 +196,7 @@ class AssumedFact(Struct, frozen=True, kw_only=True):
 
 
 class NodeNetwork(Struct, frozen=True, kw_only=True):
-    """An instance's sustained network rate each way, over so many cards; `source` says who tells."""
+    """An instance's sustained network rate in each direction, over all `cards`; `source` publishes it."""
 
     gbit_per_second: float
     cards: int
@@ -208,18 +207,18 @@ class NodeNetwork(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_several_cards(self) -> bool:
-        """Whether one network card is too little: AWS's are used together by EFA."""
+        """Whether the rate takes several network cards, which AWS joins by EFA."""
         return self.cards > 1
 
 
 class InstanceType(Struct, frozen=True, kw_only=True):
     """One instance type of a cloud: facts, no price.
 
-    Rates of the network disk (`ebs_*` on AWS) are the instance's own limit, baseline apart from burst.
-    `instance_store_gib` is local NVMe or SSD that comes with the instance; `accelerator` names what computes
-    there and is no GPU (Inferentia, an FPGA); `cpu_score_basis` says what the CPU's score was measured on
-    ("": it has none); `network` leads to other instances (None: nobody tells how fast); `assumed` is what of
-    all this nobody tells."""
+    Rates of the network disk (`ebs_*` on AWS) are the instance's limit, with baseline and burst apart.
+    `instance_store_gib` is local NVMe or SSD in the instance; `accelerator` names one that is no GPU
+    (Inferentia, an FPGA); `cpu_score_basis` is the machine that the CPU's score was measured on ("": it has
+    no score); `network` leads to other instances (None: its rate is not published); `assumed` are the facts
+    among these that nobody publishes."""
 
     cloud: str
     name: str
@@ -257,7 +256,7 @@ class InstanceType(Struct, frozen=True, kw_only=True):
 
 
 def gpu_of_row(row: Mapping[str, str]) -> Gpu:
-    """One row by column name; memory is nominal. `KeyError` or `ValueError` for another table."""
+    """The data sheet in one row; memory is nominal. `KeyError` or `ValueError` for rows of another table."""
     sms = row["sms"]
     return Gpu(
         name=row["name"],
@@ -277,26 +276,26 @@ _OPTIONAL_NUMBERS = ("tf32_tflops", "fp16_tflops", "bf16_tflops", "l2_mib", "boo
 
 
 def number_of(cell: str) -> float | None:
-    """An empty cell is unknown."""
+    """The number in a cell; None for an empty cell, which means unknown."""
     return float(cell) if cell else None
 
 
 def require_positive(**values: float | None) -> None:
-    """Refuse what is not a finite number above zero; None means unknown and passes."""
+    """`ValueError` for a value that is not a finite number above zero; None means unknown and passes."""
     for name, value in values.items():
         if value is not None and not 0 < value < math.inf:
             raise ValueError(f"{name} must be a number above 0, not {value!r}")
 
 
 def require_positive_fields(record: Struct, names: str) -> None:
-    """Raises `ValueError` unless these fields of a record are above 0."""
+    """`ValueError` unless these fields of a record, in one text, are None or above 0."""
     require_positive(**{name: getattr(record, name) for name in names.split()})
 
 
 def is_positive(value: object) -> bool:
-    """Whether a number out of somebody's file is finite and above 0; true and "1" are none.
+    """Whether a value from a user's file is a finite number above 0; true and "1" are not numbers.
 
-    JSON has whole numbers that no float can hold: they are not finite here."""
+    JSON allows integers larger than any float; they do not count as finite."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return 0 < value <= sys.float_info.max
@@ -315,11 +314,11 @@ class Range(Struct, frozen=True):
 
     @property
     def limits(self) -> bool:
-        """Whether it leaves out anything at all."""
+        """Whether it excludes any value."""
         return (self.least, self.most) != (None, None)
 
     def __contains__(self, value: float | None) -> bool:
-        """An unknown value lies in a range that leaves out nothing, and in no other."""
+        """Whether a value is in the range; an unknown one is only in a range without limits."""
         if value is None:
             return not self.limits
         return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)

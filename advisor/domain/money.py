@@ -15,8 +15,8 @@ from advisor.domain.words import Market
 
 
 class NotOrderable(Struct, frozen=True, kw_only=True):
-    """A statement, with source and date, that a type cannot be ordered; on one `market` or in one
-    `region` alone where they are named. `status` is one of `catalog.instances.STATUSES`."""
+    """A dated statement with its source that a type cannot be ordered: anywhere, or only on one `market` or
+    in one `region`. `status` is one of `catalog.instances.STATUSES`."""
 
     cloud: str
     status: str
@@ -25,30 +25,29 @@ class NotOrderable(Struct, frozen=True, kw_only=True):
     market: str = ""
     region: str = ""
 
-    def holds(self, region: str, market: str) -> bool:
-        """Whether it is true of a region and a market."""
+    def applies_to(self, region: str, market: str) -> bool:
+        """Whether it concerns a region and a market."""
         return self.market in ("", market) and self.region in ("", region)
 
 
-# The type of a disk that is part of its instance.
+# The disk type of a disk that comes with its instance.
 LOCAL_DISK = "instance_store"
-# A mean month, as clouds bill one.
+# A mean month, as clouds bill it.
 HOURS_PER_MONTH = 730.0
-# How a price is known. Only what is free costs 0: a missing price is a missing `Price`.
+# Where a price comes from. Only what is free costs 0: a missing price is a missing `Price`.
 LIST, OBSERVED, ESTIMATED, FREE = PRICE_KINDS = ("list", "observed", "estimated", "free")
-# How long a price may be taken for today's where its source says nothing else.
+# Days until a price is old, where its source has no other number.
 MAX_AGE_DAYS = 90
 
 
 class Price(Struct, frozen=True, kw_only=True):
     """The price of one hour. A missing price is a missing `Price`, never 0.
 
-    `kind` is one of `PRICE_KINDS`: published by the seller, seen on the spot market, estimated,
-    or free of charge. `terms` says what comes with it: how often spot instances are taken back,
-    the quota of a free service. The true price lies between `low` and `high` times this one in 9 of
-    10 cases, both 1 where the seller lists it; the source keeps for `max_age_days`. `note` says
-    what nobody can know of it without asking the seller; no rise takes it above `ceiling` times this one.
-    """
+    `kind` is one of `PRICE_KINDS`: published by the seller, seen on the spot market, estimated, or free of
+    charge. `terms` are its conditions: how often spot instances are interrupted, the quota of a free service.
+    In 9 of 10 cases the true price is `low` to `high` times this one; both are 1 where the seller lists it.
+    It is old after `max_age_days`. `note` says what only the seller knows about it; no rise takes it above
+    `ceiling` times this price."""
 
     usd_per_hour: float
     kind: str
@@ -93,7 +92,7 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 class DiskChoice(Struct, frozen=True, kw_only=True):
-    """A disk as it is ordered. None is left open: the size that fits, what the size includes."""
+    """A disk order. None: the size that fits, or the rates that the size includes."""
 
     type: str
     size_gib: float | None = None
@@ -113,7 +112,7 @@ class DiskChoice(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_text(cls, text: str) -> DiskChoice:
-        """The choice that `str` wrote; what users write is read by the catalogue."""
+        """The order in a text that `str` wrote; the catalogue reads what users write."""
         disk_type, *parts = text.split(":")
         amounts = {
             field: float(part.removesuffix(unit))
@@ -124,14 +123,14 @@ class DiskChoice(Struct, frozen=True, kw_only=True):
         return cls(type=disk_type, **amounts)
 
 
-# In the order in which a text may end with them.
+# In the order of a text's parts.
 _UNITS = {"size_gib": "GiB", "iops": "iops", "mib_per_second": "MiB/s"}
 
 
 class Burst(Struct, frozen=True, kw_only=True):
-    """The burst rate of a disk, and its seconds once credits are full; never counted on.
+    """The burst rate of a disk, and how many seconds it lasts with full credits; answers never count on it.
 
-    `causes` names who lends it: the volume's type, the instance's type, or both."""
+    `causes` names whose burst it is: the volume's type, the instance's type, or both."""
 
     read_mib_per_second: float
     read_iops: float
@@ -140,11 +139,11 @@ class Burst(Struct, frozen=True, kw_only=True):
 
 
 class Disk(Struct, frozen=True, kw_only=True):
-    """A disk on a given instance, priced but in a prediction.
+    """A disk on a given instance, with its price except inside a prediction.
 
-    `rate` is the effective one: the lower of the volume's and the instance's own sustained limit;
-    `binding_limit` says which of them it is (`volume` or `instance`). `choice` is what has to be bought for
-    it; `burst` is what a short test would see instead; `assumed` is what of all this nobody tells."""
+    `rate` is the effective one, the lower of the volume's and the instance's sustained limits;
+    `binding_limit` says which (`volume` or `instance`). `choice` is the order for it; `burst` is what a short
+    test would measure; `assumed` are the facts that nobody publishes."""
 
     rate: DiskRate
     choice: DiskChoice
@@ -156,26 +155,26 @@ class Disk(Struct, frozen=True, kw_only=True):
 
     @property
     def usd_per_hour(self) -> float:
-        """0 for a disk whose price is part of the instance's (local NVMe)."""
+        """USD per hour; 0 for a disk that the instance's price includes (local NVMe)."""
         return self.price.usd_per_hour if self.price else 0.0
 
     @property
     def known_usd_per_hour(self) -> float | None:
-        """Dollars an hour; None where no price of the disk is known."""
+        """USD per hour; None where the disk's price is not known."""
         return None if self.price is None and not self.is_local else self.usd_per_hour
 
     @property
     def is_local(self) -> bool:
-        """Whether the disk belongs to the instance, and costs nothing by itself."""
+        """Whether the disk comes with the instance, at no extra price."""
         return self.rate.type == LOCAL_DISK
 
 
-# Standard deviations between which 9 of 10 of a normal distribution lie.
+# 9 of 10 values of a normal distribution are within so many standard deviations.
 _NINE_IN_TEN = 1.645
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """An offer plus a disk: what is recommended; `count` of both where one is not enough."""
+    """An offer plus a disk, which is what is recommended; `count` of both where one is not enough."""
 
     offer: Offer
     disk: Disk
@@ -186,31 +185,31 @@ class Spec(Struct, frozen=True, kw_only=True):
 
     @property
     def usd_per_hour_each(self) -> float:
-        """One instance + its disk."""
+        """USD per hour of one instance and its disk."""
         return self.offer.price.usd_per_hour + self.disk.usd_per_hour
 
     @property
     def total_usd_per_hour(self) -> float:
-        """Instances + disks: what is ranked, limited and divided."""
+        """USD per hour of all instances and disks: the price that is ranked, limited and divided."""
         return self.count * self.usd_per_hour_each
 
     @property
     def prices(self) -> tuple[Price, ...]:
-        """The instance's price, and the disk's where it has its own."""
+        """The price of the instance, and of the disk where it has one."""
         return (self.offer.price, self.disk.price) if self.disk.price else (self.offer.price,)
 
     @property
     def low_usd_per_hour(self) -> float:
-        """The least that the total is, where every price is at the lower end of its interval."""
+        """The total with every price at the lower end of its interval."""
         return self.count * sum(price.low_usd_per_hour for price in self.prices)
 
     @property
     def high_usd_per_hour(self) -> float:
-        """The most that the total is."""
+        """The total with every price at the upper end of its interval."""
         return self.count * sum(price.high_usd_per_hour for price in self.prices)
 
     def chance_within(self, most_usd_per_hour: float) -> float:
-        """The chance that the total is no more: its logarithm is normal, and 9 of 10 lie in the interval."""
+        """The chance that the total is at most this: log-normal, with 9 of 10 values in the interval."""
         total, bound = self.total_usd_per_hour, self.high_usd_per_hour
         if most_usd_per_hour < total:
             bound = self.low_usd_per_hour
@@ -226,24 +225,24 @@ class Spec(Struct, frozen=True, kw_only=True):
         return f"{times}{self.offer.instance.name}"
 
 
-# Sources that keep for no longer list prices that move within weeks.
+# Lists that are old after at most so many days move within weeks.
 _FAST_DAYS = 30
 
 
 class PriceSpread(NamedTuple):
-    """Prices whose upper end on a day is at most so many times the price."""
+    """A limit on how uncertain prices may be: the upper end on a day, over the price."""
 
     most: float
     day: date
 
-    def holds(self, price: Price) -> bool:
-        """Whether a price is so sure."""
+    def allows(self, price: Price) -> bool:
+        """Whether the upper end of a price on that day is within the limit."""
         return aged(price, self.day).high <= self.most * (1 + 1e-9)
 
 
-class _Moved(NamedTuple):
-    """Between which factors 9 of 10 prices lay `days` later; those that `rise` go on rising, so
-    that beyond that time the upper end grows with time itself."""
+class _Drift(NamedTuple):
+    """The factors between which 9 of 10 prices were `days` later; prices that `rise` go on rising, so that
+    beyond that time the upper end grows with time."""
 
     days: float
     low: float
@@ -253,27 +252,27 @@ class _Moved(NamedTuple):
 
 # 63 GPU prices of neo-clouds, 2026-05-24 and 2026-08-22 (54 % of them moved). From then to
 # 2026-10-01 none of 52 fell, and three rose by 10 to 16 %.
-_FAST_LISTS = _Moved(90, 0.96, 1.45, rise=True)
-# 10,364 spot prices of AWS seen on 2024-09-28, against the savings that its Spot Instance Advisor
-# told on 2025-06-28: an upper bound, since those savings are an average themselves.
-_MARKETS = _Moved(273, 0.64, 2.71)
+_FAST_LISTS = _Drift(90, 0.96, 1.45, rise=True)
+# 10,364 spot prices of AWS seen on 2024-09-28, against the savings in its Spot Instance Advisor of
+# 2025-06-28: an upper bound, since those savings are averages.
+_MARKETS = _Drift(273, 0.64, 2.71)
 # 3,602 on-demand prices of AWS, 2022-02-06 and 2026-02-17: 99.8 % are equal. One in 100 of its GPUs
 # costs a third less, and what did not move for AWS may have for others.
-_SLOW_LISTS = _Moved(1472, 0.67, 1.0)
+_SLOW_LISTS = _Drift(1472, 0.67, 1.0)
 
 
 def is_old(price: Price, today: date) -> bool:
-    """Whether it is older than its source keeps."""
+    """Whether a price is older than its source allows."""
     return (today - price.as_of).days > price.max_age_days
 
 
 def is_listed(price: Price, today: date) -> bool:
-    """Whether the seller lists it and it is not old: then it is what will be paid."""
+    """Whether the seller lists a price and it is not old, so that it is what will be paid."""
     return price.kind == FREE or (price.kind == LIST and not is_old(price, today))
 
 
 def all_listed(spec: Spec, today: date) -> bool:
-    """Whether every price in a spec's total is listed and not old."""
+    """Whether every price of a spec is listed and not old."""
     return all(is_listed(price, today) for price in spec.prices)
 
 
@@ -285,12 +284,12 @@ def is_wanted(price: Price, kinds: Sequence[str], listed_on: date | None) -> boo
 
 
 def aged(price: Price, today: date) -> Price:
-    """An old price with the interval in which it lies today. Prices drift as they drifted before:
-    the logarithm of the interval grows with the square root of time, as that of a random walk; the
-    upper end of those that rise grows with time itself, once they are older than what was seen."""
+    """An old price with its interval widened to today. Prices drift as they did before: like a random walk's,
+    the logarithm of the interval grows with the square root of time. The upper end of rising prices grows
+    with time itself beyond the observed period."""
     if price.kind == FREE or not is_old(price, today):
         return price
-    moved = _moved(price)
+    moved = _drift_of(price)
     steps = sqrt((today - price.as_of).days / moved.days)
     up = max(steps, steps**2) if moved.rise else steps
     high = price.high * moved.high**up
@@ -308,7 +307,7 @@ def aged_spec(spec: Spec, today: date) -> Spec:
     return replace(spec, offer=offer, disk=disk)
 
 
-def _moved(price: Price) -> _Moved:
+def _drift_of(price: Price) -> _Drift:
     if price.kind != OBSERVED and price.max_age_days <= _FAST_DAYS:
         return _FAST_LISTS
     if price.kind == LIST or (price.kind == ESTIMATED and price.max_age_days > MAX_AGE_DAYS):

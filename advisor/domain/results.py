@@ -1,4 +1,4 @@
-"""Plans, measurements and predictions, and the time that a run takes."""
+"""Trials, measurements, predictions, and the time that a run takes."""
 
 from __future__ import annotations
 
@@ -25,22 +25,21 @@ from advisor.records import asdict
 class Span(Struct, frozen=True, kw_only=True):
     """A quantity with its interval: lower <= median <= upper.
 
-    `upper` of a time or a cost holds at the confidence of the prediction; infinite where no bound is known.
-    """
+    `upper` of a time or a cost holds at the confidence of the prediction; infinite without a known bound."""
 
     lower: float
     median: float
     upper: float
 
     def __add__(self, other: Span) -> Span:
-        """Two spans one after the other, on one machine: what slows one slows the other too."""
+        """The sum of two times on one machine, bound by bound: what slows one slows the other too."""
         return Span(
             lower=self.lower + other.lower, median=self.median + other.median, upper=self.upper + other.upper
         )
 
     @property
     def sure_share(self) -> float:
-        """The lower bound over the median; 0 where the median is."""
+        """The lower bound over the median; 0 where the median is 0."""
         return self.lower / self.median if self.median > 0 else 0.0
 
     def times(self, factor: float) -> Span:
@@ -49,15 +48,15 @@ class Span(Struct, frozen=True, kw_only=True):
 
 
 class RunTime(Struct, frozen=True, kw_only=True):
-    """Hours for `samples`. `first_epoch` is the part of them in which training reads its data from the disk;
-    None where all samples are read alike."""
+    """Hours for `samples`. `first_epoch` is the part in which training reads from the disk; None where all
+    samples are read alike."""
 
     samples: float
     hours: Span
     first_epoch: Span | None = None
 
     def shared_by(self, count: float) -> RunTime:
-        """The run split evenly over so many instances, each of which reads its part."""
+        """The run of each of `count` instances that share it evenly, each reading its part of the data."""
         if count == 1:
             return self
         share = 1 / count
@@ -65,15 +64,15 @@ class RunTime(Struct, frozen=True, kw_only=True):
         return RunTime(samples=self.samples, hours=self.hours.times(share), first_epoch=first)
 
 
-# Of a trial's plan; left out of it where they are off.
+# Settings in a trial's plan; a plan leaves them out where they are off.
 SETTINGS_OF_STEPS = ("cudnn_benchmark", "synchronise_each_step")
 
 
 class Withheld(Struct, frozen=True):
-    """How predictions did where the truth was measured and kept from the fit.
+    """How well predictions matched measurements that were kept from the fit.
 
     Half of the `rows` were within `median_percent` of the predicted median, and the bound at 90 % held in
-    `held_percent` of them. `what` was withheld."""
+    `held_percent` of them. `what` names the measurements that were withheld."""
 
     what: str
     median_percent: float
@@ -84,11 +83,11 @@ class Withheld(Struct, frozen=True):
 class Prediction(Struct, frozen=True, kw_only=True):
     """Throughput of one workload on given resources.
 
-    `lower` is the one-sided (1 - confidence) quantile and `upper` its mirror. `extrapolation` says in words
-    what lies outside the measured range; empty inside. `calibrated` is False where no held-out residuals back
-    the interval. `gpus_used` work side by side, each at `gpu_efficiency` of the rate that it has alone, and
-    each node that trains together with others at `node_efficiency` of its own. `bare_step`: one GPU's rate
-    without a script. `withheld` is the test that is most like this prediction; None where none is."""
+    `lower` is the one-sided (1 - confidence) quantile and `upper` its mirror. `extrapolation` says what is
+    outside the measured range. `calibrated` is False where no held-out residuals back the interval.
+    `gpus_used` work in parallel, each at `gpu_efficiency` of its rate alone, and each node that trains with
+    others at `node_efficiency` of its rate alone. `bare_step` is one GPU's rate without a script. `withheld`
+    is the test most like this prediction; None without one."""
 
     lower: float
     median: float
@@ -107,12 +106,12 @@ class Prediction(Struct, frozen=True, kw_only=True):
 
     @property
     def sure_share(self) -> float:
-        """The lower bound over the median; 0 where the median is."""
+        """The lower bound over the median; 0 where the median is 0."""
         return self.lower / self.median if self.median > 0 else 0.0
 
     def times(self, factor: float) -> Prediction:
-        """The prediction for so many of the same side by side. They are wrong together, since they are alike:
-        their bounds add as their medians do, and nothing averages out."""
+        """The prediction for `factor` equal machines in parallel. Their errors are the same, so their bounds
+        add as their medians do, and nothing averages out."""
         if factor == 1:
             return self
         return replace(
@@ -125,23 +124,23 @@ class Prediction(Struct, frozen=True, kw_only=True):
 
     @property
     def utilization(self) -> dict[Stage, float]:
-        """Share of its own rate at which each stage runs when the median is reached."""
+        """Stage -> share of its rate that it runs at when the median is reached."""
         return {stage: min(1.0, self.median / rate) for stage, rate in self.stage_rates.items()}
 
 
-# What a plan calls the source of a disk that is really mounted.
+# `plan["disk_source"]` of a disk that is really mounted.
 MOUNTED = "mounted"
-# `plan["transform"]`: images are cropped at random and flipped, as for training, or resized and cropped at
-# their centre, as they are served.
+# `plan["transform"]`: images are cropped at random and flipped, for training, or resized and cropped at their
+# centre, for inference.
 AUGMENTED, SERVED = "augmented", "served"
-# `plan["order"]`: of an epoch; stored reads as the data set lies.
+# `plan["order"]` of an epoch; stored reads samples in the order of the data set's files.
 SHUFFLED, STORED_ORDER = "shuffled", "stored"
-# In `Measurement.environment`: the file that answered in place of a measurement.
+# `Measurement.environment` has this key where a file replaced a real measurement.
 REPLAYED_FROM = "replayed_from"
 
 
-# The codes of remarks: that a GPU was not measured, or not in a format, or a network not in a task; that what
-# is assumed moves the price; a run's start; prices in a currency without a rate; a bare step's rate.
+# Codes of remarks: a GPU was not measured, or not in a format, or a network not in a task; assumed facts
+# change the price; a run's start; prices in a currency without a rate; a bare step's rate.
 UNMEASURED_GPU, UNMEASURED_FORMAT = "unmeasured_gpu", "unmeasured_format"
 UNMEASURED_NETWORK = "unmeasured_network"
 UNMEASURED = (UNMEASURED_GPU, UNMEASURED_FORMAT, UNMEASURED_NETWORK)
@@ -158,33 +157,33 @@ def is_measured(candidate: object) -> bool:
 
 
 def unmeasured_gpu(remarks: Iterable[Any]) -> Any | None:
-    """The remark that a GPU was not measured; None where no such remark is among them."""
+    """The remark that a GPU was not measured; None where there is none."""
     return next((remark for remark in remarks if getattr(remark, "code", "") == UNMEASURED_GPU), None)
 
 
-# p99 over p50 of a step's time, which nine in ten of 60 raw series of 50 PyTorch inference steps
-# stay below (five GPUs, two precisions, six networks; internals/model.md). MLPerf single streams
-# on NVIDIA GPUs have p99 over p90 below 1.31 in nine of ten.
+# p99 over p50 of a step's time: 9 in 10 of 60 raw series of 50 PyTorch inference steps stay below it (five
+# GPUs, two precisions, six networks; internals/model.md). MLPerf single streams on NVIDIA GPUs have p99 over
+# p90 below 1.31 in 9 of 10.
 P99_OVER_P50 = 1.35
 
 
 class Latency(Struct, frozen=True, kw_only=True):
-    """Seconds that one batch takes, alone on the machine: the likely one, and what 99 in 100 batches surely
-    (at the prediction's confidence) stay within; infinite where nothing is sure."""
+    """Seconds of one batch alone on the machine: the median, and the upper bound of the p99 at the
+    prediction's confidence, infinite without a bound."""
 
     p50_seconds: float
     p99_seconds: float
 
     @property
     def p99_median_seconds(self) -> float:
-        """What 99 in 100 batches stay within at the median rate."""
+        """The p99 at the median rate."""
         return P99_OVER_P50 * self.p50_seconds
 
 
 class Trial(Struct, frozen=True, kw_only=True, dict=True):
     """A workload under given resources, planned.
 
-    `accelerator` is what is asked for; an emulated one takes `emulated_step_seconds` for each batch.
+    `accelerator` is the requested one; an emulated one takes `emulated_step_seconds` for each batch.
     `trial_id` is the hash of the content."""
 
     workload: Workload
@@ -202,22 +201,22 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def network_on_cpu(self) -> bool:
-        """Whether the CPU computes the network, too; preprocessing has none."""
+        """Whether the CPU also computes the network; preprocessing has none."""
         return self.accelerator.is_cpu and self.workload.task is not Task.PREPROCESSING
 
     @property
     def processes(self) -> int:
-        """Processes that each compute batches of their own: one a GPU."""
+        """Number of processes that each compute batches: one per GPU."""
         return 1 if self.workload.task is Task.PREPROCESSING else self.resources.gpu_count
 
     @property
     def samples_per_row(self) -> int:
-        """A row of words holds several samples (tokens); of other networks it is one."""
+        """Samples in a row: tokens of a row of text, 1 for other data."""
         return int(self.plan.get("samples_per_row", 1))
 
     @property
     def samples_per_step(self) -> int:
-        """Samples of a step, in which each process has a batch."""
+        """Samples of a step, in which each process computes a batch."""
         return self.processes * self.workload.batch_size * self.samples_per_row
 
     @property
@@ -227,17 +226,17 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def reads_in_order(self) -> bool:
-        """Whether its data set is read as it lies, not shuffled."""
+        """Whether its data set is read in stored order, not shuffled."""
         return bool(self.plan.get("order") == STORED_ORDER)
 
     @property
     def loader_period(self) -> int:
-        """Steps in which every loader process delivers once; 1 where batches are made in place."""
+        """Steps in which every loader process delivers once; 1 without loader processes."""
         return max(1, int(self.plan.get("loader_workers", 1)))
 
     @property
     def unknown_settings(self) -> tuple[str, ...]:
-        """Settings of its steps that no predictor knows: its rate stands for itself alone."""
+        """Settings of its steps that the predictor does not model: its rate counts for itself alone."""
         named = [name for name in SETTINGS_OF_STEPS if name in self.plan]
         workload = self.workload
         if self.network_on_cpu and workload.stack is not Stack.EAGER:
@@ -253,23 +252,23 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def on_mounted_disk(self) -> bool:
-        """Whether the data lie on a disk of the type, which is therefore not throttled."""
+        """Whether the data are on a mounted disk of the type, which needs no throttling."""
         return self.plan.get("disk_source") == MOUNTED
 
     @cached_property
     def trial_id(self) -> str:
-        """16 hex digits that stand for the content; `dataset_path` is a place, not content."""
+        """16 hex digits of the content's hash; `dataset_path` is a place, not content."""
         content = asdict(self) | {"accelerator": str(self.accelerator)}
         del content["dataset_path"]
-        # Trials of before latencies, several GPUs and stacks were known are the same trials.
+        # Trials from before latencies, several GPUs and stacks existed keep their ids.
         if content["resources"]["disk"]["read_latency_seconds"] is None:
             del content["resources"]["disk"]["read_latency_seconds"]
-        # A trial is held to a rate; how well a seller's was known makes no other trial.
+        # How uncertain a seller's rate is does not make another trial.
         for rate in ("low", "high"):
             del content["resources"]["disk"][rate]
         if content["resources"]["gpu_count"] == 1:
             del content["resources"]["gpu_count"]
-        # What a sheet tells beside the rates makes no other trial.
+        # Further facts of a data sheet do not make another trial.
         for fact in ("sms", "l2_mib", "boost_mhz", "watts") if content["resources"]["gpu"] else ():
             del content["resources"]["gpu"][fact]
         content["workload"] = without_the_usual(content["workload"])
@@ -281,21 +280,21 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
 _STALL_FACTOR = 1.2
 _STALL_DEVIATIONS = 5.0
 _SIGMA_OF_MAD = 1.4826
-# More than these, and they are how the pipeline works, not accidents.
+# Above this share, long steps are how the pipeline works, not accidents.
 _MOST_STALLS = 0.10
 _FEWEST_STEPS = 5
 _FEWEST_IN_RHYTHM = 3
 
 
 def mean_step_seconds(step_seconds: Sequence[float]) -> float:
-    """Elapsed seconds over steps: samples of a step over this is samples over elapsed time.
+    """Elapsed seconds per step; samples of a step over this are samples over elapsed time.
 
-    Nothing is left out: a stall is time that is paid for."""
+    Stalls are included: they are paid for."""
     return statistics.fmean(step_seconds)
 
 
 def stall_indices(step_seconds: Sequence[float], period: int = 1) -> tuple[int, ...]:
-    """Indices of isolated stalls: rare, far longer than the other steps, in no rhythm.
+    """Indices of isolated stalls: rare steps, far longer than the others, in no rhythm.
 
     Long steps are no stalls when they are more than a tenth of all, or come in the rhythm of `period` loader
     processes: then they are how the pipeline works."""
@@ -319,7 +318,7 @@ def stall_share(step_seconds: Sequence[float], period: int = 1) -> float:
 
 
 def _in_rhythm(indices: Sequence[int], period: int) -> bool:
-    """Whether most of them stand at the same place of a loader's round."""
+    """Whether most of these steps have the same position in the loaders' round."""
     if period < 2 or len(indices) < _FEWEST_IN_RHYTHM:
         return False
     return max(Counter(index % period for index in indices).values()) >= 0.75 * len(indices)
@@ -328,10 +327,10 @@ def _in_rhythm(indices: Sequence[int], period: int) -> bool:
 class Measurement(Struct, frozen=True, kw_only=True):
     """The result of a trial: raw values, never statistics.
 
-    `step_seconds` are the counted steps, `warmup_step_seconds` those before steady state. `stage_rates` holds
-    what the stage runs gave, samples per second; `environment` says what machine, versions and neighbours
-    this was; `reason` says why a trial did not end well. `attempts` were spoiled and count for nothing;
-    `repeats` are further good measurements."""
+    `step_seconds` are the counted steps, `warmup_step_seconds` those before steady state. `stage_rates` are
+    samples per second of the runs of single stages; `environment` describes machine, versions and neighbours;
+    `reason` says why a trial did not end well. `attempts` are runs that were disturbed and do not count;
+    `repeats` are further good runs."""
 
     trial: Trial
     status: Status
@@ -351,8 +350,8 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
     @property
     def throughput_samples_per_second(self) -> float | None:
-        """Samples over elapsed time of the counted steps: of the mean step of each run, and of their mean.
-        None where no step was measured, or not rightly."""
+        """Samples over elapsed time of the counted steps, as the mean over runs of their mean steps. None
+        without steps, or with invalid times."""
         if not all(run and all(0 < s < math.inf for s in run) for run in self.run_steps):
             return None
         seconds = mean_step_seconds([mean_step_seconds(run) for run in self.run_steps])
@@ -360,7 +359,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
     @property
     def median_samples_per_second(self) -> float | None:
-        """Samples over the median step of all runs, stalls left out; None where there is no rate."""
+        """Samples over the median step of all runs, which stalls do not affect; None without a rate."""
         if self.throughput_samples_per_second is None:
             return None
         steps = [seconds for run in self.run_steps for seconds in run]
@@ -368,7 +367,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
     @property
     def stall_share(self) -> float | None:
-        """Share of the counted time that stalls took, over all runs; None where there is no rate."""
+        """Share of the counted time lost to stalls, over all runs; None without a rate."""
         if self.throughput_samples_per_second is None:
             return None
         times = [sum(run) for run in self.run_steps]
@@ -377,12 +376,12 @@ class Measurement(Struct, frozen=True, kw_only=True):
 
     @property
     def run_steps(self) -> tuple[Sequence[float], ...]:
-        """The counted steps of every good run, in seconds: its own, and those of its repeats."""
+        """Seconds of the counted steps of every good run: the first one, and the repeats."""
         return (self.step_seconds, *(repeat["step_seconds"] for repeat in self.repeats))
 
 
-# Reasons of types that run the workload and still do not answer.
-_RAN = frozenset(
+# Reasons for rejecting types that can run the workload.
+_CAN_RUN = frozenset(
     {
         *("too_slow", "latency", "too_long", "over_max_cost", "over_max_price", "no_interval"),
         *("gpu_memory", "memory", "no_disk", "quota", "weights", "kv", "users", "load", "ttft"),
@@ -394,8 +393,8 @@ _RAN = frozenset(
 class Rejected(Struct, frozen=True):
     """An instance type that is not recommended, and why, with the number that decided.
 
-    `detail` is a `Message`. `usd_per_hour` is the total of `count` instances, each with `disk`, an order,
-    where that is known. `factor` is by how much a limit is missed; infinite where nothing tells."""
+    `detail` is a `Message`. `usd_per_hour` is the known total of `count` instances, each with the order
+    `disk`. `factor` is by how much a limit is missed; infinite where it is not known."""
 
     cloud: str
     instance_type: str
@@ -408,7 +407,7 @@ class Rejected(Struct, frozen=True):
 
 
 class LazyRejected(Sequence[Rejected]):
-    """Rejected types whose records are made when they are read."""
+    """Rejected types whose records are built when they are read."""
 
     @property
     @abstractmethod
@@ -417,7 +416,7 @@ class LazyRejected(Sequence[Rejected]):
 
     @abstractmethod
     def nearest(self, price: float | None, most: int) -> list[Rejected]:
-        """The first `most` of `nearest_first`; no other record is made."""
+        """The first `most` types of `nearest_first`; builds no other record."""
 
 
 class _Priced(Protocol):
@@ -433,15 +432,15 @@ P = TypeVar("P", bound=_Priced)
 
 
 def nearest_first(rejected: Iterable[P], price: float | None) -> list[P]:
-    """Nearest to the answer first, which costs `price` USD per hour: cheaper ones before dearer ones, those
-    that run the workload before those that cannot run it, then those that miss a limit by the least factor,
-    then by how little their price differs. Without an answer, the nearest of each reason leads: hundreds that
-    are too slow would hide the few that lack a disk."""
+    """Rejected types, nearest to the answer first, which costs `price` USD per hour: cheaper ones before
+    dearer ones, those that can run the workload before others, then those that miss a limit by the least
+    factor, then by price difference. Without an answer, the nearest of each reason leads: hundreds that are
+    too slow would hide the few that lack a disk."""
 
     def order(each: P) -> tuple[bool, bool, float, float]:
         usd = _usd(each)
         dear = price is not None and usd >= price
-        return dear, each.reason not in _RAN, each.factor, usd if price is None else abs(usd - price)
+        return dear, each.reason not in _CAN_RUN, each.factor, usd if price is None else abs(usd - price)
 
     nearest = sorted(rejected, key=order)
     if price is not None:
@@ -451,5 +450,5 @@ def nearest_first(rejected: Iterable[P], price: float | None) -> list[P]:
 
 
 def _usd(rejected: _Priced) -> float:
-    """Infinite where its price is not known: then it is not cheaper."""
+    """USD per hour; infinite where it is not known, so that the type does not count as cheaper."""
     return inf if rejected.usd_per_hour is None else rejected.usd_per_hour

@@ -1,4 +1,4 @@
-"""Verdicts of one real trial, or one measured load of an endpoint, about targets and limits."""
+"""Verdicts on targets and limits, from one real trial or one measured load of an endpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from advisor.domain.results import Measurement, Prediction
 
 
 class Verdict(StrEnum):
-    """Whether what was measured reaches the target; `undecided` where it cannot tell."""
+    """Whether a measurement reaches the target; `undecided` where it cannot show that."""
 
     PASS = "pass"
     MISSED = "missed"
@@ -26,9 +26,9 @@ class Verification(Struct, frozen=True, kw_only=True):
     """A target, one measurement, and what follows from it.
 
     `instance` is the type that the trial stands for (None: this machine as it is). `settles` says whether it
-    was measured on such an instance with the accelerator that it has; else `caveats` say what it stands for.
-    The rates are samples per second: the typical one and its 95 % interval (None where too few steps were
-    measured). `reason` says what decided, `answer_now` what to take after this."""
+    was measured on such an instance with its accelerator; else `caveats` say how it differs. The rates are
+    samples per second: the typical one and its 95 % interval (None with too few steps). `reason` says what
+    decided, `answer_now` what to rent after this."""
 
     request: AnyQuestion
     instance: InstanceType | None
@@ -44,23 +44,23 @@ class Verification(Struct, frozen=True, kw_only=True):
     answer_now: str
 
 
-# The 99th percentile of fewer answers is the longest of them, or nearly.
+# With fewer answers the 99th percentile is nearly the longest of them.
 _FEWEST_OF_P99 = 100
 
 
 def p99_of(figure: Mapping[str, Any] | None) -> float | None:
-    """The 99th percentile of a load's figure; None where too few answers tell it."""
+    """The 99th percentile in a load's figure; None with too few answers."""
     if figure is None or figure.get("count", 0) < _FEWEST_OF_P99:
         return None
     return float(figure["p99"])
 
 
 class Criterion(Struct, frozen=True, kw_only=True):
-    """One target or limit, and what was measured of it with its 95 % interval.
+    """One target or limit, and its measured value with a 95 % interval.
 
     `name`: output_tokens_per_second, requests_per_second, ttft_seconds, tpot_seconds, e2e_seconds or
-    failed_share; `is_least`: the limit must be reached, not kept below. Bounds are None where nothing was
-    measured."""
+    failed_share. `is_least`: the value must reach the limit, not stay below it. Bounds are None without a
+    measurement."""
 
     name: str
     limit: float
@@ -71,7 +71,7 @@ class Criterion(Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of the whole interval."""
+        """The verdict by both ends of the interval."""
         if self.lower is None or self.upper is None:
             return Verdict.UNDECIDED
         worst, best = (self.lower, self.upper) if self.is_least else (-self.upper, -self.lower)
@@ -84,9 +84,9 @@ class Criterion(Struct, frozen=True, kw_only=True):
 class ServingVerification(Struct, frozen=True, kw_only=True):
     """A question about serving, one load of an endpoint, and what follows from it.
 
-    `predicted` is the spec that the endpoint stands for, as it was predicted; the load and every figure are
-    of one of its `count` instances. `settles` says whether the GPU is known to be the spec's; else `caveats`
-    say what the trial stands for. `answer_now` is what to take after this."""
+    `predicted` is the spec that the endpoint stands for, as predicted; load and figures are for one of its
+    `count` instances. `settles` says whether the GPU is known to be the spec's; else `caveats` say how the
+    trial differs. `answer_now` is what to rent after this."""
 
     request: AnyQuestion
     predicted: GenerationCandidate

@@ -1,4 +1,4 @@
-"""The closed lists of words that records and questions use."""
+"""The closed lists of names that records and questions use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Task(StrEnum):
 
 
 class AcceleratorKind(StrEnum):
-    """The kinds of accelerator that compute the steps of a trial; `cuda` is a real GPU."""
+    """The kinds of accelerator that compute a trial's steps; `cuda` is a real GPU."""
 
     CUDA = "cuda"
     EMULATED = "emulated"
@@ -32,12 +32,12 @@ class Precision(StrEnum):
     FP16 = "fp16"
 
 
-# What sweeps, `measure` and `verify` can run.
+# Precisions that sweeps, `measure` and `verify` can run.
 MEASURABLE_PRECISIONS = (Precision.FP32, Precision.AMP, Precision.BF16)
 
 
 class Stack(StrEnum):
-    """The way PyTorch runs a network: operation by operation, or as `torch.compile` made it."""
+    """The way PyTorch runs a network: operation by operation, or compiled by `torch.compile`."""
 
     EAGER = "eager"
     COMPILE = "compile"
@@ -51,7 +51,7 @@ class MemoryFormat(StrEnum):
 
 
 class Tf32(StrEnum):
-    """The fp32 arithmetic that may round to TF32, from Ampere on; PyTorch's default: convolutions."""
+    """The fp32 arithmetic that may round to TF32, on Ampere and later; PyTorch's default: convolutions."""
 
     CONVOLUTIONS = "convolutions"
     ON = "on"
@@ -59,7 +59,7 @@ class Tf32(StrEnum):
 
 
 class Protocol(StrEnum):
-    """The training step that is meant: a typical script's of today, or a bare one as benchmarks time it."""
+    """The training step that is meant: a typical script's of today, or the bare step of a benchmark."""
 
     SCRIPT = "script"
     BENCH = "bench"
@@ -84,7 +84,7 @@ class Stage(StrEnum):
 
 
 class Provenance(StrEnum):
-    """The sources of a rate, best first. A worse kind never passes for a better one."""
+    """The sources of a rate, best first. A worse source never passes for a better one."""
 
     MEASURED = "measured"
     PUBLISHED = "published"
@@ -107,12 +107,12 @@ class Market(StrEnum):
 
     @property
     def term_hours(self) -> float:
-        """Hours that are paid for in any case; 0 where none are."""
+        """Hours that are paid for in any case; 0 without a commitment."""
         years = 3 if "-3y" in self else 1 if "-1y" in self else 0
         return years * _HOURS_PER_YEAR
 
 
-# Every market, as a question asks for it.
+# The word of a question for all markets.
 ANY_MARKET = "any"
 
 
@@ -125,17 +125,17 @@ class CloseCallKind(StrEnum):
 
 
 class CacheState(StrEnum):
-    """Page cache at the start of a trial; the two are different trials."""
+    """The page cache at the start of a trial; each state is another trial."""
 
     WARM = "warm"
     COLD = "cold"
 
 
 class LimitedBy(StrEnum):
-    """The mechanisms that held a trial to its resources.
+    """The mechanisms that limited a trial to its resources.
 
-    `host`: the whole machine was asked for. `none`: a limit was asked for and not enforced; such a
-    measurement is stored and never fitted."""
+    `host`: the trial asked for the whole machine. `none`: a limit was not enforced; such a measurement is
+    stored and never fitted."""
 
     CGROUP_V1 = "cgroup-v1"
     CGROUP_V2 = "cgroup-v2"
@@ -155,7 +155,7 @@ class Status(StrEnum):
 
 
 class LanguageTask(StrEnum):
-    """The task of a language model: serving it, or tuning it further."""
+    """The task of a language model: serving, or further tuning."""
 
     GENERATION = "generation"
     FINETUNING = "finetuning"
@@ -165,8 +165,8 @@ class LlmPrecision(StrEnum):
     """Number format of a language model's weights.
 
     `int4-awq` stands for 4-bit weights with 16-bit arithmetic (AWQ, GPTQ, compressed-tensors W4A16), `nvfp4`
-    and `mxfp4` for 4-bit floats with a scale for 16 or 32 of them. Which modules keep 16 bits,
-    `advisor.models.language.formats` says."""
+    and `mxfp4` for 4-bit floats with one scale for 16 or 32 of them. `advisor.models.language.formats` says
+    which modules stay at 16 bits."""
 
     BF16 = "bf16"
     FP16 = "fp16"
@@ -176,14 +176,14 @@ class LlmPrecision(StrEnum):
     MXFP4 = "mxfp4"
 
 
-# Weights that are published in one of these may be computed in the other.
+# An engine can compute weights of one of these formats in the other.
 SIXTEEN_BIT = (LlmPrecision.BF16, LlmPrecision.FP16)
-# Formats that vLLM and SGLang make of 16-bit weights as they load them; others need a checkpoint in them.
+# Formats that vLLM and SGLang make from 16-bit weights while loading; others need such a checkpoint.
 MADE_ON_LOAD = (LlmPrecision.FP8,)
 
 
 class KvPrecision(StrEnum):
-    """Number format of cached keys and values; measured rows write `bf16` for any 16 bits."""
+    """Number format of cached keys and values; measured rows use `bf16` for any 16 bits."""
 
     BF16 = "bf16"
     FP16 = "fp16"
@@ -208,7 +208,7 @@ _PRODUCTS = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 
 
 class LlmMethod(StrEnum):
-    """The weights that fine-tuning trains: every one, or adapters over frozen 16-bit or 4-bit weights."""
+    """The weights that fine-tuning trains: all, or adapters over frozen 16-bit or 4-bit weights."""
 
     FULL = "full"
     LORA = "lora"
@@ -224,11 +224,11 @@ class Link(StrEnum):
 
 
 class ServingBind(StrEnum):
-    """The bound of a serving rate.
+    """What limits a serving rate.
 
-    Of a step: reading the weights, reading the KV cache, arithmetic, the all-reduce of tensor parallelism,
-    launching kernels, prompts that are read between steps. Of the whole: GPU memory that holds no more
-    sequences, requests that arrive faster than they are answered."""
+    In a step: reading the weights, reading the KV cache, arithmetic, the all-reduce of tensor parallelism,
+    launching kernels, or prompts that are read between steps. Overall: GPU memory that holds no more
+    sequences, or requests that arrive faster than they are answered."""
 
     WEIGHTS = "weights"
     KV = "kv"
@@ -240,12 +240,12 @@ class ServingBind(StrEnum):
     LOAD = "load"
 
 
-# Parts of a hundred requests whose times are told, and may be limited.
+# Percentiles of request times that answers show and questions may limit.
 PERCENTILES = (50, 90, 95, 99)
 
 
 class StepKind(StrEnum):
-    """One thing that may be done differently on the chosen instance."""
+    """One setting that may be changed on the chosen instance."""
 
     FP8 = "fp8"
     INT4 = "int4-awq"

@@ -1,4 +1,4 @@
-"""Workloads: network, data set and settings; and a user's own measurement of one on a GPU."""
+"""Workloads: network, data set and settings; and observations of their steps on GPUs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from advisor.domain.machines import Gpu, require_positive, require_positive_fiel
 from advisor.domain.words import DataKind, MemoryFormat, Precision, Protocol, Stack, Task, Tf32
 
 MIB = 2**20
-# Formats of what is no image; all others hold images that must be decoded.
+# Storage formats without images; all others hold images that must be decoded.
 _KINDS = {
     "text": DataKind.TOKENS,
     "tensors": DataKind.TENSOR,
@@ -23,11 +23,11 @@ _KINDS = {
 
 
 class DatasetProfile(Struct, frozen=True, kw_only=True):
-    """What the input pipeline sees of a data set: means over its samples.
+    """A data set as the input pipeline sees it: means over its samples.
 
-    `bytes_per_sample` is the stored size, `width` x `height` the size after decoding (1 x 1 where nothing is
-    decoded), `sample` what one is called. A sample that a diffusion network makes takes `steps` passes
-    through it, twice as many with `guidance`; of others `steps` is 0."""
+    `bytes_per_sample` is the stored size, `width` x `height` the size after decoding (1 x 1 without
+    decoding), `sample` the name of one sample. To make a sample, a diffusion network runs `steps` passes,
+    twice as many with `guidance`; for others `steps` is 0."""
 
     name: str
     samples: int
@@ -44,17 +44,17 @@ class DatasetProfile(Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> DataKind:
-        """Images that are decoded, text that is made tokens, or tensors that are stored as such."""
+        """Images to decode, text to tokenize, or stored tensors."""
         return _KINDS.get(self.storage_format, DataKind.IMAGE)
 
     @property
     def is_read(self) -> bool:
-        """Whether it lies on a disk: requests come over the network, one by one."""
+        """Whether it is read from a disk; requests come over the network, one by one."""
         return self.storage_format != "requests"
 
     @property
     def passes(self) -> int:
-        """Times that a sample goes through the network."""
+        """Passes of a sample through the network."""
         return max(1, self.steps) * (1 + self.guidance)
 
     @property
@@ -82,8 +82,8 @@ IMAGENET = DatasetProfile(
 class Workload(Struct, frozen=True, kw_only=True):
     """Network x task x batch size x precision x dataset profile, and the stack that runs it.
 
-    `input` is one sample of the batch, as `3x384x384` or `seq:384`; None is the network's own. `conditions`
-    are of published rows alone: what else is known of how a step ran, by its name."""
+    `input` is one sample of the batch, as `3x384x384` or `seq:384`; None is the network's default.
+    `conditions` are further known conditions of a published row's step, by name."""
 
     network: str
     task: Task
@@ -101,8 +101,8 @@ class Workload(Struct, frozen=True, kw_only=True):
         require_positive(batch_size=self.batch_size)
 
 
-# PyTorch as it runs by itself on images, on the network's own input.
-_USUAL: Mapping[str, Any] = MappingProxyType(
+# Defaults: PyTorch without settings, on images, at the network's default input.
+_DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
         "stack": Stack.EAGER,
         "memory_format": MemoryFormat.CONTIGUOUS,
@@ -118,28 +118,28 @@ _USUAL: Mapping[str, Any] = MappingProxyType(
 
 
 def without_the_usual(workload: Mapping[str, Any]) -> dict[str, Any]:
-    """A workload's fields (its data set's among them) but for those of the stack and the sample
-    that are as usual, in JSON too: workloads of before these fields were known are still the same."""
+    """A workload's fields, its data set's included, without stack and sample settings at their defaults; also
+    in JSON: workloads stored before these fields existed stay the same."""
     nothing = object()
     return {
         name: without_the_usual(value) if isinstance(value, Mapping) else value
         for name, value in workload.items()
-        if (tuple(value) if isinstance(value, list) else value) != _USUAL.get(name, nothing)
+        if (tuple(value) if isinstance(value, list) else value) != _DEFAULTS.get(name, nothing)
     }
 
 
 def is_own(reference: str) -> bool:
-    """Whether this names code (`net.py:build`, `net.py`) and not a network of the zoo."""
+    """Whether a reference names the user's code (`net.py:build`, `net.py`), not a network of the zoo."""
     return reference.endswith(".py") or ".py:" in reference
 
 
 def own_file(reference: str) -> tuple[str, str]:
-    """The file of `path/net.py:build` and its function: `build` where none is named."""
+    """The file and function of a reference `path/net.py:build`; the function is `build` without a name."""
     stem, is_named, function = reference.rpartition(".py:")
     return (f"{stem}.py", function or "build") if is_named else (reference, "build")
 
 
-# Of code, and of weights; a tag of weights (`resnet50.a1_in1k`, `regnetx_002.pycls_in1k`) is none.
+# Names of files with code or weights, but not tags of weights (`resnet50.a1_in1k`, `regnetx_002.pycls_in1k`).
 _FILE = re.compile(
     r"[~.]|/|.*\\|.*\.(py|ipynb|ptl?|pth|onnx|ckpt|gguf|safetensors|bin|h5|pkl|ya?ml|json)(?!\w)",
     re.IGNORECASE,
@@ -147,20 +147,20 @@ _FILE = re.compile(
 
 
 def names_a_file(reference: str) -> bool:
-    """Whether this is a path or a file's name: no bundled network answers for it."""
+    """Whether a reference is a path or a file name, so that no bundled network is meant."""
     return _FILE.match(reference.strip()) is not None
 
 
-# Standard error of the logarithm of a step that was timed with care.
+# Standard error of log seconds of a carefully timed step.
 STEP_SIGMA = 0.03
 
 
 class ScalingObservation(Struct, frozen=True, kw_only=True):
-    """A training on several ranks beside the same on one, measured (`advisor measure --ranks`).
+    """A measured training on several ranks, compared with one rank (`advisor measure --ranks`).
 
-    Mean seconds of a step alone, together, and of an all-reduce of the gradients alone. `gbit_per_second` is
-    the network's rate as sold, None where nobody said; `gpu` None where a GPU was emulated, or none
-    computed."""
+    Mean seconds of a step alone, of a step together, and of an all-reduce of the gradients.
+    `gbit_per_second` is the network's rate as sold, None if not given; `gpu` is None where a GPU was
+    emulated or none was used."""
 
     gpu: Gpu | None
     backend: str
@@ -178,16 +178,16 @@ class ScalingObservation(Struct, frozen=True, kw_only=True):
 
     @property
     def efficiency(self) -> float:
-        """The rate of all over as many times that of one."""
+        """The rate of all ranks over `ranks` times the rate of one."""
         return self.one_step_seconds / self.step_seconds
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """Seconds of one step of a workload's network alone on `gpu`, as PyTorch ran it there.
+    """Seconds of one step of a network on `gpu`, as PyTorch ran it there.
 
-    The workload says batch, precision, stack and input; its data set does not matter. `sigma` is the standard
-    error of log seconds, `peak_mib` what torch took from the GPU (None: not known), `origin` the file and
-    row, or the trial, that a message names."""
+    The workload has batch size, precision, stack and input; its data set does not matter. `sigma` is the
+    standard error of log seconds, `peak_mib` the GPU memory that torch used (None: not known), `origin` the
+    file and row, or the trial, for messages."""
 
     workload: Workload
     gpu: Gpu

@@ -35,7 +35,7 @@ def decide(candidates, request=REQUEST, today=TODAY, **draft):
             candidate
             for candidate in candidates
             if all(is_wanted(each, request.price_kinds, request.listed_on) for each in candidate.spec.prices)
-            and (request.price_spread is None or request.price_spread.holds(candidate.spec.offer.price))
+            and (request.price_spread is None or request.price_spread.allows(candidate.spec.offer.price))
         ]
         counted.sort(key=hourly)
         shown = tuple(counted[: request.max_results])
