@@ -1,4 +1,4 @@
-"""Work on a database in whole transactions, waited for while the database is held or away."""
+"""Transactions on a database, retried while it is locked or cannot be reached."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Work = Callable[[sql.Connection], Outcome]
 class Database:
     """A SQLite or PostgreSQL database.
 
-    Work that a passing trouble interrupts (a lock, a restart, a lost connection) is done again from its
-    beginning for up to `patience_seconds`, and logged once on the log's stderr; any other trouble is a
-    `DataError` that names the way out."""
+    A transaction that fails for a passing reason (a lock, a restart, a lost connection) is repeated from its
+    beginning for up to `patience_seconds`, with one warning in the log; any other failure is a `DataError`
+    whose hint names the way out."""
 
     def __init__(self, url: str, patience_seconds: float) -> None:
         parsed = parsed_url(url)
@@ -40,18 +40,18 @@ class Database:
         self.in_memory = self.engine.dialect.name == "sqlite" and self.file is None
         self._patience_seconds = patience_seconds
         # The one connection of a database in memory serves all threads, one at a time.
-        self._turn: AbstractContextManager[object] = threading.RLock() if self.in_memory else nullcontext()
+        self._lock: AbstractContextManager[object] = threading.RLock() if self.in_memory else nullcontext()
 
     def write(self, work: Work[Outcome], *, patience_seconds: float | None = None) -> Outcome:
-        """Do the work in a transaction that may write; everything of it is kept, or nothing."""
-        return self._patiently(lambda: self._transact(work, writes=True), patience_seconds)
+        """Do the work in one transaction that may write: all of its changes are kept, or none."""
+        return self._with_retries(lambda: self._transact(work, writes=True), patience_seconds)
 
     def read(self, work: Work[Outcome]) -> Outcome:
-        """Do the work on one consistent state."""
-        return self._patiently(lambda: self._transact(work, writes=False), None)
+        """Do the work in one transaction that only reads, and so sees one consistent state."""
+        return self._with_retries(lambda: self._transact(work, writes=False), None)
 
     def execute(self, statement: sql.UpdateBase, *, patience_seconds: float | None = None) -> int:
-        """Do one statement that writes; how many rows it changed."""
+        """Execute one writing statement, and return how many rows it changed."""
         return self.write(
             lambda connection: connection.execute(statement).rowcount, patience_seconds=patience_seconds
         )
@@ -61,7 +61,7 @@ class Database:
         return self.read(lambda connection: list(connection.execute(query).all()))
 
     def file_id(self) -> tuple[int, int] | None:
-        """The identity of the database file (device, inode); None without one, and for a server."""
+        """Device and inode of the database file; None where there is no file, and for a server."""
         with suppress(OSError):
             if self.file:
                 state = self.file.stat()
@@ -69,27 +69,27 @@ class Database:
         return None
 
     def identity(self) -> str:
-        """The file, or what the server says it is; the name where it does not say that."""
+        """The file's full path, or the server's identifier; the name where the server has none."""
         if self.file:
             return str(self.file.resolve())
         if self.in_memory:
             return self.name
         try:
             return self.read(server_identity)
-        except DataError:  # servers that only speak PostgreSQL's protocol have none
+        except DataError:  # servers that only speak PostgreSQL's protocol have no identifier
             return self.name
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close all connections."""
         self.engine.dispose()
 
     def _transact(self, work: Work[Outcome], *, writes: bool) -> Outcome:
-        with self._turn, self.engine.connect() as bare:
+        with self._lock, self.engine.connect() as bare:
             connection = bare.execution_options(**{WRITES: writes})
             with connection.begin():
                 return work(connection)
 
-    def _patiently(self, attempt: Callable[[], Outcome], seconds: float | None) -> Outcome:
+    def _with_retries(self, attempt: Callable[[], Outcome], seconds: float | None) -> Outcome:
         patience = self._patience_seconds if seconds is None else seconds
         begun, pause, reported = time.monotonic(), _FIRST_PAUSE_SECONDS, False
         while True:
@@ -127,7 +127,7 @@ _SQLITE_WAYS_OUT = {
     _FULL: _FREE_SPACE,
     _NOTADB: _NOT_OURS,
 }
-# SQLSTATEs of PostgreSQL (appendix A of its manual), or what an SQLSTATE begins with.
+# SQLSTATEs of PostgreSQL (appendix A of its manual), or the first characters of some.
 _PASSING_STATES = ("08", "57P01", "57P02", "57P03", "40001", "40P01", "53300", "55P03")
 _STATE_WAYS_OUT = {
     "28": f"check user and password in {DATABASE_VARIABLE}",
@@ -137,7 +137,7 @@ _STATE_WAYS_OUT = {
     "25006": "it only reads (a standby?); name the primary in " + DATABASE_VARIABLE,
     "53100": _FREE_SPACE,
 }
-# Where a connection is refused, libpq has no SQLSTATE and only the server's words.
+# When a connection is refused, libpq passes on no SQLSTATE, only the server's words.
 _REFUSALS = {
     "password authentication failed": "28",
     "no password supplied": "28",
@@ -150,7 +150,7 @@ _REFUSALS = {
 
 
 class Trouble(Struct, frozen=True):
-    """An error in one line, what to do about it, and whether it may pass by itself."""
+    """A database error: its text in one line, what to do about it, and whether waiting may help."""
 
     what: str
     way_out: str
@@ -158,7 +158,7 @@ class Trouble(Struct, frozen=True):
 
 
 def trouble_of(error: SQLAlchemyError) -> Trouble:
-    """The meaning of a database error."""
+    """What a database error means for the user."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
     what = one_line(str(cause))
     code = getattr(cause, "sqlite_errorcode", None)

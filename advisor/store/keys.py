@@ -1,10 +1,10 @@
-"""Keys of the HTTP service and the page's sessions: what they are made of, allow, and how they are kept.
+"""Keys of the HTTP service and login sessions of its page: their form, their rights, and their storage.
 
 A key is `adv_<id>_<secret>`: the id (12 hexadecimal digits) finds its row, the secret (32 random bytes,
-base64url) proves it. The store has the SHA-256 of the whole key, nothing else: who reads the database can
-make no request with what stands in it. A slow hash (bcrypt, argon2) makes guessable passwords expensive to
-guess; nobody guesses 256 random bits, and a slow hash at each request would let anybody keep the service busy
-with wrong keys. All times are seconds since 1970."""
+base64url) proves it. The store keeps only the SHA-256 of the whole key, so nobody who reads the database can
+make a request. A slow hash (bcrypt, argon2) makes guessable passwords expensive to guess; nobody guesses 256
+random bits, and a slow hash at each request would let anybody keep the service busy with wrong keys. All
+times are seconds since 1970."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
     def allows(self, needed: Scope) -> bool:
-        """Whether who has this scope may do what needs that one."""
+        """Whether a caller with this scope may do what needs scope `needed`."""
         ranked = list(Scope)
         return ranked.index(self) >= ranked.index(needed)
 
 
 class StoredKey(Struct, frozen=True, kw_only=True):
-    """A key as it stands in the store: never its secret."""
+    """A key as the store keeps it, without its secret."""
 
     key_id: str
     name: str
@@ -60,16 +60,16 @@ class StoredKey(Struct, frozen=True, kw_only=True):
     revoked_at: float | None = None
 
     def works(self, now: float) -> bool:
-        """Whether it is neither revoked nor expired."""
+        """Whether the key is valid at `now`: neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     def is_made_of(self, key: str) -> bool:
-        """Whether it is that very key, told in a time that does not depend on where they differ."""
+        """Whether this row was stored for `key`; compared in constant time, against timing attacks."""
         return hmac.compare_digest(self.digest, digest_of(key))
 
 
 class Session(Struct, frozen=True):
-    """A login on the page, known by the digest of its cookie's token."""
+    """A login on the page, identified by the digest of the token in its cookie."""
 
     digest: str
     key_id: str
@@ -77,7 +77,7 @@ class Session(Struct, frozen=True):
 
 
 class Holders(Struct, frozen=True):
-    """Every key by its id, and every session that has not expired by its digest."""
+    """All keys by id, and all unexpired sessions by digest."""
 
     keys: Mapping[str, StoredKey]
     sessions: Mapping[str, Session]
@@ -89,8 +89,8 @@ class ApiKeys(OpenTables):
     def add(
         self, name: str, scope: str, *, lifetime_seconds: float | None, now: float
     ) -> tuple[str, StoredKey]:
-        """Make a key and keep its digest. The first value is the key itself, told only here. `UsageError`
-        where the name is none, or of another key that is not revoked, or the scope is unknown."""
+        """Make a key, store its digest, and return the key itself (which only this call knows) and its row.
+        `UsageError` for a bad name, one that an unrevoked key has, or an unknown scope."""
         if not _NAME.fullmatch(name) or _ID.fullmatch(name):
             raise UsageError(
                 f"a key's name must be up to 64 letters, digits, '.', '_' and '-' (as ci or grafana), "
@@ -108,7 +108,7 @@ class ApiKeys(OpenTables):
         )
 
         def work(connection: sql.Connection) -> None:
-            lock_table(connection, KEYS)  # two that add the same name at once do so one after the other
+            lock_table(connection, KEYS)  # serialises two processes that add the same name
             same = (KEYS.c.name == name) & KEYS.c.revoked_at.is_(None)
             if connection.execute(sql.select(KEYS.c.key_id).where(same)).first():
                 raise UsageError(
@@ -122,12 +122,12 @@ class ApiKeys(OpenTables):
         return key, new
 
     def all(self) -> list[StoredKey]:
-        """Every key, revoked ones too, in the order in which they were added."""
+        """All keys, including revoked ones, in the order in which they were added."""
         query = sql.select(KEYS).order_by(KEYS.c.number)
         return [record_of(StoredKey, row) for row in self.rows(query)]
 
     def named(self, name: str) -> StoredKey:
-        """The key of that id, else the latest of that name; `UsageError` offers the nearest."""
+        """The key with that id, else the latest with that name; `UsageError` suggests the nearest name."""
         keys = self.all()
         matching = [key for key in keys if key.name == name]
         matching += [key for key in keys if key.key_id == name]
@@ -139,7 +139,7 @@ class ApiKeys(OpenTables):
         raise unknown_name("key", name, {key.name for key in keys}, field="name")
 
     def revoke(self, name: str, *, now: float) -> StoredKey:
-        """End a key, and the sessions that were opened with it; again, it changes nothing."""
+        """Revoke a key and end the sessions opened with it; a second call changes nothing."""
         key = self.named(name)
 
         def work(connection: sql.Connection) -> None:
@@ -151,7 +151,7 @@ class ApiKeys(OpenTables):
         return self.named(key.key_id)
 
     def used(self, moments: Mapping[str, float]) -> None:
-        """Note when keys (by id) were used last; does not wait for a database that is held."""
+        """Store when each key (by id) was last used; does not wait for a locked database."""
 
         def work(connection: sql.Connection) -> None:
             for key_id, moment in moments.items():
@@ -161,7 +161,7 @@ class ApiKeys(OpenTables):
         self._database.write(work, patience_seconds=_NO_PATIENCE)
 
     def open_session(self, session: Session, *, now: float) -> None:
-        """Keep a login; expired ones go, and of one key's the oldest beyond twenty."""
+        """Store a login, and delete expired ones and this key's oldest beyond `MOST_SESSIONS_OF_A_KEY`."""
 
         def work(connection: sql.Connection) -> None:
             connection.execute(SESSIONS.delete().where(SESSIONS.c.expires_at <= now))
@@ -174,11 +174,11 @@ class ApiKeys(OpenTables):
         self._database.write(work)
 
     def end_session(self, digest: str) -> None:
-        """Forget a login; again, it changes nothing."""
+        """Delete a login; a second call changes nothing."""
         self._database.execute(SESSIONS.delete().where(SESSIONS.c.digest == digest))
 
     def holders(self, *, now: float) -> Holders:
-        """All keys, and the sessions that are open, of one consistent state."""
+        """All keys and all open sessions, read in one transaction."""
         if not self.is_ready:
             return Holders({}, {})
 
@@ -193,13 +193,13 @@ class ApiKeys(OpenTables):
 
     @property
     def is_ready(self) -> bool:
-        """Whether the tables are there; who is here for long also notices another file."""
+        """Whether the tables exist; a long-lived reader also notices a replaced database file."""
         self._follow_file()
         return super().is_ready
 
 
 def scope_of(word: str) -> Scope:
-    """The scope of that name; `UsageError` offers the nearest."""
+    """The scope of that name; `UsageError` suggests the nearest."""
     try:
         return Scope(word)
     except ValueError:
@@ -215,7 +215,7 @@ def parse_lifetime_seconds(text: str) -> float:
 
 
 def key_id_of(key: str) -> str | None:
-    """The id in a key; None for what is none."""
+    """The id in a key; None for a text that is not a key."""
     match = _KEY.fullmatch(key)
     return match["id"] if match else None
 

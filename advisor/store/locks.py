@@ -1,8 +1,8 @@
-"""Locks that end with the process that holds them, however it ends; and leases of trials (see `LeaseBook`).
+"""Locks that end with the process that holds them, even a killed one; and leases of trials (`LeaseBook`).
 
 PostgreSQL: an advisory lock of a session, which the server ends with the connection. SQLite: `flock` on a
-file beside it (of one in memory: in a temporary folder), which the kernel ends with the process. Lock
-`DAEMON` is the daemon's, the others are runs' by their numbers."""
+file beside the database (for one in memory, in a temporary folder), which the kernel ends with the process.
+Lock `DAEMON` is the daemon's; lock N is that of run number N."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ class Leases:
         self._seconds = seconds
 
     def take(self, labels: Mapping[str, str], owner: Owner) -> set[str]:
-        """See `LeaseBook`. In the order of their names: two that take the same do not wait for each other."""
+        """See `LeaseBook`. Rows go in by trial id: in one order, two processes never deadlock."""
         held = columns_of(owner) | {"expires_at": DatabaseSeconds() + self._seconds}
         rows = [held | {"trial_id": name, "label": label} for name, label in sorted(labels.items())]
         return self._database.write(lambda connection: _take(connection, rows)) if rows else set()
 
     def begin(self, trial_id: str, owner: Owner, label: str) -> None:
-        begun = LEASES.update().where(_of(trial_id, owner.name))
+        begun = LEASES.update().where(_is_lease(trial_id, owner.name))
         with suppress(DataError):
             begun = begun.values(taken_at=DatabaseSeconds(), label=label)
             self._database.execute(begun, patience_seconds=_NO_PATIENCE)
 
     def renew(self, owner: Owner) -> None:
-        """See `LeaseBook`; does not wait for a database that is away, the next beat comes soon."""
+        """See `LeaseBook`; does not wait for a database that is away: the next renewal comes soon."""
         renewed = LEASES.update().where(LEASES.c.owner == owner.name)
         renewed = renewed.values(expires_at=DatabaseSeconds() + self._seconds)
         self._database.execute(renewed, patience_seconds=_NO_PATIENCE)
 
     def give_back(self, owner: Owner, trial_ids: Iterable[str] | None = None) -> None:
-        """See `LeaseBook`; all of them are given back without waiting, since they end by themselves with
-        their driver. One that goes on would keep the others from them."""
+        """See `LeaseBook`. Without `trial_ids` (the driver ends) it does not wait for the database, since the
+        leases then expire anyway; a driver that goes on waits, or it would keep other drivers out."""
         patience = _NO_PATIENCE if trial_ids is None else None
         ended = LEASES.delete().where(LEASES.c.owner == owner.name)
         if trial_ids is not None:
@@ -83,19 +83,19 @@ def _take(connection: sql.Connection, rows: Sequence[dict[str, Any]]) -> set[str
         if lease := existing.get(row["trial_id"]):
             if lease.owner != row["owner"] and _is_in_force(lease):
                 continue
-            # By its owner too: another driver may be taking it over at this very moment.
-            end(connection, lease.trial_id, lease.owner)
+            # With the owner as a condition: another driver may be taking it over right now.
+            end_lease(connection, lease.trial_id, lease.owner)
         if insert_if_absent(connection, LEASES, row):
             taken.add(row["trial_id"])
     return taken
 
 
-def end(connection: sql.Connection, trial_id: str, owner_name: str) -> bool:
-    """End the lease within a transaction; False when that owner has it no more."""
-    return connection.execute(LEASES.delete().where(_of(trial_id, owner_name))).rowcount == 1
+def end_lease(connection: sql.Connection, trial_id: str, owner_name: str) -> bool:
+    """End a lease within a transaction; False when that owner no longer has it."""
+    return connection.execute(LEASES.delete().where(_is_lease(trial_id, owner_name))).rowcount == 1
 
 
-def _of(trial_id: str, owner_name: str) -> sql.ColumnElement[bool]:
+def _is_lease(trial_id: str, owner_name: str) -> sql.ColumnElement[bool]:
     return (LEASES.c.trial_id == trial_id) & (LEASES.c.owner == owner_name)
 
 
@@ -111,28 +111,28 @@ def _is_in_force(row: Any) -> bool:
 
 DAEMON = 0
 _NAMESPACE = 0x6164_7669  # "advi": no other program's advisory locks
-# A server notices within 15 s that a client's machine has gone, not within two hours.
+# With these the server notices a lost client machine within 15 s, not within two hours.
 _NOTICE_LOST_CLIENTS = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2"
 )
-_HELD = sql.text(
+_COUNT_HOLDERS = sql.text(
     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND "
     "objid = :number AND objsubid = 2 AND granted "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
-# Who only looks at a file's lock has it for a moment.
+# `is_held` takes a file's lock for a moment, so one failed attempt to take it proves nothing.
 _TRIES, _PAUSE_SECONDS = 5, 0.02
 
 
 class HeldLock:
-    """A lock of this process. `is_held` says whether that is still so."""
+    """A lock that this process took; it may be lost later (`is_held`)."""
 
     def __init__(self, number: int, handle: IO[bytes] | sql.Connection, path: Path = Path()) -> None:
         self._number, self._handle, self._path = number, handle, path
         self._released = False
 
     def is_held(self) -> bool:
-        """False once the connection to the server was lost, or the file was replaced."""
+        """Whether the lock is still held: False after a lost connection or a replaced file."""
         if isinstance(self._handle, sql.Connection):
             with suppress(SQLAlchemyError):
                 self._handle.execute(sql.text("SELECT 1"))
@@ -146,7 +146,7 @@ class HeldLock:
             return
         self._released = True
         if isinstance(self._handle, sql.Connection):
-            with suppress(SQLAlchemyError):  # a session that was lost has no lock any more
+            with suppress(SQLAlchemyError):  # a lost session holds no lock any more
                 self._handle.execute(sql.select(sql.func.pg_advisory_unlock(_NAMESPACE, self._number)))
             self._handle.invalidate()  # not back into the pool
         elif _is_file_at(self._handle, self._path):
@@ -160,7 +160,7 @@ class Locks:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._folder: Path | None = None  # of a server
+        self._folder: Path | None = None  # None: a server, which needs no lock files
         if database.file is not None:
             self._folder = database.file.with_name(f"{database.file.name}.locks")
         elif database.in_memory:
@@ -168,14 +168,14 @@ class Locks:
             finalize(self, rmtree, self._folder, ignore_errors=True)
 
     def take(self, number: int) -> HeldLock | None:
-        """None while anybody has it, this process included; `DataError` where it cannot be asked for."""
-        return self._of_server(number) if self._folder is None else self._of_file(number)
+        """Take a lock; None while any process has it, even this one. `DataError` if the database fails."""
+        return self._server_lock(number) if self._folder is None else self._file_lock(number)
 
     def is_held(self, number: int) -> bool:
-        """Whether anybody has it now."""
+        """Whether any process has the lock now."""
         if self._folder is None:
             values = {"space": _NAMESPACE, "number": number}
-            return bool(self._database.read(lambda connection: connection.scalar(_HELD, values)))
+            return bool(self._database.read(lambda connection: connection.scalar(_COUNT_HOLDERS, values)))
         try:
             with self._path(number).open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -189,8 +189,8 @@ class Locks:
         assert self._folder is not None
         return self._folder / ("daemon" if number == DAEMON else f"{number}")
 
-    def _of_server(self, number: int) -> HeldLock | None:
-        """On a connection of its own, outside of transactions."""
+    def _server_lock(self, number: int) -> HeldLock | None:
+        """An advisory lock on a separate connection, outside of transactions."""
         connection = None
         try:
             engine = self._database.engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -206,7 +206,7 @@ class Locks:
         connection.close()
         return None
 
-    def _of_file(self, number: int) -> HeldLock | None:
+    def _file_lock(self, number: int) -> HeldLock | None:
         path = self._path(number)
         for _ in range(_TRIES):
             with system_errors(DataError, f"cannot write '{path}'"):
@@ -222,7 +222,7 @@ class Locks:
 
 
 def _is_file_at(file: IO[bytes], path: Path) -> bool:
-    """Whether that file still lies there: its last holder may have removed it meanwhile."""
+    """Whether the open file is still the one at `path`: its last holder may have removed it meanwhile."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except OSError:

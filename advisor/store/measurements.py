@@ -1,4 +1,4 @@
-"""Measurements in SQLite or PostgreSQL, through the same code; see `MeasurementStore` for the rules."""
+"""Measurements in SQLite or PostgreSQL. `MeasurementStore` documents what each method promises."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from advisor.domain import Measurement, Status
 from advisor.errors import DataError
 from advisor.store.database import Database
 from advisor.store.dialects import DatabaseSeconds, insert_if_absent
-from advisor.store.locks import LEASE_SECONDS, Leases, end
+from advisor.store.locks import LEASE_SECONDS, Leases, end_lease
 from advisor.store.schema import EARLIER, HEAD, LEASES, MEASUREMENTS, OpenTables, has_tables
 from advisor.store.schema import MEASUREMENTS as ROWS
 from advisor.sweeps.formats import (
@@ -31,9 +31,9 @@ from advisor.sweeps.trial.ownership import Owner
 
 
 def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
-    """Name, program and version, tables (`nothing` or `head`), rows, the database's clock in seconds since
-    1970, leases in force (`held`) and those that nobody has any more. Raises `DataError` or `UsageError`
-    where it cannot be reached or is not ours."""
+    """Facts about a database: name, program and version, tables (`nothing` or `head`), number of rows, clock
+    (seconds since 1970), drivers with leases in force (`held`), number of expired leases (`left_leases`).
+    `DataError` or `UsageError` where it cannot be reached or belongs to another program."""
     with closing(Database(url, patience_seconds)) as database:
         ready = has_tables(database)
         now, rows, leases, held = None, 0, 0, dict[str, Held]()
@@ -92,9 +92,9 @@ class SqlStore(OpenTables):
                     added += 1
                     continue
                 existing = _stored_row(connection, row["trial_id"])
-                if existing is not None and _gives_way(existing, row, since):
+                if existing is not None and _is_superseded(existing, row, since):
                     _keep_earlier(connection, existing, row)
-                    _put(connection, row)
+                    _overwrite(connection, row)
                     replaced += 1
             return Appended(added, replaced)
 
@@ -102,24 +102,24 @@ class SqlStore(OpenTables):
 
     def join(self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None) -> Measurement | None:
         trial_id = fresh.trial.trial_id
-        written: list[str] = []  # by an attempt whose answer was lost
+        written: list[str] = []  # payloads of attempts whose commit may have succeeded unseen
 
         def work(connection: sql.Connection) -> Measurement | None:
-            holds = owner is None or end(connection, trial_id, owner.name)
+            has_lease = owner is None or end_lease(connection, trial_id, owner.name)
             existing = _stored_row(connection, trial_id)
             if existing is not None and existing.payload in written:
                 return _parsed(existing.payload)
-            if existing is not None and not holds:
+            if existing is not None and not has_lease:
                 return None
-            whole = combine(_readable(existing), fresh)
+            whole = combine(_undamaged(existing), fresh)
             if whole is not None:
                 row = _row_of(whole)
                 written.append(row["payload"])
                 if existing is not None:
                     _keep_earlier(connection, existing, row)
-                    _put(connection, row)
+                    _overwrite(connection, row)
                 elif not insert_if_absent(connection, ROWS, row):
-                    return None  # an import was faster by a moment
+                    return None  # an import stored this trial a moment earlier
             return whole
 
         return self._database.write(work)
@@ -145,17 +145,17 @@ class SqlStore(OpenTables):
 
     @property
     def identity(self) -> str:
-        """The identity of the database: the same however its URL is written, and unlike any other's."""
+        """Unique identity of the database, the same for every URL that leads to it."""
         return self._database.identity()
 
     def running(self) -> dict[str, Held]:
-        """The leases in force, by trial_id; none where there are no tables."""
+        """The leases in force, by trial id; empty where there are no tables."""
         return self.leases.held() if self.is_ready else {}
 
     def _stored(self, table: sql.Table, trial_ids: Iterable[str] | None) -> Stored:
         rows = self._rows_of(table.c.trial_id, trial_ids, table.c.payload, table.c.number)
         rows.sort(key=lambda row: row.number)
-        return _sorted_out(rows, self.name)
+        return _parsed_rows(rows, self.name)
 
     def _rows_of(
         self, trial_id: sql.Column[str], wanted: Iterable[str] | None, *columns: sql.Column[Any]
@@ -170,29 +170,29 @@ class SqlStore(OpenTables):
         ]
 
 
-# A filter of rows: what their columns must equal.
+# A filter of rows: the value that each named column must have.
 Wanted = Mapping[str, str]
 
 
 class Page(Struct, frozen=True):
-    """Some rows, and behind which number the next ones stand; None where there are no more."""
+    """Some rows, and the `after` that gets the next page; None on the last page."""
 
     stored: Stored
     next_after: int | None
 
 
 def page_of(store: SqlStore, wanted: Wanted, *, after: int = 0, limit: int) -> Page:
-    """The first `limit` rows whose number is above `after`. A row keeps its number when a newer measurement
-    takes its place: whoever reads page after page meets each trial once, whatever is stored meanwhile."""
+    """The first `limit` matching rows whose number is above `after`. A row keeps its number when a newer
+    measurement replaces it, so a reader of all pages gets each trial once, whatever is stored meanwhile."""
     conditions = [ROWS.c[name] == value for name, value in wanted.items()]
     query = sql.select(ROWS.c.trial_id, ROWS.c.payload, ROWS.c.number)
     query = query.where(ROWS.c.number > after, *conditions).order_by(ROWS.c.number)
     rows = store.rows(query.limit(limit + 1))
-    return Page(_sorted_out(rows[:limit], store.name), rows[limit - 1].number if len(rows) > limit else None)
+    return Page(_parsed_rows(rows[:limit], store.name), rows[limit - 1].number if len(rows) > limit else None)
 
 
 def pages_of(store: SqlStore, wanted: Wanted) -> Iterator[Stored]:
-    """All such rows, never many of them in memory."""
+    """All matching rows in pages, so that few are in memory at once."""
     after: int | None = 0
     while after is not None:
         page = page_of(store, wanted, after=after, limit=_ROWS_AT_ONCE)
@@ -201,31 +201,31 @@ def pages_of(store: SqlStore, wanted: Wanted) -> Iterator[Stored]:
 
 
 def all_of(store: SqlStore, wanted: Wanted) -> Stored:
-    """All such rows at once."""
+    """All matching rows."""
     parts = list(pages_of(store, wanted))
     good = tuple(row for part in parts for row in part.measurements)
     return Stored(good, tuple(row for part in parts for row in part.damaged))
 
 
 def _stored_row(connection: sql.Connection, trial_id: str) -> Any:
-    """The trial's row, locked until the transaction ends; None where there is none."""
+    """The trial's row, locked until the transaction ends; None if nothing is stored."""
     columns = (ROWS.c.status, ROWS.c.started_at, ROWS.c.payload)
     query = sql.select(*columns).where(ROWS.c.trial_id == trial_id)
     return connection.execute(query.with_for_update()).one_or_none()
 
 
-def _put(connection: sql.Connection, row: dict[str, Any]) -> None:
+def _overwrite(connection: sql.Connection, row: dict[str, Any]) -> None:
     connection.execute(ROWS.update().where(ROWS.c.trial_id == row["trial_id"]).values(row))
 
 
 def _keep_earlier(connection: sql.Connection, existing: Any, row: dict[str, Any]) -> None:
-    """Keeps a good row on record when another measurement, not a continuation, replaces it."""
+    """Copy a good row to `earlier_measurements` when a new measurement, not a continuation, replaces it."""
     if existing.status == Status.OK.value and existing.started_at != row["started_at"]:
         kept = {"trial_id": row["trial_id"], "started_at": existing.started_at}
         connection.execute(EARLIER.insert().values(kept | {"payload": existing.payload}))
 
 
-def _readable(existing: Any) -> Measurement | None:
+def _undamaged(existing: Any) -> Measurement | None:
     try:
         return _parsed(existing.payload) if existing is not None else None
     except NewerFormatError:
@@ -235,7 +235,7 @@ def _readable(existing: Any) -> Measurement | None:
 
 
 def _row_of(measurement: Measurement) -> dict[str, Any]:
-    """The columns of a measurement's row but its number; the payload holds raw values alone."""
+    """A measurement as a row without its number; the payload holds raw values only."""
     trial, payload = measurement.trial, measurement_to_dict(measurement)
     del payload["throughput_samples_per_second"]
     return {
@@ -252,7 +252,7 @@ def _row_of(measurement: Measurement) -> dict[str, Any]:
 
 
 def _parsed(payload: str) -> Measurement:
-    """The measurement of a row; `DataError` where it is damaged or of a later version."""
+    """The measurement in a payload; `DataError` where it is damaged or from a later version."""
     try:
         return measurement_from_dict(json.loads(payload))
     except NewerFormatError:
@@ -261,8 +261,8 @@ def _parsed(payload: str) -> Measurement:
         raise DataError(f"damaged ({error})") from error
 
 
-def _sorted_out(rows: Iterable[Any], database: str) -> Stored:
-    """Measurements of rows and the damaged rows; raises for rows of a later version."""
+def _parsed_rows(rows: Iterable[Any], database: str) -> Stored:
+    """The measurements in the rows, and the damaged rows; `NewerFormatError` for a later version's."""
     good: list[Measurement] = []
     damaged: list[Damaged] = []
     for row in rows:
@@ -279,21 +279,21 @@ def _sorted_out(rows: Iterable[Any], database: str) -> Stored:
     return Stored(tuple(good), tuple(damaged))
 
 
-def _gives_way(existing: Any, row: Mapping[str, Any], since: datetime | None) -> bool:
-    """Whether the stored row (`status`, `started_at`, `payload`) gives way to one that comes in: that one
-    ended well and the stored one did not, or has all its runs and more, or it alone began at `since` or
-    later."""
+def _is_superseded(existing: Any, row: Mapping[str, Any], since: datetime | None) -> bool:
+    """Whether the incoming `row` replaces the stored one (`status`, `started_at`, `payload`). The incoming
+    row must be OK, and the stored one not OK, or older than `since` while the incoming one is not, or only
+    the first of the incoming row's runs."""
     if row["status"] != Status.OK.value:
         return False
     if existing.status != Status.OK.value:
         return True
     if is_stale(existing.started_at, since) and not is_stale(row["started_at"], since):
         return True
-    coming, stored = _runs(row["payload"]), _runs(existing.payload)
-    return len(coming) > len(stored) and coming[: len(stored)] == stored
+    incoming, stored = _step_seconds_of_runs(row["payload"]), _step_seconds_of_runs(existing.payload)
+    return len(incoming) > len(stored) and incoming[: len(stored)] == stored
 
 
-def _runs(payload: str) -> list[Any]:
+def _step_seconds_of_runs(payload: str) -> list[Any]:
     try:
         document = json.loads(payload)
         return [entry["step_seconds"] for entry in (document, *document.get("repeats", ()))]

@@ -1,4 +1,4 @@
-"""Schedules and runs as records. Times are seconds since 1970, money is US dollars."""
+"""Records of schedules and runs. Times are seconds since 1970, money is US dollars."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from msgspec import Struct, field
 
 
 class Misfire(StrEnum):
-    """Whether due times at which no daemon ran are made up for."""
+    """What happens to due times that passed while no daemon ran."""
 
     RUN_ONCE = "run-once"
     SKIP = "skip"
 
 
 class RunState(StrEnum):
-    """`due` waits for a process, `running` has one; the others have come to their end."""
+    """State of a run: `due` waits for a process, `running` has one, the others are final."""
 
     DUE = "due"
     RUNNING = "running"
@@ -31,9 +31,9 @@ OPEN_STATES = (RunState.DUE, RunState.RUNNING)
 
 
 class Reporting(Struct, frozen=True, kw_only=True):
-    """The report after each run: on the workloads of `plan` (a path from the schedule's folder) in
-    `format`, with the changes since the last one, sent to the targets in `send`; `only_changes`: not
-    where nothing changed. The targets may hold secrets."""
+    """What to report after each run: the workloads in the file `plan` (relative to the schedule's folder), in
+    `format`, with the changes since the last report, to the targets `send` (which may hold secrets); with
+    `only_changes` nothing is sent where nothing changed."""
 
     plan: str
     send: tuple[str, ...]
@@ -42,10 +42,10 @@ class Reporting(Struct, frozen=True, kw_only=True):
 
 
 class NewSchedule(Struct, frozen=True, kw_only=True):
-    """A schedule to add: `command` without `advisor`, relative paths from `folder`.
+    """A schedule to add. `command` lacks the word `advisor`; its relative paths start in `folder`.
 
-    `budget_usd` may be spent in a month; a run costs `usd_per_hour` where that is known, and `run_usd` at
-    most where its command says so."""
+    `budget_usd` is the limit per month. A run costs `usd_per_hour` (None: unknown), and `run_usd` at most
+    (None: its command has no limit)."""
 
     name: str
     cron: str
@@ -60,7 +60,7 @@ class NewSchedule(Struct, frozen=True, kw_only=True):
 
 
 class Schedule(NewSchedule, frozen=True, kw_only=True):
-    """One that is kept. Every due time up to `considered_until` is settled."""
+    """A stored schedule. Every due time up to `considered_until` has its row, or was skipped."""
 
     number: int
     created_at: float
@@ -68,7 +68,7 @@ class Schedule(NewSchedule, frozen=True, kw_only=True):
 
 
 class NewRun(Struct, frozen=True):
-    """A due time that gets its row: to be run, or `skipped` for what `note` says."""
+    """A row to insert for a due time: to be run, or skipped for the reason in `note`."""
 
     due_at: float
     state: RunState = RunState.DUE
@@ -76,11 +76,11 @@ class NewRun(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A due time of a schedule, or a sweep that somebody started, and what became of it.
+    """A due time of a schedule, or a sweep started over HTTP, with its state and result.
 
-    `alive` says whether the process of a running one still lives; `attempts` how many processes have had it
-    in hand. A started sweep has a `sweep_id`, what was asked (`request`), and when its end was asked for
-    (`stop_at`); its `schedule` is None. `place` is the boot and process namespace that `pid` means."""
+    `alive`: whether a running run's process still lives; `attempts`: how many processes have worked on it.
+    A started sweep has no `schedule`, but a `sweep_id`, the client's `request`, and `stop_at`, when somebody
+    requested its end. `place` is the boot and process namespace in which `pid` is valid."""
 
     number: int
     schedule: int | None
@@ -106,7 +106,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """The end of a run."""
+    """How a run ended."""
 
     state: RunState
     note: str = ""
@@ -117,7 +117,7 @@ class Ending(Struct, frozen=True, kw_only=True):
 
 
 class Leader(Struct, frozen=True):
-    """The daemon that has the lock."""
+    """The daemon that holds the daemon lock."""
 
     host: str
     pid: int
@@ -127,8 +127,8 @@ Record = TypeVar("Record", bound=Struct)
 
 
 def record_of(kind: type[Record], row: Any, **more: Any) -> Record:
-    """A row of a table as a record whose fields are called as its columns; what is null there is as it is by
-    default. `more` are fields that are kept in another form."""
+    """A table row as a record: fields take the values of columns with their names, and their defaults where
+    a column is NULL. `more` gives fields that need conversion."""
     names = set(kind.__struct_fields__) & set(row._mapping) - set(more)
     kept = {name: row._mapping[name] for name in names}
     return kind(**{name: value for name, value in kept.items() if value is not None}, **more)

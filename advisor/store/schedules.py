@@ -1,6 +1,6 @@
-"""Schedules in SQLite or PostgreSQL, beside the measurements, through the same code.
+"""Schedules in the database that holds the measurements, SQLite or PostgreSQL.
 
-`tests/contracts/test_schedules.py` holds both databases to what it promises."""
+`tests/contracts/test_schedules.py` runs the same tests on both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEADER = "leader"
 
 
 class ScheduleBook(OpenTables):
-    """The schedules of a database, all `runs`, and the daemon that leads."""
+    """The schedules of a database, all `runs`, and the leading daemon."""
 
     def __init__(
         self, url: str | None = None, *, reading: bool = False, patience_seconds: float | None = None
@@ -32,7 +32,7 @@ class ScheduleBook(OpenTables):
         self.runs = Runs(self._database, self._locks)
 
     def lead(self, owner: Owner) -> HeldLock | None:
-        """The daemon's lock, and a row that says which process had it last; None while another one has it."""
+        """Take the daemon lock, and store which process has it; None while another daemon has it."""
         lock = self._locks.take(DAEMON)
         if lock is None:
             return None
@@ -49,18 +49,18 @@ class ScheduleBook(OpenTables):
         return lock
 
     def leader(self) -> Leader | None:
-        """The daemon that has the lock now."""
+        """The daemon that holds the lock now; None if none does."""
         if not self.is_ready or not self._locks.is_held(DAEMON):
             return None
         rows = self._database.rows(sql.select(SCHEDULE_LEADER).where(SCHEDULE_LEADER.c.name == _LEADER))
         return Leader(rows[0].host, rows[0].pid) if rows else None
 
     def add(self, new: NewSchedule, *, now: float) -> Schedule:
-        """Keep a schedule; what was due before `now` is no concern of its. The same one again is there
-        already; `UsageError` where its name has another one."""
+        """Store a schedule, with due times after `now` only. A second identical call returns the stored one;
+        `UsageError` where a different schedule has the name."""
 
         def work(connection: sql.Connection) -> Schedule:
-            lock_table(connection, ROWS)  # two that add the same name at once do so one after the other
+            lock_table(connection, ROWS)  # serialises two processes that add the same name
             row = connection.execute(_named(new.name)).one_or_none()
             if row is None:
                 connection.execute(ROWS.insert().values(_row_of(new, now)))
@@ -77,12 +77,12 @@ class ScheduleBook(OpenTables):
         return self._database.write(work)
 
     def all(self) -> list[Schedule]:
-        """Every schedule, in the order in which they were added."""
+        """All schedules, in the order in which they were added."""
         query = sql.select(ROWS).where(ROWS.c.removed_at.is_(None)).order_by(ROWS.c.number)
         return [_schedule_of(row) for row in self.rows(query)]
 
     def named(self, name: str) -> Schedule:
-        """The schedule of that name; `UsageError` offers the nearest where there is none."""
+        """The schedule of that name; `UsageError` suggests the nearest name."""
         for row in self.rows(_named(name)):
             return _schedule_of(row)
         names = [schedule.name for schedule in self.all()]
@@ -92,13 +92,13 @@ class ScheduleBook(OpenTables):
         raise unknown_name("schedule", name, names, field="name")
 
     def numbered(self, number: int) -> Schedule | None:
-        """The schedule of that number, one that was removed too."""
+        """The schedule with that number, even a removed one; None if there is none."""
         rows = self.rows(sql.select(ROWS).where(ROWS.c.number == number))
         return _schedule_of(rows[0]) if rows else None
 
     def remove(self, name: str, *, now: float) -> Schedule:
-        """End a schedule: nothing of it is begun any more. Its runs stay on record, and one that runs comes
-        to its end. `UsageError` where there is none of that name."""
+        """Remove a schedule: no run of it begins any more. Its past runs are kept, and a running one may
+        finish. `UsageError` for an unknown name."""
         schedule = self.named(name)
 
         def work(connection: sql.Connection) -> None:
@@ -110,12 +110,12 @@ class ScheduleBook(OpenTables):
         return schedule
 
     def running(self, schedule: int) -> bool:
-        """Whether a run of it has a process."""
+        """Whether a run of the schedule has the state `running`."""
         which = (RUNS.c.schedule == schedule) & (RUNS.c.state == RunState.RUNNING.value)
         return bool(self.rows(sql.select(RUNS.c.number).where(which)))
 
     def reopen_replaced(self) -> bool:
-        """Whether the database's file was removed or replaced meanwhile; it is made where there is none."""
+        """Whether the database file was removed or replaced; a missing file is then created again."""
         if not self._follow_file():
             return False
         make_ready(self._database)

@@ -1,7 +1,7 @@
 """All tables of the database, their version, and their creation.
 
-The version stands in a table of its own name, so that another program's Alembic in the same PostgreSQL
-database is not in the way."""
+The version is in the table `advisor_schema`, since another program's Alembic may use the usual name in the
+same PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy import Column, Double, Integer, MetaData, String, Table, Text, U
 from advisor.errors import DataError
 from advisor.store import DATABASE_VARIABLE, default_database_url
 from advisor.store.database import Database
-from advisor.store.dialects import POSTGRESQL, SQLITE, is_there, log_ahead, make_folder
+from advisor.store.dialects import POSTGRESQL, SQLITE, file_exists, make_file, use_write_ahead_log
 
 METADATA = MetaData()
 
@@ -23,7 +23,7 @@ def _number() -> Column[int]:
 
 
 def _process(*, nullable: bool, indexed: bool = False) -> tuple[Column[str] | Column[int], ...]:
-    """The columns of `Owner`: which process has something in hand."""
+    """The columns that hold an `Owner`: the process that works on the row."""
     return (
         Column("owner", String(150), nullable=nullable, index=indexed or None),
         Column("host", String(255), nullable=nullable),
@@ -38,7 +38,7 @@ MEASUREMENTS = Table(
     METADATA,
     _number(),
     Column("trial_id", String(16), nullable=False, unique=True),
-    # An own network's name is its file's path: of any length.
+    # The name of a user's network is the path of its file, of any length.
     Column("network", Text, nullable=False, index=True),
     Column("task", String(16), nullable=False),
     Column("accelerator", Text, nullable=False, index=True),
@@ -56,12 +56,12 @@ LEASES = Table(
     *_process(nullable=False, indexed=True),
     # Seconds since 1970 by the clock of the database, in a double.
     Column("expires_at", Double, nullable=False),
-    # When the trial began, by the same clock; what it is called. For those who watch.
+    # When the trial began, by the same clock, and its readable name: for status displays.
     Column("taken_at", Double, nullable=True),
     Column("label", Text, nullable=True),
 )
 
-# What a sweep replaced by a newer measurement of the same trial: what a drift is seen by.
+# Measurements that a newer one of the same trial replaced; comparing the two shows drift.
 EARLIER = Table(
     "earlier_measurements",
     METADATA,
@@ -78,24 +78,24 @@ SCHEDULES = Table(
     Column("name", String(64), nullable=False, index=True),
     Column("cron", Text, nullable=False),
     Column("timezone", String(64), nullable=False),
-    # A JSON list of words, and the folder that its relative paths begin in.
+    # A JSON list of words, and the folder in which its relative paths start.
     Column("command", Text, nullable=False),
     Column("folder", Text, nullable=False),
     Column("misfire", String(16), nullable=False),
-    # Per month; per hour of a run; of one run at most. None where there is none, or none is known.
+    # Limit per month; cost per hour of a run; limit of one run. NULL: no limit, or unknown.
     Column("budget_usd", Double, nullable=True),
     Column("usd_per_hour", Double, nullable=True),
     Column("run_usd", Double, nullable=True),
-    # Seconds since 1970, as all times of schedules; up to `considered_until` every due time has its row or
-    # was told to be left out.
+    # Seconds since 1970, as all times of schedules. Every due time up to `considered_until` has its row, or
+    # was skipped.
     Column("created_at", Double, nullable=False),
     Column("considered_until", Double, nullable=False),
     Column("removed_at", Double, nullable=True),
-    # A JSON object: which plan is reported on after each run, and to whom. None: none is.
+    # A JSON object: the plan to report on after each run, and the targets. NULL: no report.
     Column("reporting", Text, nullable=True),
 )
 
-# All that is started and takes long: a due time of a schedule, or a sweep over HTTP (no schedule).
+# Long-running work: a due time of a schedule, or a sweep started over HTTP (no schedule).
 RUNS = Table(
     "schedule_runs",
     METADATA,
@@ -105,7 +105,7 @@ RUNS = Table(
     Column("state", String(16), nullable=False, index=True),
     Column("note", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
-    # The process that has the run in hand; it holds the run's lock as long as it lives.
+    # The process that executes the run; it holds the run's lock as long as it lives.
     *_process(nullable=True),
     Column("begun_at", Double, nullable=True),
     Column("ended_at", Double, nullable=True),
@@ -113,22 +113,22 @@ RUNS = Table(
     Column("cost_usd", Double, nullable=True),
     Column("trials", Integer, nullable=True),
     Column("log", Text, nullable=True),
-    # A JSON object: the fit after the run, and what has drifted.
+    # A JSON object: the fit after the run, and the drift.
     Column("report", Text, nullable=True),
-    # Of a sweep over HTTP: its id, a JSON object with what was asked, and when its end was asked.
+    # Only for a sweep over HTTP: its id, the client's request (JSON), and when a stop was requested.
     Column("sweep_id", String(32), nullable=True, unique=True),
     Column("request", Text, nullable=True),
     Column("stop_at", Double, nullable=True),
-    # The whole of "each due job runs once".
+    # This alone ensures that each due time gets one run.
     UniqueConstraint("schedule", "due_at", name="one_run_a_due_time"),
 )
 
-# One row: the daemon that had the lock last. Whether it still has it, the lock says.
+# One row: the daemon that took the lock last. Only the lock itself shows whether it still has it.
 SCHEDULE_LEADER = Table(
     "schedule_leader", METADATA, Column("name", String(16), primary_key=True), *_process(nullable=False)
 )
 
-# Keys of the HTTP service. A key's secret is nowhere: `digest` is its SHA-256, hexadecimal.
+# Keys of the HTTP service. The key is not stored: `digest` is its SHA-256, hexadecimal.
 API_KEYS = Table(
     "api_keys",
     METADATA,
@@ -144,7 +144,7 @@ API_KEYS = Table(
     Column("revoked_at", Double, nullable=True),
 )
 
-# Who logged in on the page, with which key; of the cookie's token, too, only the SHA-256.
+# Logins on the page, with their key. `digest` is the SHA-256 of the cookie's token.
 API_SESSIONS = Table(
     "api_sessions",
     METADATA,
@@ -159,14 +159,14 @@ VERSION_TABLE = "advisor_schema"
 HEAD = "0008"
 WRITING_PATIENCE_SECONDS, READING_PATIENCE_SECONDS = 90.0, 30.0
 _VERSION = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), primary_key=True))
-_MAKING_LOCK = 0x6164_7669_736F_7231  # "advisor1": no other program's advisory lock
+_CREATION_LOCK = 0x6164_7669_736F_7231  # "advisor1": no other program's advisory lock
 
 
 class OpenTables:
     """Tables of the database at `url` (default: `default_database_url()`).
 
-    They are made where there are none. `reading` changes nothing in the database, whatever it holds, and
-    finds empty tables where there are none. A database that is away is waited for, for `patience_seconds`."""
+    Missing tables are created. With `reading` nothing is changed, and missing tables read as empty. A
+    database that cannot be reached is retried for `patience_seconds`."""
 
     def __init__(
         self, url: str | None = None, *, reading: bool = False, patience_seconds: float | None = None
@@ -186,27 +186,27 @@ class OpenTables:
 
     @property
     def name(self) -> str:
-        """The database's name in messages; never with its password."""
+        """The database's name for messages, without its password."""
         return self._database.name
 
     @property
     def is_ready(self) -> bool:
-        """Whether there are tables to read."""
+        """Whether the tables exist."""
         self._has_tables = self._has_tables or has_tables(self._database)
         return self._has_tables
 
     def rows(self, query: sql.Select[Any]) -> list[Any]:
-        """The rows that a query of this room finds; none where there are no tables."""
+        """The rows of a query on these tables; none where the tables do not exist."""
         if not self.is_ready:
             return []
         return self._database.rows(query)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close all connections."""
         self._database.close()
 
     def _follow_file(self) -> bool:
-        """Whether the database's file was replaced meanwhile, so that it must be opened anew."""
+        """Whether the database file was replaced; its connections are then closed, and later ones new."""
         file_id = self._database.file_id()
         if file_id == self._file_id:
             return False
@@ -216,33 +216,33 @@ class OpenTables:
 
 
 def has_tables(database: Database) -> bool:
-    """Whether the database has this version's tables; nothing is written, and no file made. `DataError` where
-    it is another program's, or of another version of this one."""
-    if database.file is not None and not is_there(database.file):
+    """Whether the database has this version's tables; it only reads. `DataError` where the database belongs
+    to another program or to another version of the advisor."""
+    if database.file is not None and not file_exists(database.file):
         return False
     return database.read(lambda connection: _version(connection, database.name)) == HEAD
 
 
 def make_ready(database: Database) -> None:
-    """Make the tables where there are none; one driver at a time does it."""
+    """Create the tables where they are missing; one process at a time."""
     if database.file is not None:
-        make_folder(database.file)
-    ready = has_tables(database)  # another program's file is refused before anything is changed
-    log_ahead(database.engine)
+        make_file(database.file)
+    ready = has_tables(database)  # refuses another program's file before anything is changed
+    use_write_ahead_log(database.engine)
     if not ready:
-        database.write(lambda connection: _make(connection, database.name))
+        database.write(lambda connection: _create_tables(connection, database.name))
 
 
 def lock_table(connection: sql.Connection, table: sql.Table) -> None:
-    """Nobody else writes into it until this transaction ends; a writing one of SQLite has the whole file."""
+    """Keep others from writing to the table until this transaction ends. SQLite's locks the file anyway."""
     if connection.dialect.name == POSTGRESQL:
         connection.execute(sql.text(f"LOCK TABLE {table.name} IN SHARE ROW EXCLUSIVE MODE"))
 
 
-def _make(connection: sql.Connection, name: str) -> None:
-    if connection.dialect.name == POSTGRESQL:  # a writing transaction of SQLite has the whole file already
-        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_MAKING_LOCK)))
-    if _version(connection, name) is None:  # else another driver was faster
+def _create_tables(connection: sql.Connection, name: str) -> None:
+    if connection.dialect.name == POSTGRESQL:  # SQLite's writing transaction has locked the file already
+        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+    if _version(connection, name) is None:  # else another process has created them
         METADATA.create_all(connection)
         _VERSION.create(connection, checkfirst=True)
         connection.execute(_VERSION.insert().values(version_num=HEAD))
