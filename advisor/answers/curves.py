@@ -17,7 +17,7 @@ from advisor.engine.candidates import candidate_resources, disks_for
 from advisor.errors import AdvisorError
 from advisor.questions.fields import MOST_POINTS, Curve, wrong
 from advisor.questions.network import NetworkQuestion
-from advisor.questions.settled import disk_fields, held_of
+from advisor.questions.settled import disk_data_of, disk_fields
 from advisor.render.records import bounds, fields
 
 
@@ -86,7 +86,7 @@ def _orders(
 ) -> Iterator[tuple[InstanceType, Disk]]:
     catalog, instance = context.catalog, prediction.instance
     for text in texts:
-        ordered = disk_fields(catalog, instance.cloud, text, held_of(request.dataset))
+        ordered = disk_fields(catalog, instance.cloud, text, disk_data_of(request.dataset))
         if "disk" not in ordered:
             raise wrong("curve", "{field} takes one disk a point, as gp3:500GiB, not '{disk}'", disk=text)
         changed = replace(request, disk_types=(), **ordered)

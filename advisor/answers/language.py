@@ -43,7 +43,7 @@ from advisor.questions.language import TuningQuestion
 from advisor.questions.settled import (
     draft_of,
     instance_named,
-    kv_precision_meant,
+    kv_precision_for,
     language_model_of,
     settled_serving,
     settled_tuning,
@@ -314,7 +314,7 @@ def memory(catalog: Catalog, question: MemoryGeneration | MemoryFinetuning) -> A
         input_tokens=max(1, tokens - 1),
         output_tokens=1,
         context_tokens=tokens,
-        kv_precision=kv_precision_meant(question, model),
+        kv_precision=kv_precision_for(question, model),
     )
     result = serving_memory_of(request, catalog, model, cards)
     return Answer(

@@ -169,12 +169,12 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
 
     @property
     def usd_per_million_output_tokens(self) -> Span:
-        """The price per million output tokens at `rates`; input is free."""
+        """The whole price per million output tokens at `rates`; input does not count."""
         return self._usd_per_million(1.0)
 
     @property
     def usd_per_million_input_tokens(self) -> Span:
-        """The price per million input tokens at `rates`; output is free."""
+        """The whole price per million input tokens at `rates`; output does not count."""
         return self._usd_per_million(self.input_tokens / self.output_tokens)
 
     @property

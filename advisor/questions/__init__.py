@@ -1,1 +1,1 @@
-"""Questions: typed and validated, whichever door they came through."""
+"""Questions: typed, validated records, for the command line, HTTP and Python alike."""

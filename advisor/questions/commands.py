@@ -1,4 +1,4 @@
-"""The questions that each command takes, and each route over HTTP: their task says which."""
+"""The questions of each command, and of its HTTP route, for each task."""
 
 from __future__ import annotations
 

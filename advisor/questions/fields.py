@@ -1,12 +1,12 @@
 """The kinds of fields that questions have: how each is read, printed and described.
 
 A field is declared once, in a question, by `advisor.questions.question.ask`: `max_price: float | None =
-ask("USD per hour, disk included.", Number(), default=None)`. Options of the command line, fields over HTTP,
-their schemas and the text that asks again follow from that. A value comes as a text (of a command line, a
-plan or a link) or as a JSON value; a client over HTTP (`from_json`, `from_link`) has narrower limits than
-somebody at a keyboard.
+ask("USD per hour, disk included.", Number(), default=None)`. Command-line options, HTTP fields, their schemas
+and the text that asks the question again follow from it. A value comes as text (on a command line, in a plan
+or a link) or as JSON; a client over HTTP (`from_json`, `from_link`) has narrower limits than a person at a
+keyboard.
 
-Whatever is wrong is a `UsageError` that names its `field`."""
+Any bad value raises a `UsageError` that names its `field`."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 def wrong(
     field: str, text: str, /, *, hint: Message | str | None = None, code: str = "", **parameters: object
 ) -> UsageError:
-    """The error of one field; `{field}` in text and hint is its name as the reader knows it, and whatever
-    else is no parameter is the name of another field."""
+    """The error of one field. In text and hint `{field}` is its name as the reader knows it, and any other
+    placeholder without a parameter is the name of another field."""
     if isinstance(hint, str):
         hint = Message(hint, code="", **_field_names(hint, field))
     message = Message(text, code=code, **(_field_names(text, field) | parameters))
@@ -50,23 +50,23 @@ def _field_names(text: str, field: str) -> dict[str, object]:
 
 
 class Kind:
-    """A text, and what all kinds have in common. `repeats`: it may be given several times."""
+    """A text, and the base of all kinds. `repeats`: the field may be given several times."""
 
     metavar = "TEXT"
     repeats = False
 
     def from_text(self, text: str, field: str) -> Any:
-        """The value of a text on a command line or in a plan."""
+        """The value in a text on a command line or in a plan."""
         return some_text(text, field)
 
     def from_texts(self, texts: Sequence[str], field: str) -> Any:
-        """The value of several texts: each where it repeats, else all of them as one with commas."""
+        """The value in several texts: one item each if the field repeats, else all joined by commas."""
         if self.repeats:
             return tuple(self.from_text(text, field) for text in texts)
         return self.from_text(",".join(texts), field)
 
     def from_json(self, value: Any, field: str) -> Any:
-        """A JSON value of a client."""
+        """The value in a client's JSON."""
         return self.from_text(client_text(value, field), field)
 
     def from_link(self, texts: Sequence[str], field: str) -> Any:
@@ -74,11 +74,11 @@ class Kind:
         return self.from_json(only_text(texts, field), field)
 
     def text_of(self, value: Any) -> str:
-        """The text that `from_text` reads."""
+        """The text of a value, which `from_text` reads again."""
         return str(value)
 
-    def held(self, value: Any) -> Any:
-        """The value as a question holds it."""
+    def normalized(self, value: Any) -> Any:
+        """The value as a question stores it."""
         return value
 
     def schema(self) -> Schema:
@@ -87,7 +87,7 @@ class Kind:
 
 
 class Text(Kind):
-    """A text that is shown again: nothing in it may steer a terminal."""
+    """A text that is printed again, so it must not contain control characters of a terminal."""
 
     def __init__(self, metavar: str = "TEXT") -> None:
         self.metavar = metavar
@@ -97,7 +97,7 @@ class Text(Kind):
 
 
 class Network(Text):
-    """The name of a network; a file of the server is never opened for a client."""
+    """The name of a network. A client may not name a file: no file of the server is opened for one."""
 
     def __init__(self) -> None:
         super().__init__("NAME|FILE.py:BUILD")
@@ -114,7 +114,7 @@ class Network(Text):
 
 
 class Choice(Kind):
-    """One of a closed list, in any case; errors name the nearest. `every` is held as None."""
+    """One of a closed list, in any case; errors name the nearest. The word `every` is stored as None."""
 
     def __init__(self, noun: str, names: Iterable[str], *, every: str = "") -> None:
         self.noun = noun
@@ -132,7 +132,7 @@ class Choice(Kind):
     def text_of(self, value: Any) -> str:
         return self.every if value is None else str(value)
 
-    def held(self, value: Any) -> Any:
+    def normalized(self, value: Any) -> Any:
         return None if self.every and value == self.every else value
 
     def schema(self) -> Schema:
@@ -140,7 +140,7 @@ class Choice(Kind):
 
 
 class KnownOrPath(Kind):
-    """A known name, or a path of one's own: a client has no paths."""
+    """A known name, or a path on this machine, which a client may not give."""
 
     def __init__(self, noun: str, names: Sequence[str], metavar: str) -> None:
         self._known = Choice(noun, names)
@@ -179,7 +179,7 @@ class Flag(Kind):
 
 
 class Parsed(Kind):
-    """A value written as text; `or_number` takes JSON's 8 for "8", `joins` repeated ones."""
+    """A value with its own syntax. `or_number` also takes JSON numbers, `joins` joins repeated texts."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ class Parsed(Kind):
 
 
 class Texts(Text):
-    """Several texts: an option or a word of a link that is given again for each."""
+    """Several texts, by repeating the option or the word of a link."""
 
     repeats = True
 
@@ -243,15 +243,15 @@ class Texts(Text):
 
 
 class Names(Texts):
-    """Several names, each given again or all of them with commas between."""
+    """Several names, by repeating the option or with commas between."""
 
-    def each(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """Every name of every text."""
+    def split_names(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Every name in all of these texts."""
         return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
 
 
 class File(Kind):
-    """A file of this machine; no client has one."""
+    """A file of this machine; a client may not give one."""
 
     metavar = "FILE"
 
@@ -260,19 +260,19 @@ class File(Kind):
 
 
 class Files(File):
-    """Several of them."""
+    """Several files of this machine, by repeating the option."""
 
     repeats = True
 
 
 class Place(Kind):
-    """A file or folder of this machine, or an address (s3://bucket/prefix); no client has one."""
+    """A file or folder of this machine, or an address (s3://bucket/prefix); a client may not give one."""
 
     metavar = "PATH"
 
 
 def some_text(value: Any, field: str) -> str:
-    """The text without blanks around it; nothing at all is a mistake of a script."""
+    """The text without surrounding blanks; `UsageError` for an empty one, often a script's mistake."""
     text = str(value).strip()
     if not text:
         raise wrong(field, "{field} is empty", hint="name one, or leave it out")
@@ -280,7 +280,7 @@ def some_text(value: Any, field: str) -> str:
 
 
 def shown_text(value: Any, field: str) -> str:
-    """A text that is shown again: nothing in it may steer a terminal."""
+    """A text that may be printed again; `UsageError` for control characters of a terminal."""
     text = some_text(value, field)
     if not text.isprintable():
         raise wrong(field, "{field} has characters that cannot be shown: {text!r}", text=text)
@@ -288,7 +288,7 @@ def shown_text(value: Any, field: str) -> str:
 
 
 def client_text(value: Any, field: str) -> str:
-    """A text of JSON: something in it, nothing that steers a terminal, and no book."""
+    """A text from a client's JSON; `UsageError` if it is empty, too long or not printable."""
     if not isinstance(value, str):
         raise wrong(field, "{field} must be a text, not {what}", what=json_name(value))
     if len(value) > LONGEST_TEXT:
@@ -299,7 +299,7 @@ def client_text(value: Any, field: str) -> str:
 
 
 def json_name(value: Any) -> str:
-    """The kind of a JSON value in words: the value itself may be a book."""
+    """The kind of a JSON value in words, for errors: the value may be huge."""
     if value is None:
         return "null"
     kinds = {bool: "a boolean", str: "a text", list: "a list", dict: "an object"}
@@ -307,18 +307,18 @@ def json_name(value: Any) -> str:
 
 
 def only_text(texts: Sequence[str], field: str) -> str:
-    """The one text that a link has of a field."""
+    """The text of a field in a link; `UsageError` where it is given several times."""
     if len(texts) > 1:
         raise wrong(field, "{field} is given {count} times", count=len(texts), hint="give it once")
     return texts[0]
 
 
-# As far as a double counts, which is what JSON's readers have.
+# Largest whole number that a double holds exactly, as JSON readers use doubles.
 _MOST_WHOLE = 2**53
 
 
 class Number(Kind):
-    """A finite number above 0; what is `counted`, as all whole ones are, may be 5k or 1.5M."""
+    """A finite number above 0; `counted` ones, such as all whole ones, may be written 5k or 1.5M."""
 
     metavar = "NUMBER"
 
@@ -387,13 +387,13 @@ class Hours(Number):
         )
 
 
-# Of samples or tokens in a second.
+# Samples or tokens per second.
 RATE = Number(counted=True, metavar="RATE")
 
 
 class TimeLimit(NamedTuple):
-    """The longest that a time may be, in ms or (of whole requests) in seconds: of the mean request, or of
-    the request that `percentile` of a hundred are no slower than."""
+    """The upper limit of a time, in ms or (of whole requests) seconds: of the mean request, or of a
+    `percentile` of requests."""
 
     field: str
     percentile: int | None
@@ -401,27 +401,27 @@ class TimeLimit(NamedTuple):
 
     @classmethod
     def of(cls, field: str, value: float | str) -> TimeLimit:
-        """The limit that a field's value writes: 2000, or 'p99:2000'."""
+        """The limit in a field's value: 2000, or 'p99:2000'."""
         percentile, found, most = str(value).rpartition(":")
         return cls(field, int(percentile[1:]) if found else None, float(most))
 
     @property
     def reason(self) -> str:
-        """'ttft', 'tpot' or 'e2e'."""
+        """The time that is limited: 'ttft', 'tpot' or 'e2e'."""
         return self.field.split("_")[1]
 
     @property
     def unit(self) -> float:
-        """How many of it a second has."""
+        """Units of the limit per second: 1000 for ms, else 1."""
         return 1000.0 if self.field.endswith("_ms") else 1.0
 
     def written(self, most: float) -> float | str:
-        """Another limit of the same kind, as a field's value."""
+        """A field's value for this limit with another upper end."""
         return most if self.percentile is None else f"p{self.percentile}:{most:.12g}"
 
 
 class Latency(Number):
-    """A limit on the mean of a time, or with `p99:` before it on a percentile."""
+    """A limit on the mean of a time, or after `p99:` on a percentile."""
 
     _TAIL = re.compile(rf"p({'|'.join(map(str, PERCENTILES))}):([^:]*)", re.IGNORECASE)
 
@@ -505,7 +505,7 @@ class Probability(Share):
 
 
 class Curve(Struct, frozen=True):
-    """Further predictions beside one: one point for each value."""
+    """Further predictions beside the one of a question: a point per value."""
 
     vcpus: tuple[int, ...] = ()
     memory_mib: tuple[float, ...] = ()
@@ -524,7 +524,7 @@ _CURVES: Mapping[str, Schema] = {
 
 
 class CurveOf(Kind):
-    """Lists of vCPUs ([1, 2, 4]), RAM (["8GiB"]) and disks (["gp3:1TiB"]); JSON text in links."""
+    """JSON lists of vCPUs ([1, 2, 4]), RAM (["8GiB"]) and disks (["gp3:1TiB"]); as text in links."""
 
     metavar = "JSON"
 

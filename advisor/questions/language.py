@@ -1,7 +1,7 @@
-"""The questions about language models: serving one (`--task generation`), and tuning one.
+"""The questions about language models: serving (`--task generation`) and fine-tuning.
 
-The same commands take them as take questions about other networks; `advisor.questions.commands` has the
-questions of each."""
+They belong to the same commands as questions about other networks; `advisor.questions.commands` lists the
+questions of each command."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.questions.values import GpuFilter
 
 LANGUAGE = "Language models (--task generation, finetuning)"
-# No model reads more, and no request writes more.
+# No model reads more tokens, and no request writes more.
 MOST_TOKENS = 10**8
 MOST_USERS = 10**7
 MOST_TENSOR_PARALLEL = 64
@@ -54,7 +54,7 @@ _OF_LOAD = (
     *("target_requests_per_second", "users", "burstiness", "think_seconds"),
     *("api_usd_per_million", "draft_acceptance", "draft_model"),
 )
-# Limits that an answer about a named instance is held against.
+# Limits that an answer about a named instance is checked against.
 _LIMITS = ("max_ttft_ms", "max_tpot_ms", "max_e2e_seconds", "max_usd_per_hour")
 _LIMITS_OF_RUN = ("max_hours", "max_run_usd", "max_usd_per_hour")
 _OF_TUNING = (*_OF_MODEL, "method", "sequence", "micro_batch")
@@ -62,7 +62,7 @@ _OF_TUNING_RUN = (*_OF_TUNING, "protocol", "tokens", "start_minutes", "required_
 
 
 class ModelName(Text):
-    """The name of a language model; a client names no file."""
+    """The name of a language model; a client may not name a file."""
 
     def __init__(self) -> None:
         super().__init__("NAME")
@@ -79,14 +79,14 @@ class ModelName(Text):
 
 
 class TensorParallel(Number):
-    """The number of GPUs that share one copy of the model, or `auto`, which is None."""
+    """The number of GPUs that share one copy of the model; `auto` is stored as None."""
 
     def __init__(self) -> None:
         super().__init__(whole=True, most=MOST_TENSOR_PARALLEL, metavar="auto|N")
 
     def from_json(self, value: Any, field: str) -> Any:
         if isinstance(value, str) and value.strip().lower() != AUTO:
-            raise _no_split(value, field)
+            raise _split_error(value, field)
         return None if isinstance(value, str) else super().from_json(value, field)
 
     def from_link(self, texts: Any, field: str) -> Any:
@@ -96,7 +96,7 @@ class TensorParallel(Number):
         if _is_auto([text]):
             return None
         if not text.strip().lstrip("-").replace(".", "", 1).isdigit():
-            raise _no_split(text, field)
+            raise _split_error(text, field)
         return super().from_text(text, field)
 
     def schema(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class TensorParallel(Number):
         return number | {"type": ["integer", "string"], "pattern": f"^{AUTO}$"}
 
 
-def _no_split(text: str, field: str) -> UsageError:
+def _split_error(text: str, field: str) -> UsageError:
     return wrong(field, "{field} must be a number or auto, not '{text}'", text=text[:60])
 
 
@@ -112,8 +112,8 @@ def _is_auto(texts: Any) -> bool:
     return [text.strip().lower() for text in texts] == [AUTO]
 
 
-def _values(field: str, form: str, sign: str, refused: Message, *kinds: Number) -> Parsed:
-    """As many values in one text, with a sign between them."""
+def _joined_values(field: str, form: str, sign: str, refused: Message, *kinds: Number) -> Parsed:
+    """A field with several numbers in one text, joined by a sign; `refused` is the error for others."""
 
     def parsed(text: str) -> str:
         parts = text.lower().split(sign)
@@ -187,7 +187,7 @@ class LanguageQuestion(spec.SpecQuestion):
 
     @classmethod
     def refuse(cls, values: Mapping[str, Any]) -> None:
-        """A network, which no length of a run makes a language model."""
+        """`UsageError` for the name of a network: no further field would make it a language model."""
         name = values.get("model")
         if name and (hint := network_hint(name, values["task"])):
             raise wrong("model", "unknown language model '{name}'", name=name, hint=hint)
@@ -207,20 +207,20 @@ class LanguageQuestion(spec.SpecQuestion):
 
     @property
     def model_text(self) -> str:
-        """The model as it was named."""
+        """The model as the user named it."""
         return str(self.model or self.config)
 
 
 class ServingQuestion(LanguageQuestion):
-    """A language model that is served, and the requests that come. What is None is left to the advisor, and
-    what was left out of `input_tokens` and `output_tokens` is 0.
+    """A language model to serve, and its requests. None leaves a field to the advisor; `input_tokens` and
+    `output_tokens` are 0 where left out.
 
-    `input_tokens` and `output_tokens` are means of one request, `prefix_share` is the part of the input whose
-    KV cache is found ready. At most one target: output tokens or requests a second of all instances together,
-    or users, each with one request in flight. `max_tpot_ms` is the time per output token without the first
-    one, `max_e2e_seconds` that of a whole request; `context_tokens` is the longest sequence that must fit.
-    `max_ready_seconds` counts from the start of the engine to its first answer. `precision` None is the
-    format in which the weights were published."""
+    They are means of one request; `prefix_share` is the share of the input whose KV cache is already there.
+    At most one target: output tokens or requests per second of all instances together, or users, each with
+    one request in flight. `max_tpot_ms` limits the time per output token after the first, `max_e2e_seconds`
+    that of a whole request; `context_tokens` is the longest sequence that must fit. `max_ready_seconds`
+    counts from the start of the engine to its first answer. `precision` None is the format of the published
+    weights."""
 
     task: LanguageTask = _language(
         "What the GPUs do: generation.",
@@ -241,7 +241,7 @@ class ServingQuestion(LanguageQuestion):
     )
     image_size: str | None = _language(
         "Pixels of a picture, WxH.",
-        _values(
+        _joined_values(
             *("image_size", "WxH", "x"),
             Message("{field} takes two sides, WxH (as 1024x768), not '{text}'"),
             *(_PIXELS, _PIXELS),
@@ -331,7 +331,7 @@ class ServingQuestion(LanguageQuestion):
     api_usd_per_million: str | None = _language(
         "What an API asks for a million tokens, IN,OUT as 0.15,0.6: from how many tokens a day the instance "
         "costs less.",
-        _values(
+        _joined_values(
             *("api_usd_per_million", "IN,OUT", ","),
             Message("{field} takes two prices, IN,OUT (as 0.15,0.6), not '{text}'"),
             *(FromZero(), Number()),
@@ -341,7 +341,7 @@ class ServingQuestion(LanguageQuestion):
     draft_acceptance: str | None = _language(
         "Speculative decoding: the share of drafted tokens that are accepted, and how many a step drafts, "
         "A,K as 0.7,4.",
-        _values(
+        _joined_values(
             *("draft_acceptance", "A,K", ","),
             Message("{field} takes a share and a number of tokens, A,K (as 0.7,4), not '{text}'", form="A,K"),
             *(Share(), Number(whole=True, most=MOST_DRAFTED)),
@@ -356,10 +356,10 @@ class ServingQuestion(LanguageQuestion):
         usual="n-grams of the prompt, which take none",
     )
     max_count: int = spec.MAX_COUNT
-    # Standard deviations of the lengths' logarithms, of the traffic; 0 where lengths are given.
+    # Standard deviations of log lengths in the traffic; 0 where lengths are given.
     input_spread: float = 0.0
     output_spread: float = 0.0
-    # Tokens of a prompt's pictures, and as many more as reading those takes in the tower.
+    # Tokens of a prompt's pictures, and the work of encoding those, as tokens of the model.
     picture_tokens: float = 0.0
     tower_tokens: float = 0.0
     traffic: str | None = _language(
@@ -418,7 +418,7 @@ class ServingQuestion(LanguageQuestion):
 
     @property
     def prompt_tokens(self) -> float:
-        """Mean tokens of a prompt, with those of its pictures."""
+        """Mean tokens of a prompt, including its pictures."""
         return self.input_tokens + self.picture_tokens
 
     @property
@@ -428,7 +428,7 @@ class ServingQuestion(LanguageQuestion):
 
     @property
     def api_usd_per_million_tokens(self) -> float | None:
-        """What an API asks for a million tokens of these requests, in and out together."""
+        """The API's price of a million tokens of these requests, in and out together."""
         if self.api_usd_per_million is None:
             return None
         each = map(float, self.api_usd_per_million.split(","))
@@ -437,12 +437,12 @@ class ServingQuestion(LanguageQuestion):
 
     @property
     def ranks_by_price(self) -> bool:
-        """Whether the price by the hour decides; else what an output token costs."""
+        """Whether specs are ranked by hourly price; else by the cost of an output token."""
         return bool(self.targets)
 
     @property
     def time_limits(self) -> tuple[TimeLimit, ...]:
-        """The limits of times. Where answers have one token none comes after the first."""
+        """The limits on times; for answers of one token there is no time after the first."""
         names = ("max_ttft_ms", "max_tpot_ms", "max_e2e_seconds")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.output_tokens <= 1:
@@ -451,7 +451,7 @@ class ServingQuestion(LanguageQuestion):
 
     @property
     def longest_tokens(self) -> int:
-        """Tokens of the longest sequence that must fit: as asked, a whole mean request at least."""
+        """Tokens of the longest sequence that must fit: the question's, but at least a mean request."""
         return max(self.context_tokens or 0, math.ceil(self.request_tokens))
 
 
@@ -500,10 +500,10 @@ class MemoryGeneration(ServingQuestion):
 
 
 class TuningQuestion(LanguageQuestion):
-    """A language model that is tuned on `tokens` tokens, in sequences of `sequence`.
+    """A language model to fine-tune on `tokens` tokens, in sequences of `sequence` tokens.
 
-    `micro_batch` counts sequences on each GPU in one pass. `max_hours` and `max_run_usd` limit the run by its
-    upper bounds."""
+    `micro_batch` counts sequences per GPU in one pass. `max_hours` and `max_run_usd` limit the upper bounds
+    of the run."""
 
     task: LanguageTask = _language(
         "What the instance does: finetuning.",
@@ -535,17 +535,17 @@ class TuningQuestion(LanguageQuestion):
 
     @property
     def ranks_by_price(self) -> bool:
-        """Whether the price by the hour decides; else what the run costs."""
+        """Whether specs are ranked by hourly price; else by the cost of the run."""
         return not self.ends
 
     @property
     def ends(self) -> bool:
-        """Whether the run alone counts, since no rate is aimed at."""
+        """Whether only the whole run counts, since there is no target rate."""
         return self.target_tokens_per_second is None
 
     @property
     def start_hours(self) -> float:
-        """Hours until an instance does what it was started for."""
+        """Hours from the start of an instance until it does its work."""
         return spec.start_hours(self.task, self.start_minutes)
 
 
@@ -585,5 +585,5 @@ class MemoryFinetuning(TuningQuestion):
 
     asks = (*_OF_TUNING, "gpu")
 
-    tokens: float = 1e9  # of a run that nobody asks about
+    tokens: float = 1e9  # a run is no part of this question
     gpu: GpuFilter | None = spec.GPU

@@ -17,7 +17,7 @@ MOST_NETWORKS = 500
 
 
 class Sources(Question):
-    """The data that answers. Not part of a question: one answers many."""
+    """Where predictions and prices come from; apart from questions, since one choice serves many."""
 
     performance_model: Path | None = ask(
         "Fitted predictor to use.",
@@ -52,7 +52,7 @@ class Gpus(Question):
 
 
 class HardwareFilter(Question):
-    """Which types are meant, by what they have."""
+    """A filter of instance types by their hardware."""
 
     gpu: GpuFilter | None = GPU
     vcpus: Range = VCPUS

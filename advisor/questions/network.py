@@ -1,9 +1,9 @@
 """The questions about networks. A field is declared once, here or where several questions share it.
 
 From it follow the options of the command line (`advisor.cli.questions`), the fields over HTTP with their
-schemas, the text that asks the question again (`advisor.questions.reading`) and its place in an answer's
-document (`advisor.questions.reading`); the engine takes the record as it is. A question that contradicts
-itself cannot be made: `UsageError` names the field."""
+schemas, the text that asks the question again and its place in an answer's document (both in
+`advisor.questions.reading`); the engine takes the record as it is. A question that contradicts itself cannot
+be made: `UsageError` names the field."""
 
 from __future__ import annotations
 
@@ -50,25 +50,25 @@ from advisor.questions.question import Question, ask
 from advisor.questions.values import DATASETS, FORMATS, GpuFilter
 from advisor.units import size_text
 
-# No GPU holds more samples; what comes near the end of floats overflows on the way.
+# No GPU holds more samples, and numbers near the largest float overflow.
 LARGEST_BATCH = 10**9
 MOST_NODES = 64
-# More than any machine has; a model's curve says nothing out there.
+# No machine has more, and a model's curve means nothing there.
 MOST_VCPUS = 1024
-# A precision or memory format that each GPU decides.
+# Stands for the precision or memory format that suits each GPU.
 AUTO = "auto"
 OPTIMIZERS = ("sgd", "momentum", "adam")
 USUAL_STEPS = 30
 
 _workload, _run = partial(ask, section=spec.WORKLOAD), partial(ask, section=spec.RUN)
-# Of a question that is asked about language models, too.
+# The task of questions that other classes ask about language models.
 _TASK: Any = _workload(
     "Networks: training, inference, preprocessing; LLMs: generation, finetuning.", Choice("task", Task)
 )
 _target, _hardware, _answer = (
     partial(ask, section=name) for name in (spec.TARGET, spec.HARDWARE, spec.ANSWER)
 )
-# How PyTorch runs a network: preprocessing runs none.
+# Fields of how PyTorch runs a network; preprocessing runs none.
 _OF_NETWORKS = ("stack", "memory_format", "tf32")
 _OF_NETWORKS_ONLY = Message("{field} is of networks, and preprocessing runs none").text
 _TRAINING_ONLY = Message("{field} goes with {task} training only").text
@@ -91,15 +91,15 @@ _OF_RUN: tuple[str, ...] = (*_OF_WORKLOAD, "anchor", "epochs", "samples", "start
 
 
 class NetworkQuestion(spec.SpecQuestion):
-    """A network, what it does with which data, and on what spec. What is None is left to the advisor; `input`
-    None is the network's own.
+    """A network, its task and data, and limits on the spec. None leaves a field to the advisor; `input` None
+    is the network's default.
 
-    `network`, `dataset` and `input` are what the network says once they are settled
-    (`advisor.questions.settled`); then `sample_input` is one sample as the network takes it ('seq:128'),
-    `writes_text` whether it is used to write text token by token, `model_asked` what the question called the
-    network where that is another name, `namesake` a network of almost the same name that it is not."""
+    `advisor.questions.settled` resolves `network`, `dataset` and `input` to the network's. It also sets
+    `sample_input`, one sample as the network takes it ('seq:128'); `writes_text`, whether the network
+    generates text token by token; `model_asked`, the user's name for the network where that differs; and
+    `namesake`, another network of almost the same name."""
 
-    splits: ClassVar[bool] = False  # whether several instances may share the work unasked
+    splits: ClassVar[bool] = False  # whether several instances may share the work by default
 
     network: str = _workload(
         "The network: a name from `advisor networks`, or your own file.py:build. Preprocessing needs it, "
@@ -259,7 +259,7 @@ class NetworkQuestion(spec.SpecQuestion):
 
     @classmethod
     def refuse_given(cls, values: Mapping[str, Any]) -> None:
-        """`UsageError` for fields that no network of the task has."""
+        """`UsageError` for fields that do not apply to the task."""
         if values.get("task") is Task.PREPROCESSING:
             for field in _OF_NETWORKS:
                 if field in values:
@@ -283,12 +283,12 @@ class NetworkQuestion(spec.SpecQuestion):
 
     @property
     def model_text(self) -> str:
-        """The network as it was named."""
+        """The network as the user named it."""
         return self.network
 
     @property
     def can_be_measured(self) -> bool:
-        """Whether a trial can run this: eager PyTorch on the network's own input, in a known format."""
+        """Whether a trial can run this: eager PyTorch on the network's default input, in a known format."""
         return (
             self.stack is Stack.EAGER
             and self.tf32 is Tf32.CONVOLUTIONS
@@ -297,36 +297,36 @@ class NetworkQuestion(spec.SpecQuestion):
         )
 
     def as_run(self, workload: Workload) -> Self:
-        """The question made definite: with the batch size, precision and layout of a workload."""
+        """The question with the batch size, precision and memory format of a workload."""
         return self.replace(
             batch_size=workload.batch_size, precision=workload.precision, memory_format=workload.memory_format
         )
 
     @property
     def ranks_by_price(self) -> bool:
-        """Whether the price by the hour decides; else what a run, or a sample, costs."""
+        """Whether specs are ranked by hourly price; else by the cost of a run, or of a sample."""
         return self.target_throughput is not None and not self.ends
 
     @property
     def ends(self) -> bool:
-        """Whether it is a run of so many samples."""
+        """Whether the question is about a run of a given length."""
         return self.run_samples is not None
 
     @property
     def start_hours(self) -> float:
-        """Hours until an instance does what it was started for."""
+        """Hours from the start of an instance until it does its work."""
         return spec.start_hours(self.task, self.start_minutes)
 
     @property
     def run_samples(self) -> float | None:
-        """Samples of the whole run; None where none was asked for."""
+        """Samples of the whole run; None without a given length."""
         if self.epochs is not None:
             return self.epochs * self.dataset.samples
         return self.samples
 
     @property
     def first_samples(self) -> float:
-        """Samples of the first pass over the data, or of as much of it as is run."""
+        """Samples of the first pass over the data, or of the run if it is shorter."""
         return min(self.run_samples or math.inf, self.dataset.samples)
 
 
@@ -382,15 +382,15 @@ class Verify(NetworkQuestion):
     target_throughput: float | None = _target("Samples per second to reach.", RATE)
 
 
-# Limits that an answer about a named instance is held against, and what users call them.
+# Limits that an answer about a named instance is checked against, and their names for users.
 _LIMITS = ("target_throughput", "max_latency_ms", "max_usd_per_hour")
 _LIMIT_NAMES = ("target_throughput", "max_latency_ms", "max_price")
-# What a GPU without a host has none of.
+# Fields of a host, which a GPU by itself lacks.
 _OF_HOSTS = frozenset({"vcpus", "memory", "disk"})
 
 
-class _Named(NetworkQuestion):
-    """A question about named instances, or GPUs alone, without host, disk or price (`not_of_gpus`)."""
+class _NamedHardware(NetworkQuestion):
+    """A question about named instances, or about GPUs alone, to which `not_of_gpus` do not apply."""
 
     asks = (*_OF_WORKLOAD, *_LIMITS)
     not_of_gpus: ClassVar[tuple[str, ...]] = ("disk", "max_gpus", "cloud", "region", "market", *_LIMIT_NAMES)
@@ -398,7 +398,7 @@ class _Named(NetworkQuestion):
 
     @classmethod
     def refuse_given(cls, values: Mapping[str, Any]) -> None:
-        """`UsageError` for fields that no network of the task, or no GPU by itself, has."""
+        """`UsageError` for fields that do not apply to the task, or to GPUs alone."""
         super().refuse_given(values)
         if not values.get("gpu"):
             return
@@ -425,12 +425,12 @@ class _Named(NetworkQuestion):
             raise wrong("gpu", "preprocessing uses no GPU", hint=cls.without_gpu)
 
 
-class Predict(_Named):
+class Predict(_NamedHardware):
     """The question of `advisor predict`: about one instance, or a GPU by itself. `other_vcpus` and
-    `other_memory_mib` are what the instance does not have."""
+    `other_memory_mib` replace those of the instance."""
 
     asks = (*_OF_RUN, *_LIMITS)
-    not_of_gpus = ("instance", "vcpus", "memory", "explain", "epochs", "samples", *_Named.not_of_gpus)
+    not_of_gpus = ("instance", "vcpus", "memory", "explain", "epochs", "samples", *_NamedHardware.not_of_gpus)
     without_gpu = Message("name an {instance}", instance=FieldName("instance"))
 
     task: Task = _TASK
@@ -466,11 +466,11 @@ class Predict(_Named):
             raise wrong("instance", "name an {field} (g4dn.xlarge)", hint="or a {gpu} ('RTX 5090') by itself")
 
 
-class Compare(_Named):
-    """The question of `advisor compare`; `network` may be several of them, divided by commas."""
+class Compare(_NamedHardware):
+    """The question of `advisor compare`; `network` may name several, with commas between."""
 
     asks = (*_OF_WORKLOAD, "epochs", "samples", "start_minutes", *_LIMITS)
-    not_of_gpus = ("epochs", "samples", *_Named.not_of_gpus)
+    not_of_gpus = ("epochs", "samples", *_NamedHardware.not_of_gpus)
     without_gpu = Message("compare instances: {instance}, two or more", instance=FieldName("instance"))
 
     task: Task = _TASK

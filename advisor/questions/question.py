@@ -1,4 +1,4 @@
-"""Questions as frozen records whose fields describe themselves, chosen by `task`."""
+"""Questions as frozen records whose fields describe themselves, selected by `task`."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message, option_name
 from advisor.questions.fields import Choice, Flag, Kind, wrong
 
-# The code of an error where each field can be read, and they do not go together.
+# Code of the error for fields that are valid each and contradict each other.
 CONTRADICTION = "contradiction"
 
 
 class _Missing:
-    """The default of a field that nobody can leave out."""
+    """The default of a field that must be given."""
 
 
 class Field(NamedTuple):
     """One field: its help in plain English, its kind, and what None means (`usual`).
 
-    `where` is 'both', or 'cli' or 'http' for what the other does not have; a field that is
-    `required_of_clients` has another way to be said on the command line. `section` is the heading that
-    `--help` lists it under. `name` is what users call it, `attribute` what the record does, where `value` is
-    what stands for a field that was left out. What is not `in_document` is in no answer's document: what
-    became of it is."""
+    `where` is 'both', or 'cli' or 'http' for a field of one of them; a field that is only
+    `required_of_clients` can be given in another way on the command line. `section` is its heading in
+    `--help`. `name` is its name for users, `attribute` that in the record, which has `value` where the field
+    was left out. A field that is not `in_document` is replaced in an answer's document by what it was
+    resolved to."""
 
     help: str
     kind: Kind
@@ -43,17 +43,17 @@ class Field(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is yes, no, or left open: then no is an answer too."""
+        """Whether it is a flag whose default is neither yes nor no, so that "no" has a meaning."""
         return isinstance(self.kind, Flag) and self.default is None
 
     @property
     def required(self) -> bool:
-        """Whether nobody can leave it out."""
+        """Whether it must be given."""
         return self.default is _Missing
 
     @property
     def option(self) -> str:
-        """'--max-price'."""
+        """Its option on the command line: '--max-price'."""
         return option_name(self.name)
 
 
@@ -70,14 +70,14 @@ def ask(
     value: Any = _Missing,
     in_document: bool = True,
 ) -> Any:
-    """Declare a field of a question; one without a default must be given."""
+    """Declare a field of a question; without a default it must be given."""
     value = default if value is _Missing else value
     return Field(help, kind, section, default, usual, where, required, name, value, in_document)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(ask,))
 class _QuestionType(StructMeta):
-    """Takes the fields out of a question's body: the record has their values alone."""
+    """Replaces the `Field`s in a question's body by their values, and keeps the `Field`s aside."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> Any:
         own = {key: value for key, value in body.items() if isinstance(value, Field)}
@@ -96,11 +96,11 @@ class _QuestionType(StructMeta):
 
 
 class Question(Struct, metaclass=_QuestionType):
-    """What is asked, as typed values; what is None is left to the advisor.
+    """A question as typed values; None leaves a field to the advisor.
 
-    A question that contradicts itself cannot be made: `__post_init__` raises `UsageError`. `fields` are those
-    that users give, by the names they give them; `asks` are their attributes, in order, where a question
-    takes not all that it inherits, and its own come last."""
+    A question that contradicts itself cannot be made: `__post_init__` raises `UsageError`. `fields` are the
+    ones that users give, by their names for users; `asks` has their attributes in order, where a question
+    does not take all that it inherits. Fields that a class declares come last."""
 
     declared: ClassVar[Mapping[str, Field]] = {}
     fields: ClassVar[Mapping[str, Field]] = {}
@@ -108,21 +108,21 @@ class Question(Struct, metaclass=_QuestionType):
 
     @classmethod
     def refuse(cls, values: Mapping[str, Any]) -> None:
-        """`UsageError` for what a field that is missing would not mend."""
+        """`UsageError` for values that are wrong whatever the missing fields would be."""
 
     @classmethod
     def refuse_given(cls, values: Mapping[str, Any]) -> None:
-        """`UsageError` for fields that mean nothing beside others, whatever they say."""
+        """`UsageError` for given fields that have no meaning beside others, whatever their values."""
 
     def __post_init__(self) -> None:
-        """Refuse fields that do not go together."""
+        """`UsageError` for fields that contradict each other."""
 
     def differs(self, field: Field) -> bool:
-        """Whether a field is not as it would be anyway."""
+        """Whether a field has to be given to ask this question: its value is not the default."""
         return field.required or bool(getattr(self, field.attribute) != field.value)
 
     def replace(self, **changes: Any) -> Self:
-        """The question with some attributes changed; what it refuses is refused again."""
+        """The question with some attributes changed; the same checks apply."""
         return structs.replace(self, **changes)
 
 
@@ -130,27 +130,27 @@ Q = TypeVar("Q", bound=Question)
 
 
 class ByTask(NamedTuple, Generic[Q]):
-    """The questions that a command takes, each with a choice of its own tasks; without a task the
-    first one is meant, which may have a usual task."""
+    """The questions of one command, each with its own tasks. Without a task the first question is meant,
+    which may have a default task."""
 
     title: str
     kinds: tuple[type[Q], ...]
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks of all."""
+        """The tasks of all questions."""
         return tuple(task for kind in self.kinds for task in tasks_of(kind))
 
     @property
     def fields(self) -> Mapping[str, Field]:
-        """Every field, as the first question that has it declares it; `task` takes all tasks."""
+        """Every field, as the first question that has it declares it; `task` takes the tasks of all."""
         fields = {name: field for kind in self.kinds[::-1] for name, field in kind.fields.items()}
         order = dict.fromkeys(name for kind in self.kinds for name in kind.fields)
         task = fields["task"]._replace(kind=Choice("task", self.tasks))
         return {name: fields[name] for name in order} | {"task": task}
 
     def declarations(self, name: str) -> list[Field]:
-        """A field in each way that the questions declare it."""
+        """Every different declaration of a field among the questions."""
         if name == "task":
             return [self.fields[name]]
         declared: list[Field] = []
@@ -161,7 +161,7 @@ class ByTask(NamedTuple, Generic[Q]):
         return declared
 
     def kind_of(self, task: object) -> type[Q]:
-        """The question of a task in whatever case; `UsageError` for a text that is none."""
+        """The question of a task, in any case; `UsageError` for an unknown task."""
         if not isinstance(task, str):  # the question itself says what is wrong with it
             return self.kinds[0]
         name = task.strip().lower()
@@ -174,7 +174,7 @@ class ByTask(NamedTuple, Generic[Q]):
         raise error
 
     def refusal(self, name: str) -> UsageError:
-        """The error of a field that belongs to other tasks than the one that is asked for."""
+        """The error for a field that belongs only to other tasks than the given one."""
         tasks = tuple(task for kind in self.kinds if name in kind.fields for task in tasks_of(kind))
         hint = _WAYS_OUT.get(name, "leave it out")
         if name not in _WAYS_OUT and set(tasks) <= set(LanguageTask):
@@ -184,13 +184,13 @@ class ByTask(NamedTuple, Generic[Q]):
         return error
 
 
-# The way to a card that no cloud sells, with a host of its own.
+# A hint for cards that no cloud sells, with a host that the user describes.
 OWN_MACHINE = Message(
     "name instances with {instance}; a machine of your own is described in a file: `advisor catalog import "
     "own_machines.csv` (docs/examples has one)",
     instance=FieldName("instance"),
 )
-# What a field of other tasks was meant for.
+# Field of another task -> what to use instead.
 _WAYS_OUT: Mapping[str, Message | str] = {
     "gpu": OWN_MACHINE,
     "max_latency_ms": Message(
@@ -229,14 +229,14 @@ Kinds = type[Q] | ByTask[Q]
 
 
 def tasks_of(kind: type[Question]) -> tuple[str, ...]:
-    """The tasks that a question can be about."""
+    """The tasks of a question."""
     choice = kind.fields["task"].kind
     return choice.names if isinstance(choice, Choice) else ()
 
 
 def kind_for(kinds: Kinds[Q], task: object, names: Iterable[str]) -> type[Q]:
-    """The question that a task asks; `UsageError` for one of the `names` that is a field of other
-    tasks. A question that has no choice of tasks is its own."""
+    """The question of a task; `UsageError` if one of the `names` is a field of other tasks only. `kinds` that
+    is one question is returned as it is."""
     if not isinstance(kinds, ByTask):
         return kinds
     kind = kinds.kind_of(task)
@@ -247,5 +247,5 @@ def kind_for(kinds: Kinds[Q], task: object, names: Iterable[str]) -> type[Q]:
 
 
 def kinds_of(kinds: Kinds[Any]) -> tuple[type[Question], ...]:
-    """All questions that may be meant."""
+    """All questions among `kinds`."""
     return kinds.kinds if isinstance(kinds, ByTask) else (kinds,)

@@ -34,12 +34,12 @@ MOST_LINK_WORDS = 200
 
 
 class UnreadableError(UsageError):
-    """A body that is no JSON object, or a link whose query cannot be read."""
+    """A body that is not a JSON object, or a link whose query cannot be read."""
 
 
 def from_texts(kinds: Kinds[Q], texts: Mapping[str, Sequence[str]], noun: str = "field") -> Q:
-    """A question from texts by field, as a plan has them; several texts of one field that takes
-    one value are joined by commas. Raises `UsageError`."""
+    """A question from texts by field, as in a plan; several texts of a field with one value are joined by
+    commas. Raises `UsageError`."""
     kind = kind_for(kinds, ",".join(texts["task"]) if "task" in texts else None, texts)
     fields, values, faults = kind.fields, dict[str, Any](), Faults()
     for name, given in texts.items():
@@ -49,32 +49,32 @@ def from_texts(kinds: Kinds[Q], texts: Mapping[str, Sequence[str]], noun: str = 
                 raise unknown_name(noun, name, fields, field=name)
             values[name] = field.kind.from_texts(given, name)
     faults.tell()
-    return _made(kind, values, kinds)
+    return _question(kind, values, kinds)
 
 
 def from_fields(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
-    """A question from values that were read already; `UsageError` for a field that is missing."""
-    return _made(kind_for(kinds, values.get("task"), values), values, kinds)
+    """A question from values that are already parsed; `UsageError` for a missing field."""
+    return _question(kind_for(kinds, values.get("task"), values), values, kinds)
 
 
 def from_values(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
-    """A question from JSON values of a client by field; null leaves a field out.
+    """A question from a client's JSON values by field; null leaves a field out.
 
-    Raises `UsageError` that names the field."""
+    `UsageError` names the field."""
     given = [name for name, value in values.items() if value is not None]
     kind = kind_for(kinds, values.get("task"), given)
     fields, every = _client_fields(kind), _every_client_field(kinds)
     read = {}
     for name, value in values.items():
         if name not in (every if value is None else fields):
-            raise _unknown(name, fields)
+            raise _unknown_field(name, fields)
         if value is not None:
             read[name] = fields[name].kind.from_json(value, name)
-    return _made(kind, read, kinds, client=True)
+    return _question(kind, read, kinds, client=True)
 
 
 def from_json(kind: Kinds[Q], body: bytes) -> Q:
-    """A question from a JSON body. `UnreadableError` for what is no JSON."""
+    """A question from a JSON body; `UnreadableError` where that is not JSON."""
     try:
         values = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -87,7 +87,7 @@ def from_json(kind: Kinds[Q], body: bytes) -> Q:
 
 
 def from_link(kind: Kinds[Q], query: bytes) -> Q:
-    """A question from the query of a link. `UnreadableError` for what is no query."""
+    """A question from the query of a link; `UnreadableError` where it cannot be read."""
     try:
         pairs = parse_qsl(
             query.decode("ascii"),
@@ -112,15 +112,15 @@ def from_pairs(kinds: Kinds[Q], pairs: Iterable[tuple[str, str]]) -> Q:
     fields = _client_fields(kind)
     for name in texts:
         if name not in fields:
-            raise _unknown(name, fields)
+            raise _unknown_field(name, fields)
     read = {name: fields[name].kind.from_link(given, name) for name, given in texts.items()}
-    return _made(kind, read, kinds, client=True)
+    return _question(kind, read, kinds, client=True)
 
 
 def options_of(question: Question) -> list[str]:
     """The words of a command line that asks this: ['--task', 'inference', ..].
 
-    What is as it would be anyway is left out."""
+    Fields at their defaults are left out."""
     words: list[str] = []
     for name, texts in texts_of(question).items():
         option = option_name(name)
@@ -132,7 +132,7 @@ def options_of(question: Question) -> list[str]:
 
 
 def texts_of(question: Question) -> dict[str, tuple[str, ...]]:
-    """Each field that is not as it would be anyway, as `from_texts` takes it."""
+    """Each field that is not at its default, in texts for `from_texts`."""
     texts = {}
     for field in question.fields.values():
         value = getattr(question, field.attribute)
@@ -169,7 +169,7 @@ def parameters_of(kinds: Kinds[Any]) -> list[Schema]:
 
 
 def merged_schema_of(kinds: Kinds[Any], *, without: Iterable[str] = ()) -> Schema:
-    """JSON Schema of a body for all tasks in one object, since many clients take no `oneOf`."""
+    """JSON Schema of a body for all tasks in one object, since many clients do not support `oneOf`."""
     of_kinds = kinds_of(kinds)
     properties, required = {}, []
     for parameter in parameters_of(kinds):
@@ -189,7 +189,7 @@ def merged_schema_of(kinds: Kinds[Any], *, without: Iterable[str] = ()) -> Schem
 
 
 def _any_of(declared: Sequence[Field]) -> Schema:
-    """The schema and description of a parameter that several tasks have."""
+    """The schema and description of a parameter that tasks declare differently; {} where they agree."""
     parameters: list[Schema] = []
     for field in declared:
         parameter = _parameter(field)
@@ -218,7 +218,7 @@ def _is_required(field: Field) -> bool:
     return field.required or field.required_of_clients
 
 
-def _made(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, client: bool = False) -> Q:
+def _question(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, client: bool = False) -> Q:
     values = {name: value for name, value in values.items() if value is not None}
     for field in kind.fields.values():
         needed = field.required or (client and field.required_of_clients)
@@ -226,11 +226,11 @@ def _made(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, client: 
             kind.refuse(values)
             raise wrong(field.name, "{field} is missing", hint=_hint_of(field, kinds))
         if isinstance(field.kind, Names) and field.name in values:
-            values = {**values, field.name: field.kind.each(values[field.name])}
-    held = {kind.fields[name].attribute: kind.fields[name].kind.held(value) for name, value in values.items()}
+            values = {**values, field.name: field.kind.split_names(values[field.name])}
+    attributes = {kind.fields[n].attribute: kind.fields[n].kind.normalized(v) for n, v in values.items()}
     try:
         kind.refuse_given(values)
-        return kind(**held)
+        return kind(**attributes)
     except UsageError as error:
         error.code = error.code or CONTRADICTION
         raise
@@ -245,8 +245,8 @@ def _hint_of(field: Field, kinds: Kinds[Any]) -> Message:
     return Message("add it. {help}", help=field.help)
 
 
-def _unknown(name: str, fields: Mapping[str, Field]) -> UsageError:
-    import difflib  # only the mistyped wait for it
+def _unknown_field(name: str, fields: Mapping[str, Field]) -> UsageError:
+    import difflib  # only a mistyped name needs it
 
     shown = "".join(letter if letter.isprintable() else "?" for letter in name[:60])
     near = difflib.get_close_matches(name[:100], fields, n=1)
@@ -269,13 +269,13 @@ def _property(field: Field) -> Schema:
         schema["type"] = [*([kinds] if isinstance(kinds, str) else kinds), "null"]
         if "enum" in schema:
             schema["enum"] = [*schema["enum"], None]
-        schema |= _default(field)
+        schema |= _default_schema(field)
     return schema
 
 
 def _parameter(field: Field) -> Schema:
-    schema = field.kind.schema() | ({} if field.required else _default(field))
-    # An object is written as JSON text, which OpenAPI calls content.
+    schema = field.kind.schema() | ({} if field.required else _default_schema(field))
+    # OpenAPI puts parameters that are JSON text under "content".
     is_object = schema["type"] == "object"
     where = {"content": {"application/json": {"schema": schema}}} if is_object else {"schema": schema}
     return {
@@ -292,15 +292,15 @@ def _description(field: Field) -> str:
     return field.help + usual
 
 
-def _default(field: Field) -> Schema:
-    """A default that JSON can have; None and () say nothing."""
+def _default_schema(field: Field) -> Schema:
+    """The default of a field in its schema; None and () have none in JSON."""
     value = field.default
     return {} if value in (None, ()) else {"default": str(value) if isinstance(value, str) else value}
 
 
 _OF_THE_DECISION = ("listed_on", "fresh_on", "price_spread", "writes_text")
 _OF_DATASETS = ("name", "samples", "bytes_per_sample", "storage_format", "kind", "sample", "width", "height")
-# What a document says of a field that is left open.
+# Field -> its word in a document for None.
 _LEFT_OPEN = {"market": ANY_MARKET, "precision": AUTO, "memory_format": AUTO}
 _RANGES = ("compute_capability", "vcpus", "memory_mib")
 
@@ -310,13 +310,13 @@ def question_document(question: SpecQuestion) -> dict[str, Any]:
     words = _LEFT_OPEN if isinstance(question, NetworkQuestion) else {"market": ANY_MARKET}
     values = {name: getattr(question, name) for name in document_names(type(question))}
     return {
-        "model" if name == "network" else name: words.get(name) if value is None else _plain(name, value)
+        "model" if name == "network" else name: words.get(name) if value is None else _json_value(name, value)
         for name, value in values.items()
     }
 
 
 def question_from(document: Mapping[str, Any]) -> NetworkQuestion:
-    """The question of a document about a network; `ValueError` or `KeyError` for what is none."""
+    """The question in a document about a network; `ValueError` or `KeyError` for any other document."""
     values = dict(document, network=document["model"])
     for name in _RANGES:
         values[name] = values.get(name) or ANY
@@ -330,7 +330,7 @@ def question_from(document: Mapping[str, Any]) -> NetworkQuestion:
 
 
 def document_names(question: type[SpecQuestion]) -> list[str]:
-    """The attributes that a question's document has, its own before those of every spec."""
+    """The attributes in a question's document, its own before those of every spec."""
     kinds = (NetworkQuestion, ServingQuestion, TuningQuestion)
     kind = next(kind for kind in kinds if issubclass(question, kind))
     names = [
@@ -342,11 +342,11 @@ def document_names(question: type[SpecQuestion]) -> list[str]:
 
 
 def range_document(limits: Range) -> dict[str, float | None] | None:
-    """The ends of a range, null where one is open; null for a range that leaves out nothing."""
+    """The ends of a range, null for an open one; null for a range without limits."""
     return {"least": limits.least, "most": limits.most} if limits.limits else None
 
 
-def _plain(name: str, value: Any) -> Any:
+def _json_value(name: str, value: Any) -> Any:
     if isinstance(value, Range):
         return range_document(value)
     if isinstance(value, DatasetProfile):

@@ -1,7 +1,7 @@
-"""Settles a question: fills in what was left open, from the network and the catalogue.
+"""Settles a question: fills in open fields, from the network and the catalogue.
 
-The data set, the region of the cloud, the disk, the quotas. Whatever contradicts those is a `UsageError` with
-its field. A settled question is the same record, which the engine decides on."""
+These are the data set, the cloud's region, the disk and the quotas. A contradiction is a `UsageError` with
+its field. The settled question is a record of the same type, which the engine takes."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 DEFAULT_CLOUD = "aws"
 DEFAULT_REGION = {DEFAULT_CLOUD: "us-east-1"}
-# The instance's own disk, whatever a cloud calls it.
+# The word for an instance's local disk, whatever a cloud calls it.
 OWN_DISK = "local"
 _TOKENS = re.compile(r"(?:seq|tokens?)?[ :]*([0-9]{1,7})")
 _SHAPE = re.compile(r"[0-9]{1,7}(?:x[0-9]{1,7})*")
 _MOST_VALUES = 10**9
-# Distilled: how closely to follow a text is one of its inputs, and a step takes one pass.
+# Distilled networks: guidance is one of their inputs, and a step takes one pass.
 _GUIDED_BY_INPUT = ("flux.1-dev",)
 
 N = TypeVar("N", bound=NetworkQuestion)
@@ -55,8 +55,8 @@ S = TypeVar("S", bound=ServingQuestion)
 T = TypeVar("T", bound=TuningQuestion)
 
 
-class Held(NamedTuple):
-    """The data or weights that a disk must have room for."""
+class DiskData(NamedTuple):
+    """The name and size of the data or weights that a disk has to hold."""
 
     name: str
     gib: float
@@ -78,7 +78,7 @@ def today() -> date:
 def settled_network(
     question: N, networks: NetworkTable, catalog: Catalog, profile: ProfilePath | None = None
 ) -> N:
-    """The question about a network, settled; `profile` reads a data set that is a path.
+    """The settled question about a network; `profile` reads a data set that is a path.
 
     `UsageError` names the field and a hint."""
     facts, sample_input = network_of(question, networks)
@@ -93,7 +93,7 @@ def settled_network(
                 hint="leave it out, or name a {dataset}",
             )
         dataset = structs.replace(dataset, samples=question.dataset_samples)
-    dataset = _made_in_steps(question, facts, dataset)
+    dataset = _denoised_data(question, facts, dataset)
     taken_as, namesake = networks.other_names(question.network)
     if question.task is Task.TRAINING and not facts.trains:
         raise wrong(
@@ -107,12 +107,12 @@ def settled_network(
             input=facts.input,
             hint="leave it out",
         )
-    spec = _settled_spec(question, catalog, held_of(dataset))
-    # TF32 is of fp32 arithmetic: who asks for it asks for that.
+    spec = _settled_spec(question, catalog, disk_data_of(dataset))
+    # TF32 is a mode of fp32 arithmetic: a question for it means fp32.
     rounds = question.precision is None and question.tf32 is not Tf32.CONVOLUTIONS
     precision = Precision.FP32 if rounds else question.precision
     splits = question.splits and question.task is not Task.TRAINING
-    _refuse_length(question.epochs, dataset)
+    _check_epochs(question.epochs, dataset)
     return structs.replace(
         question,
         network=facts.name,
@@ -129,10 +129,10 @@ def settled_network(
 
 
 def settled_serving(question: S, model: LanguageModel, catalog: Catalog) -> S:
-    """The question about serving `model`, settled."""
+    """The settled question about serving `model`."""
     from advisor.models.language.memory import weight_gib  # of language models alone
 
-    tokens: dict[str, Any] = _of_pictures(question, model)
+    tokens: dict[str, Any] = _picture_fields(question, model)
     if not question.input_tokens:
         traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
         longest = math.ceil(traffic.longest_tokens + tokens.get("picture_tokens", 0.0))
@@ -155,15 +155,15 @@ def settled_serving(question: S, model: LanguageModel, catalog: Catalog) -> S:
             mean=mean,
             hint="ask for more, or for shorter requests",
         )
-    held = Held(model.name, weight_gib(model, question.precision or model.own_precision))
+    data = DiskData(model.name, weight_gib(model, question.precision or model.own_precision))
     return structs.replace(
-        settled, kv_precision=kv_precision_meant(question, model), **_settled_spec(question, catalog, held)
+        settled, kv_precision=kv_precision_for(question, model), **_settled_spec(question, catalog, data)
     )
 
 
-def _of_pictures(question: ServingQuestion, model: LanguageModel) -> dict[str, Any]:
-    """What the pictures of a question take; `UsageError` for a model that reads none, or makes a number of
-    tokens of them that is not known."""
+def _picture_fields(question: ServingQuestion, model: LanguageModel) -> dict[str, Any]:
+    """The attributes for a question's pictures; `UsageError` for a model that reads none, or whose tokens per
+    picture are not known."""
     if question.images_per_request is None:
         return {}
     if model.pictures is None:
@@ -190,28 +190,28 @@ def _of_pictures(question: ServingQuestion, model: LanguageModel) -> dict[str, A
 
 
 def settled_tuning(question: T, model: LanguageModel, catalog: Catalog) -> T:
-    """The question about tuning `model`, settled."""
+    """The settled question about tuning `model`."""
     from advisor.models.language.memory import weight_gib  # of language models alone
 
-    held = Held(model.name, weight_gib(model, model.own_precision))
-    return structs.replace(question, model=model.name, config=None, **_settled_spec(question, catalog, held))
+    data = DiskData(model.name, weight_gib(model, model.own_precision))
+    return structs.replace(question, model=model.name, config=None, **_settled_spec(question, catalog, data))
 
 
 def language_model_of(question: LanguageQuestion) -> LanguageModel:
-    """The model by its name, or by its configuration; `UsageError` names the field."""
+    """The model of a question, by name or by configuration; `UsageError` names the field."""
     from advisor.models.language.config_files import language_model_of_config
 
     if question.config is not None:
         return language_model_of_config(question.config)
     try:
-        return _named_as_asked(question.model)
+        return _named_checkpoint(question.model)
     except UsageError as error:
         error.hint = network_hint(question.model, question.task) or error.hint
         raise
 
 
-def _named_as_asked(name: str) -> LanguageModel:
-    """A model under the name of the checkpoint that is meant."""
+def _named_checkpoint(name: str) -> LanguageModel:
+    """The bundled model that a name means, under the name of that checkpoint."""
     from advisor.models.language.configs import bundled_language_models, checkpoint_of
 
     model = bundled_language_models().find(name)
@@ -219,14 +219,14 @@ def _named_as_asked(name: str) -> LanguageModel:
 
 
 def draft_of(question: ServingQuestion) -> Draft | None:
-    """The speculative decoding that the question states; `UsageError` for a model that is not known."""
+    """The speculative decoding in a question; `UsageError` for an unknown draft model."""
     from advisor.models.language.deployments import Draft
 
     if question.draft_acceptance is None:
         return None
     share, tokens = question.draft_acceptance.split(",")
     try:
-        model = _named_as_asked(question.draft_model) if question.draft_model else None
+        model = _named_checkpoint(question.draft_model) if question.draft_model else None
     except UsageError as error:
         error.field = "draft_model"
         raise
@@ -256,11 +256,11 @@ def language_hint(name: str) -> Message | None:
     )
 
 
-def kv_precision_meant(question: ServingQuestion, model: LanguageModel) -> KvPrecision | None:
-    """The format of keys and values that is asked for, else what the checkpoint asks of an engine
-    that reads it as it is; None where neither does."""
+def kv_precision_for(question: ServingQuestion, model: LanguageModel) -> KvPrecision | None:
+    """The format of keys and values: the question's, else the checkpoint's default for engines that read it
+    unchanged; None without either."""
     is_own = question.precision in (None, model.own_precision)
-    reads = question.engine is not LlmEngine.LLAMA_CPP  # which has files of its own
+    reads = question.engine is not LlmEngine.LLAMA_CPP  # llama.cpp reads other files
     return question.kv_precision or (model.own_kv_precision if is_own and reads else None)
 
 
@@ -272,13 +272,13 @@ def traffic_notes(question: ServingQuestion, model: LanguageModel) -> Iterator[M
 
 
 def region_of(cloud: str, region: str | None) -> str | None:
-    """The region that is asked for, or the cloud's usual one; None is every region."""
+    """The given region, or the cloud's usual one; None means every region."""
     return region or DEFAULT_REGION.get(cloud)
 
 
 def instance_named(text: str, question: SpecQuestion, catalog: Catalog) -> str:
-    """A type as the catalogue writes it. `UsageError` for one of another cloud than the one that
-    is named, or whose region is (the default cloud alone says nothing), and of several clouds."""
+    """A type as the catalogue writes it. `UsageError` for a type of several clouds, or of another cloud than
+    the given one or the given region's; the default cloud alone does not count as given."""
     catalog.require_cloud(question.cloud)
     if "," in text:
         raise wrong(
@@ -304,25 +304,25 @@ def instance_named(text: str, question: SpecQuestion, catalog: Catalog) -> str:
     return name
 
 
-def held_of(dataset: DatasetProfile) -> Held:
-    """A data set."""
-    return Held(dataset.name, dataset.total_mib / 1024)
+def disk_data_of(dataset: DatasetProfile) -> DiskData:
+    """The name and size of a data set."""
+    return DiskData(dataset.name, dataset.total_mib / 1024)
 
 
-def disk_fields(catalog: Catalog, cloud: str, text: str | None, held: Held) -> dict[str, Any]:
-    """The attributes `disk` or `disk_types` of a question; none where no disk is named."""
+def disk_fields(catalog: Catalog, cloud: str, text: str | None, data: DiskData) -> dict[str, Any]:
+    """The attribute `disk` or `disk_types` of a question; {} where no disk is named."""
     if not text:
         return {}
     if "," in text or text.lower() == OWN_DISK:
         return {"disk_types": _disk_types(catalog, cloud, text)}
-    return {"disk": _disk_choice(catalog, cloud, text, held)}
+    return {"disk": _disk_choice(catalog, cloud, text, data)}
 
 
-def _settled_spec(question: SpecQuestion, catalog: Catalog, held: Held) -> dict[str, Any]:
+def _settled_spec(question: SpecQuestion, catalog: Catalog, data: DiskData) -> dict[str, Any]:
     catalog.require_cloud(question.cloud)
     return {
         "region": region_of(question.cloud, question.region),
-        **disk_fields(catalog, question.cloud, question.disk_text, held),
+        **disk_fields(catalog, question.cloud, question.disk_text, data),
         **(question.gpu_filter or GpuFilter()).attributes(),
         "vcpu_quota": _quota_of(question.quota, question.cloud, question.market),
         "max_results": question.max_shown or USUAL_RESULTS,
@@ -331,8 +331,8 @@ def _settled_spec(question: SpecQuestion, catalog: Catalog, held: Held) -> dict[
 
 
 def _quota_of(text: str | None, cloud: str, market: Market | None) -> VcpuQuota:
-    """The vCPUs that AWS still allows; `UsageError` for another cloud, or a text that is no quota. On
-    any market a family means its quota on demand and its quota of spot instances."""
+    """The vCPUs that AWS quotas still allow; `UsageError` for another cloud or a bad text. For all markets a
+    family means its on-demand and its spot quota."""
     if text is None:
         return ()
     if cloud not in (CLOUD, "any"):
@@ -363,7 +363,7 @@ def _disk_types(catalog: Catalog, cloud: str, text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(LOCAL if name == OWN_DISK else name for name in names))
 
 
-def _disk_choice(catalog: Catalog, cloud: str, text: str, held: Held) -> DiskChoice:
+def _disk_choice(catalog: Catalog, cloud: str, text: str, data: DiskData) -> DiskChoice:
     name = text.partition(":")[0].strip().lower()
     clouds = _disk_clouds(catalog, cloud)
     homes = [home for home in clouds if name in catalog.disks_of(home).types] or [*clouds, "aws"]
@@ -372,25 +372,25 @@ def _disk_choice(catalog: Catalog, cloud: str, text: str, held: Held) -> DiskCho
     except UsageError as error:
         error.field = "disk"
         raise
-    if choice.size_gib is not None and choice.size_gib < held.gib:
+    if choice.size_gib is not None and choice.size_gib < data.gib:
         raise wrong(
             "disk",
             "{field} {text} cannot hold {dataset}, which has {needed:.3g}GiB",
             text=text,
-            dataset=held.name,
-            needed=held.gib,
+            dataset=data.name,
+            needed=data.gib,
             hint="name a larger size, or none",
         )
     return choice
 
 
 def _disk_clouds(catalog: Catalog, cloud: str) -> list[str]:
-    """The clouds asked about whose disks are known."""
+    """The clouds of the question whose disks are known."""
     return [name for name in catalog.disk_clouds if cloud in ("any", name)]
 
 
-def _made_in_steps(question: NetworkQuestion, facts: NetworkFacts, dataset: DatasetProfile) -> DatasetProfile:
-    """The data set, its samples the images that a diffusion network makes in so many steps."""
+def _denoised_data(question: NetworkQuestion, facts: NetworkFacts, dataset: DatasetProfile) -> DatasetProfile:
+    """The data set; for a diffusion network in inference, of images that it makes in so many steps."""
     denoises = facts.library == "diffusers" and facts.sample == "step"
     if denoises and question.task is Task.INFERENCE:
         guidance = question.guidance
@@ -414,8 +414,8 @@ def _made_in_steps(question: NetworkQuestion, facts: NetworkFacts, dataset: Data
 
 
 def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[NetworkFacts, str | None]:
-    """Facts of the network at the input that is asked for; and that input, None where it is the
-    network's own. `UsageError` for an unknown network, and for an input it cannot take."""
+    """Facts of the network at the given input, and that input, None where it is the network's default.
+    `UsageError` for an unknown network, or an input that it cannot take."""
     try:
         facts = networks.find(question.network)
     except UsageError as error:
@@ -428,7 +428,7 @@ def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[Netwo
             anchor=FieldName("anchor"),
             model=FieldName("model"),
         )
-        # "did you mean googlenet?" ends its sentence.
+        # A hint such as "did you mean googlenet?" already ends a sentence.
         error.hint = (
             Message("{known} Otherwise, {own}", known=known, own=own)
             if error.suggestions
@@ -450,9 +450,9 @@ def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[Netwo
 
 
 def parse_input(text: str, facts: NetworkFacts) -> str:
-    """'384' -> '3x384x384' or 'seq:384', as the network takes; '3x384x384' stays as it is.
+    """The network's input for a size: '384' -> '3x384x384' or 'seq:384'; '3x384x384' stays as it is.
 
-    Raises `UsageError` for what the network cannot take."""
+    `UsageError` for a size that the network cannot take."""
     wanted = text.strip().lower().removesuffix("px")
     if facts.data is DataKind.TOKENS:
         match = _TOKENS.fullmatch(wanted)
@@ -489,7 +489,7 @@ def parse_input(text: str, facts: NetworkFacts) -> str:
     return "x".join(map(str, sizes))
 
 
-def _refuse_length(epochs: float | None, dataset: DatasetProfile) -> None:
+def _check_epochs(epochs: float | None, dataset: DatasetProfile) -> None:
     if epochs is None:
         return
     if not dataset.is_read:

@@ -1,4 +1,4 @@
-"""The part of every question about the spec: its place, its hardware, its cost."""
+"""The fields of every question about a spec: where, on which hardware, at which cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TARGET, HARDWARE = "Targets and limits", "Hardware"
 ANSWER, SOURCES = "Answer", "Predictor and prices"
 _place, _hardware = partial(ask, section=PLACE), partial(ask, section=HARDWARE)
 
-# What several questions have that share nothing else.
+# Fields that several questions share.
 GPUS = Parsed(values.parse_gpus, str, "NAMES|SIZE..|ccX.Y..", joins=True)
 CLOUD: Any = _place(
     "Cloud to search: aws, gcp, azure, alibaba, oci, lambda, runpod, nebius, verda, hyperstack, "
@@ -91,7 +91,7 @@ USUAL_START_MINUTES = {"preprocessing": 5.0, "inference": 8.0, "training": 10.0,
 
 
 def start_hours(task: str, minutes: float | None) -> float:
-    """Hours until an instance does what it was started for; `minutes` None: as usual for the task."""
+    """Hours from the start of an instance until it does its work; `minutes` None: as usual for the task."""
     return (USUAL_START_MINUTES[task] if minutes is None else minutes) / 60
 
 
@@ -103,7 +103,7 @@ START_MINUTES: Any = ask(
     section=RUN,
     default=None,
 )
-# Of what splits: more are asked for.
+# Most instances by default, for work that can be split; users may ask for more.
 USUAL_COUNT = 8
 MAX_COUNT: Any = _hardware(
     "Most identical instances that share the work, each with its own disk; training has --max-nodes.",
@@ -111,7 +111,7 @@ MAX_COUNT: Any = _hardware(
     default=USUAL_COUNT,
 )
 
-# Attributes of the fields of a place, and of those of a recommendation.
+# Attributes for where a spec is rented, and further ones of a recommendation.
 OF_PLACE = ("disk_text", "cloud", "region", "market")
 OF_HARDWARE = (
     *("price_kinds", "gpu_filter", "vcpus", "memory_mib", "max_usd_per_hour", "quota", "max_gpus"),
@@ -120,24 +120,24 @@ OF_HARDWARE = (
 
 
 class SpecQuestion(Question):
-    """The part of a question that is the same for every task.
+    """The fields that a question has for every task.
 
-    What users write in words of the catalogue stands in an attribute of its own, and what it comes to
-    (`advisor.questions.settled`) beside it: `disk_text` and `disk` or `disk_types`, `gpu_filter` and the four
-    after it, `quota` and `vcpu_quota`, `max_shown` and `max_results`, `required_confidence` and `confidence`.
+    What users write in the catalogue's words has two attributes, the text and what
+    `advisor.questions.settled` resolves it to: `disk_text` and `disk` or `disk_types`, `gpu_filter` and the
+    four after it, `quota` and `vcpu_quota`, `max_shown` and `max_results`, `required_confidence` and
+    `confidence`.
 
-    `confidence` is that of all bounds. A spec has to keep target and limits at `required_confidence`; where
-    that is None, with an even chance, and the chance of a miss counts against it.
+    All bounds are at `confidence`. A spec must keep target and limits at `required_confidence`; where that is
+    None, with an even chance, and the cost of a miss counts by its chance.
 
-    `region` None is every region, once the usual one of the cloud is filled in: each type is then taken where
-    it is cheapest; `market` None is every market. Instances count whose price is of `price_kinds` (empty:
-    all), and with `listed_on` only what is listed and not old on that day, disks too, and with `price_spread`
-    only what is so sure, which the decision asks itself; with `fresh_on` only those whose price is not old
-    then. `disk` without a size is sized for what it must hold; `disk_types` leaves these to choose among.
-    `max_gpus` is how many GPUs of an instance are used at most (None: all of them). `vcpu_quota` holds pairs
-    of an AWS quota code (as L-DB2E81BA) and the vCPUs of it that may still be used; what it does not name is
-    not limited. `horizon_hours` is how long the spec is to be paid for: it decides whether a verifying trial
-    pays and, where markets compete, whether a commitment does."""
+    `region` None is every region, once the cloud's usual one is filled in: each type is then taken where it
+    is cheapest; `market` None is every market. Instances count if their price is of `price_kinds` (empty:
+    all); with `fresh_on` only if it is not old on that day. Two conditions that the decision sets concern
+    disks, too: `listed_on` (listed and not old on that day) and `price_spread` (sure enough). `disk` without
+    a size gets one that holds the data; `disk_types` limits the choice. `max_gpus` limits the GPUs used per
+    instance (None: all). `vcpu_quota` has pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs that it
+    still allows; other codes are not limited. `horizon_hours` is how long the spec will be paid for: it
+    decides whether a verifying trial pays off and, on any market, whether a commitment does."""
 
     required_confidence: float | None = ask(
         "Probability with which bounds must hold: at 0.9 the p10 has to reach the target.",
@@ -244,5 +244,5 @@ class SpecQuestion(Question):
 
     @property
     def is_sure(self) -> bool:
-        """Whether bounds must hold at the confidence; else a miss counts by what it costs."""
+        """Whether bounds must hold at a given confidence; else the expected cost of a miss counts."""
         return self.required_confidence is not None

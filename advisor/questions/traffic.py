@@ -1,4 +1,4 @@
-"""Lengths of prompts and answers: published traces by name, and files of the user's own."""
+"""Lengths of prompts and answers: published traces by name, and a user's files."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.questions.fields import wrong
 
-# The names of `advisor/data/language/traffic.csv`, which is read when one is asked for.
+# Names in `advisor/data/language/traffic.csv`, which is read only when a trace is used.
 KNOWN_TRAFFIC = ("chat", "code", "summary")
 USUAL_TRAFFIC = "chat"
-# A longer request is a mistake of units.
+# No request is longer; a larger number has the wrong unit.
 MOST_REQUEST_TOKENS = 10**8
-# As this product calls the columns, and as the traces of Azure, Mooncake and BurstGPT do.
+# Column names of this product, and of the traces of Azure, Mooncake and BurstGPT.
 _INPUT = ("input_tokens", "contexttokens", "input_length", "request tokens")
 _OUTPUT = ("output_tokens", "generatedtokens", "output_length", "response tokens")
 _OTHER_SEPARATORS = ";\t|"
 
-# Of a normal distribution 99 of a hundred lie below so many deviations.
+# 99 % of a normal distribution lie below so many standard deviations.
 _NORMAL_P99 = 2.3263
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 
 class Lengths(NamedTuple):
-    """Tokens of prompts or of answers: their mean and 99th percentile."""
+    """Tokens of prompts or of answers: mean and 99th percentile."""
 
     mean: float
     p99: float
 
     @property
     def log_deviation(self) -> float:
-        """The standard deviation of their logarithms, were they log-normal with this mean and p99."""
+        """Standard deviation of log lengths, if lengths are log-normal with this mean and p99."""
         # ln(p99 / mean) = 2.326 s - s^2 / 2, up to its largest value.
         longer = min(math.log(max(self.p99 / self.mean, 1.0)), _NORMAL_P99**2 / 2)
         return _NORMAL_P99 - math.sqrt(_NORMAL_P99**2 - 2 * longer)
 
 
 class TrafficProfile(NamedTuple):
-    """Requests by their lengths; `source` says where they are from.
+    """The lengths of requests, and their source.
 
-    `totals` are the tokens of each request of a file, shortest first; `failed` counts those without an
+    `totals` are the tokens of each request in a file, shortest first; `failed` counts requests without an
     answer, which are left out."""
 
     name: str
@@ -61,11 +61,11 @@ class TrafficProfile(NamedTuple):
 
     @property
     def longest_tokens(self) -> int:
-        """A long prompt with a long answer: the 99th percentiles of both."""
+        """Tokens of a long prompt with a long answer: both 99th percentiles."""
         return math.ceil(self.input_tokens.p99 + self.output_tokens.p99)
 
     def notes(self, most: int | None) -> Iterator[Message]:
-        """Warnings about these requests, for servers that take `most` tokens each."""
+        """Warnings about requests that failed, or are longer than the `most` tokens that a server takes."""
         if self.failed:
             yield Message(
                 "{count:,} requests of {traffic} have no answer, and are left out",
@@ -95,7 +95,7 @@ class TrafficProfile(NamedTuple):
 
 
 def traffic_named(text: str) -> TrafficProfile:
-    """A published trace, or the requests of a CSV or JSONL file; `UsageError` for neither."""
+    """A published trace, or the requests in a CSV or JSONL file; `UsageError` for neither."""
     if text.lower() in KNOWN_TRAFFIC:
         return _published(text.lower())
     path = Path(text)
@@ -106,10 +106,10 @@ def traffic_named(text: str) -> TrafficProfile:
 
 
 def traffic_of_file(path: Path) -> TrafficProfile:
-    """One request a line, with its tokens: CSV with a header, or JSON objects.
+    """The requests in a file, one per line: CSV with a header, or JSON objects.
 
-    Requests without an answer are left out. Raises `UsageError` with the line where a request has no such
-    numbers, and where the columns are not those of any trace that is known."""
+    Requests without an answer are left out. `UsageError` names the line of a request without such numbers,
+    and refuses columns of no known trace."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -117,7 +117,7 @@ def traffic_of_file(path: Path) -> TrafficProfile:
     return _traffic_of(text, path)
 
 
-@lru_cache(maxsize=1)  # the request needs the means of a file, and the warnings each request
+@lru_cache(maxsize=1)  # a question needs the file's means, and its warnings each request
 def _traffic_of(text: str, path: Path) -> TrafficProfile:
     records = _json_lines(text, path) if text.lstrip().startswith("{") else _csv_lines(text, path)
     every = np.asarray([_request(record, line, path) for line, record in records], dtype=float)
@@ -136,7 +136,7 @@ def _traffic_of(text: str, path: Path) -> TrafficProfile:
 
 
 def _published(name: str) -> TrafficProfile:
-    import csv  # whoever asks about a network does not wait for it
+    import csv  # questions about networks do not need it
 
     text = (DATA_FOLDER / "language" / "traffic.csv").read_text(encoding="utf-8")
     row = next(row for row in csv.DictReader(text.splitlines()) if row["name"] == name)
@@ -178,7 +178,7 @@ def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
-            raise _no_request(number, path)
+            raise _request_error(number, path)
         yield number, record
 
 
@@ -203,7 +203,7 @@ def _tokens(cells: Mapping[str, Any], names: tuple[str, ...], least: int, line: 
     except (ValueError, OverflowError):
         tokens = math.nan
     if isinstance(value, bool) or not least <= tokens <= MOST_REQUEST_TOKENS:
-        raise _no_request(line, path)
+        raise _request_error(line, path)
     return tokens
 
 
@@ -213,7 +213,7 @@ _COLUMNS = Message(
 )
 
 
-def _no_request(line: int, path: Path) -> UsageError:
+def _request_error(line: int, path: Path) -> UsageError:
     return wrong(
         "traffic",
         "'{file}', line {line}, is no request",

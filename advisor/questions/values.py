@@ -1,4 +1,4 @@
-"""Values of a question that are more than a number or a name: their text in, their text out."""
+"""Parsers and printers of question values that are more than a number or a name."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from advisor.quantities import parse_memory_mib, parse_positive, parse_range
 from advisor.questions.fields import wrong
 from advisor.units import format_range, gpus_text, size_text
 
-# Reads the profile of a data set that is a path, for a network.
+# A function that reads the profile of a data set at a path, for a network.
 ProfilePath: TypeAlias = Callable[[Path, NetworkFacts], DatasetProfile]
-# How prices are known that may be ranked; what is free always is.
+# Kinds of prices that may be ranked; free ones always are.
 RANKED_KINDS = (LIST, OBSERVED, ESTIMATED)
 _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
 _COUNTED = re.compile(
@@ -43,7 +43,7 @@ _DASHED = re.compile(r"\s*([^-.]+?)\s*-\s*([^-.]+?)\s*")
 
 
 class GpuFilter(Struct, frozen=True):
-    """GPUs by name (one of them), by the memory of one, and by compute capability; all hold."""
+    """A filter of GPUs by name (any of these), by memory of one GPU, and by compute capability; all apply."""
 
     names: tuple[str, ...] = ()
     memory_mib: Range = ANY
@@ -54,7 +54,7 @@ class GpuFilter(Struct, frozen=True):
         return gpus_text(self.names, self.memory_mib, self.compute_capability) or "any"
 
     def attributes(self) -> dict[str, Any]:
-        """The attributes of a question and of an `OfferQuery` that say the same."""
+        """The same filter as attributes of a question or an `OfferQuery`."""
         return {
             "gpus": self.names,
             "min_gpu_memory_mib": self.memory_mib.least,
@@ -63,13 +63,13 @@ class GpuFilter(Struct, frozen=True):
         }
 
     def allows(self, card: Gpu) -> bool:
-        """Whether a data sheet is within the ranges; names are compared elsewhere."""
+        """Whether a data sheet is within the ranges; this does not compare names."""
         enough = has_memory(card.memory_mib, self.memory_mib.least, self.memory_mib.most)
         return enough and card.capability in self.compute_capability
 
 
 def parse_gpus(text: str) -> GpuFilter:
-    """'T4,L4', '24GiB..48GiB', 'cc8.0..' or several of them: 'A100,40GiB..'.
+    """The filter in a text: 'T4,L4', '24GiB..48GiB', 'cc8.0..', or several: 'A100,40GiB..'.
 
     Names are checked against the catalogue later. Raises `UsageError`."""
     if text.strip().lower() == "any":
@@ -115,7 +115,7 @@ def parse_gpus(text: str) -> GpuFilter:
 
 
 def parse_vcpus(text: str) -> Range:
-    """'4..16', '8..', or '8' for 8 alone."""
+    """The range in a text: '4..16', '8..', or '8' for exactly 8."""
     return _range(text, lambda end: parse_positive(end, "--vcpus"))
 
 
@@ -125,7 +125,7 @@ def format_vcpus(limits: Range) -> str:
 
 
 def parse_price_kinds(text: str) -> tuple[str, ...]:
-    """'list,observed': how prices are known that may be ranked."""
+    """The kinds of prices to rank in a text: 'list,observed'."""
     kinds = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",")))
     for kind in kinds:
         if kind not in RANKED_KINDS:
@@ -134,7 +134,7 @@ def parse_price_kinds(text: str) -> tuple[str, ...]:
 
 
 def parse_ram(text: str) -> Range:
-    """'32GiB..64GiB', '32GiB..': RAM in MiB."""
+    """The range of MiB in a text: '32GiB..64GiB', '32GiB..'."""
     return _range(text, parse_memory_mib)
 
 
@@ -155,7 +155,7 @@ def _range(text: str, parse: Callable[[str], float]) -> Range:
 
 
 def _refuse_size(name: str) -> None:
-    """A GPU is never called '24GiB'."""
+    """`UsageError` for a size such as '24GiB', which is no name of a GPU."""
     dashed = _DASHED.fullmatch(name)
     least, most = dashed.groups() if dashed else (name, "")
     try:
@@ -171,7 +171,7 @@ def _refuse_size(name: str) -> None:
 
 
 def _capabilities(text: str) -> Range:
-    """'cc8.0..9.0' -> 8.0 to 9.0, 'cc8.6' -> 8.6 alone."""
+    """The range in a text: 'cc8.0..9.0' -> 8.0 to 9.0, 'cc8.6' -> exactly 8.6."""
     return parse_range(text.lower().replace("cc", ""), _capability)
 
 
@@ -193,18 +193,18 @@ _CIFAR10 = DatasetProfile(
 )
 
 
-# What is no image has no pixels.
+# Data without images have no pixels.
 _NO_IMAGE: dict[str, Any] = {"width": 1, "height": 1}
 
 
-def _text(name: str, tokens: int, size: int) -> DatasetProfile:
-    """A text of `size` bytes; a sample is a token."""
+def _text_dataset(name: str, tokens: int, size: int) -> DatasetProfile:
+    """A text of `size` bytes, whose samples are tokens."""
     each, facts = size / tokens, _NO_IMAGE | {"sample": "token", "storage_format": "text"}
     return DatasetProfile(name=name, samples=tokens, bytes_per_sample=each, **facts)
 
 
-def _tensors(name: str, samples: int) -> DatasetProfile:
-    """Tensors as a network takes them; their size is the network's."""
+def _tensor_dataset(name: str, samples: int) -> DatasetProfile:
+    """Tensors of the size that a network takes."""
     facts = _NO_IMAGE | {"sample": "sample", "storage_format": "tensors"}
     return DatasetProfile(name=name, samples=samples, bytes_per_sample=1, **facts)
 
@@ -215,43 +215,43 @@ DATASETS = {
         IMAGENET,
         _COCO,
         _CIFAR10,
-        # What no text is named for: a billion tokens of English, 4.5 bytes each.
-        _text("tokens", 10**9, 4_500_000_000),
+        # Unnamed text: a billion tokens of English, 4.5 bytes each.
+        _text_dataset("tokens", 10**9, 4_500_000_000),
         # Penn Treebank as Mikolov prepared it; WikiText-103, train split (Merity et al., 2016).
-        _text("ptb", 929_589, 5_101_618),
-        _text("wikitext", 103_227_021, 539_567_975),
-        _tensors("tensors", 10**6),
+        _text_dataset("ptb", 929_589, 5_101_618),
+        _text_dataset("wikitext", 103_227_021, 539_567_975),
+        _tensor_dataset("tensors", 10**6),
         # LibriSpeech, 960 hours: its training utterances, kept as features or waves of one length.
-        _tensors("librispeech", 281_241),
+        _tensor_dataset("librispeech", 281_241),
     )
 }
-# What a service is sent: nothing of it lies on a disk.
-_REQUESTS = replace(_tensors("tensors", 1), name="requests", storage_format="requests")
+# Requests to a service, which are on no disk.
+_REQUESTS = replace(_tensor_dataset("tensors", 1), name="requests", storage_format="requests")
 _SMALL_PIXELS = 32 * 32
 _DETECTORS = re.compile(r"yolo|rcnn|retina|^ssd|detr|fcos")
 _USUAL = {DataKind.TOKENS: "tokens", DataKind.TENSOR: "tensors"}
-_WORDS = {DataKind.IMAGE: "images", DataKind.TOKENS: "text", DataKind.TENSOR: "tensors as they are stored"}
+_NOUNS = {DataKind.IMAGE: "images", DataKind.TOKENS: "text", DataKind.TENSOR: "tensors as they are stored"}
 
 
 def dataset_for(
     name: str | None, facts: NetworkFacts, task: Task = Task.TRAINING, profile: ProfilePath | None = None
 ) -> DatasetProfile:
-    """The data set as the network takes it: samples are the network's own.
+    """The data set as the network takes it, in the network's samples.
 
-    `name` is a known one, a path of images or of text that `profile` reads, or None: what such networks
-    usually take in the task. Nobody keeps tensors to infer from: these are requests. Raises `UsageError` for
-    an unknown one, and for a kind that the network cannot take."""
+    `name` is a known data set, or a path to images or text that `profile` reads; None is the usual data set
+    of such networks in the task. Nobody stores tensors for inference, so those are requests. `UsageError` for
+    an unknown data set, and for a kind of data that the network cannot take."""
     is_served = name is None and task is Task.INFERENCE and facts.data is DataKind.TENSOR
-    known = _REQUESTS if is_served else _named(name or _usual(facts), facts, profile)
+    known = _REQUESTS if is_served else _dataset_named(name or _usual_name(facts), facts, profile)
     if known.kind is not facts.data:
         fitting = [dataset.name for dataset in DATASETS.values() if dataset.kind is facts.data]
         own = "" if facts.data is DataKind.TENSOR else ", or a path of your own"
         raise UsageError(
             "{dataset} is {kind}, and {network} takes {wanted}",
             dataset=known.name,
-            kind=Message(_WORDS[known.kind]),
+            kind=Message(_NOUNS[known.kind]),
             network=facts.name,
-            wanted=Message(_WORDS[facts.data]),
+            wanted=Message(_NOUNS[facts.data]),
             field="dataset",
             hint=Message(
                 "{field} takes {names}{own}",
@@ -273,15 +273,15 @@ def dataset_for(
     )
 
 
-# Bytes of a container beside those of a JPEG image: of WebDataset's two headers and padding, of RecordIO's
-# frame. An LMDB has a Datum of 256 x 256 pixels on 49 pages of 4 KiB, as Caffe's create_imagenet.sh makes it.
-_BESIDE_AN_IMAGE = {"files": 0, "tar": 1_800, "recordio": 33}
+# Container bytes per JPEG image: WebDataset's two headers and padding, RecordIO's frame. An LMDB has a Datum
+# of 256 x 256 pixels on 49 pages of 4 KiB, as Caffe's create_imagenet.sh makes it.
+_CONTAINER_BYTES = {"files": 0, "tar": 1_800, "recordio": 33}
 _LMDB_SIDE, _LMDB_BYTES = 256, 200_770
-FORMATS = (*_BESIDE_AN_IMAGE, "lmdb")
+FORMATS = (*_CONTAINER_BYTES, "lmdb")
 
 
 def stored_as(dataset: DatasetProfile, storage_format: str) -> DatasetProfile:
-    """A named data set of JPEG files in another format; `UsageError` for one that is no such."""
+    """A named data set of JPEG files in another storage format; `UsageError` for other data sets."""
     if dataset.storage_format != "jpeg-files" or dataset.name not in DATASETS:
         raise wrong(
             "data_format",
@@ -295,11 +295,11 @@ def stored_as(dataset: DatasetProfile, storage_format: str) -> DatasetProfile:
             dataset, storage_format="lmdb", bytes_per_sample=_LMDB_BYTES, width=_LMDB_SIDE, height=_LMDB_SIDE
         )
     stored = dataset.storage_format if storage_format == "files" else storage_format
-    size = dataset.bytes_per_sample + _BESIDE_AN_IMAGE[storage_format]
+    size = dataset.bytes_per_sample + _CONTAINER_BYTES[storage_format]
     return replace(dataset, storage_format=stored, bytes_per_sample=size)
 
 
-def _usual(facts: NetworkFacts) -> str:
+def _usual_name(facts: NetworkFacts) -> str:
     if facts.data is not DataKind.IMAGE:
         return "ptb" if "ptb" in facts.name else _USUAL[facts.data]
     if facts.pixels <= _SMALL_PIXELS:
@@ -307,7 +307,7 @@ def _usual(facts: NetworkFacts) -> str:
     return "coco" if _DETECTORS.search(facts.family) else "imagenet"
 
 
-def _named(name: str, facts: NetworkFacts, profile: ProfilePath | None) -> DatasetProfile:
+def _dataset_named(name: str, facts: NetworkFacts, profile: ProfilePath | None) -> DatasetProfile:
     if name.lower() in DATASETS:
         return DATASETS[name.lower()]
     if profile is None or not Path(name).exists():

@@ -13,7 +13,7 @@ from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxations
 from advisor.engine.relax import relaxed as with_ways
-from advisor.questions.settled import disk_fields, held_of
+from advisor.questions.settled import disk_data_of, disk_fields
 from advisor.questions.values import parse_gpus, parse_ram, parse_vcpus
 from tests.builders import network_question
 
@@ -91,7 +91,7 @@ def typed(request, change):
         "--disk": lambda: {
             "disk": None,
             "disk_types": (),
-            **disk_fields(CATALOG, request.cloud, text, held_of(request.dataset)),
+            **disk_fields(CATALOG, request.cloud, text, disk_data_of(request.dataset)),
         },
         "--quota": lambda: {"vcpu_quota": parse_quota(text, request.market)},
         "--region": lambda: {"region": text},
