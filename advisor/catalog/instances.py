@@ -320,7 +320,7 @@ STATUSES = {
     "reserved": Message(
         "not sold on demand (seen on {as_of}): {cloud} sells it by reservation or capacity block"
     ),
-    "withdrawn": Message("{region} no longer offers it ({cloud} values so on {as_of})"),
+    "withdrawn": Message("{region} no longer offers it ({cloud} said so on {as_of})"),
     "elsewhere": Message("not offered in this region"),
 }
 

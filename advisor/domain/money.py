@@ -170,7 +170,7 @@ class Disk(Struct, frozen=True, kw_only=True):
 
 
 # 9 of 10 values of a normal distribution are within so many standard deviations.
-_NINE_IN_TEN = 1.645
+NINE_IN_TEN = 1.645
 
 
 class Spec(Struct, frozen=True, kw_only=True):
@@ -215,7 +215,7 @@ class Spec(Struct, frozen=True, kw_only=True):
             bound = self.low_usd_per_hour
         if total == bound or not 0 < most_usd_per_hour < inf:
             return float(total <= most_usd_per_hour)
-        distance = abs(log(bound / total)) / _NINE_IN_TEN
+        distance = abs(log(bound / total)) / NINE_IN_TEN
         return 0.5 * erfc(log(total / most_usd_per_hour) / distance / sqrt(2))
 
     @property

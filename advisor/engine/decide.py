@@ -22,6 +22,7 @@ from advisor.domain import ESTIMATED, LIST, OBSERVED, PRICE_KINDS, LazyRejected,
 from advisor.domain.decision import price_chance
 from advisor.domain.money import PriceSpread, aged_spec, all_listed, is_old
 from advisor.engine.borderline import close_calls
+from advisor.engine.columns import Integers
 from advisor.engine.task import A, C, HasSpec, O, R, T, Task
 from advisor.errors import NoIntervalError, NoOfferError, StalePriceError
 from advisor.messages import Message
@@ -74,7 +75,7 @@ class PriceDoubt(Generic[R, C, A]):
         if first.spec.offer.price.kind == ESTIMATED:
             rivals.append(self._of_kinds({LIST, OBSERVED}))
         firsts = [(rival, rival.answer.ranked[0]) for rival in rivals if rival is not None]
-        surest, _ = min(firsts, key=lambda rival: (not self._is_enough(rival[1]), self._at_most(rival[1])))
+        surest, _ = min(firsts, key=lambda rival: self._order(rival[1]))
         chosen = surest.answer.ranked[0]
         # Beside an old list price stands one of a recent list.
         beside = (recent,) if chosen.spec.offer.price.kind == LIST else (published, recent)
@@ -140,6 +141,12 @@ class PriceDoubt(Generic[R, C, A]):
         least = self._request.confidence if self._request.is_sure else _EVEN
         return candidate.probability is None or candidate.probability >= least
 
+    def _order(self, candidate: C) -> tuple[bool, float]:
+        """By the cost at the highest price; where a chance is required that none has, the surest first."""
+        if self._is_enough(candidate) or not self._request.is_sure:
+            return not self._is_enough(candidate), self._at_most(candidate)
+        return True, -(candidate.probability or 0.0)
+
     def _at_most(self, candidate: C) -> float:
         """What a candidate ranks by where its prices are at the upper end of their intervals."""
         return self._cost(candidate) * (candidate.spec.high_usd_per_hour / candidate.spec.total_usd_per_hour)
@@ -171,25 +178,38 @@ def _type(candidate: HasSpec) -> tuple[str, str]:
 
 def with_ages(answer: A, today: date) -> A:
     """The answer with prices as sure as they are today, and chances that count their doubt."""
-
-    def with_age(candidate: Any) -> Any:
-        aged = candidate and aged_spec(candidate.spec, today)
-        return candidate if candidate is None or aged is candidate.spec else replace(candidate, spec=aged)
-
-    def with_doubt(candidate: Any) -> Any:
-        candidate, chance = (
-            with_age(candidate),
-            1.0 if candidate.probability is None else candidate.probability,
-        )
-        doubt = price_chance(candidate, answer.request)
-        return candidate if doubt == 1.0 else replace(candidate, probability=doubt * chance)
-
     return replace(
         answer,
-        ranked=tuple(map(with_doubt, answer.ranked)),
-        nearest=with_age(answer.nearest),
-        beyond_price=with_age(answer.beyond_price),
+        ranked=tuple(_with_doubt(candidate, answer.request, today) for candidate in answer.ranked),
+        nearest=_with_age(answer.nearest, today),
+        beyond_price=_with_age(answer.beyond_price, today),
     )
+
+
+def _with_age(candidate: Any, today: date) -> Any:
+    aged = candidate and aged_spec(candidate.spec, today)
+    return candidate if candidate is None or aged is candidate.spec else replace(candidate, spec=aged)
+
+
+def _with_doubt(candidate: Any, request: Any, today: date) -> Any:
+    candidate = _with_age(candidate, today)
+    doubt = price_chance(candidate, request)
+    chance = 1.0 if candidate.probability is None else candidate.probability
+    return candidate if doubt == 1.0 else replace(candidate, probability=doubt * chance)
+
+
+def _surely_priced_first(
+    task: Task[R, O, T, C, A], request: R, table: T, rows: Integers, today: date
+) -> Integers:
+    """Rows, those first whose rate and price together keep the limits as surely as is required; where none
+    does, the surest first."""
+    limits = request.max_usd_per_hour, getattr(request, "max_run_usd", None)
+    if not request.is_sure or limits == (None, None):
+        return rows
+    known = task.candidates(request, table, rows.tolist())
+    chances = np.array([_with_doubt(each, request, today).probability or 0.0 for each in known])
+    enough = chances >= request.confidence
+    return rows[np.argsort(~enough if enough.any() else -chances, kind="stable")]
 
 
 def fresh_answer(request: R, answered: Callable[[R], A], today: date) -> A:
@@ -254,7 +274,9 @@ def _by_median_price(task: Task[R, O, T, C, A], request: R, *, today: date, whol
     for most_usd in task.cheap_usd_per_hour(request):
         draft = _among(task, request, today, most_usd, whole=whole)
         ranked = draft.answer.ranked
-        if len(ranked) >= request.max_results and task.candidate_rank(request, ranked[-1]) <= most_usd:
+        is_sure = not request.is_sure or (ranked and (ranked[0].probability or 1.0) >= request.confidence)
+        is_full = len(ranked) >= request.max_results
+        if is_sure and is_full and task.candidate_rank(request, ranked[-1]) <= most_usd:
             return draft
     return _among(task, request, today, whole=whole)
 
@@ -266,6 +288,8 @@ def _among(
     options = task.options(request, most_usd_per_hour)
     table = task.predict(request, options)
     rows = np.empty(0, dtype=np.intp) if table is None else task.ranked_rows(request, options, table)
+    if table is not None:
+        rows = _surely_priced_first(task, request, table, rows, today)
     shown: tuple[C, ...] = ()
     misses: tuple[Message, ...] = ()
     nearest = beyond_price = None

@@ -87,7 +87,7 @@ def behind(answer: Judged[Any, Any], other: Any) -> Behind:
         return Behind.PRICE
     # Of two that only a miss makes equal the chance tells them apart.
     less_sure = (other.probability or 1.0) < (chosen.probability or 1.0)
-    if ranks[0] > ranks[1] or (less_sure and usd < _APART * least):
+    if ranks[0] > ranks[1] or (less_sure and (answer.request.is_sure or usd < _APART * least)):
         return Behind.CHANCE
     if is_measured(chosen) and not is_measured(other):
         return Behind.UNMEASURED
@@ -190,7 +190,7 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
     if chosen is None or chosen.probability is None:
         return None
     sure = _chance_message(chosen, request)
-    if answer.is_safe or request.is_sure:
+    if answer.is_safe:
         return sure
     may_miss = (call for call in answer.close_calls if call.kind is CloseCallKind.CHOSEN_MAY_MISS)
     if trial := next(may_miss, None):
@@ -279,15 +279,19 @@ def _rate_to_hold(request: NetworkQuestion, candidate: Candidate) -> float:
 
 
 def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
-    """The command to type on an instance of the candidate's type: the question, made definite."""
+    """The command to type on an instance of the candidate's type: the question, made definite; of several
+    GPUs or instances the share of one, which a trial measures."""
     spec, dataset = candidate.spec, request.dataset.name
     instance, computes = spec.offer.instance, request.task is not Task.PREPROCESSING
     images, stored = request.dataset.kind is DataKind.IMAGE, request.dataset.storage_format
-    target = _rate_to_hold(request, candidate) / spec.count
+    predicted, of_gpu = candidate.prediction, instance.gpu_count > 1 and computes
+    target = _rate_to_hold(request, candidate) / (spec.count * predicted.node_efficiency)
+    if of_gpu:  # several share the work, and each is slower than alone
+        target /= predicted.gpus_used * predicted.gpu_efficiency
     options = {
         "--task": request.task,
         "--model": request.network,
-        "--target-throughput": f"{target:g}",
+        "--target-throughput": f"{target:.4g}",
         "--max-latency-ms": request.max_latency_ms and f"{request.max_latency_ms:g}",
         "--max-price": request.max_usd_per_hour and f"{request.max_usd_per_hour / spec.count:g}",
         "--instance": instance.name,
@@ -307,7 +311,7 @@ def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
         "--cloud": instance.cloud,
         "--region": None if spec.offer.region == "us-east-1" else spec.offer.region,
     }
-    if instance.gpu_count > 1 and computes:
+    if of_gpu:
         options["--max-gpus"] = 1
     given = {
         name: str(value)

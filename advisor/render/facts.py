@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import exp, hypot, log
 from typing import Any, NamedTuple
 
 from advisor.catalog.support import CLOUD, quota_code, quota_name
 from advisor.domain import HOURS_PER_MONTH, Market
+from advisor.domain.money import NINE_IN_TEN
+from advisor.models.bayes import gaussian_multiplier
 
 Record = Mapping[str, Any]
 
@@ -146,6 +149,16 @@ def run_usd(spec: Record | None) -> float | None:
     return run and run["usd"] and run["usd"]["median"]
 
 
+def most_run_usd(run: Mapping[str, Any], confidence: float) -> float | None:
+    """The upper bound of a run's dollars at a confidence: the doubt of its rate and that of its price, which
+    have nothing to do with each other; None without a price or a bound."""
+    usd, ends = run["usd"], run.get("usd_by_price")
+    if usd is None or usd["upper"] is None or not usd["median"] or not ends:
+        return usd and usd["upper"]
+    price = log(ends["high"] / usd["median"]) * gaussian_multiplier(confidence) / NINE_IN_TEN
+    return float(usd["median"] * exp(hypot(log(usd["upper"] / usd["median"]), price)))
+
+
 def section_run_usd(section: Record) -> float | None:
     """`run_usd` of a workload's pick."""
     return run_usd(section["recommendation"]["recommendation"])
@@ -236,8 +249,8 @@ def _safe(answered: Sequence[Mapping[str, Any]]) -> Document:
         same = [spec for spec in ranked if safe and all(spec[name] == safe[name] for name in OF_A_SPEC)]
         if safe and run_usd(document["recommendation"]) is None:
             usd_per_hour.append(safe["total_usd_per_hour"])
-        elif same and same[0]["run"]["usd"]["upper"] is not None:
-            runs.append(same[0]["run"]["usd"]["upper"])
+        elif same and (most := most_run_usd(same[0]["run"], same[0]["predicted"]["confidence"])) is not None:
+            runs.append(most)
         else:
             without.append(section["name"])
     month = per_month(sum(usd_per_hour)) if usd_per_hour else None

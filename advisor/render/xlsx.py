@@ -20,6 +20,7 @@ from advisor.render.facts import (
     decision_of,
     in_all_usd,
     month_usd,
+    most_run_usd,
     run_usd,
     usd_per_million_samples,
 )
@@ -208,7 +209,9 @@ def _pick(section: Record, hours: float) -> Record | None:
     if section["answer"]["status"] != ANSWERED:
         return None
     month = {"usd_per_month": month_usd(section)}
-    ends = {"run_usd": run, "most_usd": spec["run"]["usd"]["upper"]} if run is not None else {"hours": hours}
+    ends = {"hours": hours}
+    if run is not None:
+        ends = {"run_usd": run, "most_usd": most_run_usd(spec["run"], spec["predicted"]["confidence"])}
     sure = {"probability": decision_of(answer).get("probability")}
     return {**section["answer"]["spec"], **sure, **month, **ends}
 

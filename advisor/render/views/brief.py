@@ -17,6 +17,7 @@ from advisor.render.facts import (
     answer_facts,
     covers_clouds,
     decision_of,
+    most_run_usd,
     ordered_name,
     place_name,
     spec_name,
@@ -312,7 +313,7 @@ def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
     if run:
         text = t("brief.run", rate=rate, hours=format_span(run["hours"]["median"]))
         if spec["probability"] is not None:
-            text += t("brief.likely_run", percent=percent(confidence), most=_most_of_run(run, t))
+            text += t("brief.likely_run", percent=percent(confidence), most=_most_of_run(run, confidence, t))
         return [text]
     offered = serving and serving["offered_requests_per_second"]
     if serving and not (request.get("users") or offered):
@@ -335,9 +336,9 @@ def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
     return [t.listed(filter(None, says)) for says in ((rate, times, costs), (rate, times), (rate, limited))]
 
 
-def _most_of_run(run: Record, t: Texts) -> str:
+def _most_of_run(run: Record, confidence: float, t: Texts) -> str:
     """'8 h 42 min, $16.20': the upper bounds of a run's time and cost."""
-    hours, usd = run["hours"]["upper"], run["usd"] and run["usd"]["upper"]
+    hours, usd = run["hours"]["upper"], most_run_usd(run, confidence)
     time = format_span(hours, up=True) if hours is not None else t("unknown")
     return time if usd is None else t("brief.and", hours=time, usd=short_usd(usd))
 
@@ -394,7 +395,7 @@ def sure_text(document: Record, t: Texts) -> str:
     predicted, run = spec["predicted"], spec.get("run")
     unit = t.known(f"unit.{predicted['unit']}", predicted["unit"])
     rate = f"{lower_rate(predicted['throughput']['lower'])} {unit}"
-    bounds = t("brief.within", rate=rate, most=_most_of_run(run, t)) if run else rate
+    bounds = t("brief.within", rate=rate, most=_most_of_run(run, predicted["confidence"], t)) if run else rate
     key = "brief.unlimited" if run or spec.get("serving") else "brief.unaimed"
     return t(key, percent=percent(predicted["confidence"]), bounds=bounds)
 

@@ -10,6 +10,7 @@ from typing import Any
 from advisor.domain import Task
 from advisor.messages import Message
 from advisor.render.blocks import Facts, lower_rate, translated
+from advisor.render.facts import most_run_usd
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import ENGINES, count_text, gib_text, gpu_text, seconds_text, speculation_message
 from advisor.render.sentences import bound_name
@@ -168,25 +169,18 @@ def _run(run: Record, request: Record, confidence: float) -> Message:
 
 
 def _run_cost(run: Record, confidence: float) -> Message:
-    """'median $10.13, p90 $14.70; by its price $4.739 to $55.29, p90 up to $80.24'."""
-    text, most = _bounded(run["usd"], short_usd, short_usd, confidence), most_by_price(run)
-    if most is None:
+    """'median $10.13, p90 $14.70; by its price $4.739 to $55.29, p90 of both $41.20'."""
+    text, most = _bounded(run["usd"], short_usd, short_usd, confidence), most_run_usd(run, confidence)
+    ends = run.get("usd_by_price")
+    if most is None or not ends or ends["high"] <= SURE * ends["low"]:
         return text
     return Message(
-        "{usd}; by its price {low} to {high}, {p90} up to {upper}",
+        "{usd}; by its price {low} to {high}, {p90} of both {upper}",
         usd=text,
-        **{end: short_usd(usd) for end, usd in run["usd_by_price"].items()},
+        **{end: short_usd(usd) for end, usd in ends.items()},
         p90=upper_name(confidence),
         upper=short_usd(most),
     )
-
-
-def most_by_price(run: Record) -> float | None:
-    """Dollars of a run at the upper end of rate and price; None where there is no such end."""
-    usd, ends = run["usd"], run.get("usd_by_price")
-    if not ends or ends["high"] <= SURE * ends["low"] or usd["upper"] is None:
-        return None
-    return float(usd["upper"] * ends["high"] / usd["median"])
 
 
 def _hours(span: Record, confidence: float) -> Message:

@@ -19,6 +19,7 @@ from advisor.render.facts import (
     doubt_of,
     in_all_usd,
     month_usd,
+    most_run_usd,
     section_run_usd,
     type_name,
 )
@@ -126,7 +127,8 @@ def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
         (upper, section.get("runs_per_month") or 0, section)
         for section in answered
         if section_run_usd(section)
-        if (upper := section["recommendation"]["recommendation"]["run"]["usd"]["upper"]) is not None
+        if (spec := section["recommendation"]["recommendation"])
+        and (upper := most_run_usd(spec["run"], spec["predicted"]["confidence"])) is not None
     ]
     texts = []
     for upper, often, section in sorted(bounds, key=lambda bound: -bound[0])[:_MOST_NAMES]:

@@ -119,3 +119,28 @@ def test_a_limit_on_money_is_kept_as_surely_as_the_price_is_known():
     assert chances[0] - chances[-1] > 0.1
     assert "on the price)" not in free["decision"]["sentences"][0]
     assert "on the price)" in limited[-1]["decision"]["sentences"][0]
+
+
+RUN = [
+    *("--task", "training", "--model", "resnet50", "--market", "spot"),
+    *("--epochs", "30", "--max-hours", "24"),
+]
+
+
+def test_a_limit_at_what_a_run_costs_at_most_is_kept_as_surely_as_that_is_told():
+    """The p90 of a run's dollars counts its price and its rate, as the chance of a limit does."""
+    free = " ".join(recorded(["recommend", *RUN])["text"].split())
+    most = re.search(r"90 % sure: within [^)]* and \$([\d.]+)\)", free)[1]
+    document = recorded(["recommend", *RUN, "--max-cost", most])["document"]
+    assert 0.88 <= document["recommendation"]["probability"] <= 0.96
+
+
+@pytest.mark.parametrize("most", [15, 25])
+def test_a_required_confidence_holds_for_rate_and_price_together_else_the_surest_is_named(most):
+    asked = ["recommend", *RUN, "--max-cost", str(most), "--confidence", "0.9"]
+    document = recorded(asked)["document"]
+    first, *others = (document["recommendation"], *document["alternatives"])
+    says = document["decision"]["sentences"][0]
+    assert (first["probability"] >= 0.9) == ("nothing on offer is 90 % sure" not in says)
+    if first["probability"] < 0.9:
+        assert first["probability"] == max(each["probability"] for each in (first, *others))

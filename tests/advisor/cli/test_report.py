@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -259,3 +260,21 @@ def test_a_plan_says_how_often_it_runs(ask, document, tmp_path):
     code, _, err = ask("report", "--plan", str(file))
     assert code == 2
     assert "line 12: workload '2. resnet50 training': runs_per_month is of a run that ends" in err
+
+
+def test_a_trial_of_one_gpu_aims_at_its_share_and_is_as_sure_as_the_answer(shown):
+    """Four GPUs lose a little to each other: the share of one is more than a quarter, and no more than its
+    bound where the answer is sure."""
+    asked = ("--task", "training", "--model", "resnet50")
+    run = ("--market", "spot", "--epochs", "30", "--max-hours", "24")
+    section = json.loads(shown("report", *asked, *run, *DAY, "--format", "json"))["workloads"][0]
+    spec, words = section["recommendation"]["recommendation"], shlex.split(section["trial_command"])
+    given = dict(zip(words[2::2], words[3::2], strict=True))
+    used, target = spec["predicted"]["gpus_used"], float(given["--target-throughput"])
+    needed = 30 * 1_281_167 / (24 - 1 / 6) / 3600
+    assert used > 1
+    assert given["--max-gpus"] == "1"
+    assert needed / used <= target < 1.3 * needed / used
+    same = {name: given[name] for name in ("--instance", "--batch-size", "--precision", "--max-gpus")}
+    alone = json.loads(shown("predict", *asked, *chain(*same.items()), "-o", "json"))
+    assert (spec["probability"] >= 0.9) == (alone["predicted"]["throughput"]["lower"] >= target)
