@@ -1,7 +1,7 @@
-"""A sweep that plans itself: chooses the next trials from what is stored.
+"""An adaptive sweep: chooses the next trials from the stored measurements.
 
-Batch after batch is derived from the measurements of the batches before it. A sweep that was killed therefore
-goes on with the trials that it would have run, and what is measured already is taken as it is."""
+Each batch is derived from the measurements of the batches before it. A killed sweep therefore continues with
+the trials that it would have run anyway, and measures none of them twice."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def run_adaptive(
     clock: Callable[[], float] = time.monotonic,
     since: datetime | None = None,
 ) -> SweepStatus:
-    """Measure until the sweep stops, and tell where it stands then. Rows from before `since` do not count.
+    """Measure batches until the sweep stops; returns its final status. Rows from before `since` are ignored.
 
-    The store is the state: run again it goes on, and nothing is measured twice. Time that is up ends it
-    between two trials. Raises `MeasuringError` when this machine cannot measure, or while another sweep runs
+    All state is in the store: a second call continues, and measures nothing twice. A used-up budget ends the
+    sweep between two batches. `MeasuringError` if this machine cannot measure, or while another sweep runs
     on it."""
     rows = current_rows(sweep.trials, store, since=since)
     status = sweep.status(rows)
@@ -80,7 +80,7 @@ def run_adaptive(
             on_batch(status)
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:
                 return replace(status, next=(), stopped=f"the budget of {sweep.budget.text} is used up")
-            # One more good run of each trial, under leases; runs that were spoiled do not count.
+            # One more good run of each trial, under leases; contaminated runs do not count.
             for trial_id in (item.trial.trial_id for item in status.next):
                 runs[trial_id] = 2 + len(rows[trial_id].repeats) if trial_id in rows else 1
             run_sweep(
@@ -104,15 +104,15 @@ _MOST_RUNS = 3
 
 
 class Item(NamedTuple):
-    """The `run`th run of a trial, from 1 on."""
+    """Run number `run` (from 1) of a trial."""
 
     trial: Trial
     run: int
 
 
 class SweepStatus(Struct, frozen=True, kw_only=True):
-    """What is `done`, what comes `next` (empty once it has `stopped`), how uncertain the answer is (`doubt`,
-    a share; None before the first batch), and how long the trials took."""
+    """Progress of an adaptive sweep: runs `done`, the `next` ones (empty once `stopped` has a reason), the
+    uncertainty of the answer (`doubt`, a share; None before the first batch), and the time of the trials."""
 
     done: tuple[Item, ...]
     next: tuple[Item, ...]
@@ -122,7 +122,7 @@ class SweepStatus(Struct, frozen=True, kw_only=True):
 
 
 class AdaptiveSweep(Struct):
-    """Candidate trials, question and budget; `refused` trials would die, `gpu` is their card."""
+    """Candidate trials, their specs and budget; `refused` trials lack memory, `gpu` is the GPU of all."""
 
     trials: tuple[Trial, ...]
     refused: tuple[Trial, ...]
@@ -134,11 +134,11 @@ class AdaptiveSweep(Struct):
     _choices: dict[tuple[tuple[int, int, float], ...], Choice] = field(default_factory=dict)
 
     def status(self, measured: Mapping[str, Measurement]) -> SweepStatus:
-        """What is to be measured after what is `measured`, rows by trial id."""
+        """The status after the `measured` rows (by trial id)."""
         stored = (measured[trial.trial_id] for trial in self.trials if trial.trial_id in measured)
         surface = surface_of(self._all_rows, (row for row in stored if row.status is Status.OK))
         done: list[int] = []
-        # The same whatever was measured since, and on which node's CPU.
+        # The first batch is planned without rows, so that a continued sweep plans the same one.
         choice = self._choose(surface_of(self._all_rows, ()), (), measured)
         while True:
             seconds = self._seconds(done, measured)
@@ -160,12 +160,12 @@ class AdaptiveSweep(Struct):
     def _choose(self, surface: Surface, done: Sequence[int], measured: Mapping[str, Measurement]) -> Choice:
         rates = [(row, *self._rate_after(done, row, measured)) for row in dict.fromkeys(done)]
         good = [(row, rate, noise) for row, rate, noise in rates if rate > 0]
-        # A repeat in vain changes no rate, and counts all the same.
+        # A failed repeat changes no rate, but counts as a run.
         key = tuple((row, done.count(row), rate) for row, rate, _ in rates)
         if key not in self._choices:
             good_rows = [row for row, _, _ in good]
             if self.gpu is not None:
-                # Of the batches before alone, so that a sweep that was killed goes on as it would have.
+                # Only rows of earlier batches, so that a killed sweep continues with the same choices.
                 steps = (measured[self.trials[row].trial_id] for row in good_rows)
                 surface = with_gpu_steps(surface, self._all_rows, steps, self.gpu)
             logs = np.log([rate for _, rate, _ in good])
@@ -173,7 +173,7 @@ class AdaptiveSweep(Struct):
             candidates = [*self._left(done, measured)]
             again = {row: noise for row, _, noise in good if done.count(row) < _MOST_RUNS}
             question = Question(tuple(range(len(self.trials))))
-            if self.specs is not None and self.target is not None:  # which spec reaches it
+            if self.specs is not None and self.target is not None:  # which spec reaches the target?
                 places = tuple(range(len(self.trials), len(self._all_rows)))
                 question = Question(places, self.target, self.specs.usd_per_hour, self.specs.groups)
             self._choices[key] = next_trials(belief, question, candidates, repeats=again, count=BATCH)
@@ -186,7 +186,7 @@ class AdaptiveSweep(Struct):
     def _rate_after(
         self, done: Sequence[int], row: int, measured: Mapping[str, Measurement]
     ) -> tuple[float, float]:
-        """Rate of a cell after the runs in `done` and the variance of its logarithm; 0 if it failed."""
+        """Rate of a cell after its runs in `done`, and the variance of its logarithm; zeros if it failed."""
         runs = done.count(row)
         stored = measured[self.trials[row].trial_id]
         cut = replace(stored, repeats=stored.repeats[: runs - 1])
@@ -197,8 +197,7 @@ class AdaptiveSweep(Struct):
         return rate, interval.standard_error**2 if interval else USUAL_NOISE**2 / (1 + len(cut.repeats))
 
     def _left(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> Iterator[int]:
-        """Cells that were never measured, without those for which a trial with as much memory ran out of
-        it."""
+        """Unmeasured cells, except those where the same trial with at least as much memory ran out of it."""
         tried = [self.trials[row] for row in dict.fromkeys(done)]
         killed = [trial for trial in tried if measured[trial.trial_id].status is Status.OUT_OF_MEMORY]
         for row, trial in enumerate(self.trials):
@@ -212,7 +211,7 @@ class AdaptiveSweep(Struct):
                 yield row
 
     def _seconds(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> list[float]:
-        """How long each run in `done` took, by the mean of its cell's."""
+        """Duration of each run in `done`, as the mean of its cell's runs."""
         return [
             seconds_of(measured[self.trials[row].trial_id]) / runs
             for row, runs in Counter(done).items()
@@ -222,7 +221,7 @@ class AdaptiveSweep(Struct):
     def _waiting(
         self, done: Sequence[int], rows: Sequence[int], measured: Mapping[str, Measurement]
     ) -> tuple[Item, ...]:
-        """The runs that are still to be made."""
+        """The runs of a batch that are not measured yet."""
         items = [Item(self.trials[row], done.count(row) + 1) for row in rows]
         return tuple(
             item
@@ -233,22 +232,22 @@ class AdaptiveSweep(Struct):
 
 
 def adaptive_from(trials: Sequence[Trial], sweep: PlannedSweep) -> AdaptiveSweep:
-    """The sweep over these trials, with the budget and the target that it is asked with."""
+    """The adaptive sweep over these trials, with the question's budget and target."""
     assert sweep.budget is not None
     budget = sweep.budget.priced(host_usd_per_hour(sweep))
     return adaptive_sweep(trials, budget, sweep.target_throughput)
 
 
 def adaptive_sweep(trials: Sequence[Trial], budget: Budget, target: float | None = None) -> AdaptiveSweep:
-    """A sweep over candidate trials, without those that lack memory. `UsageError` for networks whose
-    operations the model does not know, for repeats, and for a target that no instance on sale serves."""
+    """An adaptive sweep over the trials that have enough memory. `UsageError` for networks unknown to the
+    model, for repeats, and for a target that no instance on sale reaches."""
     if any(trial.plan.get("repeats", 1) > 1 for trial in trials):
         raise UsageError("--adaptive decides about repeats", field="adaptive", hint="leave --repeats out")
     if len({trial.accelerator for trial in trials} - {ON_CPU}) > 1:
         raise UsageError("--adaptive learns one accelerator at a time", field="adaptive", hint="name one")
     gpu = gpu_of(trials)
     rows = {trial.trial_id: row_of(trial, gpu) for trial in trials}
-    surface_of(list(rows.values()), ())  # refuses what the model does not know
+    surface_of(list(rows.values()), ())  # raises for networks unknown to the model
     judged = [(trial, fits_memory(rows[trial.trial_id])) for trial in trials]
     able = [trial for trial, fits in judged if fits]
     if not able:
@@ -265,22 +264,22 @@ def adaptive_sweep(trials: Sequence[Trial], budget: Budget, target: float | None
 
 
 def _tries(measurement: Measurement) -> int:
-    """How often a trial was run, failures included. An attempt that neighbours spoiled counts with its
-    repeats as one."""
+    """How often a trial was run, failures included. A contaminated attempt and its automatic repeats count
+    as one."""
     spoiled = sum(attempt.get("status") == Status.CONTAMINATED for attempt in measurement.attempts)
-    in_vain: int = len(measurement.attempts) - spoiled + spoiled // (1 + REPEATS_WHEN_SPOILED)
-    return 1 + len(measurement.repeats) + in_vain
+    failed: int = len(measurement.attempts) - spoiled + spoiled // (1 + REPEATS_WHEN_SPOILED)
+    return 1 + len(measurement.repeats) + failed
 
 
 class Row(Struct, frozen=True):
-    """One cell of a surface: what runs on what, and the accelerator's own rate there (nan: the CPU's)."""
+    """A cell of a surface: a workload on resources, and the accelerator's rate (samples/s; nan on a CPU)."""
 
     request: PipelineRequest
     accelerator_rate: float
 
 
 def row_of(trial: Trial, gpu: str | None) -> Row:
-    """A trial that may be measured; `gpu` names the card of `cuda` trials."""
+    """The cell of a trial; `gpu` names the GPU of `cuda` trials."""
     return Row(PipelineRequest.of(trial), _accelerator_rate(trial, gpu))
 
 
@@ -299,8 +298,7 @@ def _accelerator_rate(trial: Trial, gpu: str | None) -> float:
 
 
 def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
-    """The surface over rows, for the CPU of the earliest measurement; before the first one for this
-    machine's."""
+    """The surface over cells, for the CPU of the earliest measurement, or without one for this machine's."""
     networks = bundled_networks()
     missing = {row.request.workload.network for row in rows} - set(networks.names)
     if missing:
@@ -330,8 +328,7 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
 def with_gpu_steps(
     surface: Surface, rows: Sequence[Row], measured: Iterable[Measurement], gpu: str
 ) -> Surface:
-    """The surface with its rates conditioned on measured steps of the real GPU; the same for an emulated
-    one."""
+    """The surface with rates conditioned on measured steps of a real GPU; unchanged for an emulated one."""
     sheets, model = load_catalog().gpus, load_model()
     observations = (observed(row, "", partial(sheet_of, sheets=sheets)) for row in measured)
     steps = [each for each in observations if isinstance(each, Observation)]
@@ -353,7 +350,7 @@ def with_gpu_steps(
 
 
 def fits_memory(row: Row) -> bool:
-    """Whether the trial has the memory without which it is killed."""
+    """Whether the trial has the memory that it needs."""
     request = row.request
     facts = bundled_networks()[request.workload.network]
     needed = host_memory_mib(facts, request.workload, request.resources, request.on_cpu)
@@ -361,7 +358,7 @@ def fits_memory(row: Row) -> bool:
 
 
 class Specs(Struct, frozen=True):
-    """The specs that money buys for a target: rows, their prices (m,) and whose question each answers."""
+    """Specs on sale: their cells, prices (shape (m,)), and groups (network and task) that each serves."""
 
     rows: tuple[Row, ...]
     usd_per_hour: Floats
@@ -369,7 +366,7 @@ class Specs(Struct, frozen=True):
 
 
 def specs_for(trials: Sequence[Trial], gpu: str | None, target: float) -> Specs:
-    """Instances with the trials' GPU and each disk worth a look; `UsageError` if none is sold."""
+    """The specs on sale with the trials' GPU, for each candidate disk; `UsageError` if there is none."""
     sold: list[tuple[Row, float, str]] = []
     for workload, rate in {trial.workload: _accelerator_rate(trial, gpu) for trial in trials}.items():
         on_cpu = gpu is None and workload.task is not Task.PREPROCESSING
@@ -419,7 +416,7 @@ def _sold(
 
 
 def gpu_of(trials: Sequence[Trial]) -> str | None:
-    """The GPU that the trials run on, or emulate; None on the CPU."""
+    """The GPU on which the trials run, or which they emulate; None on a CPU."""
     for trial in trials:
         if trial.accelerator.gpu:
             return trial.accelerator.gpu

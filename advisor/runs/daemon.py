@@ -1,8 +1,8 @@
-"""The daemon: gives each due time its row, and starts a process for each row.
+"""The daemon: inserts a row for each due time, and starts a process for each row.
 
-One daemon at a time has the database's lock; others wait for it. What a daemon decides lies in the database
-before it acts, and each run is a process of its own: killed at any moment, the next daemon goes on from the
-rows."""
+One daemon at a time has the database's lock; others wait for it. A daemon stores each decision before it
+acts, and each run is a separate process. So a daemon may be killed at any moment: the next one continues
+from the rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from advisor.errors import DataError, UsageError
 from advisor.runs.processes import start_executor
-from advisor.runs.schedules import CronLine, is_sweep, rows_for_due_times, too_dear, works_elsewhere
+from advisor.runs.schedules import CronLine, is_remote_sweep, is_sweep, reason_unpaid, rows_for_due_times
 from advisor.runs.sweeps.sweeping import sweep_runs_here
 from advisor.store.locks import HeldLock
 from advisor.store.records import Run, RunState, Schedule
@@ -27,23 +27,23 @@ from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import Owner, this_process
 
 POLL_SECONDS = 5.0
-# So long a look waits for the database at most: who asks the daemon to end waits with it.
+# Longest wait for the database in one `tick`; a signal to end is answered only after that.
 PATIENCE_SECONDS = 5.0
-# A process that ends before it has its run in hand (no memory, an upgrade in its middle) is tried
-# so often, after longer and longer pauses.
+# A process may end before it takes its run (no memory, an upgrade). It is then started again up to this
+# often, after growing pauses.
 _MOST_STARTS = 3
 _PAUSE_SECONDS = 60.0
 _ENDING_SECONDS = 90.0
 _GLANCE_SECONDS = 0.5
 _WAITING_SECONDS = 1.0
-# So long after this daemon got the lock, no run counts as lost.
+# After this daemon got the lock, no run counts as lost for this time (see `_take_back_lost`).
 _GRACE_SECONDS = 10.0
 
 Process = subprocess.Popen[bytes]
 
 
 class Daemon(Struct):
-    """The daemon of a database. `occupied` says whether somebody runs a sweep here by hand."""
+    """The daemon of a database. `occupied` returns whether a sweep started by hand runs on this machine."""
 
     book: ScheduleBook
     start: Callable[[int], Process] = start_executor
@@ -60,7 +60,7 @@ class Daemon(Struct):
     _leads_since: float = 0.0
 
     def serve(self, stopping: threading.Event, poll_seconds: float = POLL_SECONDS) -> None:
-        """Work until `stopping`; a database that is away is told once and waited for."""
+        """Serve the schedules until `stopping` is set; a lost database is reported once and waited for."""
         away = False
         while not stopping.is_set():
             try:
@@ -73,15 +73,15 @@ class Daemon(Struct):
                 if away:
                     self.say("the database is back")
                 away = False
-            # Until it is time to look again, or a run has ended: another one may wait for it. Who waits for
-            # another daemon's end looks each second.
+            # Wait for the next poll, or until a run has ended, since another run may wait for that. A daemon
+            # that waits for the lock tries each second.
             until = time.monotonic() + (_WAITING_SECONDS if self._waits_for_lock else poll_seconds)
             while not stopping.wait(_GLANCE_SECONDS) and time.monotonic() < until:
                 if any(child.poll() is not None for child in self._children.values()):
                     break
 
     def tick(self) -> bool:
-        """Settle what is due now; False where another daemon has the lock."""
+        """Handle all due times up to now; False where another daemon has the lock."""
         if self.book.reopen_replaced():
             self.say("another file lies where the database was; this daemon goes on with that")
         self._collect()
@@ -90,7 +90,7 @@ class Daemon(Struct):
         for schedule in self.book.all():
             try:
                 self._claim(schedule)
-            except UsageError as error:  # a time zone that this machine does not know keeps back no other one
+            except UsageError as error:  # its time zone is unknown here; the other schedules go on
                 if schedule.number not in self._unknown:
                     self.say(f"{schedule.name} is not looked at: {error}")
                 self._unknown.add(schedule.number)
@@ -99,7 +99,7 @@ class Daemon(Struct):
         return True
 
     def leave(self) -> list[int]:
-        """End the runs in hand politely, and let another daemon lead. Returns their numbers."""
+        """End the running child processes by SIGTERM, release the lock, and return their run numbers."""
         living = {number: child for number, child in self._children.items() if child.poll() is None}
         for child in living.values():
             child.send_signal(signal.SIGTERM)
@@ -135,7 +135,7 @@ class Daemon(Struct):
         if due is None or due.timestamp() > now:
             return
         going = next((run for run in runs.open() if run.schedule == number), None)
-        rows = rows_for_due_times(schedule, now, going, partial(too_dear, self.book, schedule))
+        rows = rows_for_due_times(schedule, now, going, partial(reason_unpaid, self.book, schedule))
         if not rows or not runs.claim(number, rows[-1].due_at, rows):
             return
         for row in rows:
@@ -145,7 +145,8 @@ class Daemon(Struct):
             self.say(f"{schedule.name}: the run of {when} is {state}{why}")
 
     def _take_back_lost(self) -> None:
-        """Not at once: after a server's restart the processes of runs take their locks again."""
+        """Make runs of dead processes due again, or failed. Not right after this daemon got the lock: after a
+        restart of the database server, living processes first have to take their locks again."""
         if self.clock() - self._leads_since < _GRACE_SECONDS:
             return
         for run in self.book.runs.open():
@@ -157,12 +158,12 @@ class Daemon(Struct):
                 self.say(f"run {run.number}: its process was lost; it {goes_on}")
 
     def _start_due(self) -> None:
-        """One run at a time on this machine, beside any number that measure elsewhere."""
+        """Start due runs: one at a time on this machine, and any number that measure elsewhere."""
         runs: list[tuple[Run, tuple[str, ...]]] = []
         for run in self.book.runs.open():
             schedule = None if run.schedule is None else self.book.numbered(run.schedule)
             runs.append((run, schedule.command if schedule else ()))
-        here = {run.number for run, command in runs if command and not works_elsewhere(command)}
+        here = {run.number for run, command in runs if command and not is_remote_sweep(command)}
         busy = any(
             run.number in here and (run.state is RunState.RUNNING or run.number in self._children)
             for run, _ in runs
@@ -172,13 +173,14 @@ class Daemon(Struct):
                 continue
             if run.number in here and busy:
                 continue
-            # A sweep waits for one that somebody runs on this machine by hand: it would be refused.
+            # Wait for a sweep that was started by hand: beside it, this one would be refused.
             if run.number in here and is_sweep(command) and self.occupied():
                 continue
-            if self._started(run):
+            if self._has_started(run):
                 busy = busy or run.number in here
 
-    def _started(self, run: Run) -> bool:
+    def _has_started(self, run: Run) -> bool:
+        """Start a run's process; False if it started too recently or too often."""
         tries = self._starts.get(run.number, 0)
         if tries >= _MOST_STARTS:
             note = f"{tries} processes ended before they had it in hand; see the daemon's stderr"

@@ -1,4 +1,4 @@
-"""`advisor doctor`: what is wrong with this machine and how to mend it, all checks side by side."""
+"""`advisor doctor`: checks of this machine, run in parallel, each with advice on how to fix what it finds."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ SCHEMA = "advisor.doctor/1"
 
 
 class State(StrEnum):
-    """`warning`: some things cannot be done, or not as well; `problem`: what is asked of this
-    machine most will fail."""
+    """State of a check. `warning`: some things do not work, or not as well; `problem`: common commands will
+    fail."""
 
     OK = "ok"
     WARNING = "warning"
@@ -51,8 +51,8 @@ class State(StrEnum):
 
 
 class Finding(Struct, frozen=True):
-    """One line: what is so, and what to do where it is not well; `facts` for programs. `check` names what was
-    looked at."""
+    """Result of a check in one line: what was found, and what to do unless it is OK; `facts` are for
+    programs."""
 
     state: State
     found: str
@@ -65,13 +65,13 @@ Check = Callable[[], Finding]
 _ok, _warning, _problem = (partial(Finding, state) for state in State)
 
 
-def _told(good: bool, text: str, advice: str, facts: Mapping[str, Any], *, bad: bool = False) -> Finding:
-    """The finding of a figure that is `good` enough, too low for much, or `bad`."""
+def _finding(good: bool, text: str, advice: str, facts: Mapping[str, Any], *, bad: bool = False) -> Finding:
+    """A finding that is OK if `good`, a problem if `bad`, else a warning."""
     return _ok(text, facts=facts) if good else (_problem if bad else _warning)(text, advice, facts)
 
 
 def examine(*, keep_leftovers: bool) -> list[Finding]:
-    """Every check's finding, in the order in which they are told."""
+    """The findings of all checks, in the order in which they are shown."""
     return run_checks(
         {
             "leftovers": partial(check_leftovers, keep=keep_leftovers),
@@ -90,7 +90,7 @@ def examine(*, keep_leftovers: bool) -> list[Finding]:
 
 
 def run_checks(checks: Mapping[str, Check]) -> list[Finding]:
-    """All at once; a check that fails itself is a problem, and hides no other."""
+    """Run all checks in parallel. A check that raises becomes a problem, and the others still run."""
 
     def finding(name: str) -> Finding:
         try:
@@ -105,13 +105,13 @@ def run_checks(checks: Mapping[str, Check]) -> list[Finding]:
 
 
 def document(findings: list[Finding]) -> dict[str, Any]:
-    """JSON, see render/schemas/doctor.schema.json."""
+    """The JSON document of render/schemas/doctor.schema.json."""
     checks = [{"check": each.check, **asdict(each), "state": each.state.value} for each in findings]
     return {"schema": SCHEMA, "state": worst(findings).value, "checks": checks}
 
 
 def worst(findings: list[Finding]) -> State:
-    """A problem is worse than a warning."""
+    """The worst state of the findings."""
     return max((finding.state for finding in findings), key=list(State).index)
 
 
@@ -119,7 +119,7 @@ _MOST_COMMANDS = 3
 
 
 def check_leftovers(*, keep: bool) -> Finding:
-    """Remove it, or with `keep` only tell of it; what a live sweep owns is none."""
+    """Remove what killed sweeps left, or with `keep` only report it. Live sweeps are left alone."""
     left = find_orphans()
     outcome = remove(left) if left and not keep else None
     stuck = [orphan.orphan for orphan in outcome.stuck] if outcome else []
@@ -142,7 +142,7 @@ def check_leftovers(*, keep: bool) -> Finding:
 
 
 def _named(left: Iterable[Orphan]) -> str:
-    """'5 cgroups (/sys/..), 1 folder (/tmp/..)': one name of each kind."""
+    """Counts with one example of each kind: '5 cgroups (/sys/..), 1 folder (/tmp/..)'."""
     firsts, names = {orphan.kind: orphan.name for orphan in reversed([*left])}, []
     for kind, count in Counter(orphan.kind for orphan in left).items():
         many = f"{count} {kind}{'es' if kind.endswith('s') else 's'} ({firsts[kind]}, ..)"
@@ -162,7 +162,7 @@ _LEFT = (("cpu_quota", "CPUs"), ("memory_limit_mib", "MiB of memory"))
 
 
 def check_limits() -> Finding:
-    """Whether a trial can be held: groups are really made, and removed again."""
+    """Whether limits of trials can be enforced; it really makes a cgroup, and removes it."""
     if not sys.platform.startswith("linux"):
         return _warning(f"{sys.platform} holds no limits", "measure on Linux")
     request = LimitRequest(vcpus=0.5, memory_mib=_TRIED_MEMORY_MIB, cpus=tuple(allowed_cpus()[:1]))
@@ -195,8 +195,7 @@ def _limits_that_hold(hold: ResourceLimits) -> Finding:
         return _warning(text, _WAYS_OUT)
     by, group = f"held by {hold.limited_by.value}", hold.usage_source()
     folder = Path(group["group"]) if group["kind"] == LimitedBy.CGROUP_V2 else None
-    # Beneath the kernel's root, which systemd manages: it switches controllers off there that no unit of its
-    # own needs.
+    # Right beneath the root cgroup, systemd switches off the controllers that none of its units needs.
     if folder and _SYSTEMD.is_dir() and not (folder.parent / "cgroup.type").exists():
         return _warning(
             f"vCPUs, memory and disk are {by}, until systemd takes it back",
@@ -211,14 +210,14 @@ def _limits_that_hold(hold: ResourceLimits) -> Finding:
     )
 
 
-# A made data set of 10,000 images takes 1.1 GB, rows of a large sweep some tens of MiB.
+# A generated data set of 10,000 images takes 1.1 GB, the rows of a large sweep some tens of MiB.
 _ENOUGH_BYTES, _LEAST_BYTES = 2 * _GIB, _GIB // 5
-# A batch of 256 images of 224 x 224 in fp32 takes 147 MiB, and a loader has two in hand.
+# A batch of 256 images of 224 x 224 in fp32 takes 147 MiB, and a loader holds two.
 _ENOUGH_SHARED_BYTES = _GIB // 2
 
 
 def check_disk() -> Finding:
-    """Room where rows, data sets and scratch files go."""
+    """Free space for rows, data sets and scratch files."""
     folders = {"rows": user_folder(), "data sets": datasets_folder(), "scratch": Path("/tmp")}
     free = {name: _free(path) for name, path in folders.items()}
     facts = {"free_bytes": {str(folders[name]): size for name, size in free.items()}}
@@ -228,7 +227,7 @@ def check_disk() -> Finding:
         "XDG_CACHE_HOME for data sets"
     )
     text = f"{free[name] / _GIB:.1f} GiB free for {name} ({folders[name]})"
-    return _told(free[name] >= _ENOUGH_BYTES, text, advice, facts, bad=free[name] < _LEAST_BYTES)
+    return _finding(free[name] >= _ENOUGH_BYTES, text, advice, facts, bad=free[name] < _LEAST_BYTES)
 
 
 def _free(folder: Path) -> int:
@@ -240,7 +239,7 @@ def _free(folder: Path) -> int:
 
 
 def check_shared_memory(folder: Path = Path("/dev/shm")) -> Finding:
-    """Loader processes hand batches over there; a container's has 64 MiB by default."""
+    """Free shared memory, through which loader processes pass batches; containers get 64 MiB by default."""
     if not folder.is_dir():
         return _warning(
             f"there is no {folder}", "mount a tmpfs there; loader processes hand batches over in it"
@@ -248,7 +247,7 @@ def check_shared_memory(folder: Path = Path("/dev/shm")) -> Finding:
     free = _free(folder)
     advice = "make it larger (docker run --shm-size 2g), or take small batches"
     text = f"{free / _GIB:.1f} GiB free in {folder}"
-    return _told(free >= _ENOUGH_SHARED_BYTES, text, advice, {"free_bytes": free})
+    return _finding(free >= _ENOUGH_SHARED_BYTES, text, advice, {"free_bytes": free})
 
 
 _PATIENCE_SECONDS = 60.0
@@ -256,15 +255,15 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 _GPU_FACTS = ("name", "driver", "memory_mib")
 _TORCH = """
 import json, torch
-told = {"version": torch.__version__, "cuda_build": torch.version.cuda, "gpus": []}
+facts = {"version": torch.__version__, "cuda_build": torch.version.cuda, "gpus": []}
 try:
     torch.zeros(1)
     if torch.cuda.is_available():
         torch.zeros(1, device="cuda")
-        told["gpus"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+        facts["gpus"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
 except RuntimeError as error:
-    told["error"] = " ".join(str(error).split())[:200]
-print(json.dumps(told))
+    facts["error"] = " ".join(str(error).split())[:200]
+print(json.dumps(facts))
 """
 _RAY = "import json, ray; print(json.dumps({'version': ray.__version__}))"
 
@@ -284,11 +283,11 @@ def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH)
         "install a torch built for CUDA (https://pytorch.org/get-started), and update the driver where it is "
         "older than that"
     )
-    return _told(sees, text, advice, answer, bad=True)
+    return _finding(sees, text, advice, answer, bad=True)
 
 
 def check_gpu() -> Finding:
-    """Checks the driver's report; a machine without a GPU is well, too."""
+    """The GPUs that the driver reports; a machine without one is OK."""
     try:
         known = [{name: gpu[name] for name in _GPU_FACTS} for gpu in gpus()]
     except MeasuringError as error:
@@ -309,7 +308,7 @@ def check_gpu() -> Finding:
 
 
 def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> Finding:
-    """Whether Ray loads; everything but clusters works without it."""
+    """Whether Ray loads; only clusters need it."""
     without = "measure with --executor process meanwhile"
     if not find_spec("ray"):
         return _warning("not installed", f"{install_command('sweep')}; {without}")
@@ -321,7 +320,7 @@ def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> 
 
 
 def _child_document(code: str, patience_seconds: float) -> Mapping[str, Any]:
-    """The JSON that a child prints last; `error` where there is none."""
+    """The JSON object in a child's last line of output; `error` says why there is none."""
     command = [sys.executable, "-P", "-W", "ignore", "-c", code]
     try:
         done = subprocess.run(
@@ -342,7 +341,7 @@ _CLOCKS_APART_SECONDS = 30.0
 
 
 def check_database(patience_seconds: float = _DATABASE_PATIENCE_SECONDS) -> Finding:
-    """Whether it answers, of which version it is, and who measures into it."""
+    """Whether the database answers, its version, and which drivers measure into it."""
     try:
         state = describe(default_database_url(), patience_seconds=patience_seconds)
     except AdvisorError as error:
@@ -358,23 +357,23 @@ def check_database(patience_seconds: float = _DATABASE_PATIENCE_SECONDS) -> Find
     apart = abs(time.time() - state["now"]) if state["now"] else 0.0
     agree = apart <= _CLOCKS_APART_SECONDS
     text += "" if agree else f"; its clock and this one are {apart:.0f} s apart"
-    return _told(agree, text, "set both by NTP (timedatectl set-ntp true)", state)
+    return _finding(agree, text, "set both by NTP (timedatectl set-ntp true)", state)
 
 
 def check_unsaved() -> Finding:
-    """Measurements that a database could not take, and that nobody has imported yet."""
+    """Files with measurements that the database could not take and that are not imported yet."""
     paths = [str(path) for path in unsaved_files()]
     text = f"the database could not take what is in {', '.join(paths)}"
     advice = f"advisor measurements import {' '.join(paths[:1])}, then remove the file"
     return _warning(text, advice, {"files": paths}) if paths else _ok("none")
 
 
-# A bundle of this age lacks prices of some newer types.
+# An older bundle lacks some newer types.
 _WARN_DAYS = 30
 
 
 def check_bundle(today: date | None = None) -> Finding:
-    """Whether the bundled catalogue is whole, and how old its prices are."""
+    """Whether the bundled catalogue is complete, and how old its prices are."""
     try:
         bundle = _bundle()
         bundle.verify()
@@ -388,7 +387,7 @@ def check_bundle(today: date | None = None) -> Finding:
     text = f"the catalogue is whole (digest {digest[:12]}); its AWS prices are those of {prices}"
     text += "" if age <= _WARN_DAYS else f", {age} days ago: what you rent may cost something else by now"
     advice = "advisor catalog refresh, or install a newer release of the advisor"
-    return _told(age <= _WARN_DAYS, text, advice, facts)
+    return _finding(age <= _WARN_DAYS, text, advice, facts)
 
 
 def _bundle() -> BundleFiles:
@@ -396,8 +395,8 @@ def _bundle() -> BundleFiles:
 
 
 def check_clock(now: datetime | None = None) -> Finding:
-    """The time cannot be before what has been already: the dates of the bundle's prices."""
-    dates: list[date] = []  # `check_bundle` tells where they cannot be read
+    """Whether the clock is right, at least not before the dates of the bundled prices."""
+    dates: list[date] = []  # `check_bundle` reports dates that cannot be read
     with suppress(DataError, KeyError, ValueError):
         clouds = _bundle().manifest["clouds"].values()
         dates = [date.fromisoformat(cloud["as_of"]) for cloud in clouds]
@@ -409,4 +408,4 @@ def check_clock(now: datetime | None = None) -> Finding:
         "depend on it, and clouds refuse wrong times"
     )
     text += "" if right else f", which is before the bundled prices ({max(dates)})"
-    return _told(right, text, advice, facts, bad=True)
+    return _finding(right, text, advice, facts, bad=True)

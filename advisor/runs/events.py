@@ -1,7 +1,7 @@
-"""Events of a started sweep, read from its log as it grows; resumable.
+"""Events of a started sweep, read from its log as it grows.
 
-An event's id is the place behind its line: the file (its inode, since a log that is full is renamed) and the
-offset in it. So any process can go on for a client that another one served."""
+An event's id is the position after its line: the file's inode (a full log is renamed) and the offset. So any
+process can continue where another one stopped."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from msgspec import Struct
 from advisor.errors import one_line
 from advisor.sweeps.watching.logfile import OLDER_FILES
 
-_PLACE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})")
-_MOST_BYTES = 2**20  # of one look
-# Of the log's events, those that a client is told (`stored` by its status); the others are for whoever mends
-# something.
-_TOLD = {
+_POSITION = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})")
+_MOST_BYTES = 2**20  # read in one look
+# Names for clients of the log's events (`stored` gets its name by its status). Other events are for debugging
+# only.
+_CLIENT_NAMES = {
     "sweep_began": "began",
     "began": "trial_started",
     "run_lost": "trial_lost",
@@ -42,22 +42,22 @@ class SweepEvent(Struct, frozen=True):
 
 
 class EventLog:
-    """The events of a log (it need not exist yet) behind an event's id; `says`: the log is plain text, and
-    each line of it an event."""
+    """The events of a log, which need not exist yet, after the event `last_id`. With `says` the log is plain
+    text, and each line is an event."""
 
     def __init__(self, path: Path, last_id: str | None = None, *, says: bool = False) -> None:
-        self._path, self._event_of = path, _said if says else _event_of
-        position = _PLACE.fullmatch(last_id or "")
+        self._path, self._event_of = path, _event_of_text if says else _event_of
+        position = _POSITION.fullmatch(last_id or "")
         self._inode, self._offset = (int(position[1], 16), int(position[2], 16)) if position else (0, 0)
 
     def look(self) -> list[SweepEvent]:
-        """Events since the last look, up to a mebibyte of the log."""
-        files: dict[int, Path] = {}  # the log and the older ones before it, the oldest first, by inode
+        """Events since the last call, from at most `_MOST_BYTES` of the log."""
+        files: dict[int, Path] = {}  # by inode: the renamed older logs, oldest first, then the log
         for number in range(OLDER_FILES, -1, -1):
             file = self._path.with_name(f"{self._path.name}.{number}") if number else self._path
             with suppress(OSError):
                 files[file.stat().st_ino] = file
-        # Without its own file it has never begun, or was turned away so often that it is gone.
+        # If the file of `last_id` is gone (renamed too often), or there is no `last_id`: begin at the oldest.
         begins = list(files).index(self._inode) if self._inode in files else 0
         self._offset = self._offset if self._inode in files else 0
         for inode, file in list(files.items())[begins:]:
@@ -72,7 +72,7 @@ class EventLog:
             with file.open("rb") as log:
                 state = os.fstat(log.fileno())
                 if state.st_ino != self._inode:
-                    return  # turned at this very moment; the next look finds it
+                    return  # renamed just now; the next call finds it
                 self._offset = self._offset if self._offset <= state.st_size else 0
                 log.seek(self._offset)
                 part = log.read(_MOST_BYTES)
@@ -80,7 +80,7 @@ class EventLog:
             return
         for line in part.splitlines(keepends=True):
             if not line.endswith(b"\n"):
-                return  # it is being written
+                return  # the line is still being written
             self._offset += len(line)
             event = self._event_of(line, f"{self._inode:x}-{self._offset:x}")
             if event:
@@ -93,7 +93,7 @@ def _event_of(line: bytes, position: str) -> SweepEvent | None:
         event = facts["event"]
     except (ValueError, TypeError, KeyError):
         return None  # torn by a power cut
-    name = _TOLD.get(event)
+    name = _CLIENT_NAMES.get(event)
     if event == "stored":
         name = "trial_done" if facts.get("status") == "ok" else "trial_failed"
     if name is None:
@@ -101,6 +101,6 @@ def _event_of(line: bytes, position: str) -> SweepEvent | None:
     return SweepEvent(position, name, {key: value for key, value in facts.items() if key not in _INNER})
 
 
-def _said(line: bytes, position: str) -> SweepEvent | None:
+def _event_of_text(line: bytes, position: str) -> SweepEvent | None:
     text = one_line(line.decode(errors="replace"))
     return SweepEvent(position, "said", {"text": text}) if text else None

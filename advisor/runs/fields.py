@@ -1,6 +1,6 @@
-"""Fields that only runs have, and the budget of a sweep: trials, time or money.
+"""Kinds of fields that only runs have, and the budget of a sweep: trials, time or money.
 
-A client over HTTP may write numbers as texts, and a list as one text with commas."""
+An HTTP client may send numbers as text, and a list as one text with commas."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from advisor.questions.question import Question
 from advisor.questions.reading import from_values, schema_of
 from advisor.units import size_text
 
-# Of a trial, before and after its counted window: start-up, page cache, drained batches, stages.
+# Time of a trial outside its counted window: start-up, page cache, drained batches, stages.
 OVERHEAD_SECONDS = 9.0
 _HOURS = {"h": 1.0, "hours": 1.0, "min": 1 / 60, "m": 1 / 60, "s": 1 / 3600}
 _TRIALS = ("trials", "trial")
@@ -43,7 +43,7 @@ _WRITTEN = re.compile(r"\s*(?P<dollar>\$?)\s*(?P<number>[^a-zA-Z$\s]+)\s*(?P<uni
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """Exactly one of `trials`, `seconds` and `usd`; the last buys time by the price of the host."""
+    """A limit in exactly one of `trials`, `seconds` and `usd`, which the host's price turns into time."""
 
     trials: int | None = None
     seconds: float | None = None
@@ -51,7 +51,7 @@ class Budget(Struct, frozen=True, kw_only=True):
     usd_per_hour: float | None = None
 
     def seconds_left(self, spent_seconds: float) -> float:
-        """Seconds that may still be spent; infinite where trials are counted."""
+        """Seconds left of the budget; infinite for a budget of trials."""
         allowed = self.seconds
         if self.usd is not None and self.usd_per_hour is not None:
             allowed = 3600 * self.usd / self.usd_per_hour
@@ -65,7 +65,7 @@ class Budget(Struct, frozen=True, kw_only=True):
 
     @property
     def ending(self) -> str:
-        """Why nothing more is begun."""
+        """The reason to give when the budget allows no further trial."""
         what = "is used up" if self.trials is not None else "has no room for another trial"
         return f"the budget of {self.text} {what}"
 
@@ -80,12 +80,12 @@ class Budget(Struct, frozen=True, kw_only=True):
         return f"{seconds / 60:.12g} min" if seconds >= 60 else f"{seconds:.12g} s"
 
     def priced(self, usd_per_hour: float | None) -> Budget:
-        """The budget on a host of that price."""
+        """The budget with the price of the host."""
         return replace(self, usd_per_hour=usd_per_hour)
 
 
 def parse_budget(text: str) -> Budget:
-    """'30trials', '2h', '90min', '5USD' or '$5'."""
+    """The budget in '30trials', '2h', '90min', '5USD' or '$5'; `UsageError` for other texts."""
     match = _WRITTEN.fullmatch(text)
     unit = match["unit"].lower() if match else ""
     dollars = match is not None and (bool(match["dollar"]) or unit == "usd")
@@ -105,7 +105,7 @@ def parse_budget(text: str) -> Budget:
 
 
 def seconds_of(measurement: Measurement) -> float:
-    """About how long a trial took, all its runs and attempts counted."""
+    """Approximate duration of a trial, with all its runs and failed attempts."""
     runs = [{"wall_seconds": measurement.wall_seconds}, *measurement.repeats, *measurement.attempts]
     each = OVERHEAD_SECONDS + float(measurement.trial.plan.get("warmup_seconds", 0.0))
     return sum(each + (run.get("wall_seconds") or 0.0) for run in runs)
@@ -117,7 +117,7 @@ _HIGHEST_PORT = 65_535
 
 
 class Items(Kind):
-    """Several values: '0.5,1,2' as text, or a JSON list of texts and numbers."""
+    """Several values: '0.5,1,2', or a JSON list of texts and numbers."""
 
     def __init__(self, item: Kind, metavar: str, split: Callable[[str], Iterable[str]] | None = None) -> None:
         self._item = item
@@ -152,7 +152,7 @@ class Items(Kind):
 
 
 class Amount(Number):
-    """A number, which a client may write as a text, too."""
+    """A number, which an HTTP client may also send as text."""
 
     def from_json(self, value: Any, field: str) -> float:
         return self.from_text(_typed(value, field), field)
@@ -162,7 +162,7 @@ class Amount(Number):
 
 
 class ClientChoice(Choice):
-    """One of a closed list, of which a client may not have `withheld`."""
+    """One of a closed list; HTTP clients may not choose `withheld`."""
 
     def __init__(self, noun: str, names: Iterable[str], withheld: str) -> None:
         super().__init__(noun, names)
@@ -176,7 +176,7 @@ class ClientChoice(Choice):
 
 
 class NetworkName(Network):
-    """A known network in lower case, or a file of one's own, from the folder one stands in."""
+    """A known network in lower case, or the absolute path of a user's file."""
 
     def from_text(self, text: str, field: str) -> str:
         name = str(super().from_text(text, field))
@@ -187,7 +187,7 @@ class NetworkName(Network):
 
 
 class Nested(Kind):
-    """A question within another one's body."""
+    """A question as a JSON object in a field of another question."""
 
     metavar = "JSON"
 
@@ -208,7 +208,7 @@ class Nested(Kind):
 
 
 class Regions(Texts):
-    """Regions: a text with commas, or a list."""
+    """Regions: a text with commas, or a JSON list."""
 
     def from_json(self, value: Any, field: str) -> tuple[str, ...]:
         return super().from_json(value.split(",") if isinstance(value, str) else value, field)
@@ -258,7 +258,7 @@ def _is_on_root_disk(folder: Path) -> bool:
 
 
 def _typed(value: Any, field: str) -> str:
-    """A text or a number of JSON as somebody would type it."""
+    """A JSON text or number, as a user would type it."""
     if type(value) in (int, float):
         if abs(value) > _MOST_OF_ANYTHING:  # JSON's integers have no limit
             raise wrong(field, "{field} is larger than anything that can be measured")
@@ -267,7 +267,7 @@ def _typed(value: Any, field: str) -> str:
 
 
 def _parse_share(text: str) -> float:
-    """'2%' -> 0.02; a bare number is a share: 0.02."""
+    """'2%' -> 0.02; '0.02' -> 0.02."""
     number = Number().from_text(text.strip().rstrip("%"), "rel_error")
     share = number / 100 if text.strip().endswith("%") else number
     if share >= 1:
@@ -276,7 +276,7 @@ def _parse_share(text: str) -> float:
 
 
 class Share(Parsed):
-    """A part of 1: 2% or 0.02."""
+    """A share below 1, written 2% or 0.02."""
 
     def __init__(self) -> None:
         super().__init__(_parse_share, lambda share: f"{100 * share:.10g}%", "PERCENT", or_number=True)
@@ -297,14 +297,14 @@ def _parse_port(text: str) -> int:
 
 
 def _parse_tag(text: str) -> str:
-    """Tags of AWS take letters, digits, blanks and + - = . _ : / @."""
+    """The text, if AWS allows it in a tag: letters, digits, blanks and + - = . _ : / @."""
     if len(text) > 100 or not re.fullmatch(r"[\w +\-=.:/@]+", text):
         raise wrong("owner", "{field} '{text}' is no tag: letters, digits and + - = . _ : / @", text=text)
     return text
 
 
 class Moment(Kind):
-    """A time with its zone: never a guess of which hour was meant."""
+    """A time that must name its zone, so that the hour is never guessed."""
 
     metavar = "TIME"
 

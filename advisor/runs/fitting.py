@@ -1,9 +1,9 @@
-"""Fits the predictor on a user's measurements; after a scheduled sweep keeps the better model.
+"""Fits the predictor on a user's measurements; after a scheduled sweep, keeps the new model or the last one.
 
-The two models are scored on the same fresh measurements, and neither has seen those trials: each is fitted
-again without a fifth of them, five times, one on what the store held before the run, one on what it holds
-now. Where the last model was not fitted on what the store held before (it is the one that ships, or came from
-a file), it is scored as it is, and that is said."""
+Both models are scored on the run's measurements, by five-fold cross-validation: each is fitted again without
+a fifth of them, the last model on what the store held before the run, the new one on what it holds now. A
+last model that was not fitted on the store's earlier rows (it ships, or came from a file) is scored as it is,
+and `last_is_held_out` is false."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def measurements_from(path: Path) -> list[Measurement]:
-    """The measurements of a JSONL file; `DataError` names a bad line."""
+    """The measurements in a JSONL file; `DataError` names a bad line."""
     read = read_file(path)
     for refused in read.refused:
         raise DataError(f"{path}, line {refused.line}: {refused.reason}")
@@ -56,11 +56,11 @@ def measurements_from(path: Path) -> list[Measurement]:
 def fit_user_model(
     measurements: Iterable[Measurement], fingerprints: Iterable[Mapping[str, Any]] = ()
 ) -> FitResult:
-    """Condition what ships, host, storage, join and step times, on these measurements and the `fingerprints`
-    of probes.
+    """The bundled model conditioned on measurements and `fingerprints` of probes: host, storage, join and
+    step times.
 
-    Rows count in the order of their trials, so that no digit depends on what was measured first. Where they
-    are too few for a pipeline, the shipped one is kept. Raises `DataError` where nothing can be learnt."""
+    Rows are sorted by trial, so that the result does not depend on the order of measuring. With too few rows
+    the bundled pipeline is kept. `DataError` where nothing can be learnt."""
     from advisor.models.performance.fit import conditioned, fit, kept_pipeline  # loads scikit-learn
 
     shipped = load_model()
@@ -88,13 +88,13 @@ def fit_user_model(
 
 @cache
 def shipped_rows() -> tuple[Measurement, ...]:
-    """The trials that the model which ships was fitted on."""
+    """The OK measurements on which the bundled model was fitted."""
     rows = measurements_from(FOLDER / "measurements.jsonl")
     return tuple(row for row in rows if row.status is Status.OK)
 
 
 def sound_rows(rows: Iterable[Measurement]) -> list[Measurement]:
-    """Without those that say nothing of the GPU that they name: it was shared, or held back."""
+    """The rows whose GPU was neither shared nor throttled."""
     return [row for row in rows if not refusal(row)]
 
 
@@ -109,7 +109,7 @@ def _taken_steps(
     on_gpus = [row for row in rows if row.trial.accelerator.is_gpu]
     for row in on_gpus:
         observation = observed(row, "", partial(sheet_of, sheets=sheets))
-        reason = _why_not(observation, table) if isinstance(observation, Observation) else observation.reason
+        reason = _defect(observation, table) if isinstance(observation, Observation) else observation.reason
         if isinstance(observation, Observation) and not reason:
             steps.append(observation)
         else:
@@ -119,8 +119,8 @@ def _taken_steps(
     return taken_steps(steps, layers, shipped.step_times, table, left_out)
 
 
-def _why_not(observation: Observation, table: NetworkTable) -> str:
-    """Why an observation tells nothing; empty where it does."""
+def _defect(observation: Observation, table: NetworkTable) -> str:
+    """Why nothing can be learnt from an observation; empty if it is usable."""
     workload = observation.workload
     try:
         least = fastest_seconds(observation, table.of(workload))
@@ -130,7 +130,7 @@ def _why_not(observation: Observation, table: NetworkTable) -> str:
 
 
 def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[ProbedLayer]:
-    """The layer timings of each probe, once; each is stored with every trial that was measured after it."""
+    """The layer timings of each probe, once, though every later trial has stored a copy."""
     probes = {
         (probe.get("probed_at"), names[0]): probe
         for probe in fingerprints
@@ -142,12 +142,12 @@ def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[
             yield from layers_of(probe, sheet_of(name, sheets))
 
 
-# Log standard deviation of carrying rates to another CPU of the same architecture by the ratio of PassMark's
-# single-thread marks: how far its other mark strays from that ratio (benchmarks/ vcpu_truth,
-# internals/processors.md). Judgement where the CPU has no mark.
+# Log standard deviation of rates translated to another CPU of the same architecture by the ratio of
+# PassMark's single-thread marks: how far the multi-thread marks deviate from that ratio (benchmarks/
+# vcpu_truth, internals/processors.md). For a CPU without a mark it is a judgement.
 KNOWN_SIGMA = 0.10
 UNKNOWN_SIGMA = 0.30
-# What the kernel calls it, and what clouds do.
+# The kernel's names of architectures -> the catalogue's.
 _ARCHITECTURES = {"aarch64": "arm64", "AMD64": "x86_64"}
 
 # Cloud hypervisors hide some names. "AMD EPYC" with AVX-512 is Zen 4 in family 25, the generation of AWS m7a
@@ -157,13 +157,13 @@ _AS_BUNDLED = "AMD EPYC 9R14"
 
 
 def reference_cpu(measurement: Measurement) -> ReferenceCpu:
-    """The mark of the CPU a trial ran on."""
+    """The CPU on which a trial ran, with its mark."""
     return cpu_of_machine(measurement.environment)
 
 
 def cpu_of_machine(environment: Mapping[str, Any]) -> ReferenceCpu:
-    """A CPU with its mark in the catalogue. One that nobody scored counts as fast as the one of the bundled
-    sweep, with the doubt that this deserves."""
+    """A machine's CPU with its mark in the catalogue. A CPU without a mark gets that of the bundled sweep's
+    CPU, and the larger `UNKNOWN_SIGMA`."""
     scores, kernel = _scores(), str(environment.get("architecture") or "x86_64")
     given = str(environment.get("cpu_model", ""))
     hidden = _HIDDEN.get((given, str(environment.get("cpu_family"))))
@@ -176,9 +176,9 @@ def cpu_of_machine(environment: Mapping[str, Any]) -> ReferenceCpu:
     )
 
 
-@cache  # an adaptive sweep asks after each trial, and it takes a look at every type
+@cache  # it goes through every instance type, and an adaptive sweep needs it after each trial
 def _scores() -> Mapping[str, float]:
-    """Median mark of the catalogue's servers, by the name of their CPU."""
+    """Median single-thread mark of the catalogue's instances, by CPU name."""
     marks = defaultdict[str, list[float]](list)
     for instance in load_catalog().instances():
         if instance.cpu.single_thread_score:
@@ -186,15 +186,15 @@ def _scores() -> Mapping[str, float]:
     return {name: round(statistics.median(each), 1) for name, each in marks.items()}
 
 
-# Facts of a machine that explain another rate; `versions` has those of packages.
+# Facts of a machine that may explain a changed rate, besides the package versions in `versions`.
 _EXPLAINING = ("gpu", "cpu_model", "kernel", "python", "driver", "host")
 _CONFIDENCE = 0.9
 _MOST_SHIFTS = 20
 
 
 def after_sweep(since: float) -> dict[str, Any]:
-    """The better model kept (`fit`) and the `drift` of a sweep whose rows began at or after `since` (seconds
-    since 1970); empty without rows. Raises nothing that rows can cause."""
+    """Keep the better model (`fit`), and report the `drift` of rows that began at or after `since` (seconds
+    since 1970); empty without such rows. Bad rows raise nothing."""
     from advisor.store.measurements import open_store  # loads SQLAlchemy
 
     with closing(open_store(reading=True)) as store:
@@ -213,7 +213,7 @@ def after_sweep(since: float) -> dict[str, Any]:
 def split_rows(
     now: Sequence[Measurement], earlier: Sequence[Measurement], since: float
 ) -> tuple[list[Measurement], list[Measurement]]:
-    """The rows as they were before a run that began at `since`, and those that it measured."""
+    """The rows as they were before a run that began at `since`, and the rows that it measured."""
     fresh = [row for row in now if is_fresh(row, since)]
     names = {row.trial.trial_id for row in fresh}
     replaced = {
@@ -226,15 +226,15 @@ def split_rows(
 
 
 def is_fresh(row: Measurement, since_seconds: float) -> bool:
-    """Whether it was measured at or after that moment (seconds since 1970)."""
+    """Whether the row was measured at or after that time (seconds since 1970)."""
     return not is_stale(row.started_at, datetime.fromtimestamp(since_seconds, UTC))
 
 
 def drift_between(fresh: Iterable[Measurement], earlier: Sequence[Measurement]) -> dict[str, Any]:
-    """Each fresh rate against the latest earlier one of the same trial, ready for JSON.
+    """Changes of fresh rates against the latest earlier ones of the same trials, for JSON.
 
-    A pair is beyond its interval where each lies outside of what the other expects of its next run. The
-    largest shifts are named, and what changed of machine and versions."""
+    A pair is beyond its interval where each rate lies outside of the other's interval for a next run. The
+    document lists the largest shifts, and which machine facts and versions changed."""
     latest = {row.trial.trial_id: row for row in earlier if row.status is Status.OK}
     good = [row for row in fresh if row.status is Status.OK and row.trial.trial_id in latest]
     changes: list[float] = []
@@ -264,7 +264,7 @@ def drift_between(fresh: Iterable[Measurement], earlier: Sequence[Measurement]) 
         }
         beyond.append(shift)
     beyond.sort(key=lambda shift: -abs(math.log(shift["now"]["rate"] / shift["before"]["rate"])))
-    # Of all trials together: a driver or a clock moves them all.
+    # The median over all trials, since a driver or a clock moves them all.
     median = math.expm1(statistics.median(map(math.log1p, changes))) if changes else None
     return {
         "compared": len(changes),
@@ -286,8 +286,8 @@ def _facts(row: Measurement) -> dict[str, str]:
 def _refitted(
     now: Sequence[Measurement], before: Sequence[Measurement], fresh: Sequence[Measurement]
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """What came of fitting again, and how the fresh rows lie in the last model's interval. `DataError` where
-    nothing can be fitted, or kept."""
+    """The result of a new fit, and how many fresh rows lie outside of the last model's intervals. `DataError`
+    where nothing can be fitted or scored."""
     from advisor.models.performance.throughput import outside_interval, residuals_of, unseen_residuals
 
     result, last = fit_user_model(now, kept_fingerprints()), _last_model()
@@ -316,7 +316,7 @@ def _refitted(
 def _better_kept(
     result: FitResult, last: PerformanceModel, unseen: Floats, by_last: Floats
 ) -> dict[str, Any]:
-    """Keep the model with the smaller residuals (of logarithms), the new one where they are equally good."""
+    """Keep the model with the smaller residuals (of logarithms), the new one if they are equal."""
     from advisor.models.performance.fit import errors_of  # loads scikit-learn
 
     new, old = errors_of(unseen), errors_of(by_last)
@@ -342,7 +342,7 @@ def _better_kept(
 
 
 def _fitted_on(last: PerformanceModel, rows: Sequence[Measurement]) -> list[Measurement]:
-    """The rows that the model was fitted on; none where it was not on these."""
+    """Those of `rows` on which the last model was fitted; empty if it was fitted on others."""
     with suppress(DataError):
         if fit_user_model(rows, kept_fingerprints()).model.id == last.id:
             return _usable(rows, last.table)
@@ -350,7 +350,7 @@ def _fitted_on(last: PerformanceModel, rows: Sequence[Measurement]) -> list[Meas
 
 
 def _keep_gpu_steps(result: FitResult, last: PerformanceModel) -> None:
-    """The last model's pipeline stays; what was measured of GPUs is taken all the same."""
+    """Keep the last model's pipeline, but take the new measurements of GPU steps."""
     from advisor.models.performance.fit import with_gpu
 
     observations = result.gpu.observations
@@ -364,7 +364,7 @@ def _usable(rows: Iterable[Measurement], table: NetworkTable) -> list[Measuremen
 
 
 def _last_model() -> PerformanceModel:
-    """The user's own, else the one that ships; the latter too where the own is damaged."""
+    """The user's model; the bundled one where there is none, or it is damaged."""
     path = own_model_path()
     with suppress(DataError):
         if path.exists():
@@ -373,7 +373,7 @@ def _last_model() -> PerformanceModel:
 
 
 def _keep(model: PerformanceModel) -> None:
-    """Make it the user's own; the one before it stays under its id, to go back to."""
+    """Save it as the user's model; a copy of the previous one is kept under its id."""
     path, folder = own_model_path(), user_folder() / "models"
     with suppress(DataError, OSError):
         if path.exists():

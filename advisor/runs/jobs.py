@@ -1,9 +1,8 @@
-"""Jobs in one table: schedules that are due and sweeps started over HTTP, a process each.
+"""Jobs: due times of schedules and sweeps started over HTTP, in one table, with one process for each.
 
-That process belongs to no daemon and no server: one that is killed loses nothing. Where it is killed itself,
-the kernel ends its command after it, and its lock with it. A started sweep is `starting` while its row is
-there and its process not yet, and `lost` where that was killed before it could say how it ended; its logs lie
-in its folder on the machine that runs it."""
+The process outlives the daemon or server that started it. If it is killed itself, the kernel also ends its
+command and frees its lock. A started sweep is `starting` until its process has taken the row, and `lost` if
+the process was killed before it stored how it ended; its logs are in a folder on the machine that ran it."""
 
 from __future__ import annotations
 
@@ -47,15 +46,14 @@ from advisor.sweeps.watching.shared import look_at
 ONE, LIST, TRIALS = "advisor.sweep-job/1", "advisor.sweep-jobs/1", "advisor.sweep-list/1"
 ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")
 KEPT = 50
-# Until then a process that was started has taken its run in hand, however busy the machine is; one
-# that comes later gives up.
+# A started process takes its run within this time even on a busy machine; a later one gives up.
 STARTING_SECONDS = 120.0
-# Each launches within a budget of its own; a client that asks in a loop is stopped here.
+# Each has a separate budget; this limit stops a client that starts sweeps in a loop.
 MOST_ON_AWS = 4
 
 
 class SweepState(StrEnum):
-    """Where a started sweep stands."""
+    """The state of a started sweep."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -70,7 +68,7 @@ OPEN = (SweepState.STARTING, SweepState.RUNNING, SweepState.STOPPING)
 
 
 class OtherSweep(UsageError):
-    """A sweep runs already; `sweep_id` is None where it was started by hand or by a schedule."""
+    """Another sweep runs; `sweep_id` is None if it was started by hand or by a schedule."""
 
     def __init__(self, message: Message, sweep_id: str | None) -> None:
         super().__init__(message)
@@ -78,7 +76,7 @@ class OtherSweep(UsageError):
 
 
 class RequestedSweep(Struct, frozen=True, kw_only=True):
-    """A sweep to start: `words` stand behind `advisor`; `trials` are planned here, and empty for AWS."""
+    """A sweep to start: `words` follow `advisor` on the command line; `trials` are empty for AWS."""
 
     question: SweepRun
     words: tuple[str, ...]
@@ -86,8 +84,8 @@ class RequestedSweep(Struct, frozen=True, kw_only=True):
 
 
 def requested_sweep(question: SweepRun, allowed: Allowed) -> RequestedSweep:
-    """The sweep that a client asks for; `UsageError`, or `MeasuringError` for what this machine cannot
-    measure."""
+    """The sweep for a client's request; `UsageError` for a bad one, `MeasuringError` for one that this
+    machine cannot measure."""
     sweep = allowed.resolved(question)
     words = sweep_words(sweep)
     if sweep.on_aws:
@@ -101,7 +99,7 @@ def requested_sweep(question: SweepRun, allowed: Allowed) -> RequestedSweep:
 
 
 def sweep_words(sweep: SweepRun) -> tuple[str, ...]:
-    """The words behind `advisor` of a command that measures the same."""
+    """The command line, without `advisor`, that measures the same sweep."""
     return ("sweep", "run", *words_of(sweep, without=("dry_run", "max_minutes")))
 
 
@@ -113,8 +111,8 @@ def start_sweep(
     max_minutes: float | None = None,
     database_url: str | None = None,
 ) -> Run:
-    """Start it and return at once; `fields` are what the client asked. `OtherSweep` while one runs on this
-    machine, or `MOST_ON_AWS` run there."""
+    """Start a sweep and return at once; `fields` are the client's request. `OtherSweep` while another sweep
+    runs on this machine, or `MOST_ON_AWS` run on AWS."""
     now, here = time.time(), this_process()
     _forget_oldest(book, now)
     sweep_id = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
@@ -129,7 +127,7 @@ def start_sweep(
 
     def refuse(open_runs: Sequence[Run]) -> None:
         running = [run for run in open_runs if run.place == here.place and sweep_state(run, now) in OPEN]
-        _refuse_beside(requested, running)
+        _refuse_conflict(requested, running)
 
     run = book.runs.start(sweep_id, request, here, now=now, log=str(folder / "talk.log"), refuse=refuse)
     try:
@@ -143,13 +141,13 @@ def start_sweep(
             reason=error.strerror,
             hint=Message("free some space"),
         ) from error
-    # Its row says how it ended; this only takes it out of the table of processes.
+    # The row says how the process ended; waiting for it only prevents a zombie.
     threading.Thread(target=process.wait, name=f"sweep {sweep_id}", daemon=True).start()
     return run
 
 
 def _forget_oldest(book: ScheduleBook, now: float) -> None:
-    """Of those that have ended the latest stay."""
+    """Delete rows and folders of ended sweeps, except the `KEPT` latest."""
     old = [sweep for sweep in started_sweeps(book) if sweep_state(sweep, now) not in OPEN][KEPT:]
     if old:
         book.runs.forget([sweep.number for sweep in old])
@@ -157,7 +155,7 @@ def _forget_oldest(book: ScheduleBook, now: float) -> None:
         shutil.rmtree(Path(sweep.log).parent, ignore_errors=True)
 
 
-def _refuse_beside(requested: RequestedSweep, running: Sequence[Run]) -> None:
+def _refuse_conflict(requested: RequestedSweep, running: Sequence[Run]) -> None:
     on_aws = [sweep.sweep_id for sweep in running if is_on_aws(sweep)]
     here = [sweep.sweep_id for sweep in running if not is_on_aws(sweep)]
     if requested.question.on_aws:
@@ -180,13 +178,13 @@ def _refuse_beside(requested: RequestedSweep, running: Sequence[Run]) -> None:
 
 
 def stop_sweep(book: ScheduleBook, sweep_id: str) -> Run:
-    """Ask a sweep to end as Ctrl-C would: a mark in its row, which its process sees on any machine."""
+    """Stop a sweep as Ctrl-C would: by a mark in its row, which its process sees on any machine."""
     book.runs.note_stop(sweep_id, now=time.time())
     return sweep_of(book, sweep_id)
 
 
 def sweep_of(book: ScheduleBook, sweep_id: str) -> Run:
-    """The started sweep of that id; `UsageError` where there is none."""
+    """The started sweep with that id; `UsageError` where there is none."""
     run = book.runs.sweep(sweep_id) if book.is_ready and ID.fullmatch(sweep_id) else None
     if run is None:
         raise UsageError("there is no sweep '{sweep}'", sweep=sweep_id[:40])
@@ -194,12 +192,12 @@ def sweep_of(book: ScheduleBook, sweep_id: str) -> Run:
 
 
 def started_sweeps(book: ScheduleBook) -> list[Run]:
-    """Every started sweep, the latest first."""
+    """All started sweeps, latest first."""
     return book.runs.sweeps() if book.is_ready else []
 
 
 def sweep_state(sweep: Run, now: float) -> SweepState:
-    """Where it stands at a moment (seconds since 1970)."""
+    """The state of a sweep at the time `now` (seconds since 1970)."""
     if sweep.state is RunState.DUE:
         return SweepState.LOST if now - sweep.due_at >= STARTING_SECONDS else SweepState.STARTING
     if sweep.state is not RunState.RUNNING:
@@ -210,23 +208,23 @@ def sweep_state(sweep: Run, now: float) -> SweepState:
 
 
 def is_on_aws(sweep: Run) -> bool:
-    """Whether it measures elsewhere, and leaves this machine's quiet."""
+    """Whether the sweep measures on AWS, and so does not load this machine."""
     return sweep.request.get("on") != "here"
 
 
 def events_path(sweep: Run) -> Path:
-    """The log of its events, one JSON object a line; beside `log`, its stderr."""
+    """The file with the sweep's events, one JSON object a line, in the folder of its stderr (`log`)."""
     return Path(sweep.log).parent / "events.jsonl"
 
 
 def command_of(sweep: Run) -> list[str]:
-    """The whole command line; a sweep on AWS writes no log of events here."""
+    """The sweep's command line; a sweep on AWS writes no events file here."""
     log = [] if is_on_aws(sweep) else [f"--log-file={events_path(sweep)}"]
     return [*ADVISOR, *sweep.request["words"], *log, "-o", "json"]
 
 
 def sweep_document(sweep: Run) -> dict[str, Any]:
-    """`advisor.sweep-job/1` without the status of its trials."""
+    """The document `advisor.sweep-job/1` without the status of the trials."""
     state, request, reason = sweep_state(sweep, time.time()), sweep.request, sweep.note
     if state is SweepState.LOST:
         reason = str(
@@ -256,7 +254,7 @@ def sweep_document(sweep: Run) -> dict[str, Any]:
 
 
 def status_document(sweep: Run, store: SqlStore, allowed: Allowed) -> dict[str, Any] | None:
-    """The document of `advisor sweep status -o json`; None for AWS and for sweeps never planned."""
+    """The document of `advisor sweep status -o json`; None for sweeps on AWS, or never planned."""
     trials = trials_of(sweep, allowed)
     if trials is None:
         return None
@@ -264,14 +262,14 @@ def status_document(sweep: Run, store: SqlStore, allowed: Allowed) -> dict[str, 
 
 
 def trials_document(sweep: Run, store: SqlStore, allowed: Allowed) -> dict[str, Any]:
-    """As `advisor sweep list -o json` has the same sweep: each trial, its state and rate."""
+    """The trials with state and rate, as in `advisor sweep list -o json`."""
     trials = trials_of(sweep, allowed) or ()
     rows, _ = shown_rows(store, trials)
     return {"schema": TRIALS, "trials": trial_documents(trials, rows)}
 
 
 def list_document(sweeps: Sequence[Run], store: SqlStore) -> dict[str, Any]:
-    """All sweeps, latest first, whoever started them; `status` is of all that the store holds."""
+    """The document of all started sweeps, latest first; `status` covers all trials in the store."""
     documents = [sweep_document(sweep) for sweep in sweeps]
     running = [document["id"] for document in documents if document["runs"]]
     status = snapshot_document(look_at(store))
@@ -279,13 +277,13 @@ def list_document(sweeps: Sequence[Run], store: SqlStore) -> dict[str, Any]:
 
 
 def trials_of(sweep: Run, allowed: Allowed) -> tuple[Trial, ...] | None:
-    """As the machine plans them now: once the data are made, the ids are those measured."""
+    """The sweep's trials as planned now (None for AWS); their ids are final once the data set is made."""
     if is_on_aws(sweep):
         return None
     try:
         return requested_sweep(from_values(NewSweep, sweep.request["fields"]), allowed).trials
     except AdvisorError:
-        return None  # a data set or a network that is allowed no more
+        return None  # its data set or network is no longer allowed
 
 
 _LOOK_EVERY_SECONDS = 0.5
@@ -298,20 +296,20 @@ _UNUSABLE = str(Message("0 usable: other processes took what its trials needed")
 _ASKED = str(Message("somebody asked it to stop; what was measured is kept"))
 _ENDED = str(Message("its process was stopped; what was measured is kept"))
 _LOST = "the database gave this run to another process; this one leaves it"
-# A started sweep stands behind whoever answers requests: for the scheduler's choice, and for the
-# kernel's when memory runs out (proc(5): 1000 is the first to go).
+# A started sweep yields to the server that answers requests: it gets less CPU time, and the kernel kills it
+# earlier when memory runs out (proc(5): 1000 is killed first).
 _NICE, _OOM_SCORE = 10, 800
 
-# What follows a sweep that measured something: the run's `fit` and `drift`.
+# Called after a sweep that measured something; returns `fit` and `drift` for the run's report.
 Follow = Callable[[Run], Mapping[str, Any]]
-# The report on a schedule's plan: the run, why it failed (or ""), where its log goes.
+# Makes the report on a schedule's plan, from the run, why it failed (or ""), and the log's path.
 Report = Callable[[Run, str, Path], Mapping[str, Any]]
-# The command line of a scheduled command at its due time.
+# Turns a scheduled command and its due time into a command line.
 Started = Callable[[Sequence[str], float], list[str]]
 
 
 class Work(Struct):
-    """A run in hand: whose, since when, and what ends it before its command does."""
+    """A run that this process executes."""
 
     book: ScheduleBook
     run: Run
@@ -321,27 +319,27 @@ class Work(Struct):
     log: Path
     clock: Callable[[], float]
     begun: float
-    _asked_at: float = -math.inf
+    _checked_at: float = -math.inf
     _noted_at: float = field(default_factory=time.monotonic)
 
     @property
     def cost_usd(self) -> float | None:
-        """The cost so far, by the host's price; None where no price is known."""
+        """The cost so far, by the host's price; None where the price is unknown."""
         hourly = self.schedule.usd_per_hour if self.schedule else None
         if hourly is None:
             return None
         return (self.run.cost_usd or 0.0) + hourly * (self.clock() - self.begun) / 3600
 
     def must_stop(self) -> bool:
-        """Whether somebody asked for its end; notes its cost. `DataError` once the run is another
-        process's. A database that is away changes nothing: nobody else can take the run then."""
+        """Whether a stop was requested; also stores the cost. `DataError` once another process has the run.
+        False while the database cannot be reached: no other process can take the run then."""
         now = time.monotonic()
-        if now - self._asked_at < _ASK_DATABASE_EVERY_SECONDS:
+        if now - self._checked_at < _ASK_DATABASE_EVERY_SECONDS:
             return False
-        self._asked_at = now
+        self._checked_at = now
         runs, number = self.book.runs, self.run.number
         try:
-            if not self.lock.is_held():  # a server that came back has forgotten who held what
+            if not self.lock.is_held():  # a restarted server has forgotten all locks
                 self.lock = runs.hold_again(number) or self.lock
             if self.cost_usd is not None and now - self._noted_at >= _NOTE_COST_EVERY_SECONDS:
                 self._noted_at = now
@@ -363,8 +361,8 @@ def execute(
     clock: Callable[[], float] = time.time,
     started: Started = started_as,
 ) -> Ending | None:
-    """Run what is due; None where another process has it, or had it. `UsageError` for an unknown number, and
-    for a sweep that was asked for too long ago."""
+    """Execute a due run; None if another process has or had it. `UsageError` for an unknown number, and for
+    a sweep that was requested more than `STARTING_SECONDS` ago."""
     run = book.runs.numbered(number)
     if run is None:
         raise UsageError("there is no run {number}", number=number)
@@ -381,13 +379,16 @@ def execute(
     work = Work(book, run, schedule, owner, lock, log, clock, clock())
     try:
         try:
-            ending = _swept(work) if schedule is None else _scheduled(work, schedule, started, follow, report)
+            if schedule is None:
+                ending = _sweep_end(work)
+            else:
+                ending = _schedule_end(work, schedule, started, follow, report)
         except (AdvisorError, OSError) as error:
             ending = Ending(state=RunState.FAILED, note=str(error), cost_usd=work.cost_usd)
         book.runs.end(number, owner, ending, now=clock())
     except KeyboardInterrupt:
-        # A due time is somebody else's to go on with, at once. Nobody goes on with a started sweep: whoever
-        # started it sees that it was ended, and may start it again.
+        # Another process continues a due time at once. A started sweep is not continued: its client sees
+        # that it was stopped, and may start it again.
         if schedule is None:
             book.runs.end(number, owner, Ending(state=RunState.STOPPED, note=_ENDED), now=clock())
         else:
@@ -399,40 +400,39 @@ def execute(
 
 
 def _log_of(schedule: Schedule, run: Run) -> Path:
-    """The command's stderr; the document that it prints lies beside it, as .json."""
+    """The file for the command's stderr; the document that the command prints has the ending .json."""
     when = datetime.fromtimestamp(run.due_at, UTC).strftime("%Y%m%dT%H%M%SZ")
     return state_folder() / "schedules" / f"{schedule.name}-{schedule.number}" / f"{when}.log"
 
 
-def _swept(work: Work) -> Ending:
-    _step_back()
+def _sweep_end(work: Work) -> Ending:
+    _lower_priority()
     minutes = work.run.request["max_minutes"]
     limit = time.monotonic() + 60 * minutes if minutes else math.inf
     over = f"its {minutes:g} minutes are over; what was measured is kept" if minutes else ""
     command, folder = command_of(work.run), str(work.log.parent)
-    return _commanded(work, command, folder, lambda: over if time.monotonic() >= limit else "")
+    return _command_end(work, command, folder, lambda: over if time.monotonic() >= limit else "")
 
 
-def _scheduled(work: Work, schedule: Schedule, started: Started, follow: Follow, report: Report) -> Ending:
+def _schedule_end(work: Work, schedule: Schedule, started: Started, follow: Follow, report: Report) -> Ending:
     due = work.run.due_at
     if not Path(schedule.folder).is_dir():
         raise UsageError("there is no folder {path} on this machine", path=schedule.folder)
-    # The rest of the month's budget for this run; its own cost so far is not subtracted twice.
+    # The rest of the month's budget, without this run's cost: `work.cost_usd` includes earlier attempts.
     _, left = month_cost(work.book, schedule, due, besides=work.run.number)
     most = math.inf if left is None else left
-    ending = _commanded(
+    ending = _command_end(
         work,
         started(schedule.command, due),
         schedule.folder,
         lambda: _BUDGET if (work.cost_usd or 0.0) >= most else "",
     )
     done: dict[str, Any] = {}
-    # A process that had the run in hand before could not say how much it measured, and a sweep on a
-    # shared database does not know: then the store is looked at.
+    # With an earlier attempt, or a shared database, the number of trials is unknown: ask the store then.
     if is_sweep(schedule.command) and (work.run.begun_at or ending.trials != 0):
         try:
             done |= follow(work.run)
-        except AdvisorError as error:  # of the fit: the sweep has not failed
+        except AdvisorError as error:  # the fit failed, not the sweep
             done |= {"fit": {"kept": "last", "why": str(error)}}
     if schedule.reporting is not None:
         failed = ending.note if ending.state is RunState.FAILED else ""
@@ -440,9 +440,9 @@ def _scheduled(work: Work, schedule: Schedule, started: Started, follow: Follow,
     return replace(ending, report=done)
 
 
-def _commanded(work: Work, command: Sequence[str], folder: str, over: Callable[[], str]) -> Ending:
-    """Run a command to its end, or until `over` gives a reason or somebody asks. Its document tells what was
-    measured, and what a sweep on AWS spent."""
+def _command_end(work: Work, command: Sequence[str], folder: str, over: Callable[[], str]) -> Ending:
+    """Run a command until it ends, `over` returns a reason to stop it, or a stop is requested. The document
+    that it prints has the number of trials, and the cost of a sweep on AWS."""
     why = ""
     with command_process(command, folder, work.log) as process:
         while process.poll() is None and not why:
@@ -455,8 +455,8 @@ def _commanded(work: Work, command: Sequence[str], folder: str, over: Callable[[
     trials, spent = document.get("measured_now"), document.get("spent_usd")
     cost = work.cost_usd
     if isinstance(spent, int | float) and not isinstance(spent, bool) and 0 <= spent < math.inf:
-        # The cloud's, all of the sweep's instances together; unknown where an earlier process spent it (it
-        # counts with its most).
+        # The cloud's figure for all instances. Unknown (and so counted as the run's limit) where an earlier
+        # attempt spent it.
         cost = None if work.run.begun_at and not spent else float(spent)
     is_spoiled = bool(trials) and document.get("usable_now") == 0
     state, note = RunState.DONE, _UNUSABLE if is_spoiled else ""
@@ -473,7 +473,7 @@ def _commanded(work: Work, command: Sequence[str], folder: str, over: Callable[[
     )
 
 
-def _step_back() -> None:
+def _lower_priority() -> None:
     with suppress(OSError):
         os.nice(_NICE)
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Runs a user's training script, under our hook where it has one, and samples what it takes."""
+"""Measures a user's training script: its steps, if it calls our hook, and the resources that it uses."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from advisor.sweeps.measure.usage import FEWEST_SAMPLES, Sample, UsageSampler, u
 
 _LOOK_EVERY_SECONDS = 0.2
 _SECONDS_TO_END = 5.0
-# Loading data and compiling may take long; a script that never calls the hook must end too.
+# Loading data and compiling may take long, but a script that never calls the hook must be ended, too.
 _SECONDS_TO_BEGIN = 900.0
 _SOURCE_TREE = Path(__file__).resolve().parents[2]
-# Of an instance's memory, beside the script's.
+# Memory of an instance that the system needs beside the script.
 _SYSTEM_MIB = 512
 _HOOK = "advisor.sweeps.hook"
 _ADVICE = "wrap the loop's loader: `from advisor.sweeps.hook import steps`, `for batch in steps(loader):`"
@@ -55,9 +55,9 @@ def measure_script(
     profile: bool = True,
     seconds_to_begin: float = _SECONDS_TO_BEGIN,
 ) -> dict[str, Any]:
-    """The anchor of a script's own loop, started `runs` times within the minutes and ended once it is
-    measured; without the hook only what its processes take. `UsageError` when it cannot be started,
-    `MeasuringError` when it makes too few steps, or never reaches its hook."""
+    """The anchor of a script's training loop, from `runs` runs within `minutes`; each ends once it is
+    measured. Without the hook only resource usage is measured. `UsageError` if the script cannot be started,
+    `MeasuringError` for too few steps, or a hook that it never reaches."""
     has_hook = _calls_hook(command)
     begun = time.monotonic()
     recorded: list[RecordedSteps] = []
@@ -109,8 +109,8 @@ def _usage(samples: Sequence[Sample], samples_per_second: float | None = None) -
 
 
 def instances_for(usage: Mapping[str, Any], count: int = 3) -> list[dict[str, Any]]:
-    """The cheapest instances on demand in us-east-1 with what the steady part needs, a vCPU for each CPU
-    here."""
+    """The `count` cheapest on-demand instances in us-east-1 with the resources that the steady state needs;
+    a CPU here counts as a vCPU."""
     needs, catalog = usage["needs"], load_catalog()
     query = OfferQuery(
         cloud="aws",
@@ -129,17 +129,17 @@ def instances_for(usage: Mapping[str, Any], count: int = 3) -> list[dict[str, An
         and instance.current
         and not instance.burstable
         and instance.gpu_count * instance.gpu_fraction >= needs["gpus"]
-        # Unknown of guests of 2006 to 2008, on shares of cores.
+        # The catalogue has no EBS rate for types of 2006 to 2008.
         and (instance.ebs_baseline_mib_per_second or 0.0) >= max(1.0, needs["disk_mib_per_second"])
     )
     return [{"instance": name, "usd_per_hour": usd} for usd, name in serving[:count]]
 
 
 def _calls_hook(command: Sequence[str]) -> bool:
-    """Whether the command names the hook, in its script or itself; `UsageError` for a missing script."""
+    """Whether the command or its script names the hook; `UsageError` for a script that cannot be read."""
     script = next((part for part in command if part.endswith(".py")), None)
     if script and not os.access(script, os.R_OK) and "-m" not in command and "-c" not in command:
-        # Python's own message for a missing script would come from a child, late.
+        # Without this, Python's message for a missing script would come late, from a child process.
         raise UsageError(
             f"there is no file {script} that can be read", hint="start it as you do without the advisor"
         )
@@ -153,7 +153,7 @@ def _calls_hook(command: Sequence[str]) -> bool:
 def _watch(
     process: subprocess.Popen[bytes], path: Path, seconds_to_begin: float, on_progress: Progress
 ) -> dict[str, Any]:
-    """Until the steps are written or the script has ended; what its GPU did meanwhile."""
+    """Wait until the steps are written or the script ends; returns the GPU's state meanwhile."""
     begin_by = time.monotonic() + seconds_to_begin
     if _wait(process, unfinished(path).exists, begin_by):
         on_progress("the script called the hook: timing its steps")
@@ -165,12 +165,12 @@ def _watch(
 
 def _wait(
     process: subprocess.Popen[bytes],
-    is_there: Callable[[], bool],
+    is_ready: Callable[[], bool],
     until: float = math.inf,
     *,
     ends: bool = False,
 ) -> bool:
-    while not (ready := is_there()) and process.poll() is None:
+    while not (ready := is_ready()) and process.poll() is None:
         if time.monotonic() > until:
             if ends:
                 return False
@@ -180,7 +180,7 @@ def _wait(
 
 
 def _recorded(path: Path, code: int | None) -> RecordedSteps:
-    """The script's recorded steps, also where it failed later; `MeasuringError` for none."""
+    """The script's recorded steps, even if it failed later; `MeasuringError` without any."""
     file = next((file for file in (path, unfinished(path)) if file.exists()), None)
     recorded = read_steps(file) if file else None
     if recorded and recorded.rows and (not code or len(recorded.rows) >= FEWEST_STEPS):
@@ -195,7 +195,7 @@ def _recorded(path: Path, code: int | None) -> RecordedSteps:
 
 @contextmanager
 def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """In a session of its own, so that its loader processes end with it."""
+    """Start the command in a new session, so that its loader processes can be ended with it."""
     try:
         process = subprocess.Popen(
             command,
@@ -213,7 +213,7 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator
 
 
 def _environment(path: Path, minutes: float, profile: bool) -> dict[str, str]:
-    """Ours, with the hook importable (last: the script's own packages come first)."""
+    """The variables for the script; our packages come last in its path, so that its packages go first."""
     paths = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), str(_SOURCE_TREE)]
     return dict(os.environ) | {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),

@@ -1,4 +1,4 @@
-"""Starts the probe as a process of its own, and reads its answer: torch stays out of here."""
+"""Runs the probe in a child process, so that this process never loads torch, and keeps its fingerprint."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from advisor.sweeps.machine.environment import cpu_model
 from advisor.sweeps.probe.session import FINGERPRINT_SCHEMA, PARTS, fingerprint
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
-COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.probe")  # -P: a user's own files are not ours
+COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.probe")  # -P: never import the user's files
 _TIMEOUT_SECONDS = 300.0
 
 Progress = Callable[[str], None]
 
 
 def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
-    """Keeps a whole probe for the trials here; returns whether it was one. `DataError` on write."""
+    """Store a complete probe's fingerprint for trials on this machine; False for a partial probe."""
     if set(parts) != set(PARTS):
         return False
     path = own_fingerprint_path()
@@ -34,7 +34,7 @@ def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
 
 
 def kept_fingerprints() -> tuple[dict[str, Any], ...]:
-    """The kept fingerprint, where it is of this machine's CPU; empty without one."""
+    """The stored fingerprint if it belongs to this machine's CPU; otherwise empty."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         kept: dict[str, Any] = json.loads(own_fingerprint_path().read_text())
         if kept["schema"] == FINGERPRINT_SCHEMA and kept["cpu_model"] == cpu_model():
@@ -51,8 +51,8 @@ def probe_machine(
     command: Sequence[str] = COMMAND,
     timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> dict[str, Any]:
-    """The probe's document (`advisor.probe/1`), made by a child process; `on_progress` gets each part's name.
-    `MeasuringError` when the child dies, is late or answers nonsense."""
+    """The probe's document (`advisor.probe/1`) from a child process; `on_progress` gets each part's name.
+    `MeasuringError` when the child dies or is late."""
     job = json.dumps({"only": list(parts), "quick": quick, "disk": str(disk)})
     with started_worker([*command, job]) as worker:
         try:

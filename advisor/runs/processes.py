@@ -1,7 +1,7 @@
-"""Commands of the advisor as child processes, which end with their parent; why one failed.
+"""Commands of the advisor as child processes, which end with their parent; their documents and errors.
 
-A command that fails leaves its error as a JSON document in the file that `ERROR_VARIABLE` names: nobody reads
-what it printed for people."""
+A command that fails writes its error as JSON to the file that `ERROR_VARIABLE` names, so that no program has
+to parse its output for people."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from advisor.errors import ERROR_VARIABLE
 from advisor.store import DATABASE_VARIABLE
 from advisor.sweeps.machine.processes import end_with_parent
 
-# -P: files of the folder in which a command works are not ours.
+# -P: a command never imports files of the folder in which it runs.
 ADVISOR = (sys.executable, "-P", "-m", "advisor")
 _SOURCE_TREE = Path(__file__).parents[2]
-# What only the HTTP service's own process means by its environment.
-_OF_THE_SERVICE = ("ADVISOR_SERVICE", "PROMETHEUS_MULTIPROC_DIR")
-# A sweep that is asked to end gives back what it took; that takes a while with Ray.
+# Variables meant for the HTTP service's process only.
+_SERVICE_VARIABLES = ("ADVISOR_SERVICE", "PROMETHEUS_MULTIPROC_DIR")
+# A terminated sweep first releases its resources, which takes a while with Ray.
 _ENDING_SECONDS = 60.0
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def environment(database_url: str | None = None) -> dict[str, str]:
-    """This process's, in which `ADVISOR` starts from any folder, in a checkout too."""
+    """Environment variables for a child: this process's, so that `ADVISOR` starts from any folder."""
     paths = [str(_SOURCE_TREE), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    own = {name: value for name, value in os.environ.items() if name not in _OF_THE_SERVICE}
+    own = {name: value for name, value in os.environ.items() if name not in _SERVICE_VARIABLES}
     given = {DATABASE_VARIABLE: database_url} if database_url else {}
     return own | given | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
 
@@ -43,12 +43,12 @@ def environment(database_url: str | None = None) -> dict[str, str]:
 def command_process(
     command: Sequence[str], folder: str, log: Path, *, ends_with_parent: bool = True
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command in a folder; its stderr is appended to the log, its document goes to `answer_path`. On
-    leaving it is ended, politely first.
+    """Start a command in a folder, and end it with the block (SIGTERM, then SIGKILL). Its stderr is appended
+    to `log`, its stdout goes to `answer_path`.
 
-    By default the kernel ends it with this process, however that dies: nobody who goes on with a run meets a
-    sweep that still measures. That runs code between fork and exec, so this process may have no threads.
-    Signals to end wait meanwhile: none is lost before the exec."""
+    By default the kernel also ends it when this process dies in any way, so that a continued run never meets
+    a sweep that still measures. This runs code between fork and exec, so this process may have no threads;
+    termination signals are blocked meanwhile, so that none is lost before the exec."""
     log.parent.mkdir(parents=True, exist_ok=True)
     error_path(log).unlink(missing_ok=True)
     variables = environment() | {ERROR_VARIABLE: str(error_path(log))}
@@ -76,7 +76,7 @@ def command_process(
 
 
 def _before_exec(parent: int, held: Iterable[signal.Signals | int]) -> None:
-    """In the child, between fork and exec: this process's handlers would forget a signal there."""
+    """In the child, between fork and exec: reset handlers, which would lose a signal, and unblock."""
     for number in _ENDING_SIGNALS:
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
@@ -87,7 +87,7 @@ def _before_exec(parent: int, held: Iterable[signal.Signals | int]) -> None:
 def start_executor(
     number: int, *, database_url: str | None = None, log: Path | None = None
 ) -> subprocess.Popen[bytes]:
-    """A process that executes run `number`, in a session of its own: it outlives this process and its
+    """A process that executes run `number`; in a new session, so that it outlives this process and its
     terminal."""
     command = [*ADVISOR, "schedule", "execute", str(number)]
     with log.open("ab") if log else nullcontext() as lines:
@@ -102,28 +102,28 @@ def start_executor(
 
 
 def answer_path(log: Path) -> Path:
-    """The path of the document that the command of a log printed."""
+    """The file for the document that a command prints, beside its log."""
     return log.with_suffix(".json")
 
 
 def error_path(log: Path) -> Path:
-    """The path of the error that the command of a log ended with."""
+    """The file for the error of a command, beside its log."""
     return log.with_suffix(".error.json")
 
 
 def answer_of(log: Path) -> dict[str, Any] | None:
-    """The document that a command printed; None where it printed none."""
+    """The document that a command printed; None if there is none."""
     return _document(answer_path(log))
 
 
 def failure(code: int, log: Path) -> str:
-    """Why a command failed: its error, else its exit code."""
+    """Why a command failed: its error message, else its exit code or signal."""
     ending = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
     return str((_document(error_path(log)) or {}).get("message") or ending)
 
 
 def outcome_of(words: Sequence[str], *, seconds: float) -> tuple[dict[str, Any] | None, str]:
-    """Runs `advisor WORDS` to its end: its document if any, and why it failed. `TimeoutExpired`."""
+    """Run `advisor WORDS`; returns its document, if any, and why it failed. `TimeoutExpired` when late."""
     with tempfile.TemporaryDirectory(prefix="advisor-") as scratch:
         log = Path(scratch) / "command.log"
         with command_process([*ADVISOR, *words], scratch, log, ends_with_parent=False) as process:
@@ -132,7 +132,7 @@ def outcome_of(words: Sequence[str], *, seconds: float) -> tuple[dict[str, Any] 
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ask it to end, wait, and kill it where it does not."""
+    """Terminate a process, and kill it if it has not ended in time."""
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -143,7 +143,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def how_it_ended(code: int) -> str:
-    """The ending of a child process in words."""
+    """How a child process ended, in words."""
     return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 

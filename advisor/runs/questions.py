@@ -1,8 +1,7 @@
 """Questions that start a run other than a sweep: verifications, fits, price refreshes and schedules.
 
-As in `advisor.questions.network`, a field stands here once; options of the command line, fields over HTTP
-with their schemas, and the words of a command that asks the same follow from it. The fields of sweeps stand
-in `sweep_questions`."""
+As in `advisor.questions.network`, each field is declared once; command-line options, HTTP fields with their
+schemas, and equivalent command lines follow from it. The fields of sweeps are in `sweep_questions`."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ REPORT_FORMATS = ("html", "pdf", "md", "csv", "xlsx", "json")
 AUTO = "auto"
 _MOST_MINUTES, _LEAST_SAMPLES = 60.0, 100
 
-# One account's quota, one user's terminal, as for types of a sweep.
+# More would exceed an account's quota, and be hard to follow in a terminal (as `fleet.MOST_TYPES`).
 _MOST_SIDE_BY_SIDE = 8
 
 
@@ -154,16 +153,16 @@ class ScheduleRequest(Question):
 
 
 def words_of(question: Question, without: Iterable[str] = ()) -> tuple[str, ...]:
-    """Options of a command that asks the same. Each word holds its option's name, so that no value
-    is ever taken for an option; what is as it would be anyway is left out."""
+    """The question as command-line options, without defaults and the fields in `without`. Option and value
+    are one word (`--name=value`), so that no value is taken for an option."""
     words: list[str] = []
-    for each in question.fields.values():
-        value, kind = getattr(question, each.attribute), each.kind
-        if not question.differs(each) or each.name in without:
+    for field in question.fields.values():
+        value, kind = getattr(question, field.attribute), field.kind
+        if not question.differs(field) or field.name in without:
             continue
         if value is True:
-            words.append(each.option)
+            words.append(field.option)
         else:
             values = value if kind.repeats else (value,)
-            words += [f"{option_name(each.name)}={kind.text_of(item)}" for item in values]
+            words += [f"{option_name(field.name)}={kind.text_of(item)}" for item in values]
     return tuple(words)

@@ -1,7 +1,7 @@
-"""After a scheduled run: a report on the schedule's plan, what changed since the last one, sent.
+"""The report after a scheduled run: made from the schedule's plan, compared with the last one, and sent.
 
-It is work of a process of its own (`advisor schedule report NUMBER`): whatever goes wrong in it, the run has
-ended as it has. The last report of a schedule lies beside its logs, on this machine."""
+A separate process does it (`advisor schedule report NUMBER`), so that a failure cannot change how the run
+ended. The last report of a schedule is kept on this machine, in the folder of its logs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ _LANGUAGE = "en"
 _LAST = "last-report.json"
 
 Say = Callable[[str], None]
-# The report on a plan: `advisor.report/1`.
+# Makes `advisor.report/1` from the path of a plan.
 DocumentOf = Callable[[str], dict[str, Any]]
 
 
 def report_in_process(run: Run, failed: str, log: Path) -> dict[str, Any]:
-    """The run's `sizing_report`, made by a child process, so that no failure of it changes how the run
-    ended."""
+    """The run's `sizing_report`, made in a child process; `failed` is why the run failed, or empty."""
     command = [*ADVISOR, "schedule", "report", str(run.number), "--failed", failed]
     own_log = log.with_suffix(".sending.log")
     try:
@@ -52,19 +51,19 @@ def report_in_process(run: Run, failed: str, log: Path) -> dict[str, Any]:
 
 
 def report_lost(why: str) -> dict[str, Any]:
-    """A `sizing_report` that was not made."""
+    """The `sizing_report` entry of a report that could not be made."""
     return {"headline": None, "changed": None, "deliveries": [], "error": one_line(why)}
 
 
 def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: str = "") -> dict[str, Any]:
-    """Make the report, and send it or what changed; returns the run's `sizing_report`. `failed` is why the
-    run failed, told first. Raises nothing that a plan or a target can cause."""
+    """Make the report, send it or the changes, and return the run's `sizing_report`. `failed` (why the run
+    failed) begins the message. Bad plans and targets raise nothing: the errors are in the result."""
     if schedule.reporting is None:
         raise UsageError("schedule '{name}' has no --report", name=schedule.name)
     folder = state_folder() / "schedules" / f"{schedule.name}-{schedule.number}"
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        # As it will be read again: what is compared and what is sent are the same.
+        # Read the JSON back, since the next comparison reads it too: what is sent is what is compared.
         content = report_format("json").content(document_of(schedule.reporting.plan), _LANGUAGE)
         document = read_saved(Input(_LAST, content))
         kind = report_format(schedule.reporting.format)
@@ -73,7 +72,7 @@ def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: 
         say(str(error))
         return report_lost(str(error))
     before = None
-    # Before the first one there is none, and maybe one that this version cannot read any more.
+    # There may be no last report, or one that this version cannot read.
     with suppress(OSError, UsageError):
         before = read_saved(Input(_LAST, (folder / _LAST).read_bytes()))
     changes = None if before is None else difference(before, document)
@@ -83,7 +82,7 @@ def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: 
         if failed:
             reason = one_line(f"The run of schedule '{schedule.name}' failed: {failed}")
             message = replace(message, text=f"{reason}\n\n{message.text}")
-        deliveries = _sent(message, schedule.reporting, say)
+        deliveries = _deliveries(message, schedule.reporting, say)
     write_whole(folder / _LAST, content)
     return {
         "headline": headline(changes) if changes else None,
@@ -94,7 +93,7 @@ def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: 
 
 
 def _message(document: Mapping[str, Any], file: Attachment, changes: Mapping[str, Any] | None) -> Letter:
-    """What changed with the report beside it; before there is anything to compare, the report."""
+    """The changes with the report attached; without an earlier report, the report alone."""
     if changes is None:
         return report_message(document, file)
     name = f"report-diff-{document['as_of']}"
@@ -104,10 +103,10 @@ def _message(document: Mapping[str, Any], file: Attachment, changes: Mapping[str
     return difference_message(changes, [file, as_text, as_file])
 
 
-def _sent(message: Letter, wanted: Reporting, say: Say) -> list[dict[str, Any]]:
-    """To each target; what may arrive later is kept for the daemon to send again."""
+def _deliveries(message: Letter, reporting: Reporting, say: Say) -> list[dict[str, Any]]:
+    """Send to each target and return the results; after a passing failure the daemon sends again later."""
     documents = []
-    for target in wanted.send:
+    for target in reporting.send:
         delivery = deliver_to(message, target, say=say)
         state = "arrived" if delivery.arrived else "failed"
         if delivery.transient:

@@ -1,9 +1,9 @@
-"""Schedules: when a cron line is due, checks before one is kept, and their documents.
+"""Schedules: due times of cron lines, checks before a schedule is stored, budgets, and JSON documents.
 
-When a line is due in a time zone is by Debian's rules for clock changes (`cronsim`). A line with fixed hours
-follows the wall clock: each of its times comes once a day, the first of two when clocks go back, and at the
-end of the gap when they skip it. A line with `*` for minutes or hours follows time itself: every 30 minutes
-is every 30 minutes. A schedule's sweep is checked as the command itself would check it, when it is added."""
+Clock changes follow Debian's rules (`cronsim`). A line with fixed hours follows the wall clock: each of its
+times is due once a day, at the first of two when clocks go back, and at the end of the gap when they skip it.
+A line with `*` for minutes or hours follows elapsed time: every 30 minutes is every 30 minutes. The sweep of
+a schedule is checked when the schedule is added, as `sweep run` would check it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LIST, ONE = "advisor.schedules/1", "advisor.schedule/1"
 
 
 class Status(Struct, frozen=True):
-    """A schedule, its next time, last run and report, and what it spent this month."""
+    """A schedule with its next due time, last run, last report, and cost this month."""
 
     schedule: Schedule
     next_due: datetime | None
@@ -49,7 +49,7 @@ class Status(Struct, frozen=True):
 
 
 def status_of(book: ScheduleBook, schedule: Schedule, now: float) -> Status:
-    """How a schedule stands now (seconds since 1970)."""
+    """The status of a schedule at the time `now` (seconds since 1970)."""
     moment, latest = datetime.fromtimestamp(now, UTC), book.runs.of(schedule.number)
     return Status(
         schedule=schedule,
@@ -62,8 +62,8 @@ def status_of(book: ScheduleBook, schedule: Schedule, now: float) -> Status:
 
 
 def list_document(database: str, rows: Sequence[Status], leader: Leader | None, now: float) -> dict[str, Any]:
-    """`advisor.schedules/1`."""
-    # No lease: the daemon's lock ends with its process.
+    """The document `advisor.schedules/1`."""
+    # The daemon has a lock, not a lease, so there is no time left to report.
     led = {"host": leader.host, "pid": leader.pid, "lease_seconds_left": None} if leader else None
     documents = [
         {**_schedule_document(row), "last_run": run_document(row.last) if row.last else None} for row in rows
@@ -72,7 +72,7 @@ def list_document(database: str, rows: Sequence[Status], leader: Leader | None, 
 
 
 def one_document(status: Status, runs: Sequence[Run], now: float) -> dict[str, Any]:
-    """`advisor.schedule/1`."""
+    """The document `advisor.schedule/1`."""
     return {
         "schema": ONE,
         "at": iso_text(now),
@@ -82,7 +82,7 @@ def one_document(status: Status, runs: Sequence[Run], now: float) -> dict[str, A
 
 
 def run_document(run: Run) -> dict[str, Any]:
-    """One run; `fit` and `drift` are null where no sweep measured anything."""
+    """A run as JSON; `fit` and `drift` are null where no sweep measured anything."""
     return {
         "number": run.number,
         "due_at": iso_text(run.due_at),
@@ -115,7 +115,7 @@ def _schedule_document(status: Status) -> dict[str, Any]:
         "command": list(schedule.command),
         "folder": schedule.folder,
         "misfire": schedule.misfire.value,
-        # Of its targets only what is no secret.
+        # Targets may hold secrets, so only their labels are shown.
         "reporting": reporting
         and {
             "plan": reporting.plan,
@@ -133,34 +133,34 @@ def _schedule_document(status: Status) -> dict[str, Any]:
 
 
 def iso_text(seconds: float | None, timespec: str = "seconds") -> str | None:
-    """A moment in seconds since 1970 as ISO 8601 in UTC."""
+    """A time (seconds since 1970) as ISO 8601 in UTC."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec=timespec)
 
 
-# What may be scheduled, by its first words; everything else is refused.
+# The first words of the commands that may be scheduled.
 ALLOWED = (("sweep", "run"), ("fit",), ("catalog", "refresh"))
-# With one of these a sweep measures on other machines, and leaves this one's quiet.
+# With one of these options a sweep measures on other machines.
 _ELSEWHERE = {"--ray-address", "--on"}
 
 
 def kind_of(command: Sequence[str]) -> tuple[str, ...] | None:
-    """The allowed command that these words begin with; None where they begin with none."""
+    """The allowed command with which these words begin; None if there is none."""
     return next((words for words in ALLOWED if tuple(command[: len(words)]) == words), None)
 
 
 def is_sweep(command: Sequence[str]) -> bool:
-    """Whether it measures."""
+    """Whether the command is `sweep run`."""
     return kind_of(command) == ("sweep", "run")
 
 
-def works_elsewhere(command: Sequence[str]) -> bool:
-    """Whether other runs may go on beside it: two on one machine would measure each other."""
+def is_remote_sweep(command: Sequence[str]) -> bool:
+    """Whether the command measures on other machines only, so that other runs may go on here."""
     return is_sweep(command) and not _ELSEWHERE.isdisjoint(word.partition("=")[0] for word in command)
 
 
 def started_as(command: Sequence[str], due_at: float) -> list[str]:
-    """The whole command line of a run. A sweep measures anew what is older than its due time (seconds since
-    1970), and so not again what an earlier attempt measured."""
+    """The command line of a run. A sweep measures trials again that are older than its due time (seconds
+    since 1970), but not those that an earlier attempt of the same run measured."""
     since = datetime.fromtimestamp(due_at, UTC).isoformat()
     fresh = ["--fresh-since", since] if is_sweep(command) else []
     return [*ADVISOR, *command, *fresh, "-o", "json"]
@@ -176,7 +176,7 @@ _HOW_IT_COSTS = Message(
 
 
 class Checked(Struct, frozen=True):
-    """The words behind `advisor`, what its host costs, and what a run may cost at most."""
+    """A checked command without `advisor`, the price of its host, and the most that a run may cost."""
 
     words: tuple[str, ...]
     usd_per_hour: float | None = None
@@ -186,7 +186,7 @@ class Checked(Struct, frozen=True):
 def new_schedule(
     times: ScheduleRequest, checked: Checked, folder: str, now: float, reporting: Reporting | None = None
 ) -> tuple[NewSchedule, datetime]:
-    """The schedule and its first due time; `UsageError` names what is wrong."""
+    """The schedule to add and its first due time; `UsageError` names the wrong field."""
     line = CronLine(times.cron, times.timezone)
     due = line.after(datetime.fromtimestamp(now, UTC))
     if due is None:
@@ -227,12 +227,12 @@ def new_schedule(
 
 
 def checked_sweep(words: Sequence[str], sweep: SweepRun) -> Checked:
-    """Options checked as `sweep run` does, before it looks at the machine or asks AWS."""
+    """Check a sweep's options as `sweep run` does, but without this machine's hardware or AWS."""
     if sweep.on_aws:
         from advisor.runs.cloud.fleet import launches
 
         shares = launches(sweep)
-        # Of the sweep's id: who goes on with a run elsewhere must find what was launched for it.
+        # The owner is part of the sweep's id: another machine that continues the run must find its instances.
         pinned = () if sweep.owner else ("--owner", shares[0].owner)
         return Checked((*words, *pinned), run_usd=sum(share.budget_usd for share in shares))
     usd_per_hour = checked_price(plan_anywhere(sweep), sweep)
@@ -240,7 +240,7 @@ def checked_sweep(words: Sequence[str], sweep: SweepRun) -> Checked:
 
 
 def checked_price(trials: Sequence[Trial], sweep: SweepRun) -> float | None:
-    """What the host of a planned sweep costs an hour; `UsageError` where it cannot plan itself."""
+    """The host's price per hour, if known; `UsageError` where an adaptive sweep cannot be planned."""
     if sweep.adaptive:
         from advisor.runs.adaptive import adaptive_from  # loads SciPy
 
@@ -248,20 +248,20 @@ def checked_price(trials: Sequence[Trial], sweep: SweepRun) -> float | None:
     return host_usd_per_hour(sweep)
 
 
-# Later than this no daemon ran: longer than another one takes to go on.
+# A due time that is handled later than this was missed: no daemon ran. Another daemon takes over sooner.
 ON_TIME_SECONDS = 300.0
-# Nobody wants to know of each minute of the year in which a machine was off.
+# Bounds the due times to go through after a machine was off for years.
 _LONGEST_LOOK_BACK_SECONDS = 400 * 86400.0
 
 
 def rows_for_due_times(
-    schedule: Schedule, now: float, going: Run | None, dear: Callable[[float], str]
+    schedule: Schedule, now: float, open_run: Run | None, reason_unpaid: Callable[[float], str]
 ) -> tuple[NewRun, ...]:
-    """The rows of the due times up to `now` that have none yet, the latest last.
+    """The rows to insert for due times up to `now` that have none, in order of time.
 
-    A due time has its own row. Those that no daemon saw have one together, at the latest of them, which runs
-    or is left out as `misfire` says. A run is also left out while another one of its schedule is `going`, and
-    where `dear` says why the month's budget does not pay it."""
+    Missed due times (no daemon ran) share one row at the latest of them, which runs or is skipped according
+    to `misfire`. A due time is also skipped while another run of the schedule is open, and where
+    `reason_unpaid` returns why the month's budget does not pay it."""
     first = max(schedule.considered_until, now - _LONGEST_LOOK_BACK_SECONDS)
     line = CronLine(schedule.cron, schedule.timezone)
     between = line.between(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(now, UTC))
@@ -276,13 +276,13 @@ def rows_for_due_times(
         else:
             rows.insert(0, NewRun(late[-1], note=f"{format_span((now - late[-1]) / 3600)} late: {note}"))
     busy, kept = "", list[NewRun]()
-    if going:
-        when = datetime.fromtimestamp(going.due_at, UTC).isoformat(timespec="minutes")
-        state = "still going" if going.state is RunState.RUNNING else "still waiting"
+    if open_run:
+        when = datetime.fromtimestamp(open_run.due_at, UTC).isoformat(timespec="minutes")
+        state = "still going" if open_run.state is RunState.RUNNING else "still waiting"
         busy = f"the run of {when} was {state}"
     for row in rows:
         if row.state is RunState.DUE:
-            if reason := busy or dear(row.due_at):
+            if reason := busy or reason_unpaid(row.due_at):
                 row = NewRun(row.due_at, RunState.SKIPPED, reason)
             else:
                 busy = "the run before it was still waiting"
@@ -293,8 +293,8 @@ def rows_for_due_times(
 def month_cost(
     book: ScheduleBook, schedule: Schedule, moment: float, besides: int | None = None
 ) -> tuple[float, float | None]:
-    """What the runs of a moment's month (by the zone's calendar) cost, but for run `besides`, and what that
-    leaves of the budget (None without one). An unfinished or lost run counts with its limit."""
+    """Cost of a schedule's runs in the calendar month of `moment`, and the rest of the budget (None without
+    a budget). Run `besides` is not counted; an unfinished or lost run counts with its limit."""
     here = datetime.fromtimestamp(moment, zone_of(schedule.timezone))
     first = here.replace(day=1, hour=0, minute=0, second=0, microsecond=0, fold=0)
     after = (first + timedelta(days=32)).replace(day=1)
@@ -306,8 +306,8 @@ def month_cost(
     return spent, None if schedule.budget_usd is None else schedule.budget_usd - spent
 
 
-def too_dear(book: ScheduleBook, schedule: Schedule, due_at: float) -> str:
-    """Why the month's budget does not pay another run; empty where it does."""
+def reason_unpaid(book: ScheduleBook, schedule: Schedule, due_at: float) -> str:
+    """Why the month's budget does not pay another run; empty if it does."""
     _, left = month_cost(book, schedule, due_at)
     if left is None:
         return ""
@@ -315,7 +315,7 @@ def too_dear(book: ScheduleBook, schedule: Schedule, due_at: float) -> str:
     budget, most = f"{format_usd(schedule.budget_usd or 0.0)} of {month}", schedule.run_usd
     if left <= 0:
         return f"the budget of {budget} is spent"
-    if most is None:  # then as much as the dearest of its latest
+    if most is None:  # no limit: assume the dearest of its latest runs
         most = max((run.cost_usd or 0.0 for run in book.runs.of(schedule.number)), default=0.0)
     if most <= left:
         return ""
@@ -343,17 +343,17 @@ _TAKEN = {
 
 
 class CronLine:
-    """A cron line in a time zone. `UsageError` says which field is wrong, or the nearest zone."""
+    """A cron line in a time zone. `UsageError` names the wrong field, or suggests the nearest zone."""
 
     def __init__(self, text: str, timezone: str = "UTC") -> None:
         self.text = " ".join(text.split())
         self.timezone = timezone
         self._zone = zone_of(timezone)
         self._expression = _expression(self.text)
-        self._times_after(datetime.now(UTC))  # refuses a field that is wrong
+        self._times_after(datetime.now(UTC))  # raises for a wrong field
 
     def after(self, instant: datetime) -> datetime | None:
-        """The first due time after an instant, in UTC; None where there is none in 50 years."""
+        """The first due time after an instant, in UTC; None if there is none within 50 years."""
         return next(self._times_after(instant), None)
 
     def between(self, first: datetime, last: datetime) -> Iterator[datetime]:
@@ -374,15 +374,15 @@ class CronLine:
                 reason=reason,
                 hint=hint if taken else None,
             ) from error
-        # In the hour that clocks show twice, a time of the first pass is over.
+        # In the hour that clocks show twice, cronsim may return a time of the first pass, which is over.
         return (due for due in (time.astimezone(UTC) for time in times) if due > instant)
 
 
 def zone_of(name: str) -> tzinfo:
-    """The time zone of that name; UTC on every machine. `UsageError` names the nearest zone."""
+    """The time zone of that name; `UTC` works on every machine. `UsageError` suggests the nearest."""
     if name == "UTC":
         return UTC
-    # `ZoneInfo` opens what it is given as a file of its folder.
+    # `ZoneInfo` would open any text as the path of a file in its folder.
     names = available_timezones()
     if name in names:
         return ZoneInfo(name)
@@ -397,7 +397,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def _expression(text: str) -> str:
-    """The five fields of a line, as cronsim takes them."""
+    """The five fields of a cron line, a macro or `@every`, in cronsim's form."""
     if match := _EVERY.fullmatch(text):
         number, whole = int(match[1]), 24 if match[2].lower() == "h" else 60
         if not number or whole % number:

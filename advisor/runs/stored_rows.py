@@ -1,4 +1,4 @@
-"""Measurements as documents: listed, imported, exported; and the questions that filter them."""
+"""Stored measurements as documents: lists, imports, exports, checks; and the questions that filter them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_ROWS = 1000
 
 
 class Measurements(Question):
-    """Measurements that are equal in all that is named."""
+    """A filter of measurements; all given fields must match."""
 
     model: str | None = ask("Only this network.", Text("NAME"), default=None)
     task: Task | None = ask("Only this task.", Choice("task", Task), default=None)
@@ -40,14 +40,14 @@ class Measurements(Question):
     )
 
     def wanted(self) -> dict[str, str]:
-        """What the columns of stored rows must equal."""
+        """The values that columns of the stored rows must have."""
         columns = {"network": self.model, "task": self.task, "accelerator": self.accelerator}
         columns |= {"status": self.status, "limited_by": self.limited_by}
         return {name: value for name, value in columns.items() if value is not None}
 
 
 class MeasurementPage(Measurements):
-    """And which page of them; `cursor` is what the link to the next page carries."""
+    """One page of filtered measurements; `cursor` comes from the link to the next page."""
 
     spread: bool = ask("Add intervals and percentiles of steps.", Flag(), default=False)
     limit: int = ask(
@@ -59,7 +59,7 @@ class MeasurementPage(Measurements):
 
 
 class MeasurementExport(Measurements):
-    """And in which format."""
+    """An export of filtered measurements."""
 
     format: str = ask(
         "jsonl: every raw value; csv: a summary row each.", Choice("format", FORMATS), default="jsonl"
@@ -67,7 +67,7 @@ class MeasurementExport(Measurements):
 
 
 class ScheduleDetails(Question):
-    """How much of a schedule is shown."""
+    """How many runs of a schedule are shown."""
 
     runs: int = ask("How many of its latest runs.", Number(whole=True, client_most=_MOST_ROWS), default=10)
 
@@ -78,7 +78,7 @@ _PERCENTILES = (5, 25, 50, 75, 95)
 
 
 def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
-    """`advisor.measurements/1`: a flat row a measurement, unrounded; `spread` takes time."""
+    """`advisor.measurements/1`: one flat, unrounded row for each measurement; `spread` is slow."""
     rows = [summary_row(row) for row in stored.measurements]
     if spread:
         spreads = map(spread_document, stored.measurements)
@@ -88,7 +88,7 @@ def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
 
 
 def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
-    """`advisor.measurements-import/1`: what was kept, and each line that was not."""
+    """`advisor.measurements-import/1`: how many rows were stored, and each refused line."""
     return {
         "schema": IMPORT,
         "added": done.added,
@@ -100,7 +100,7 @@ def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
 
 
 def exported(pages: Iterable[Stored], form: str) -> Iterator[str]:
-    """The export in pieces; a damaged row gets a line that an import refuses by number."""
+    """The export in pieces; for a damaged row it has a line that an import will refuse."""
     if form == "csv":
         yield csv_header()
     for stored in pages:
@@ -116,7 +116,7 @@ def exported(pages: Iterable[Stored], form: str) -> Iterator[str]:
 
 
 def check_document(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]) -> dict[str, Any]:
-    """`advisor.measurements-check/1`: every measurement with its issues, numbers unrounded."""
+    """`advisor.measurements-check/1`: all measurements with their issues, unrounded."""
     return {
         "schema": CHECK,
         "measurements": len(checked),
@@ -159,15 +159,15 @@ def _plain(value: Any) -> Any:
 
 
 def spread_document(row: Measurement) -> dict[str, Any] | None:
-    """Rates of each run, the 95 % interval of the next one, and percentiles of single steps; None without
-    steps."""
+    """Rates of each run, the 95 % interval of a next run, and percentiles of single steps (samples/s); None
+    without steps."""
     import numpy as np
 
     runs = [run for run in row.run_steps if run]
     if not runs:
         return None
     steps = [seconds for run in runs for seconds in run]
-    # Of the times, since a step may be too short for its rate to be a number.
+    # Percentiles of times, not of rates: the rate of a very short step may be infinite.
     times = np.percentile(steps, [100 - name for name in _PERCENTILES]).tolist()
     rates = [min(row.trial.samples_per_step / seconds, sys.float_info.max) for seconds in times]
     return {

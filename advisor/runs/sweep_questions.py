@@ -1,7 +1,6 @@
-"""The questions of a sweep: its grid, its planning, running, watching, and its start by a client.
+"""The questions of a sweep: its grid, planning, run and monitoring, and its start over HTTP.
 
-A client over HTTP names nothing of this machine: `Allowed` holds the data sets and networks that it may name.
-"""
+An HTTP client may name no path of this machine, only the data sets and networks in `Allowed`."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ from advisor.sweeps.trial.trial_process import WAIT, WHEN_BUSY
 EXECUTORS = ("ray", "process", "inline")
 DECODERS = ("pillow", "simplejpeg")
 PRESETS = ("small",)
-# A client's grid is a product: it is counted before it is made.
+# Limit for a client's grid, which is counted before its trials are made.
 MOST_TRIALS = 5_000
 R = TypeVar("R", bound="SweepGrid")
 
@@ -63,7 +62,7 @@ MARKET = Choice("market", ("any", "spot", "on-demand"))
 launch = partial(ask, section="On AWS")
 of_launch = partial(ask, section="On AWS", where="cli")
 
-# What a preset or a grid consists of; without the first five there is no grid.
+# The fields whose combinations are the trials of a grid; `_NEEDED` have no defaults.
 _NEEDED = ("networks", "tasks", "vcpus", "memory", "disks")
 _PRODUCT = (*_NEEDED, "accelerator", "batch_sizes", "cache", "memory_format", "stack")
 _DESCRIBING = (*_PRODUCT, "precision")
@@ -97,11 +96,11 @@ class Launch(Question):
 
     @property
     def on_aws(self) -> bool:
-        """Whether it measures there, which spends money and leaves this machine's quiet."""
+        """Whether it measures on AWS, which costs money and does not load this machine."""
         return self.on == AWS
 
     def refuse_here(self) -> None:
-        """`UsageError` for fields that mean nothing on this machine."""
+        """Raise `UsageError` for fields that only apply to AWS."""
         refuse(self, self.only_on_aws, Message("{on} aws", on=FieldName("on")))
 
 
@@ -109,7 +108,7 @@ class SweepGrid(Launch):
     """Trials to measure: `networks`, `tasks`, `vcpus`, `memory` and `disks`, or a `preset`. Without
     any of them it describes nothing, which stands for all that is stored."""
 
-    asks: ClassVar[tuple[str, ...]] = ()  # where it is measured only a run says
+    asks: ClassVar[tuple[str, ...]] = ()  # no field of `Launch`: only a run has a place
 
     preset: str | None = _trial(
         "Sweep by name: small (under 10 minutes).", Choice("preset", PRESETS), default=None
@@ -201,11 +200,11 @@ class SweepGrid(Launch):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it describes no trial."""
+        """Whether the grid describes no trials."""
         return not any(getattr(self, name) for name in ("preset", *_DESCRIBING))
 
     def require_trials(self) -> None:
-        """`UsageError` for what a grid lacks."""
+        """Raise `UsageError` if the grid lacks needed fields."""
         missing = [FieldName(name) for name in _NEEDED if not getattr(self, name)]
         if not self.preset and missing:
             raise wrong(
@@ -325,7 +324,7 @@ class SweepRun(PlannedSweep):
 
 
 _NOT_IN_S3 = {True: Message("is read from S3 by an instance"), False: Message("lies on this machine")}
-# What means nothing on another machine, and why.
+# Fields that do not apply to AWS, and why.
 _NOT_ON_AWS = {
     "disk_path": Message(
         "is of this machine; on AWS a volume is mounted for each of {disks}", disks=FieldName("disks")
@@ -346,7 +345,7 @@ class NewSweep(SweepRun):
         "Repeat trials measured before this time: 2026-11-21T03:00Z.", Moment(), where="http", default=None
     )
 
-    only_on_aws = SweepRun.only_on_aws[1:]  # its plan may be asked for here, too
+    only_on_aws = SweepRun.only_on_aws[1:]  # without `dry_run`, which also works on this machine
 
 
 class Watching(Question):
@@ -372,14 +371,14 @@ class Watching(Question):
             raise wrong("metrics_host", "{field} is the address of a port", hint=hint)
 
     def refuse_elsewhere(self) -> None:
-        """`UsageError` where another machine measures."""
+        """Raise `UsageError` for logs and metrics, which exist only where this machine measures."""
         for name in ("metrics_port", "metrics_file", "log_file"):
             if getattr(self, name) is not None:
                 raise wrong(name, "{field} is of this machine")
 
 
 def dollars(budget: Budget | None) -> float:
-    """The dollars that a launch may spend; `UsageError` for other budgets, and none."""
+    """The dollars that a launch may spend; `UsageError` without a budget, or if it is not in dollars."""
     if budget is None:
         raise wrong("budget", "{on} aws needs {field}, as 5USD: it is never passed")
     if budget.usd is None:
@@ -388,7 +387,7 @@ def dollars(budget: Budget | None) -> float:
 
 
 def refuse(question: Question, names: Iterable[str], only_with: object) -> None:
-    """Fields that mean nothing without another one, and would be thought to do something."""
+    """Raise `UsageError` for given fields that have no effect without another one, `only_with`."""
     given = [FieldName(name) for name in names if getattr(question, name)]
     if given:
         raise wrong(
@@ -401,13 +400,13 @@ def refuse(question: Question, names: Iterable[str], only_with: object) -> None:
 
 
 class Allowed(Struct, frozen=True, kw_only=True):
-    """What clients may name: data sets (name -> path), own networks (name -> `file.py:build`)."""
+    """The data sets (name -> path) and networks (name -> `file.py:build`) that clients may name."""
 
     data: Mapping[str, str] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
 
     def resolved(self, sweep: R) -> R:
-        """A client's sweep with resolved paths; `UsageError` for what is not allowed or too large."""
+        """A client's sweep with paths for names; `UsageError` if it is too large or names something else."""
         counts = [len(getattr(sweep, name)) for name in _PRODUCT]
         if (trials := math.prod(max(1, count) for count in counts)) > MOST_TRIALS:
             raise wrong(

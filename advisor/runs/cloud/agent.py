@@ -1,7 +1,6 @@
-"""The work of a rented instance: disks, the command as a process of its own, its measurements.
+"""The work of a rented instance: mounts disks, runs the command in a child process, sends measurements.
 
-The shell script that calls this has set the timers already, and ends the instance whatever comes of this:
-nothing here has to."""
+The shell script that calls this has set timers before, and ends the instance however this ends."""
 
 from __future__ import annotations
 
@@ -40,17 +39,17 @@ from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, StateLog,
 from advisor.store.measurements import open_store
 
 POLL_SECONDS = 2.0
-# Exit codes of a command that has come to its end; a target that is missed (3) is one.
-_ANSWERED = {SWEEP_RUN: (0,), VERIFY: (0, 3), MEASURE: (0,)}
+# Exit codes of a command that did its work; one is 3, a missed target.
+_DONE_CODES = {SWEEP_RUN: (0,), VERIFY: (0, 3), MEASURE: (0,)}
 _ANCHOR_FILE = "anchor.json"
-# From a job to where each disk type is mounted.
+# Mounts a job's disks; returns the mount point of each disk type.
 Mount = Callable[["Job"], Mapping[str, Path]]
-# From an engine's package and a folder to the folder of its programs.
+# Installs an engine's package beneath a folder; returns the folder of its programs.
 Install = Callable[[str, Path], Path]
 
 
 class Guest(Struct, frozen=True, kw_only=True):
-    """The instance as this program meets it; `folder` is its own. Tests have others."""
+    """The instance's services and programs, which tests replace; `folder` is the working folder."""
 
     aws: Aws
     metadata: Metadata
@@ -62,7 +61,7 @@ class Guest(Struct, frozen=True, kw_only=True):
 
 
 def this_instance(folder: Path) -> Guest:
-    """The instance on which this runs."""
+    """The instance on which this process runs."""
     aws, metadata = Aws(), Metadata()
 
     def mount(job: Job) -> dict[str, Path]:
@@ -74,8 +73,8 @@ def this_instance(folder: Path) -> Guest:
 
 
 def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
-    """Do the job of `s3://bucket/key` (a bucket of `region`) until it is done, the instance is taken back, or
-    its time is nearly over. `AdvisorError`, told in the bucket too, where it cannot begin."""
+    """Do the job in `s3://bucket/key` (a bucket in `region`) until its end, a spot interruption, or shortly
+    before `expires_at`. `AdvisorError`, which is also reported in the bucket, if it cannot begin."""
     bucket, key = place_of(url)
     content = ResultBucket(guest.aws, region, bucket, "").get(key)
     if content is None:
@@ -87,13 +86,13 @@ def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
     try:
         mounts = guest.mount(job)
         state_log.note(Phase.MOUNTED)
-        return _swept(job, mounts, expires_at, guest, result_bucket, state_log)
+        return _work_end(job, mounts, expires_at, guest, result_bucket, state_log)
     except AdvisorError as error:
         state_log.note(Phase.ENDED, End.FAILED, said=str(error))
         raise
 
 
-def _swept(
+def _work_end(
     job: Job,
     mounts: Mapping[str, Path],
     expires_at: datetime,
@@ -111,7 +110,7 @@ def _swept(
     if job.command == MEASURE:
         programs = guest.install(job.engine, guest.folder)
         environment |= engine_environment(programs, guest.aws, job.region)
-        # Before the job's own words, the last of which are the engine's.
+        # `--out` goes before the job's arguments, which end with the engine's after `--`.
         command = (*guest.advisor, MEASURE, f"--out={guest.folder / _ANCHOR_FILE}", *job.arguments)
         state_log.note(Phase.INSTALLED)
     state_log.note(Phase.SWEEPING)
@@ -120,8 +119,8 @@ def _swept(
         with watching(watch, guest.poll_seconds):
             while (code := child.wait(guest.poll_seconds)) is None:
                 if sender:
-                    sender.send()  # rows as they come
-        end = End.DONE if code in _ANSWERED[job.command] else End(watch.reason or End.FAILED)
+                    sender.send()
+        end = End.DONE if code in _DONE_CODES[job.command] else End(watch.reason or End.FAILED)
     if sender:
         sender.send_the_rest(guest.aws.clock.sleep)
     state_log.note(Phase.ENDED, end, code, state_log.keep_log(log))
@@ -129,22 +128,22 @@ def _swept(
 
 
 def command_of(advisor: tuple[str, ...], job: Job, mounts: Mapping[str, Path]) -> tuple[str, ...]:
-    """The job as a command, a sweep with the disks as they are mounted here."""
+    """The job's command line; for a sweep with the mount points of its disks."""
     places = mounts.items() if job.command == SWEEP_RUN else ()
     paths = [f"--disk-path={disk_type}={path}" for disk_type, path in places]
     return (*advisor, *job.command.split(), *job.arguments, *paths)
 
 
 def own_data(job: Job, mounts: Mapping[str, Path]) -> dict[str, str]:
-    """Variables by which a verification keeps made data and weights on the one disk that it verifies."""
+    """Environment variables that put generated data and weights on the disk that a job verifies."""
     if job.command == SWEEP_RUN or not mounts:
         return {}
     return {"XDG_CACHE_HOME": str(next(iter(mounts.values())))}
 
 
 def _sender(job: Job, guest: Guest, result_bucket: ResultBucket, database: str) -> Sender | None:
-    """None where measurements go into a shared database. The instance's own begins with what the bucket has:
-    it goes on where an instance that was taken back had stopped."""
+    """The sender of the job's measurements; None with a shared database. The instance's database is first
+    filled from the bucket, so that it continues where an interrupted instance stopped."""
     if job.command == MEASURE:
         anchor = guest.folder / _ANCHOR_FILE
         return Sender(result_bucket, anchor, lambda: [object_of_anchor(anchor.read_bytes())])

@@ -1,4 +1,4 @@
-"""What an instance and its controller exchange through the bucket: states, measurements, starts and logs."""
+"""What instances and their controller exchange through the bucket: states, measurements, starts, logs."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ from advisor.sweeps.formats import read_line, to_jsonl
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.plan import GPU_SECONDS
 
-# Of an instance: what failed before the advisor ran there (`user_data.sh` sends it), and what EC2
-# kept of its console. The log of its work has no word before `.log`.
+# Kinds of an instance's logs: failures before the advisor ran there (`user_data.sh` sends them), and EC2's
+# copy of its console. The log of its work has neither of these words before `.log`.
 BOOT, CONSOLE = ".boot", ".console"
 _LOG_END = ".log"
 
 
 class InstanceLog(Struct, frozen=True, kw_only=True):
-    """One log of one instance; `key` is its name in the bucket."""
+    """A log of an instance; `key` is its key in the bucket."""
 
     key: str
     text: str
 
     @property
     def last_line(self) -> str:
-        """The last line that is not empty; empty where there is none."""
+        """The last line that is not blank; empty if there is none."""
         return next((line for line in reversed(self.text.splitlines()) if line.strip()), "")
 
 
 def logs_of_silent(aws: Aws, machine: LaunchedMachine, result_bucket: ResultBucket) -> list[InstanceLog]:
-    """Logs of an instance that ended without a report. Its console goes into the bucket, since EC2 forgets it
-    within an hour. `AdvisorError` where EC2 or the bucket refuses."""
+    """Logs of an instance that ended without a report. Its console is saved to the bucket, since EC2 forgets
+    it within an hour. `AdvisorError` if EC2 or the bucket refuses."""
     boot = _log(result_bucket, f"{STATES_FOLDER}{machine.id}{BOOT}{_LOG_END}")
     logs = [boot] if boot else []
     if text := console_output(aws, machine):
@@ -61,14 +61,14 @@ def logs_of_silent(aws: Aws, machine: LaunchedMachine, result_bucket: ResultBuck
 
 
 def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
-    """The logs that a sweep's instances left in the bucket, then the console of each that left none there;
-    `DataError` where there is nothing."""
+    """The logs of a sweep's instances in the bucket, then the consoles of instances without one; `DataError`
+    if there is nothing."""
     prefix = f"sweeps/{checked_sweep_id(sweep_id)}"
     home, finding = looked_at(aws, "us-east-1", bucket)
     if not finding.ok:
         raise DataError(finding.text, hint=finding.mend)
     objects = ResultBucket(aws, home, bucket, prefix)
-    # Measurements, which may be tens of thousands, are not read.
+    # Only keys are listed here: measurements, which may be tens of thousands, are not read.
     every = objects.keys()
     keys = [key for key in every if f"/{STATES_FOLDER}" in key and key.endswith(_LOG_END)]
     logs = [log for key in keys if (log := _log(objects, key))]
@@ -82,14 +82,14 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
 
 
 def _consoles(aws: Aws, home: str, sweep_id: str, known: list[InstanceLog]) -> Iterator[InstanceLog]:
-    """Consoles of ended instances that the bucket knows nothing of, as long as EC2 lists them."""
+    """Consoles of ended instances that have no log in the bucket, as long as EC2 lists them."""
     try:
         for machine in instances_of(aws, enabled_regions(aws, home), sweep_id):
             silent = not machine.lives and not any(machine.id in log.key for log in known)
             if silent and (text := console_output(aws, machine)):
                 yield InstanceLog(key=f"{machine.slot}/{machine.id}{CONSOLE}{_LOG_END}", text=text)
     except CloudError:
-        return  # who may read the bucket and nothing else reads that
+        return  # the user may lack rights to EC2: show the bucket's logs only
 
 
 def _log(result_bucket: ResultBucket, key: str) -> InstanceLog | None:
@@ -98,27 +98,27 @@ def _log(result_bucket: ResultBucket, key: str) -> InstanceLog | None:
 
 
 _FOLDER = "software/starts"
-# The slowest of so many counts: the network and PyPI differ from start to start.
+# The slowest of this many starts counts, since the network and PyPI vary.
 _MOST_STARTS = 20
-# After the start: a trial with its warm-up; the guest leaves before its end and sends the rest.
+# Time after the start for one trial with its warm-up, and for the guest to leave and send its last rows.
 _AFTER_START = timedelta(seconds=2 * GPU_SECONDS) + BEFORE_EXPIRY + BILLING_MINUTE
 
 
 class Starts:
-    """How long instances took from their launch until they measured, by type, as a bucket keeps it."""
+    """Seconds that instances took from launch until they measured, by type, stored in the bucket."""
 
     def __init__(self, aws: Aws, region: str, bucket: str) -> None:
         self._objects = ResultBucket(aws, region, bucket, _FOLDER)
 
     def note(self, machine: LaunchedMachine, measuring: GuestState) -> None:
-        """Keep when an instance began to measure; `AdvisorError` where the bucket refuses."""
+        """Store how long an instance's start took; `AdvisorError` if the bucket refuses."""
         began = time_from(measuring.at)
         if began is not None and began > machine.launched_at:
             seconds = (began - machine.launched_at).total_seconds()
             self._objects.put(f"{machine.instance_type}/{machine.id}", f"{seconds:.0f}".encode())
 
     def least_life(self, instance_type: str) -> timedelta:
-        """The slowest start of a type and one trial; `LEAST` where no start is known, or may be read."""
+        """The slowest start of a type plus one trial; `LEAST` if no start is known or readable."""
         try:
             keys = list(self._objects.keys(f"{instance_type}/"))[-_MOST_STARTS:]
             starts = [float(self._objects.get(key) or b"nan") for key in keys]
@@ -135,7 +135,7 @@ _SAID = 500
 
 
 class Phase(StrEnum):
-    """The phases of an instance's work."""
+    """Phase of an instance's work."""
 
     STARTED = "started"
     MOUNTED = "mounted"
@@ -145,7 +145,7 @@ class Phase(StrEnum):
 
 
 class End(StrEnum):
-    """Why a launch ended: the sweep's end or failure, a spot interruption, or its time."""
+    """Why an instance's work ended: done, failed, spot interruption, or its time was over."""
 
     NOT_YET = ""
     DONE = "done"
@@ -155,7 +155,7 @@ class End(StrEnum):
 
 
 class GuestState(Struct, frozen=True, kw_only=True):
-    """One instance; `exit_code` is that of `advisor sweep run`, `said` the last line of it."""
+    """An instance's report on itself; `exit_code` and `said` (the last line) are from its command."""
 
     schema: str = SCHEMA
     instance_id: str
@@ -167,7 +167,7 @@ class GuestState(Struct, frozen=True, kw_only=True):
 
 
 class StateLog:
-    """The reports of one instance about itself. A bucket that does not answer stops no sweep."""
+    """Writes an instance's reports to the bucket; if that fails, the sweep goes on."""
 
     def __init__(self, result_bucket: ResultBucket, instance_id: str, clock: Clock) -> None:
         self._mailbox, self._instance_id, self._clock = result_bucket, instance_id, clock
@@ -175,7 +175,7 @@ class StateLog:
     def note(
         self, phase: Phase, end: End = End.NOT_YET, exit_code: int | None = None, said: str = ""
     ) -> None:
-        """Tell where it stands."""
+        """Report the current phase."""
         state = GuestState(
             instance_id=self._instance_id,
             phase=phase,
@@ -187,7 +187,7 @@ class StateLog:
         self._put(f"{STATES_FOLDER}{self._instance_id}.json", msgspec.json.encode(state))
 
     def keep_log(self, log: Path) -> str:
-        """Send the end of the sweep's output; returns its last line."""
+        """Send the last mebibyte of the sweep's output; returns its last line."""
         try:
             content = log.read_bytes()[-_LOG_BYTES:]
         except OSError:
@@ -204,7 +204,7 @@ class StateLog:
 
 
 def guest_states(result_bucket: ResultBucket) -> list[GuestState]:
-    """All instances that have told of themselves; what cannot be read is passed over."""
+    """The reports of all instances; unreadable ones are skipped."""
     states = []
     for key in result_bucket.keys(STATES_FOLDER):
         content = result_bucket.get(key) if key.endswith(".json") else None
@@ -219,19 +219,19 @@ _LAST_TRIES, _PAUSE_SECONDS = 5, 2.0
 
 
 class Sender:
-    """Writes what a file of the instance holds into the bucket, each object once: rows of a database, or an
-    anchor."""
+    """Copies the content of a file on the instance (a database's rows, or an anchor) to the bucket, each
+    object once."""
 
     def __init__(
         self, result_bucket: ResultBucket, path: Path, objects: Callable[[], Iterable[tuple[str, bytes]]]
     ) -> None:
         self._mailbox, self._path, self._objects = result_bucket, path, objects
-        self._there = set(result_bucket.keys(MEASUREMENTS_FOLDER))
+        self._sent_keys = set(result_bucket.keys(MEASUREMENTS_FOLDER))
         self._seen: list[tuple[int, int]] = []
 
     def send(self) -> bool:
-        """Send what is new where the file has changed; False where the bucket does not take it now."""
-        # Changes with every row of a SQLite file: its log grows, or is folded into it.
+        """Send new objects if the file has changed; False if the bucket does not accept them now."""
+        # Times and sizes of a SQLite file and its log: one of them changes with every row.
         seen = []
         for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
             with suppress(OSError):
@@ -241,9 +241,9 @@ class Sender:
             return True
         try:
             for key, content in self._objects():
-                if key not in self._there:
+                if key not in self._sent_keys:
                     self._mailbox.put_once(key, content)
-                    self._there.add(key)
+                    self._sent_keys.add(key)
         except AdvisorError as error:
             _LOG.warning("measurements are not sent yet: %s", error)
             return False
@@ -251,7 +251,7 @@ class Sender:
         return True
 
     def send_the_rest(self, sleep: Callable[[float], None]) -> None:
-        """Send what is left; `DataError` where the bucket takes it at none of several tries."""
+        """Send all that is left; `DataError` if several attempts fail."""
         self._seen = []
         for _ in range(_LAST_TRIES):
             if self.send():
@@ -261,7 +261,7 @@ class Sender:
 
 
 def rows_sent(result_bucket: ResultBucket) -> list[Measurement]:
-    """Every row that instances have sent; `DataError` for what is none."""
+    """All rows that instances have sent; `DataError` for an unreadable one."""
     return [read_line(result_bucket.get(key) or b"") for key in _sent(result_bucket, ROW)]
 
 
@@ -270,10 +270,10 @@ def _sent(result_bucket: ResultBucket, end: str) -> list[str]:
 
 
 class Collector:
-    """Takes what instances have sent into a store, each object once; rows that began at `since` or later
-    replace older ones.
+    """Copies the rows that instances have sent into a store, each object once; rows that began at `since` or
+    later replace older ones.
 
-    `refused` has what is no measurement by name, and why; it keeps no other one back."""
+    `refused` has the keys of unreadable objects, with reasons; the others are still copied."""
 
     def __init__(self, result_bucket: ResultBucket, since: datetime | None = None) -> None:
         self._mailbox = result_bucket
@@ -282,7 +282,7 @@ class Collector:
         self.refused: dict[str, str] = {}
 
     def collect(self, store: MeasurementStore) -> int:
-        """The number of rows that the store has got by it now."""
+        """Copy new rows into the store; returns how many it added or replaced."""
         fresh, rows = [key for key in _sent(self._mailbox, ROW) if key not in self._taken], []
         for key in fresh:
             try:
@@ -296,19 +296,19 @@ class Collector:
 
 
 def object_of(row: Measurement) -> tuple[str, bytes]:
-    """The name and content of a row's object."""
+    """Key and content of the object for a row."""
     content = to_jsonl([row]).encode()
     digest = hashlib.sha256(content).hexdigest()[:16]
     return f"{MEASUREMENTS_FOLDER}{row.trial.trial_id}/{digest}{ROW}", content
 
 
 def object_of_anchor(content: bytes) -> tuple[str, bytes]:
-    """The name and content of the object of an endpoint's anchor."""
+    """Key and content of the object for an endpoint's anchor."""
     return f"{MEASUREMENTS_FOLDER}{hashlib.sha256(content).hexdigest()[:16]}{ANCHOR}", content
 
 
 def anchors_sent(result_bucket: ResultBucket) -> list[dict[str, Any]]:
-    """Every anchor that instances have sent, the latest one last; `DataError` for what is none."""
+    """All anchors that instances have sent, latest last; `DataError` for an unreadable one."""
     try:
         anchors = [json.loads(result_bucket.get(key) or b"") for key in _sent(result_bucket, ANCHOR)]
         return sorted(anchors, key=lambda anchor: str(anchor["measured_at"]))

@@ -1,7 +1,7 @@
-"""Launches a question's instances on AWS: one, or one of each type side by side within a budget.
+"""Launches a question's instances on AWS: one, or one of each type in parallel, within a budget.
 
-Each is a sweep of its own, with its own id, tags and share of the budget: what ends one of them touches none
-of the others, and the reaper knows each by itself."""
+Each instance runs a separate sweep, with a separate id, tags and share of the budget. So the end of one does
+not affect the others, and the reaper can tell them apart."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from advisor.runs.sweeps.data import plan_anywhere
 _MARKETS = {"any": (Market.SPOT, Market.ON_DEMAND), "spot": (Market.SPOT,), "on-demand": (Market.ON_DEMAND,)}
 _HOURS, _QUEUE_MINUTES = 6.0, 15.0
 _LONGEST_SECONDS = 60.0
-# What the guest's own `sweep run` does not get: it measures there, and knows nothing of the launch.
-_OF_LAUNCH = (
+# Fields about the launch, which the `sweep run` on the instance does not get.
+_LAUNCH_FIELDS = (
     *Launch.asks,
     *("instance", "region", "market", "budget", "database_parameter", "max_minutes", "fresh_since"),
 )
 
 
 def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptions, ...]:
-    """A launch for each type, with its share of the budget; trials from before `since` are measured anew.
-    `UsageError` for all that can be known to be wrong without asking AWS."""
+    """The launch of each type, with its share of the budget; trials from before `since` are measured again.
+    `UsageError` for errors that show without asking AWS."""
     gpu = () if sweep.preset else ("cuda",)
     plan_anywhere(sweep.replace(accelerator=sweep.accelerator or gpu))
     regions = sweep.region or ("us-east-1",)
@@ -60,8 +60,8 @@ def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptio
     whole = CloudOptions(
         instance=sweep.instance[0],
         budget_usd=dollars(sweep.budget),
-        # The launch is named after these words: the same command finds its own again.
-        arguments=(*words_of(sweep, without=_OF_LAUNCH), *anew),
+        # The launch's id is derived from these, so that the same command finds its launch again.
+        arguments=(*words_of(sweep, without=_LAUNCH_FIELDS), *anew),
         disks=sweep.disks,
         needs_vcpus=max(sweep.vcpus, default=0.0),
         needs_mib=max(sweep.memory, default=0.0),
@@ -73,7 +73,7 @@ def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptio
         data=sweep.data or "",
         **launch_values(sweep, _HOURS),
     )
-    # A preset says itself what computes.
+    # A preset names its accelerators itself.
     shares = shared_out(whole, sweep.instance, names_gpu=not (sweep.preset or sweep.accelerator))
     for share in shares:
         refuse_unknown(share)
@@ -81,7 +81,8 @@ def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptio
 
 
 def launch_values(question: SweepRun | VerificationRun, hours: float) -> dict[str, Any]:
-    """Fields of `CloudOptions` of sweeps and verifications; `hours` is the default longest life."""
+    """The fields of `CloudOptions` that sweeps and verifications share; `hours` is the default longest
+    life."""
     profile = question.instance_profile or "advisor-guest"
     user = "unknown"
     with suppress(OSError, KeyError):
@@ -99,7 +100,7 @@ def launch_values(question: SweepRun | VerificationRun, hours: float) -> dict[st
 
 
 def dry_run(words: Sequence[str]) -> Mapping[str, Any]:
-    """The document of `advisor sweep run --on aws --dry-run`; `CloudError` where there is none."""
+    """The document of `advisor sweep run --on aws --dry-run`; `CloudError` if it prints none."""
     try:
         document, failure = outcome_of([*words, "--dry-run", "-o", "json"], seconds=_LONGEST_SECONDS)
     except subprocess.TimeoutExpired:
@@ -110,7 +111,7 @@ def dry_run(words: Sequence[str]) -> Mapping[str, Any]:
 
 
 def why_not(document: Mapping[str, Any]) -> str:
-    """Why it cannot be launched, with what mends each reason; empty when it can."""
+    """Why a plan cannot be launched, with the fix for each reason; empty if it can."""
     if document["can_launch"]:
         return ""
     checks = [check for plan in document.get("plans", [document]) for check in plan["checks"]]
@@ -119,12 +120,12 @@ def why_not(document: Mapping[str, Any]) -> str:
     return ". ".join(reasons) or "nothing that fits is offered within this budget"
 
 
-# One account's quota, one user's terminal: more are better several commands.
+# More types would exceed an account's quota, and be hard to follow in one terminal.
 MOST_TYPES = 8
 
 
 class InstanceRun(NamedTuple):
-    """The result of one type: a run, or its error and whether an instance existed before."""
+    """The result of one launch: its run, or its error and whether an instance had existed by then."""
 
     plan: CloudPlan
     run: CloudRun | None = None
@@ -135,8 +136,8 @@ class InstanceRun(NamedTuple):
 def shared_out(
     options: CloudOptions, instances: Sequence[str], *, names_gpu: bool
 ) -> tuple[CloudOptions, ...]:
-    """A launch for each type. The budget pays each as many minutes by the listed prices, or is shared equally
-    where one has no price. With `names_gpu` each one's trials are of its own GPU."""
+    """The launch of each type. The budget is split by list price, so that each gets equal minutes, or equally
+    if one has no price. With `names_gpu`, the trials of each launch name its GPU."""
     if len(instances) > MOST_TYPES:
         raise UsageError(
             "--instance takes {most_types} types at once, not {instances}",
@@ -159,13 +160,13 @@ def shared_out(
 
 
 def share_of(options: CloudOptions, instance: str, part: float, name: str) -> CloudOptions:
-    """The launch of one type, with its part of the budget, and its own `name` in the id that was given."""
+    """The launch of one type, with its part of the budget, and `name` added to a given id."""
     own = f"{options.sweep_id}-{name.replace('.', '-')}" if options.sweep_id and name else options.sweep_id
     return replace(options, instance=instance, budget_usd=options.budget_usd * part, sweep_id=own)
 
 
 def plan_fleet(options: Sequence[CloudOptions], aws: Aws) -> tuple[CloudPlan, ...]:
-    """Looks at everything that each launch needs; makes nothing. `UsageError` names the bad type."""
+    """Check everything that the launches need, without creating anything. `UsageError` names the bad type."""
     plans = []
     for option in options:
         try:
@@ -178,27 +179,27 @@ def plan_fleet(options: Sequence[CloudOptions], aws: Aws) -> tuple[CloudPlan, ..
 
 
 def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[InstanceRun]:
-    """Run all at once as `run_cloud` does; a failure ends no other one. Ctrl-C ends all, and is raised again
-    after that. `CloudError` names what is missing before anything is launched."""
+    """Run all plans in parallel, each as `run_cloud` does; a failed one does not end the others. Ctrl-C ends
+    all, and is raised again then. `CloudError` names what is missing before anything is launched."""
     for plan in plans:
         refuse_missing(plan.findings)
     stop = threading.Event()
     with ThreadPoolExecutor(max_workers=len(plans)) as pool:
         futures: list[Future[InstanceRun]] = []
         try:
-            futures += (pool.submit(_ran, plan, aws, stop, say) for plan in plans)
+            futures += (pool.submit(_instance_run, plan, aws, stop, say) for plan in plans)
             wait(futures)
         except BaseException:
             stop.set()
             wait(futures)
-            for future in futures:  # nobody is to read that all was ended where something may run on
+            for future in futures:  # an instance that may still run must be reported instead
                 if not future.exception() and isinstance(error := future.result().error, NotEndedError):
                     raise error  # noqa: B904 - what interrupted it stays its context
             raise
     return [future.result() for future in futures]
 
 
-def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> InstanceRun:
+def _instance_run(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> InstanceRun:
     own = aws.by(LeavingClock(aws.clock, stop))
     name, had = plan.options.instance, list[LaunchedMachine]()
     try:

@@ -1,4 +1,4 @@
-"""The plan of `sweep run --on aws`: types that serve the sweep, disks, the most it costs."""
+"""The plan of `sweep run --on aws`: suitable types, disks, checks, and the highest cost."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from advisor.infra.live.aws import on_demand
 from advisor.infra.live.session import Deadline, Quote
 from advisor.runs.cloud.exchange import Starts
 
-# As `--disks gp3` without a size is planned on this machine, too.
+# The same default as for `--disks gp3` on this machine.
 _DEFAULT_DISK_GIB = 500
-# More of them would only be dearer.
+# Further types would only be dearer.
 _MOST_TYPES = 4
 _MOST_TIMES_AS_DEAR = 2.0
 _ON_AWS = "aws"
@@ -34,9 +34,9 @@ _NOT_NVIDIA = ("Gaudi", "Radeon")
 
 
 class CloudOptions(Struct, frozen=True, kw_only=True):
-    """What a user wants to launch; empty texts are left to the advisor. `arguments` are those of `command`
-    there, `needs_vcpus` and `needs_mib` the largest trial's; `volumes` replace those made of `disks`;
-    `only_this_type` takes no similar type; `engine` is a pip requirement, `data` an address in S3."""
+    """A user's options for a launch; the advisor chooses for empty texts. `arguments` follow `command` on the
+    instance; `needs_vcpus` and `needs_mib` are the largest trial's; `volumes` replace those for `disks`;
+    `only_this_type` forbids similar types; `engine` is a pip requirement, `data` an address in S3."""
 
     instance: str
     budget_usd: float
@@ -66,7 +66,7 @@ class CloudOptions(Struct, frozen=True, kw_only=True):
 
 
 class CloudPlan(Struct, frozen=True, kw_only=True):
-    """A launch that was looked at; `bucket_region` is empty where there is no bucket."""
+    """A launch after its checks; `bucket_region` is empty without a bucket."""
 
     options: CloudOptions
     sweep: Sweep
@@ -77,7 +77,7 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def priced(self) -> tuple[LaunchOption, ...]:
-        """The offers; where AWS was not asked, the type on demand by its list price."""
+        """The launch options with prices; if AWS offered none, the on-demand type by its list price."""
         if self.preflight.options or not self.listed_usd_per_hour:
             return self.preflight.options
         where = {"region": self.options.region, "zone": "", "subnet": ""}
@@ -87,12 +87,12 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def most_usd_per_hour(self) -> float | None:
-        """The price of the dearest with its volumes; None where there is none."""
+        """The price of the dearest option with its volumes; None without options."""
         return max((usd_per_hour(option, self.sweep) for option in self.priced), default=None)
 
     @property
     def most_usd(self) -> float:
-        """The bill is never higher: the budget and a billing minute, or what the longest life costs."""
+        """Upper bound of the bill: the budget plus a billing minute, or the cost of the longest life."""
         hourly = self.most_usd_per_hour
         if hourly is None:
             return 0.0
@@ -100,7 +100,8 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
 
 
 def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None) -> CloudPlan:
-    """Looks at everything the launch needs; makes nothing. `UsageError` if the budget is too small."""
+    """Check everything that the launch needs, without creating anything. `UsageError` if the budget is too
+    small."""
     catalog = load_catalog()
     types = serving_types(catalog, options)
     sweep = Sweep(
@@ -120,7 +121,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     )
     preflight = look(aws, regions_of(catalog, options), wish, sweep)
     roots = (region.image.root_gib for region in preflight.regions)
-    sweep = replace(sweep, root_gib=max((sweep.root_gib, *roots)))  # what is launched, and paid
+    sweep = replace(sweep, root_gib=max((sweep.root_gib, *roots)))  # an image may need a larger disk
     home, findings = _checked(options, aws, preflight, sweep)
     if home:
         sweep = replace(sweep, least=Starts(aws, home, options.bucket).least_life(options.instance))
@@ -142,7 +143,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
 def _checked(
     options: CloudOptions, aws: Aws, preflight: Preflight, sweep: Sweep
 ) -> tuple[str, tuple[Finding, ...]]:
-    """The bucket's region (empty without one), and all that a launch needs, found or missing."""
+    """The bucket's region (empty without a bucket), and the findings of all checks."""
     if not preflight.caller:
         return "", preflight.findings
     home, about = bucket(aws, options.region, options.bucket)
@@ -153,7 +154,7 @@ def _checked(
 
 
 def refuse_unknown(options: CloudOptions) -> None:
-    """`UsageError` for all that can be told without asking AWS: types, disks, regions, names."""
+    """Raise `UsageError` for errors that show without asking AWS: types, disks, regions, names."""
     catalog = load_catalog()
     serving_types(catalog, options)
     sweep_id(options)
@@ -162,7 +163,7 @@ def refuse_unknown(options: CloudOptions) -> None:
 
 
 def regions_of(catalog: Catalog, options: CloudOptions) -> tuple[str, ...]:
-    """In the order in which they are tried, each once; `UsageError` for an unknown one."""
+    """The regions in the order in which they are tried; `UsageError` for an unknown one."""
     regions = tuple(dict.fromkeys((options.region, *options.more_regions)))
     for region in regions:
         catalog.require_region(region, _ON_AWS)
@@ -170,8 +171,7 @@ def regions_of(catalog: Catalog, options: CloudOptions) -> tuple[str, ...]:
 
 
 def sweep_id(options: CloudOptions) -> str:
-    """The name that is given, or one made of what is asked, so that the same command finds its own launch
-    again."""
+    """The given id, or one derived from the options, so that the same command finds its launch again."""
     if options.sweep_id:
         anew = f"-{options.since.astimezone(UTC):%Y%m%dT%H%M}" if options.since else ""
         return checked_sweep_id(options.sweep_id + anew)
@@ -179,7 +179,7 @@ def sweep_id(options: CloudOptions) -> str:
 
 
 def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType, ...]:
-    """The wanted type, then others of its family with its GPUs that are large enough, cheapest first."""
+    """The wanted type, then large enough ones of its family with the same GPUs, cheapest first."""
     wanted = type_named(catalog, options.instance)
     if not _is_large_enough(wanted, options):
         raise UsageError(
@@ -205,29 +205,29 @@ def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType
 
 
 def type_named(catalog: Catalog, name: str) -> InstanceType:
-    """AWS's instance type of that name; `UsageError` offers the nearest ones."""
+    """AWS's instance type of that name; `UsageError` suggests the nearest names."""
     return catalog.instance(catalog.name_of(name, _ON_AWS), _ON_AWS)
 
 
 def listed_usd_per_hour(catalog: Catalog, instance: InstanceType, region: str) -> float | None:
-    """The catalogue's on-demand price of a type; None where it has none."""
+    """The catalogue's on-demand price of a type; None if it has none."""
     price = catalog.price(instance.name, region, Market.ON_DEMAND, _ON_AWS)
     return price.usd_per_hour if price else None
 
 
 def _is_large_enough(instance: InstanceType, options: CloudOptions) -> bool:
-    """Limits are smaller than the host: Ray and the system need a little of both."""
+    """Whether the instance has the vCPUs of the largest trial, and more than its memory."""
     return instance.vcpus >= options.needs_vcpus and instance.memory_mib > options.needs_mib
 
 
 def _make(instance: InstanceType) -> tuple[object, ...]:
-    """The facts beside the size that measurements depend on."""
+    """The facts, apart from size, on which measurements depend."""
     family = instance.name.partition(".")[0]
     return family, instance.cpu.model, instance.gpu_name, instance.gpu_count, instance.gpu_fraction
 
 
 def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
-    """A volume for each disk type that is one of AWS's; rates of a user's own need none."""
+    """One volume for each AWS disk type; named rates, `unlimited` and `local` need none."""
     by_type: dict[str, Volume] = {}
     for text in texts:
         if "=" in text or text.strip().lower() in ("unlimited", "local"):
@@ -238,7 +238,7 @@ def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
                 "{disk_type} is asked for twice", disk_type=disk_type, hint="one volume of a type is mounted"
             )
         size_gib, iops = size or _DEFAULT_DISK_GIB, None
-        if disk_type in ("io1", "io2"):  # sold with a number of IOPS: as many as their rate is planned with
+        if disk_type in ("io1", "io2"):  # need a number of IOPS: that of the planned rate
             rate = catalog.disks.rate(DiskChoice(type=disk_type, size_gib=size_gib))
             iops = round(rate.read_iops or 0) or None
         by_type[disk_type] = Volume(type=disk_type, size_gib=round(size_gib), iops=iops)
@@ -246,7 +246,8 @@ def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
 
 
 def bounded_price(aws: Aws) -> PriceOf:
-    """AWS's on-demand price today, else the list price, as a bound; an estimate bounds nothing."""
+    """A function that gives an upper bound of a type's price: AWS's on-demand price today, else the
+    catalogue's list price (never an estimate), else None."""
     catalog = load_catalog()
     deadline = Deadline(30.0, 12.0)
     silent: list[bool] = []
@@ -269,8 +270,8 @@ def bounded_price(aws: Aws) -> PriceOf:
 
 
 def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:
-    """`cpu`, or the GPU as Ray names it: `cuda:T4`, with its memory where the cloud has it in several sizes
-    (`cuda:A100-40GB`). `UsageError` for slices of a card, and for what trials do not run on."""
+    """`cpu`, or the GPU by Ray's name: `cuda:T4`, with memory if the cloud has several sizes of it
+    (`cuda:A100-40GB`). `UsageError` for slices of a card, and GPUs on which trials do not run."""
     if instance.gpu_name is None:
         return ON_CPU
     if instance.gpu_name.startswith(_NOT_NVIDIA):
@@ -289,13 +290,13 @@ def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:
             field="instance",
             hint="take another --instance",
         )
-    chip, memory = _parts(instance.gpu_name)
-    cards = {_parts(other.gpu_name) for other in catalog.instances(instance.cloud) if other.gpu_name}
+    chip, memory = _chip_memory(instance.gpu_name)
+    cards = {_chip_memory(other.gpu_name) for other in catalog.instances(instance.cloud) if other.gpu_name}
     sizes = [size for other, size in cards if other == chip]
     return replace(ON_ANY_GPU, gpu=f"{chip}-{memory}" if len(sizes) > 1 else chip)
 
 
-def _parts(name: str) -> tuple[str, str]:
-    """'A100-SXM4-40GB' -> 'A100' and '40GB'; a name without that is the chip's."""
+def _chip_memory(name: str) -> tuple[str, str]:
+    """'A100-SXM4-40GB' -> ('A100', '40GB'); the memory is empty if the name lacks it."""
     chip, *rest = name.upper().split("-")
     return chip, next((part for part in rest if part.endswith("GB")), "")

@@ -1,4 +1,4 @@
-"""Cloud sweeps as JSON documents: what is planned, and what ended."""
+"""JSON documents of cloud sweeps: plans and ended runs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def run_document(run: CloudRun) -> dict[str, Any]:
 
 
 def fleet_plan_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
-    """The JSON document of the plans of a fleet: render/schemas/cloud-fleet-plan.schema.json."""
+    """The JSON document of a fleet's plans: render/schemas/cloud-fleet-plan.schema.json."""
     documents = [plan_document(plan) for plan in plans]
     return {
         "schema": FLEET_PLAN_SCHEMA,
@@ -90,17 +90,17 @@ def fleet_plan_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
 
 
 def fleet_document(instances: Sequence[InstanceRun]) -> dict[str, Any]:
-    """The JSON document of a fleet's runs: render/schemas/cloud-fleet.schema.json. A launch that failed with
-    an instance counts with its whole share of the budget."""
-    runs = [run_document(each.run) if each.run else None for each in instances]
-    lost = sum(each.plan.most_usd for each in instances if each.had_instance)
+    """The JSON document of a fleet's runs: render/schemas/cloud-fleet.schema.json. A launch that failed after
+    it had an instance counts with its whole share of the budget."""
+    runs = [run_document(instance.run) if instance.run else None for instance in instances]
+    lost = sum(instance.plan.most_usd for instance in instances if instance.had_instance)
     counts = [run["measured_now"] for run in runs if run]
     return {
         "schema": FLEET_SCHEMA,
         "measured_now": None if None in counts else sum(counts),
         "spent_usd": round(lost + sum(run["spent_usd"] for run in runs if run), 4),
         "sweeps": [
-            {"instance_type": each.plan.options.instance, "error": str(each.error or ""), "run": run}
-            for each, run in zip(instances, runs, strict=True)
+            {"instance_type": entry.plan.options.instance, "error": str(entry.error or ""), "run": run}
+            for entry, run in zip(instances, runs, strict=True)
         ],
     }

@@ -1,4 +1,4 @@
-"""A sweep on an instance of its own: its job, its results, its end."""
+"""Runs a sweep on one rented instance: launch, job, results, and end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from advisor.units import format_counted
 
 
 class SharedRows:
-    """The rows of this machine's store that certain instances have measured."""
+    """The rows in this machine's store that the noted instances have measured."""
 
     def __init__(self) -> None:
         self._machines: dict[str, LaunchedMachine] = {}
@@ -35,11 +35,11 @@ class SharedRows:
             self._before = store.summaries()
 
     def note(self, machine: LaunchedMachine) -> None:
-        """Another instance was launched or adopted."""
+        """Note an instance that was launched or adopted."""
         self._machines[machine.id] = machine
 
     def measured(self) -> int | None:
-        """How many trials the instances measured since this began; None where none of their rows is here."""
+        """Number of trials that the instances measured since this began; None without any of their rows."""
         with closing(open_store()) as store:
             theirs = [row for row in store.read().measurements if self._is_theirs(row)]
         fresh = 0
@@ -49,8 +49,8 @@ class SharedRows:
         return fresh if theirs else None
 
     def _is_theirs(self, row: Measurement) -> bool:
-        """EC2 names a host after its private address or its id; the time excludes earlier hosts of that
-        address."""
+        """Whether a noted instance measured the row. EC2 names hosts by private address or id; the time
+        excludes earlier hosts with that address."""
         host = str(row.environment.get("host", "")).partition(".")[0]
         return any(
             host in (f"ip-{machine.private_ip.replace('.', '-')}", machine.id)
@@ -59,16 +59,16 @@ class SharedRows:
         )
 
 
-# Of a minute: the budget is looked at once a minute, whatever S3 does.
+# Seconds to wait for S3, so that the budget is still checked once a minute.
 _PATIENCE = 8.0
 _WHY = {End.DONE: Why.DONE, End.FAILED: Why.FAILED, End.SPOT: Why.TAKEN_BACK, End.EXPIRY: Why.EXPIRED}
-# What is told a user while it runs, a line at a time.
+# Shows the user one line of progress.
 Say = Callable[[str], None]
 
 
 class CloudRun(Struct, frozen=True, kw_only=True):
-    """How a run ended; `provisioned` is None where everything was measured before, `collected` None where the
-    rows went into a database that cannot be read from here."""
+    """How a run ended; `provisioned` is None if everything was measured before, `collected` is None if the
+    rows went into a database that this machine does not read."""
 
     sweep_id: str
     why: Why
@@ -78,8 +78,7 @@ class CloudRun(Struct, frozen=True, kw_only=True):
 
 
 class BucketWork:
-    """The watched work of a launch: takes rows from the bucket into the user's store, and reads its
-    states."""
+    """The work of a launch as seen in the bucket: copies rows into the user's store, and reads states."""
 
     def __init__(
         self, aws: Aws, result_bucket: ResultBucket, starts: Starts, say: Say, since: datetime | None = None
@@ -94,7 +93,7 @@ class BucketWork:
         self.last_line = ""
 
     def reported(self, machine: LaunchedMachine) -> Why | None:
-        """See `advisor.infra.aws.reap.Work`; a bucket that does not answer has told nothing."""
+        """See `advisor.infra.aws.reap.Work`; None while the bucket does not answer."""
         try:
             self.collect()
             states = guest_states(self._mailbox)
@@ -108,7 +107,7 @@ class BucketWork:
             self._phases[machine.id] = state.phase
             self._say(f"{machine.id}: {state.phase} {state.end} {state.said}".rstrip())
             if state.phase is Phase.SWEEPING:
-                with suppress(AdvisorError):  # another start will be kept
+                with suppress(AdvisorError):  # a start that is not stored does no harm
                     self._starts.note(machine, state)
         self.last_line = state.said
         return _WHY.get(state.end)
@@ -133,7 +132,7 @@ class BucketWork:
         self.last_line = next((log.last_line for log in logs if log.last_line), self.last_line)
 
     def collect(self) -> int:
-        """Take what has come into the store; how many measurements in all."""
+        """Copy new rows from the bucket into the store; returns the total so far."""
         with closing(open_store()) as store:
             fresh = self._collector.collect(store)
         if fresh:
@@ -145,21 +144,21 @@ class BucketWork:
 def run_cloud(
     plan: CloudPlan, aws: Aws, say: Say, on_machine: Callable[[LaunchedMachine], None] = lambda _: None
 ) -> CloudRun:
-    """Launch what was planned, take its measurements, and end everything within the budget. `on_machine`
-    hears of each instance. `CloudError` names what is missing before a launch, or may be left after."""
+    """Launch a plan, collect its measurements, and end everything within the budget. `on_machine` gets each
+    instance. `CloudError` names what a launch lacks, or what may still run afterwards."""
     refuse_missing(plan.findings)
     job, hasty, options = job_of(plan), aws.less_patient(_PATIENCE), plan.options
-    patient, impatient = (ResultBucket(each, job.region, job.bucket, job.prefix) for each in (aws, hasty))
+    patient, impatient = (ResultBucket(api, job.region, job.bucket, job.prefix) for api in (aws, hasty))
     starts = Starts(hasty, job.region, job.bucket)
     work = BucketWork(hasty, impatient, starts, say, options.since)
-    with _with_hint():  # some guest may have brought the sweep to its end already
+    with _with_hint():  # an earlier instance may have finished the sweep
         is_done = any(state.end is End.DONE for state in guest_states(patient))
     if is_done:
         return CloudRun(sweep_id=plan.sweep.id, why=Why.DONE, collected=work.collect())
     shared = SharedRows() if job.database_parameter else None
 
     def launched(machine: LaunchedMachine) -> None:
-        say(_had(machine))
+        say(_launch_text(machine))
         on_machine(machine)
         if shared:
             shared.note(machine)
@@ -168,12 +167,12 @@ def run_cloud(
         sweep=plan.sweep,
         name=options.instance,
         regions=plan.preflight.regions,
-        user_data=_prepared(aws, job, patient),
+        user_data=_user_data(aws, job, patient),
     )
     offers, queue = Fallbacks(plan.preflight.options), timedelta(minutes=options.queue_minutes)
     try:
         provisioned = provision(aws, slot, offers, work, queue=queue, on_machine=launched)
-    finally:  # the results of the last minute are kept, however it ended
+    finally:  # collect the last minute's results, even after an error
         try:
             work.collect()
         except AdvisorError as error:
@@ -188,7 +187,7 @@ def run_cloud(
 
 
 def job_of(plan: CloudPlan) -> Job:
-    """The document by which the guest knows what to do."""
+    """The job document for the instance."""
     options, sweep = plan.options, plan.sweep
     named = zip(sweep.devices, sweep.volumes, strict=True)
     return Job(
@@ -206,7 +205,7 @@ def job_of(plan: CloudPlan) -> Job:
 
 
 def nothing_measured(plan: CloudPlan, run: CloudRun) -> CloudError:
-    """The error for an instance that ran and brought nothing."""
+    """The error for an instance that ran but returned no measurement."""
     return CloudError(
         f"nothing was measured on {plan.options.instance} ({run.why}): {run.last_line or 'it told nothing'}",
         hint=f"`advisor cloud log {plan.sweep.id}` shows what its instance left",
@@ -215,14 +214,14 @@ def nothing_measured(plan: CloudPlan, run: CloudRun) -> CloudError:
 
 @contextmanager
 def _with_hint() -> Iterator[None]:
-    """Rights to the bucket are seen when it is used, before anything is launched."""
+    """Turn a refusal in the block into a `CloudError` that names the missing right."""
     try:
         yield
     except Refused as refused:
         raise CloudError(f"nothing was launched: {explained(refused)}") from refused
 
 
-def _had(machine: LaunchedMachine) -> str:
+def _launch_text(machine: LaunchedMachine) -> str:
     until = f"{machine.expires_at:%H:%M} UTC" if machine.expires_at else "an unknown time"
     return (
         f"{machine.id}: {machine.instance_type} {machine.market} in {machine.zone}, at most "
@@ -230,8 +229,8 @@ def _had(machine: LaunchedMachine) -> str:
     )
 
 
-def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
-    """Put job and software into the bucket; returns what makes each instance's start script."""
+def _user_data(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
+    """Put job and software into the bucket; returns the function that makes an instance's start script."""
     software = packed_software(extras=SERVING_EXTRAS if job.engine else EXTRAS)
     with _with_hint():
         ResultBucket(aws, job.region, job.bucket, "").put_once(software.key, software.content)

@@ -1,3 +1,3 @@
-"""Reports brought to people: to a file, S3, a webhook or by mail.
+"""Sends reports to files, S3, webhooks and mail addresses.
 
-Only the command line and its schedules name a target; a client of the HTTP service never does."""
+Only the command line and its schedules may name a target, never a client of the HTTP service."""

@@ -1,4 +1,4 @@
-"""A delivery: a report, or its changes since the last one, with its files."""
+"""Messages to deliver: a report, or its changes since the last one, with files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from advisor.units import format_usd
 
 SCHEMA = "advisor.delivery/1"
 REPORT, DIFFERENCE = "report", "report-diff"
-# Of a title in the subject of a mail, or the first line of a message.
+# Characters of a title in the subject of a mail, or in the first line of a message.
 _MOST_TITLE = 100
 
 
 class Attachment(Struct, frozen=True):
-    """A file of a message: its name without a folder, its media type, its bytes."""
+    """A file of a message: name without folder, media type, content."""
 
     name: str
     media_type: str
@@ -34,10 +34,9 @@ class Attachment(Struct, frozen=True):
 
 
 class Letter(Struct, frozen=True, kw_only=True):
-    """A report, or what changed between two of them.
+    """A report, or the changes between two reports.
 
-    `text` is what a person reads first, `document` what a program reads; `day` (YYYY-MM-DD) is the
-    document's."""
+    `text` is for people, `document` for programs; `day` (YYYY-MM-DD) is the day of the document."""
 
     kind: str
     title: str
@@ -48,14 +47,14 @@ class Letter(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The same for equal content, so that a receiver recognises a second copy."""
+        """Id made from the content, by which a receiver recognises a second copy."""
         seal = hashlib.sha256(json.dumps(self.body(""), sort_keys=True).encode())
         for file in self.files:
             seal.update(file.name.encode() + b"\0" + file.content)
         return f"advisor-{seal.hexdigest()[:32]}"
 
     def body(self, name: str) -> dict[str, Any]:
-        """`advisor.delivery/1`: what a webhook gets under the id `name`."""
+        """The document `advisor.delivery/1` that a webhook gets, with the id `name`."""
         return {
             "schema": SCHEMA,
             "id": name,
@@ -66,8 +65,8 @@ class Letter(Struct, frozen=True, kw_only=True):
         }
 
     def placed(self, template: str) -> dict[str, Attachment]:
-        """Files by the path or key that they get: the first one, or all of them in a folder (a slash ends it,
-        or it is empty); `{date}` is the document's day."""
+        """Files by their target path or key. A template for a folder (it ends with a slash, or is empty)
+        takes all files, another one the first file; `{date}` becomes the document's day."""
         place = template.replace("{date}", self.day)
         if place and not place.endswith("/"):
             return {place: self.files[0]}
@@ -75,13 +74,13 @@ class Letter(Struct, frozen=True, kw_only=True):
 
 
 class TransientDeliveryError(DeliveryError):
-    """It may work in a while; `wait_seconds` where the other side says how long."""
+    """A later attempt may succeed, after `wait_seconds` if the server named a time."""
 
     wait_seconds: float | None = None
 
 
 def not_reached(label: str, patience_seconds: float, error: Exception) -> DeliveryError:
-    """What kept a target from being reached. Only a certificate that is not trusted stays so by itself."""
+    """The error for a failed connection; transient, unless the certificate is not trusted."""
     reason = "no connection"
     cause: BaseException | None = error
     while cause is not None:
@@ -97,7 +96,7 @@ def not_reached(label: str, patience_seconds: float, error: Exception) -> Delive
 
 
 def report_message(document: Mapping[str, Any], file: Attachment) -> Letter:
-    """`advisor.report/1` with the file that was made of it."""
+    """The message for an `advisor.report/1` document and its rendered file."""
     title = f"{_short(document['title'])} ({document['as_of']})"
     answers = [one_line(f"{workload['name']}: {_picked(workload)}") for workload in document["workloads"]]
     lines = [title, "", *answers]
@@ -115,7 +114,7 @@ def report_message(document: Mapping[str, Any], file: Attachment) -> Letter:
 
 
 def difference_message(document: Mapping[str, Any], files: Sequence[Attachment]) -> Letter:
-    """`advisor.report-diff/1` with files that go with it."""
+    """The message for an `advisor.report-diff/1` document and its files."""
     name, what = _short(document["new"]["title"] or ""), headline(document)
     return Letter(
         kind=DIFFERENCE,
@@ -128,7 +127,7 @@ def difference_message(document: Mapping[str, Any], files: Sequence[Attachment])
 
 
 def attachment(name: str, kind: ReportFormat, content: bytes) -> Attachment:
-    """A report's file; a name without the format's end gets it."""
+    """A report's file; the format's extension is added to a name without it."""
     end = f".{kind.extension}"
     return Attachment(name if name.endswith(end) else name + end, kind.media_type, content)
 

@@ -1,7 +1,7 @@
-"""A message by mail: `smtp://HOST:PORT?to=ADDRESS,..&from=ADDRESS`, or `smtps://` for TLS at once.
+"""Mail: `smtp://HOST:PORT?to=ADDRESS,..&from=ADDRESS`, or `smtps://` for TLS from the start.
 
-Name and password are in ADVISOR_SMTP_USER and ADVISOR_SMTP_PASSWORD, and go over TLS alone. Without STARTTLS
-nothing is sent, but to this machine itself."""
+Name and password are in ADVISOR_SMTP_USER and ADVISOR_SMTP_PASSWORD, and are sent over TLS only. To a server
+without STARTTLS nothing is sent, except on this machine."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TIMEOUT_SECONDS = 20.0
 _PORTS = {"smtp": 587, "smtps": 465}
 _MOST_RECIPIENTS = 50
 _MOST_SUBJECT = 150
-# A mailbox without a display name; the server knows the rest.
+# An address without a display name; the server does the finer checks.
 _ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[^\s@<>,;:\"()\[\]\\]{1,255}")
 
 
 class MailTarget(Struct, frozen=True, kw_only=True):
-    """The receivers, the sender (None: ADVISOR_SMTP_FROM, or the user's name), and the server."""
+    """A mail server, recipients, and sender (None: ADVISOR_SMTP_FROM, or the login name)."""
 
     host: str
     port: int
@@ -44,18 +44,18 @@ class MailTarget(Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """Server and recipients."""
+        """The target as text, without the sender."""
         return f"smtp{'s' if self.tls_at_once else ''}://{self.host}:{self.port}?to={','.join(self.to)}"
 
     def check(self) -> None:
-        """A sender must be known, and a name has its password."""
+        """Raise `UsageError` without a sender, or for a name without a password."""
         self._from()
         if bool(os.environ.get(USER_VARIABLE)) != bool(os.environ.get(PASSWORD_VARIABLE)):
             raise UsageError(f"set both {USER_VARIABLE} and {PASSWORD_VARIABLE}, or neither")
 
     def send(self, message: Letter) -> None:
-        """To all recipients at once. One that is refused while others are not is told, and not
-        tried again: the others would get it twice."""
+        """Send to all recipients at once. If the server refuses some of them, this raises without a retry,
+        since the others would get the mail twice."""
         mail = self.mail(message)
         try:
             with self._session() as server:
@@ -68,8 +68,8 @@ class MailTarget(Struct, frozen=True, kw_only=True):
             raise DeliveryError(f"{self.label}: refused for {', '.join(sorted(refused))}")
 
     def mail(self, message: Letter) -> EmailMessage:
-        """The text as its body, the files attached. What a file's name may hold harms no header:
-        `EmailMessage` encodes it, and `one_line` leaves no line ends."""
+        """The message as a mail with its files attached. Odd names cannot break headers: `EmailMessage`
+        encodes them, and `one_line` removes line ends."""
         mail = EmailMessage()
         mail["Subject"] = one_line(message.title)[:_MOST_SUBJECT]
         mail["From"], mail["To"] = self._from(), ", ".join(self.to)
@@ -96,7 +96,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def _session(self) -> Iterator[smtplib.SMTP]:
-        """A connection that nobody reads along, logged in where there is a name."""
+        """An encrypted connection to the server, logged in if there is a name and password."""
         context, seconds = ssl.create_default_context(), self.timeout_seconds
         connect = partial(smtplib.SMTP_SSL, context=context) if self.tls_at_once else smtplib.SMTP
         with connect(self.host, self.port, timeout=seconds) as server:
@@ -118,7 +118,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
             yield server
 
     def _refused(self, error: smtplib.SMTPException) -> DeliveryError:
-        """By the server's code and words; of refused recipients those of the first one."""
+        """The error for a refusal, with the server's code and words (for the first refused recipient)."""
         if isinstance(error, smtplib.SMTPAuthenticationError):
             return DeliveryError(f"{self.label} does not accept {USER_VARIABLE} and its password")
         code: int = 0
@@ -135,7 +135,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
 
 
 def mail_target(text: str) -> MailTarget:
-    """'smtp://HOST:PORT?to=..'; `to` may be given often, or with commas."""
+    """The target in 'smtp://HOST:PORT?to=..'; `to` may be repeated, or have commas."""
     parts = urlsplit(text)
     if parts.username is not None or parts.password is not None:
         raise UsageError(
@@ -145,7 +145,7 @@ def mail_target(text: str) -> MailTarget:
         )
     if not parts.hostname or parts.path not in ("", "/"):
         raise ValueError("SERVER:PORT stands between // and ?")
-    # A plus is part of an address, and no blank.
+    # `parse_qs` would turn the plus in an address into a blank.
     parameters = parse_qs(parts.query.replace("+", "%2B"), strict_parsing=True)
     if unknown := set(parameters) - {"to", "from"}:
         raise ValueError(f"{', '.join(sorted(unknown))}: only to and from are known")

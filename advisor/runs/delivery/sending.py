@@ -1,7 +1,7 @@
-"""Sends a message to its targets, retries where that may help, and keeps what failed for two days.
+"""Sends messages to targets, with retries, and keeps undelivered ones in an outbox for two days.
 
-Only what may still arrive is kept: an outage, not a folder that is missing or an address that is gone.
-Whoever sends takes a lock on the folder, so that two daemons never send the same one at once."""
+The outbox keeps a message after a passing failure (an outage), not after a permanent one (a missing folder, a
+deleted address). Sending locks its folder, so that two daemons never send the same message at once."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Say = Callable[[str], None]
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """The outcome of a message at one target, as `label` names it; `error` is empty where it arrived,
-    `transient` says whether a later try may help."""
+    """The result of sending to one target, shown as `label`; `error` is empty if the message arrived,
+    `transient` says whether a later attempt may succeed."""
 
     label: str
     attempts: int
@@ -40,12 +40,12 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
     @property
     def arrived(self) -> bool:
-        """Whether the target has taken it."""
+        """Whether the target has accepted the message."""
         return not self.error
 
 
 def checked_target(text: str) -> Target:
-    """The target behind `--send`, as ready as can be known; `UsageError` before any work."""
+    """The target in a `--send` option; `UsageError` if it already cannot work."""
     target = parse_target(text)
     target.check()
     return target
@@ -59,8 +59,8 @@ def deliver(
     sleep: Callable[[float], None] | None = None,
     say: Say = lambda _line: None,
 ) -> Delivery:
-    """Send it, up to `attempts` times with pauses of 1, 2, 4, .. s (each longer by up to a quarter, so that
-    many do not come at once). Raises nothing that the target can cause."""
+    """Send a message, up to `attempts` times with pauses of 1, 2, 4, .. s (each up to a quarter longer at
+    random, so that many senders do not retry at once). A target's failure is in the result, never raised."""
     tries = Retrying(
         stop=stop_after_attempt(attempts),
         retry=retry_if_exception_type(TransientDeliveryError),
@@ -85,7 +85,7 @@ def deliver(
 def deliver_to(
     message: Letter, text: str, *, say: Say = lambda _line: None, attempts: int = ATTEMPTS
 ) -> Delivery:
-    """As `deliver`, to a target that somebody else wrote down: one that cannot be read here has failed."""
+    """As `deliver`, to a stored target text; one that cannot be used here is a failed delivery."""
     try:
         return deliver(message, checked_target(text), say=say, attempts=attempts)
     except UsageError as error:
@@ -93,22 +93,22 @@ def deliver_to(
 
 
 def _pause(state: RetryCallState) -> float:
-    own = FIRST_PAUSE_SECONDS * 2.0 ** (state.attempt_number - 1)
+    pause = FIRST_PAUSE_SECONDS * 2.0 ** (state.attempt_number - 1)
     error = _error_of(state)
-    wanted = error.wait_seconds if isinstance(error, TransientDeliveryError) else None
-    return max(own * random.uniform(1.0, 1.25), wanted or 0.0)
+    requested = error.wait_seconds if isinstance(error, TransientDeliveryError) else None
+    return max(pause * random.uniform(1.0, 1.25), requested or 0.0)
 
 
 def _error_of(state: RetryCallState) -> BaseException | None:
     return state.outcome.exception() if state.outcome else None
 
 
-# So often what is kept is sent again, and so long.
+# Seconds between two sendings of the outbox, and for which it keeps a message.
 RETRY_SECONDS, KEPT_SECONDS = 1800.0, 2 * 86400.0
 
 
 class Kept(Struct, frozen=True):
-    """A message to be sent again: since when it waits (seconds since 1970), to whom."""
+    """A message in the outbox: since when (seconds since 1970), for which target."""
 
     at: float
     target: str
@@ -116,22 +116,21 @@ class Kept(Struct, frozen=True):
 
 
 class Outbox:
-    """The messages in a folder that is made when the first one is kept, for its owner alone; by default that
-    of this machine's schedules."""
+    """Undelivered messages in a folder that only its owner can read (default: in the user's state folder)."""
 
     def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         self._folder, self._clock = folder or state_folder() / "outbox", clock
 
     def keep(self, message: Letter, target: str) -> None:
-        """To be sent again to this target."""
+        """Keep a message to send it to this target again."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         seal = hashlib.sha256(target.encode()).hexdigest()[:8]
         kept = msgspec.json.encode(Kept(self._clock(), target, message))
         write_whole(self._folder / f"{message.id}-{seal}.json", kept)
 
     def send(self, say: Say) -> list[Delivery]:
-        """Send all of it. What arrives, never can, or waits for two days is removed. Nothing where another
-        process sends."""
+        """Send all messages. Those that arrive, never can, or are too old are removed. While another process
+        sends, this does nothing."""
         deliveries: list[Delivery] = []
         if not self._folder.is_dir():
             return deliveries
@@ -140,10 +139,10 @@ class Outbox:
             for path in sorted(self._folder.glob("advisor-*.json")):
                 with suppress(OSError, msgspec.MsgspecError):
                     kept = msgspec.json.decode(path.read_bytes(), type=Kept)
-                    deliveries.append(self._sent(path, kept, say))
+                    deliveries.append(self._delivery(path, kept, say))
         return deliveries
 
-    def _sent(self, path: Path, kept: Kept, say: Say) -> Delivery:
+    def _delivery(self, path: Path, kept: Kept, say: Say) -> Delivery:
         delivery = deliver_to(kept.message, kept.target, attempts=1)
         if delivery.transient and self._clock() - kept.at < KEPT_SECONDS:
             say(f"{delivery.error}; it is tried again later")
@@ -155,8 +154,8 @@ class Outbox:
 
 
 def resend_until(stopping: threading.Event, say: Say) -> None:
-    """Send what is kept twice an hour. In a thread of its own, since a server that answers slowly keeps no
-    schedule waiting; what is cut off is sent again at the next look, under the same id."""
+    """Send the outbox twice an hour until `stopping`. Run it in a thread, so that a slow server delays no
+    schedule; an interrupted message is sent again next time, under the same id."""
     while not stopping.is_set():
         try:
             Outbox().send(say)

@@ -1,8 +1,8 @@
-"""The targets of `--send`: files and S3 here, `mail` and `webhook` beside it.
+"""The targets of `--send`: files and S3; mail and webhooks have separate modules.
 
-Each has a `label`, which names it to people without anything secret; `check` raises `UsageError` for what can
-be known before the message is made; `send` sends once, and raises `TransientDeliveryError` where another try
-may help, else `DeliveryError`."""
+Each has a `label` for people, without secrets. `check` raises `UsageError` for errors that show before the
+message is made. `send` sends once, and raises `TransientDeliveryError` if another attempt may succeed, else
+`DeliveryError`."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _DEFAULT_REGION = "us-east-1"
 
 
 def parse_target(text: str) -> Target:
-    """The target of these words, or of those in the variable that they name; `UsageError` says how they are
-    written."""
+    """The target in a text, or in the variable that an `env:NAME` text names; `UsageError` shows the
+    valid forms."""
     words, name = text.strip(), _variable(text)
     if name is not None:
         words = os.environ.get(name, "").strip()
@@ -43,8 +43,8 @@ def parse_target(text: str) -> Target:
 
 
 def checked_words(texts: Iterable[str]) -> tuple[str, ...]:
-    """The words of targets that another machine may send to: their shape is checked, and not what
-    that machine has to have (variables, folders)."""
+    """Target texts for another machine: only their form is checked, not variables and folders, which that
+    machine must have."""
     words = tuple(text.strip() for text in texts)
     for word in words:
         if _variable(word) is None:
@@ -53,7 +53,7 @@ def checked_words(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def target_label(text: str) -> str:
-    """The part of a target's words that may be shown: nothing that may be a secret."""
+    """A target's text without anything that may be secret."""
     if text.startswith("env:"):
         return text
     try:
@@ -63,7 +63,7 @@ def target_label(text: str) -> str:
 
 
 def _variable(text: str) -> str | None:
-    """The variable of `env:NAME`; None for other words."""
+    """The variable's name in `env:NAME`; None for other texts."""
     kind, colon, name = text.strip().partition(":")
     if kind != "env" or not colon:
         return None
@@ -76,7 +76,7 @@ def _plain(text: str) -> Target:
     kind, colon, _ = text.partition(":")
     maker = _MAKERS.get(kind.casefold())
     if not colon or maker is None:
-        # Words that may be a mistyped secret are not repeated as a whole.
+        # The text may be a mistyped secret, so a long one is not shown in full.
         shown = text if len(text) <= 20 and "@" not in text else f"{text[:8]}.."
         raise UsageError(f"--send takes {KINDS}, not '{shown}'", field="send")
     try:
@@ -88,17 +88,17 @@ def _plain(text: str) -> Target:
 
 
 class FileTarget(Struct, frozen=True):
-    """`file:PATH`, or `file:FOLDER/` for all of its files; `{date}` is the report's day."""
+    """`file:PATH`, or `file:FOLDER/` for all files of a message; `{date}` becomes the report's day."""
 
     path: str
 
     @property
     def label(self) -> str:
-        """As it was written."""
+        """The target as text."""
         return f"file:{self.path}"
 
     def check(self) -> None:
-        """The folder must be there and take files."""
+        """Raise `UsageError` unless the folder exists and is writable."""
         place = Path(self._place)
         folder = place if self._place.endswith("/") else place.parent
         if "{date}" in str(folder):
@@ -111,7 +111,7 @@ class FileTarget(Struct, frozen=True):
             raise UsageError(f"--send {self.label}: the folder '{folder}' cannot be written", field="send")
 
     def send(self, message: Letter) -> None:
-        """Each file whole or not at all."""
+        """Write the files, each completely or not at all."""
         try:
             for path, file in message.placed(self._place).items():
                 write_whole(Path(path), file.content)
@@ -125,7 +125,7 @@ class FileTarget(Struct, frozen=True):
 
 
 def file_target(text: str) -> FileTarget:
-    """'file:PATH', also as file:///PATH."""
+    """The target in 'file:PATH' or 'file:///PATH'."""
     path = text.partition(":")[2]
     if path.startswith("//") and not (path := path[2:]).startswith("/"):
         raise ValueError("file:// needs the whole path, as file:///srv/report.html")
@@ -135,7 +135,7 @@ def file_target(text: str) -> FileTarget:
 
 
 class BucketTarget(Struct, frozen=True):
-    """`s3://BUCKET/KEY`, or `s3://BUCKET/PREFIX/` for all files; `{date}` is the report's day.
+    """`s3://BUCKET/KEY`, or `s3://BUCKET/PREFIX/` for all files; `{date}` becomes the report's day.
 
     Credentials and region are those that boto3 finds; AWS_ENDPOINT_URL is honoured."""
 
@@ -144,11 +144,11 @@ class BucketTarget(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """As it was written."""
+        """The target as text."""
         return f"s3://{self.bucket}/{self.key}"
 
     def check(self) -> None:
-        """Credentials must be there; the bucket is asked when it is sent to."""
+        """Raise `UsageError` without credentials; the bucket itself is not contacted."""
         import botocore.session
 
         if botocore.session.get_session().get_credentials() is None:
@@ -159,7 +159,7 @@ class BucketTarget(Struct, frozen=True):
             )
 
     def send(self, message: Letter) -> None:
-        """An object is whole or not there: S3 promises that of a PUT."""
+        """Put the files; S3 guarantees that each object is complete or absent."""
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         try:
             s3 = client("s3", region or _DEFAULT_REGION, attempts=1)
@@ -167,7 +167,7 @@ class BucketTarget(Struct, frozen=True):
                 for key, file in message.placed(self.key).items():
                     s3.put_object(Bucket=self.bucket, Key=key, Body=file.content, ContentType=file.media_type)
         except LiveError as error:
-            # Throttling, outages and lost connections pass; what S3 refuses stays refused.
+            # Throttling, outages and lost connections are transient; refusals are not.
             answer = getattr(error.__cause__, "response", None)
             passes = error.code != NO_CREDENTIALS
             if answer is not None:
@@ -177,7 +177,7 @@ class BucketTarget(Struct, frozen=True):
 
 
 def bucket_target(text: str) -> BucketTarget:
-    """'s3://BUCKET/KEY'; the key may end with a slash, or be left out."""
+    """The target in 's3://BUCKET/KEY'; the key may end with a slash, or be missing."""
     match = _BUCKET.fullmatch(text)
     if match is None:
         raise ValueError("s3://BUCKET/KEY needs a bucket's name")

@@ -1,7 +1,7 @@
-"""A message as JSON posted to an https address, signed where there is a secret.
+"""Webhooks: a message posted as JSON to an https address, signed if there is a secret.
 
-The signature is that of Standard Webhooks (standardwebhooks.com). The secret is in ADVISOR_WEBHOOK_SECRET,
-plain or as `whsec_<base64>`."""
+The signature follows Standard Webhooks (standardwebhooks.com). The secret is in ADVISOR_WEBHOOK_SECRET, as
+plain text or `whsec_<base64>`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_REFUSAL = 200
 
 
 class WebhookTarget(Struct, frozen=True):
-    """An address that takes a POST. Its path and query may be a secret, and are never shown."""
+    """An address that takes a POST. Path and query may be secret, and are never shown."""
 
     url: str
     timeout_seconds: float = TIMEOUT_SECONDS
@@ -40,17 +40,17 @@ class WebhookTarget(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Scheme and host."""
+        """Scheme and host, without path and query."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}/.."
 
     def check(self) -> None:
-        """A secret that is there must be one."""
+        """Raise `UsageError` for a malformed secret."""
         _signer()
 
     def send(self, message: Letter) -> None:
-        """A POST; every answer but 2xx is a failure, a redirect too (it would carry the message
-        and its signature to who was not named)."""
+        """Post the message. Every status but 2xx is a failure, even a redirect, which would pass message and
+        signature on to another server."""
         import httpx2
 
         body = json.dumps(message.body(message.id), ensure_ascii=False).encode()
@@ -81,7 +81,7 @@ class WebhookTarget(Struct, frozen=True):
 
 
 def webhook_target(text: str) -> WebhookTarget:
-    """'https://..'; http is for this machine alone, since what is sent would be read on the way."""
+    """The target at 'https://..'; http is allowed to this machine only, since others could read it."""
     if not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError("an address is ASCII without blanks; write others percent-encoded")
     parts = urlsplit(text)

@@ -1,1 +1,1 @@
-"""A served language model, measured: at its endpoint, or by an engine that is started for it."""
+"""Measures served language models, at an endpoint or in an engine that is started for it."""

@@ -1,4 +1,4 @@
-"""Measures a served language model, and starts its engine first where that is asked."""
+"""Measures a served language model, and first starts its engine if the question names one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from advisor.sweeps.measure.endpoint.engines import (
 from advisor.sweeps.measure.endpoint.records import Lengths, Load
 from advisor.sweeps.measure.endpoint.session import Wanted, anchor_document, deployment_document, measured
 
-# Weights may have to be downloaded, and CUDA graphs to be captured.
+# Includes the time to download weights and capture CUDA graphs.
 _SECONDS_TO_BE_READY = 3600.0
-# Lengths are drawn around their mean; a chat's template adds some tokens.
+# Lengths are drawn around their mean, so some are longer; a chat template adds tokens.
 _CONTEXT_MARGIN, _TEMPLATE_TOKENS = 1.2, 64
 _SEED = 1
 
@@ -44,8 +44,8 @@ def measure_served(
     arguments: Sequence[str] = (),
     requests_file: Path | None = None,
 ) -> tuple[Document, AdvisorError | None]:
-    """The anchor of a model behind an endpoint or a started engine, and what ended the load early (raised
-    where nothing was measured). `requests_file` gets each request's line as the request ends."""
+    """The anchor of a model at an endpoint or in a started engine, and the error that ended the load early,
+    if any (raised if nothing was measured). `requests_file` gets a line for each request as it ends."""
     key = api_key(question.api_key_file, os.environ)
     with _served(question, model, precision, arguments, on_progress) as (addresses, engine):
         address, *replicas = addresses
@@ -81,7 +81,7 @@ def measure_served(
 
 
 def loads_of(question: ServedModel) -> list[Load]:
-    """Closed loops first, then Poisson rates, each from the lightest on."""
+    """The loads: closed loops first, then Poisson rates, each from the lightest to the heaviest."""
     usual = () if question.rate else USUAL_CONCURRENCY
     return [
         *(Load(concurrency=int(count)) for count in sorted(question.concurrency or usual)),
@@ -116,8 +116,8 @@ def _served(
 def _starts(
     engine: StartedEngine, question: ServedModel, model: str, precision: str | None, arguments: Sequence[str]
 ) -> list[EngineStart]:
-    parts = question.tensor_parallel or question.gpus or 1
-    replicas = (question.gpus or parts) // parts
+    degree = question.tensor_parallel or question.gpus or 1
+    replicas = (question.gpus or degree) // degree
     context = _CONTEXT_MARGIN * (question.input_tokens + question.output_tokens) + _TEMPLATE_TOKENS
     most = max((load.concurrency or 64) for load in loads_of(question))
     starts = []
@@ -129,10 +129,10 @@ def _starts(
             context_tokens=round(context),
             precision=precision,
             kv_precision=question.kv_precision,
-            tensor_parallel=parts,
+            tensor_parallel=degree,
             arguments=arguments,
         )
-        own = ",".join(str(replica * parts + part) for part in range(parts))
+        gpus = ",".join(str(replica * degree + index) for index in range(degree))
         command = engine_command(engine, settings)
-        starts.append(EngineStart(command, port, own if replicas > 1 else ""))
+        starts.append(EngineStart(command, port, gpus if replicas > 1 else ""))
     return starts

@@ -15,7 +15,7 @@ from advisor.runs.fields import Amount, Items
 from advisor.sweeps.measure.endpoint.engines import StartedEngine
 
 _served = partial(ask, section="A language model (--endpoint or --engine)")
-# Each is a connection; a process may have some thousand open.
+# Each request in flight is a connection; a process may have some thousand open.
 _MOST_IN_FLIGHT, _MOST_RATE, _MOST_TOKENS, _MOST_GPUS = 2048, 10_000, 1_000_000, 64
 _TOKENS = Number(whole=True, most=_MOST_TOKENS, metavar="TOKENS")
 _ENGINES = tuple(dict.fromkeys([*map(str, StartedEngine), *map(str, LlmEngine)]))
@@ -108,7 +108,7 @@ class ServedModel(Question):
 
     @property
     def is_served(self) -> bool:
-        """Whether a language model is measured, and no network or script."""
+        """Whether a served language model is to be measured, not a network or script."""
         return bool(self.endpoint or self.engine)
 
     @property
@@ -145,7 +145,7 @@ class VerifyGeneration(RecommendGeneration):
 
     @property
     def recommendation(self) -> RecommendGeneration:
-        """The question whose answer is verified; relaxed and prepared, it may have no target."""
+        """The question whose answer is verified, which may lack a target while it is relaxed."""
         names = RecommendGeneration.__struct_fields__
         return RecommendGeneration(**{name: getattr(self, name) for name in names})
 

@@ -1,4 +1,4 @@
-"""Verifies a serving question by one load, on an endpoint or on an instance launched for it."""
+"""Verifies the answer to a serving question by one load, at an endpoint or on a rented instance."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from advisor.runs.verification.verdict import spec_to_take
 from advisor.sweeps.measure.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA, USED
 from advisor.sweeps.measure.endpoint.records import Load
 
-# Two-sided 95 % of a normal distribution.
+# Half-width of the two-sided 95 % interval of a normal distribution, in standard deviations.
 _SPREAD = 1.96
-# More of the requests than this may not fail.
+# The share of requests that may fail.
 _MOST_FAILED = 0.01
-# So much less than the offered rate may be answered by chance: a Poisson process has as many
-# standard deviations of its count.
+# Standard deviations of a Poisson count by which the answered rate may fall short of the offered one by
+# chance.
 _CHANCE = 3.0
 
 Figures = Mapping[str, Any]
@@ -52,21 +52,21 @@ Figures = Mapping[str, Any]
 def criteria_of(
     request: ServingQuestion, candidate: GenerationCandidate, figures: Figures
 ) -> tuple[Criterion, ...]:
-    """The target first, then each limit, then that requests are answered at all."""
+    """The criteria to check: the target, then each time limit, then the share of failed requests."""
     criteria = []
     if (tokens := request.target_output_tokens_per_second) is not None:
         name = "output_tokens_per_second"
         target = tokens / candidate.spec.count
-        criteria.append(_by_the_mean(name, target, figures[name], RUN_SIGMA, is_least=True))
+        criteria.append(_mean_criterion(name, target, figures[name], RUN_SIGMA, is_least=True))
     if request.target_requests_per_second is not None:
-        criteria.append(_keeps_up(figures))
+        criteria.append(_rate_criterion(figures))
     for limit in request.time_limits:
         name, sigma = f"{limit.reason}_seconds", TTFT_RUN_SIGMA if limit.reason == "ttft" else RUN_SIGMA
         figure = figures[name]
         if figure is not None and limit.percentile is not None:
-            # Of percentiles that are not kept the next higher one.
+            # A missing percentile is replaced by p99, which is stricter.
             figure = figure | {"mean": figure.get(f"p{limit.percentile}", figure["p99"])}
-        criteria.append(_by_the_mean(name, limit.most / limit.unit, figure, sigma, is_least=False))
+        criteria.append(_mean_criterion(name, limit.most / limit.unit, figure, sigma, is_least=False))
     requests = figures["requests"]
     total = requests["failed"] + requests["ok"]
     share = requests["failed"] / total if total else None
@@ -76,17 +76,17 @@ def criteria_of(
 def _criterion(
     name: str, limit: float, measured: float | None, half_width: float | None, *, is_least: bool
 ) -> Criterion:
-    """Unknown without a width: of what was too short to tell."""
+    """A criterion; without a half-width (the load was too short) its interval is unknown."""
     low = high = None
     if measured is not None and half_width is not None:
         low, high = max(0.0, measured - half_width), measured + half_width
     return Criterion(name=name, limit=limit, is_least=is_least, measured=measured, lower=low, upper=high)
 
 
-def _by_the_mean(
+def _mean_criterion(
     name: str, limit: float, figure: Figures | None, run_sigma: float, *, is_least: bool
 ) -> Criterion:
-    """Known as well as the run tells, and as far as another run would differ."""
+    """A criterion on a mean; its interval combines the run's standard error and the spread of runs."""
     if figure is None:
         return _criterion(name, limit, None, None, is_least=is_least)
     mean, error = figure["mean"], figure["standard_error"]
@@ -94,8 +94,8 @@ def _by_the_mean(
     return _criterion(name, limit, mean, half, is_least=is_least)
 
 
-def _keeps_up(figures: Figures) -> Criterion:
-    """A Poisson load is borne where answers end as often as requests begin, chance apart."""
+def _rate_criterion(figures: Figures) -> Criterion:
+    """The criterion of a Poisson load: requests are answered as fast as they arrive, except by chance."""
     wanted, seconds = figures["requests_per_second_wanted"], figures["window_seconds"]
     rate, name = figures["requests_per_second"], "requests_per_second"
     if rate is None or seconds <= 0:
@@ -107,7 +107,7 @@ def _keeps_up(figures: Figures) -> Criterion:
 
 
 class ServingTrial(NamedTuple):
-    """What is verified (`candidate`) and asked, and the answer without the measurement (`before`)."""
+    """The candidate to verify, its question, and the answer without the measurement (`before`)."""
 
     question: VerifyGeneration
     request: ServingQuestion
@@ -117,7 +117,7 @@ class ServingTrial(NamedTuple):
 
     @property
     def load(self) -> Load:
-        """The load on one of the candidate's instances."""
+        """The load for one of the candidate's instances."""
         request, count = self.request, self.candidate.spec.count
         if request.users is not None:
             return Load(concurrency=math.ceil(request.users / count))
@@ -126,7 +126,7 @@ class ServingTrial(NamedTuple):
         return Load(concurrency=max(1, round(self.candidate.rates.concurrency / count)))
 
     def served(self, **way: Any) -> ServedModel:
-        """The model as it is served and loaded on one instance; `way` is how it is reached or started."""
+        """The question that measures one instance; `way` are fields that say how to reach or start it."""
         candidate, request, load = self.candidate, self.request, self.load
         parts = candidate.placement.tensor_parallel
         return ServedModel(
@@ -146,7 +146,7 @@ class ServingTrial(NamedTuple):
 def serving_trial(
     context: LanguageContext, question: VerifyGeneration, instance: str, today: date
 ) -> ServingTrial:
-    """The trial of a named type, else of the recommended spec; `NoOfferError` where there is none."""
+    """The trial for a named type, or for `auto` the recommended spec; `NoOfferError` if there is none."""
     recommendation, model = question.recommendation, language_model_of(question)
     before = serving_recommended(context, recommendation, today=today, relax=False)
     request = settled_serving(recommendation, model, context.catalog)
@@ -172,7 +172,7 @@ def serving_trial(
 def verify_serving(
     context: LanguageContext, trial: ServingTrial, minutes: float, on_progress: Say
 ) -> ServingVerification:
-    """Load the question's endpoint, and judge; `MeasuringError` where nothing was measured."""
+    """Load the question's endpoint, and judge the result; `MeasuringError` if nothing was measured."""
     candidate, question = trial.candidate, trial.question
     anchor, ended = measure_served(
         trial.served(endpoint=question.endpoint, api_key_file=question.api_key_file),
@@ -183,7 +183,7 @@ def verify_serving(
     )
     if ended is not None:
         raise ended
-    # The endpoint is taken for one instance of the spec, unless this machine's driver or it knows better.
+    # Assume that the endpoint is one instance of the spec, unless the driver or the server says otherwise.
     anchor["deployment"]["gpu"] = anchor["deployment"]["gpu"] or candidate.spec.offer.instance.gpu_name
     anchor["engine"]["name"] = anchor["engine"]["name"] or str(candidate.engine)
     return judged_serving(context, trial, anchor)
@@ -193,7 +193,7 @@ def judged_serving(
     context: LanguageContext, trial: ServingTrial, anchor: Mapping[str, Any]
 ) -> ServingVerification:
     """The verdict of the anchor's first load, and the spec to take now."""
-    settles, caveats = _stands_for(context, trial.candidate, anchor)
+    settles, caveats = _scope_of(context, trial.candidate, anchor)
     done = ServingVerification(
         request=trial.request,
         predicted=trial.candidate,
@@ -204,7 +204,7 @@ def judged_serving(
         caveats=(*caveats, *anchor["warnings"]),
         answer_now="",
     )
-    after = None  # where the trial says nothing to the predictor
+    after = None  # stays None if the predictor cannot use the trial
     with TemporaryDirectory(prefix="advisor-verify-") as folder, suppress(AdvisorError):
         path = Path(folder) / "anchor.json"
         path.write_text(json.dumps(anchor))
@@ -217,10 +217,10 @@ def judged_serving(
     return replace(done, answer_now=answer)
 
 
-def _stands_for(
+def _scope_of(
     context: LanguageContext, candidate: GenerationCandidate, anchor: Mapping[str, Any]
 ) -> tuple[bool, tuple[str, ...]]:
-    """Whether the trial was on the spec's GPU, and what else it stands for."""
+    """Whether the trial ran on the spec's GPU and engine, and how it differed from the spec."""
     wanted = candidate.spec.offer.instance.gpu_name
     gpus = anchor["deployment"]["gpu_facts"]
     caveats = []
@@ -245,8 +245,8 @@ def _stands_for(
 
 
 def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> CloudOptions:
-    """The launch of the instance with its disk and engine; its id has the day, so that nothing is paid twice.
-    `UsageError` for an offer of another cloud, and for other engines than vLLM."""
+    """The launch of the instance with its disk and engine; its id has the day, so that a repeated command on
+    that day pays for nothing twice. `UsageError` for other clouds than AWS and other engines than vLLM."""
     candidate = trial.candidate
     offer, disk = candidate.spec.offer, candidate.spec.disk
     if offer.instance.cloud != "aws":
@@ -267,7 +267,7 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
         cloud,
         instance=offer.instance.name,
         region=offer.region,
-        # The words after `--` are those that the answer's exports start the engine with.
+        # After `--`, the options with which the answer's exports start the engine.
         arguments=(*_measure_words(trial, minutes), "--", *engine_words(candidate, trial.request)),
         command=MEASURE,
         engine=vllm_requirement(candidate),
@@ -276,7 +276,7 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
 
 
 def _measure_words(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
-    """Options of `advisor measure` that start the candidate's engine, and load it as the trial wants."""
+    """Options of `advisor measure` that start the candidate's engine with the trial's load."""
     candidate, served = trial.candidate, trial.served(engine=str(trial.candidate.engine))
     return words_of(
         {
@@ -301,7 +301,7 @@ def _measure_words(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
 def verdict_on_served(
     context: LanguageContext, trial: ServingTrial, plan: CloudPlan, run: CloudRun, aws: Aws
 ) -> ServingVerification:
-    """What a run that has ended says about target and limits; `CloudError` where nothing came of it."""
+    """The verification from an ended run; `CloudError` if it measured nothing."""
     job = job_of(plan)
     anchors = anchors_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
     loaded = [anchor for anchor in anchors if anchor["loads"][0]["status"] in USED]

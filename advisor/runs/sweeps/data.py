@@ -1,4 +1,4 @@
-"""The data that a sweep reads: the user's own, or made once and kept in the cache folder."""
+"""The data that a sweep reads: the user's, or data sets generated once into the cache folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from advisor.sweeps.planning.networks import StoredData, SweepData, planned_netw
 
 Progress = Callable[[int, int], None]
 Make = Callable[[], StoredData]
-# What made data come to.
+# Typical profiles of generated data, to plan with before they are generated.
 _PHOTOGRAPHS = DatasetProfile(
     name="photographs",
     samples=DEFAULT_SAMPLES,
@@ -44,15 +44,15 @@ _PENN_TREEBANK = DatasetProfile(
 
 
 def _silent(_here: int, _all: int) -> None:
-    """For who has nobody to tell."""
+    """Progress callback that does nothing."""
 
 
 def planned_data(grid: SweepGrid, on_fetching: Progress = _silent) -> SweepData:
-    """What a plan can know of the data before they are made; trial ids are final after that. Data at an
-    address that tells no profile are fetched; `on_fetching` gets (files here, all files)."""
+    """The data's profiles for a plan; trial ids are final only once the data are generated. Data at an
+    address without a stored profile are fetched; `on_fetching` gets (fetched files, all files)."""
     own_data = None
     if grid.data:
-        # What lies at an address is not brought here to be planned with where it tells its profile.
+        # A profile stored at the address saves fetching the data.
         is_elsewhere = is_address(grid.data) and not is_cached(grid.data)
         profile = remote_profile(grid.data) if is_elsewhere else None
         own_data = StoredData(profile, grid.data) if profile else _stored_here(grid.data, on_fetching)
@@ -66,8 +66,8 @@ def planned_data(grid: SweepGrid, on_fetching: Progress = _silent) -> SweepData:
 
 
 def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
-    """The data, made or fetched where they are not here yet, and copied to mounted disks. A cluster's nodes
-    fetch addresses themselves."""
+    """The data, generated or fetched if missing, and copied to mounted disks. A cluster's nodes fetch data
+    from addresses themselves."""
     if grid.ray_address and is_address(grid.data or ""):
         return planned_data(grid, on_progress)
     data = data_of_networks(grid.networks, grid.data, on_progress, with_photographs=bool(grid.preset))
@@ -81,8 +81,8 @@ def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
 
 @contextmanager
 def data_here(source: str, on_progress: Progress = _silent) -> Iterator[tuple[Path, CachedData | None]]:
-    """A data set's path on this machine, for as long as the block; what lies at an address is fetched into
-    the cache."""
+    """A data set's path on this machine, valid within the block; from an address it is fetched into the
+    cache."""
     if not is_address(source):
         yield Path(source), None
         return
@@ -98,7 +98,7 @@ def data_of_networks(
     samples: int = DEFAULT_SAMPLES,
     with_photographs: bool = False,
 ) -> SweepData:
-    """The data of the networks: one's own, else made data, `samples` photographs and a text."""
+    """The data for the networks: the user's, else generated ones (`samples` photographs, a text)."""
     own_data = _stored_here(own, on_progress) if own else None
     return _data(
         networks,
@@ -136,11 +136,11 @@ def _stored(path: Path, profile: DatasetProfile) -> StoredData:
 
 
 def _planned(folder: Path, nominal: DatasetProfile) -> StoredData:
-    """Data as they were made, else as they will be."""
+    """The profile of generated data; the nominal one before they are generated."""
     return StoredData(read_profile(folder, nominal.samples) or nominal, str(folder))
 
 
 def plan_anywhere(grid: SweepGrid) -> list[Trial]:
-    """The trials as a machine that has everything would plan them; `UsageError` for what each would
+    """The trials as planned for a machine without limits; `UsageError` for what every machine would
     refuse."""
     return plan_sweep(grid, planned_data(grid), anywhere=True)

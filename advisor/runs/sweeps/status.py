@@ -1,4 +1,4 @@
-"""Trials of a sweep: their rows, their states, as documents; who drives it, and how it is watched."""
+"""Monitoring of a sweep: its log and metrics, the processes that drive it, and its trials as documents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOCAL_HOST = "127.0.0.1"
 
 
 class Watch:
-    """One sweep that is watched. `address` is where its metrics are asked for, or empty; `file` has them."""
+    """Log and metrics of a running sweep; `address` is the metrics' URL, or empty, and `file` their file."""
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
@@ -45,17 +45,17 @@ class Watch:
         self._planned_at, self._planned = time.time(), 0
 
     def planned(self, trials: Sequence[Trial], *, executor: str, database: str) -> None:
-        """The sweep begins: its trials, who executes them, where they are stored."""
+        """Log the start of the sweep with its trials, executor and database."""
         emit("sweep_began", trials=len(trials), executor=executor, database=database)
         self._planned_at, self._planned = time.time(), len(trials)
 
     def following(self, shown: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        """The progress callback of `run_sweep`; `shown` is called last."""
+        """The progress callback for `run_sweep`; it calls `shown` last."""
 
         def follow(progress: Progress) -> None:
             self.tally.follow(progress)
             if trial := progress.started:
-                # Of ten thousand trials only those that begin are worth a line, at the plan's time.
+                # Log `planned` only for trials that begin: a sweep may have ten thousand.
                 facts = {"of": self._planned, **planned_facts(trial)}
                 emit("planned", trial_id=trial.trial_id, at=self._planned_at, **facts)
                 emit("began", trial_id=trial.trial_id, trial=trial_name(trial))
@@ -65,13 +65,13 @@ class Watch:
         return follow
 
     def note(self, event: Event) -> None:
-        """An event of this process."""
+        """Count an event of this process in the metrics."""
         self.tally.note(event)
         if event.event.startswith("heartbeat"):
             self._update()
 
     def ended(self, error: BaseException | None) -> None:
-        """The sweep is over; the file keeps its last figures."""
+        """Log the end of the sweep and its error, and write the metrics file a last time."""
         standing = self.tally.standing()
         counts = {status.value: count for status, count in standing.counts.items()}
         facts: dict[str, Any] = {}
@@ -89,14 +89,14 @@ class Watch:
 
 @contextmanager
 def watched(options: Watching, *, usd_per_hour: float | None = None, where: str = "") -> Iterator[Watch]:
-    """Log and metrics of a sweep, and why it stopped. No cost is shown without a price; `where` is the
-    machine of trials that name none. Raises first where a named file or port cannot be had."""
+    """Write log and metrics of the sweep in the block, with the reason if it fails. No cost is shown without
+    a price; `where` is the machine of trials that name none. Raises at once if a file or port is unusable."""
     watch = Watch(Tally(usd_per_hour=usd_per_hour, where=where))
     with ExitStack() as stack:
         level = LEVELS[options.log_level]
         try:
             stack.enter_context(logged(options.log_file or sweep_log_path(), level))
-        except DataError as error:  # a place of the user's own choice must work
+        except DataError as error:  # only a file that the user chose must work
             if options.log_file:
                 raise
             print_warning(str(error))
@@ -124,14 +124,14 @@ _PREFIX = "instance-sizing-advisor/into"
 
 @contextmanager
 def driving(store_identity: str) -> Iterator[None]:
-    """This process measures into that store, as long as the block."""
+    """Mark this process, during the block, as one that measures into that store."""
     with socket.socket(socket.AF_UNIX) as mark:
         mark.bind(f"\0{_place_of(store_identity)}/{process_tag()}")
         yield
 
 
 def drivers_here(store_identity: str) -> set[int]:
-    """The processes of this machine (and container) that measure into that store."""
+    """Ids of the processes on this machine (and in this container) that measure into that store."""
     begin, names = f"@{_place_of(store_identity)}/", list[str]()
     with suppress(OSError):
         names = Path("/proc/net/unix").read_text().split()
@@ -140,7 +140,7 @@ def drivers_here(store_identity: str) -> set[int]:
 
 
 def not_ended(pids: Iterable[int]) -> dict[int, str]:
-    """Ends processes as Ctrl-C would; returns why for those that refuse."""
+    """End processes as Ctrl-C would; returns the reason for each that could not be signalled."""
     refused = {}
     for pid in sorted(pids):
         try:
@@ -160,7 +160,7 @@ _WAITING = "waiting"
 
 
 class Shown(Struct, frozen=True):
-    """The end of a trial, its cause, and its rate."""
+    """A trial's status, its reason, and its rate."""
 
     status: Status
     reason: str
@@ -168,7 +168,7 @@ class Shown(Struct, frozen=True):
 
 
 def shown_rows(store: MeasurementStore, trials: Sequence[Trial]) -> tuple[dict[str, Shown], Stored]:
-    """The rows of the trials by id, read in parts; and those that cannot be read."""
+    """The trials' rows by id, read in parts to save memory, and the damaged rows."""
     rows: dict[str, Shown] = {}
     damaged: list[Damaged] = []
     for first in range(0, len(trials), _ROWS_AT_ONCE):
@@ -181,21 +181,21 @@ def shown_rows(store: MeasurementStore, trials: Sequence[Trial]) -> tuple[dict[s
 
 
 def trial_documents(trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown]) -> list[dict[str, Any]]:
-    """The trials with their state (waiting where no row is) and samples per second, for JSON."""
+    """The trials with state (`waiting` without a row) and samples per second, for JSON."""
     documents = []
     for trial in trials:
         row = rows.get(trial.trial_id)
-        stands = {
+        result = {
             "state": row.status.value if row else _WAITING,
             "reason": row.reason if row else "",
             "throughput_samples_per_second": row.throughput_samples_per_second if row else None,
         }
-        documents.append({**trial_document(trial), **stands})
+        documents.append({**trial_document(trial), **result})
     return documents
 
 
 def trial_document(trial: Trial) -> dict[str, Any]:
-    """A trial, for JSON."""
+    """A trial as JSON."""
     return {"trial_id": trial.trial_id, "trial": trial_to_dict(trial)}
 
 
@@ -232,7 +232,7 @@ def snapshot_document(snapshot: Snapshot, trouble: str = "") -> dict[str, Any]:
 
 
 def counts_of(snapshot: Snapshot) -> dict[str, int]:
-    """The number of trials by state; those without a row wait."""
+    """The number of trials by state; those without a row count as waiting."""
     waiting = {_WAITING: snapshot.left} if snapshot.left else {}
     return {**snapshot.counts, **waiting}
 

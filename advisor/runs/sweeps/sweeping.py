@@ -1,4 +1,4 @@
-"""Joins what a sweep needs: plan, data set, pace of emulated GPUs, executor and store."""
+"""Plans and executes sweeps: joins the grid, the data, the pace of emulated GPUs, executor and store."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ from advisor.sweeps.trial.trial_process import BUSY_SHARE, measure_trial
 
 _LOG = logging.getLogger(__name__)
 _VCPUS = (0.5, 1.0, 2.0)
-# The first holds the worker and about half of the data set (1 GB), the second all of both. In 800
-# MiB AlexNet on two vCPUs is sometimes killed.
+# The first size holds the worker and about half of the data set (1 GB), the second all of both. In 800 MiB
+# AlexNet on two vCPUs is sometimes killed.
 _MEMORY_MIB = (880.0, 3072.0)
-# The slow disk binds where the data set does not fit in memory. An own rate, and not a type as
-# st1: at 20 IOPS for half a TiB, as that one has, a handful of steps would take minutes.
+# The slow disk binds where the data set does not fit in memory. It is a named rate, not a type such as st1,
+# since at st1's 20 IOPS for half a TiB a handful of steps would take minutes.
 _DISKS = ("slow=12MiB/s", "gp3")
 _TOO_LITTLE_MEMORY_MIB = 160.0
 _MAX_SECONDS = 8.0
@@ -73,10 +73,11 @@ _EMULATED_T4 = Accelerator.parse("emulated:T4")
 
 
 def requests_of_preset(data: SweepData, disk_rate: Callable[[str], DiskRate]) -> list[SweepRequest]:
-    """`small`: what a model can be fitted to, in less than ten minutes on 2 cores.
+    """The preset `small`: trials to which a model can be fitted, in less than ten minutes on 2 cores.
 
-    vCPUs and memory on an emulated T4 and on the CPU, a slow disk under data larger than the memory, a
-    network bound by its accelerator, the input pipeline alone, and a trial that does not fit."""
+    They vary vCPUs and memory on an emulated T4 and on the CPU, and include a slow disk with data larger than
+    memory, a network bound by its accelerator, the input pipeline alone, and a trial that runs out of
+    memory."""
     slow, fast = (disk_rate(text) for text in _DISKS)
     googlenet = SweepRequest(
         networks=("googlenet",),
@@ -105,12 +106,12 @@ def requests_of_preset(data: SweepData, disk_rate: Callable[[str], DiskRate]) ->
 DEFAULT_SAMPLES = 10_000
 _BATCH_SIZE = 32
 _DEFAULT_DISK_GIB = 500.0
-# A cluster's nodes are checked by Ray when a trial is placed, not by this machine's size.
+# For a cluster, Ray checks the nodes when it places a trial; this machine's size does not matter.
 _ANY_MACHINE = Machine(cpus=4096, physical_cores=4096, memory_mib=2**30, cpu=None)
 
 
 def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> list[Trial]:
-    """The trials of a sweep over data sets in order; `anywhere`: on a machine that has it all."""
+    """The trials of a sweep, in order; with `anywhere` for a machine without limits, not this one."""
     grid.require_trials()
     types = {disk_rate(text).type for text in grid.disks}
     for disk_type, _ in grid.disk_path:
@@ -123,7 +124,7 @@ def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> l
     elsewhere = anywhere or bool(grid.ray_address)
     requests = requests_of_preset(data, disk_rate) if grid.preset else _requests(grid, data, elsewhere)
     machine = _ANY_MACHINE if elsewhere else local_machine()
-    # The precision, the repeats and the mounts of the measuring: for presets too.
+    # How to measure (precision, repeats, mounts) applies to presets, too.
     requests = [
         replace(
             request,
@@ -154,8 +155,8 @@ def execute_sweep(
     since: datetime | None = None,
     executor: Callable[[], Executor] | None = None,
 ) -> Outcome:
-    """Measures what is missing or older than `since`, by `executor` or the one that is asked for;
-    `MeasuringError` if it cannot now."""
+    """Measure the trials that are missing or older than `since`, by `executor` or the one that the question
+    names; `MeasuringError` if this machine cannot measure now."""
     if sweep.ray_address:
         trials = by_turns(trials)
     again: frozenset[Status] = RETRIED if sweep.retry_failed else frozenset()
@@ -169,21 +170,20 @@ def execute_sweep(
 
 
 def probed_machine(sweep: SweepRun | None = None) -> dict[str, Any]:
-    """Facts of this machine beside the trial; they join a row's environment. A cluster's nodes tell their
-    own."""
+    """Facts of this machine to add to a row's environment; empty for a cluster, whose nodes add theirs."""
     kept = () if sweep and sweep.ray_address else kept_fingerprints()
     return {"fingerprint": kept[0]} if kept else {}
 
 
 def step_seconds(workload: Workload, gpu: str) -> float:
-    """Seconds of a GPU for one batch, from published measurements."""
+    """Seconds that a GPU takes for one batch, from published measurements."""
     return published_step_seconds(
         workload.network, workload.task, workload.precision, workload.batch_size, gpu
     )
 
 
 def disk_rate(text: str) -> DiskRate:
-    """A named rate (`slow=20MiB/s`), `unlimited`, or an AWS disk (`gp3`, `st1:500GiB`; else 500 GiB)."""
+    """The rate of `slow=20MiB/s`, `unlimited`, or an AWS disk (`st1:250GiB`; `gp3` means 500 GiB)."""
     named = parse_named_rate(text)
     if named:
         return named
@@ -198,7 +198,7 @@ def disk_rate(text: str) -> DiskRate:
 
 
 def local_machine() -> Machine:
-    """This machine, as far as this process may use it: of a container, its quota and limit."""
+    """This machine, as far as this process may use it: in a container, its CPU quota and memory limit."""
     size = machine_size()
     return Machine(
         cpus=size.vcpus, physical_cores=size.physical_cores, memory_mib=size.memory_mib, cpu=local_cpu()
@@ -206,12 +206,12 @@ def local_machine() -> Machine:
 
 
 def has_cuda() -> bool:
-    """Whether an NVIDIA driver is loaded; asked without torch, which takes a second."""
+    """Whether an NVIDIA driver is loaded; it avoids torch, which takes a second to load."""
     return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 
 
 def _refuse_unused_settings(grid: SweepGrid, trials: Sequence[Trial]) -> None:
-    """A setting that no trial can have is refused, and not ignored."""
+    """Raise `UsageError` for a setting that applies to no trial."""
     for name in ("memory_format", "stack"):
         if not {getattr(trial.workload, name) for trial in trials}.issuperset(getattr(grid, name)):
             raise wrong(
@@ -225,8 +225,8 @@ def _refuse_unused_settings(grid: SweepGrid, trials: Sequence[Trial]) -> None:
 
 
 def _requests(grid: SweepGrid, data: SweepData, elsewhere: bool) -> list[SweepRequest]:
-    """A grid for each accelerator; those of a cluster's nodes are measured side by side."""
-    decoder(grid.decoder)  # refuses one that is not installed, before anything is measured
+    """One request for each accelerator."""
+    decoder(grid.decoder)  # raises now, not during the sweep, if it is not installed
     return [
         SweepRequest(
             networks=tuple(planned_network(name).info.name for name in grid.networks),
@@ -249,8 +249,8 @@ def _requests(grid: SweepGrid, data: SweepData, elsewhere: bool) -> list[SweepRe
 
 
 def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
-    """`cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>`; `UsageError` where this machine has no GPU, unless
-    trials run `elsewhere`."""
+    """The accelerator for `cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>`; `UsageError` for `cuda` on a
+    machine without a GPU, unless trials run `elsewhere`."""
     if text is None:
         return ON_ANY_GPU if has_cuda() and not elsewhere else Accelerator.parse("emulated:T4")
     kind, colon, gpu = text.partition(":")
@@ -269,7 +269,7 @@ def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
             "no NVIDIA GPU here",
             hint="use {accelerator} emulated:T4 or cpu, or name a cluster with --ray-address",
         )
-    # As Ray and the data sheets write them.
+    # Ray and the data sheets write GPU names in upper case.
     return replace(accelerator, gpu=gpu.upper()) if accelerator.is_gpu else accelerator
 
 
@@ -277,8 +277,8 @@ def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
 def measuring_here(
     trials: Sequence[Trial], sweep: SweepRun, executor: Callable[[], Executor] | None = None
 ) -> Iterator[Executor]:
-    """What executes the trials, while no other sweep runs on this machine. `MeasuringError`, before anything
-    is measured, when it can never take some of them."""
+    """The executor for the trials, while this process holds the machine's sweep lock. `MeasuringError`,
+    before anything is measured, if another sweep has the lock, or some trials can never run."""
     with (
         only_sweep_here(bool(sweep.ray_address)),
         closing(executor() if executor else _executor(trials, sweep)) as chosen,
@@ -295,8 +295,8 @@ def measuring_here(
 
 
 def executor_name(name: str | None, ray_address: str | None, trials: Sequence[Trial]) -> str:
-    """The executor where none is named: Ray for a cluster, and where several GPUs measure side by side;
-    else processes, since Ray on one machine would only take CPU time."""
+    """The executor's name; by default Ray for a cluster or several GPUs, else `process`, since Ray on one
+    machine would only take CPU time."""
     return name or ("ray" if ray_address or trials_at_a_time(trials) > 1 else "process")
 
 
@@ -313,12 +313,12 @@ def _executor(trials: Sequence[Trial], sweep: SweepRun) -> Executor:
 
 
 def _lock_name() -> str:
-    """The machine's lock; `ADVISOR_SWEEP_LOCK` names another for hosts that play several machines."""
+    """Name of the machine's sweep lock; `ADVISOR_SWEEP_LOCK` changes it on hosts that act as several."""
     return f"instance-sizing-advisor/{os.environ.get('ADVISOR_SWEEP_LOCK', 'sweep')[-80:]}"
 
 
 def sweep_runs_here() -> bool:
-    """Whether somebody has the machine's lock; asked without taking it, which would get in a sweep's way."""
+    """Whether a process has the machine's sweep lock; taking it to find out could stop a sweep's start."""
     try:
         return f"@{_lock_name()}" in Path("/proc/net/unix").read_text().split()
     except OSError:
@@ -327,8 +327,8 @@ def sweep_runs_here() -> bool:
 
 @contextmanager
 def only_sweep_here(elsewhere: bool) -> Iterator[None]:
-    """The machine's lock, an abstract socket, which goes with its process: two sweeps would measure each
-    other."""
+    """Hold the machine's sweep lock during the block, since two sweeps would spoil each other's results. It
+    is an abstract socket, which ends with its process. `MeasuringError` if another sweep has it."""
     with socket.socket(socket.AF_UNIX) as lock, owning():
         try:
             if not elsewhere:
@@ -342,8 +342,8 @@ def only_sweep_here(elsewhere: bool) -> Iterator[None]:
 
 
 def host_usd_per_hour(sweep: PlannedSweep) -> float | None:
-    """The given price, or the type's lowest one on demand; None where neither is given. `UsageError` for an
-    unknown type, and one without a price."""
+    """The price of this host: as given, or the lowest on-demand price of its type; None if neither is given.
+    `UsageError` for an unknown type, or one without a price."""
     if not sweep.instance:
         return sweep.usd_per_hour
     catalog = load_catalog()

@@ -1,4 +1,4 @@
-"""Verifies a target on the very instance: launches, measures and ends it; or several side by side."""
+"""Verifies a target on rented instances: launches one, or several in parallel, measures and ends them."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from advisor.runs.questions import AUTO, VerificationRun
 from advisor.runs.verification.verdict import VerifiedMachine, judged
 from advisor.runs.verification.verify import answers_around
 
-# Several specs of one type (disks, regions) count once, so that more are ranked than are taken.
+# Rank more specs than needed, since several specs of one type (disks, regions) count once.
 _RANKED = 64
 _ARCHITECTURE = "x86_64"  # of AWS's image (infra/aws/regions.py)
 
 
 class TriedCandidate(Struct, frozen=True, kw_only=True):
-    """A candidate and its verdict or error; `usd_per_hour` is of instance and disk."""
+    """A candidate with its verification or error; `usd_per_hour` covers instance and disk."""
 
     planned: CloudVerification
     usd_per_hour: float
@@ -55,18 +55,18 @@ class TriedCandidate(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its instance type."""
+        """The candidate's instance type."""
         return self.planned.named.instance.name
 
     @property
     def verdict(self) -> Verdict:
-        """Undecided also where nothing was measured, or on something that only stands for it."""
+        """The verdict; undecided if nothing was measured, or not on the candidate itself."""
         result = self.verification
         return result.verdict if result is not None and result.settles else Verdict.UNDECIDED
 
 
 class TopChoice(Struct, frozen=True, kw_only=True):
-    """The candidates, cheapest first, and what measuring them cost."""
+    """The measured candidates, cheapest first, and the cost of measuring them."""
 
     request: NetworkQuestion
     tried: tuple[TriedCandidate, ...]
@@ -74,12 +74,12 @@ class TopChoice(Struct, frozen=True, kw_only=True):
 
     @property
     def chosen(self) -> TriedCandidate | None:
-        """The cheapest that reaches the target, measured."""
+        """The cheapest candidate that passed; None if none did."""
         return next((candidate for candidate in self.tried if candidate.verdict is Verdict.PASS), None)
 
     @property
     def settled(self) -> bool:
-        """Whether no measurement of these could change the choice."""
+        """Whether all cheaper candidates missed, so that further measurements cannot change the choice."""
         before = self.tried[: self.tried.index(self.chosen)] if self.chosen else self.tried
         return all(candidate.verdict is Verdict.MISSED for candidate in before)
 
@@ -87,8 +87,8 @@ class TopChoice(Struct, frozen=True, kw_only=True):
 def best_candidates(
     request: NetworkQuestion, top: int, context: Context, today: date, *, own_image: bool = False
 ) -> tuple[TriedCandidate, ...]:
-    """The `top` cheapest types of the answer that one trial can verify; without an image of the user's own
-    those that AWS's image starts on. `NoOfferError` where nothing is recommended."""
+    """The `top` cheapest types of the answer that one trial can verify; without a user's image only those on
+    which AWS's image starts. `NoOfferError` where nothing is recommended."""
     wide = replace(request, max_results=max(_RANKED, request.max_results))
     candidates: dict[str, TriedCandidate] = {}
     for candidate in _answer(wide, context, today).ranked:
@@ -98,7 +98,7 @@ def best_candidates(
             continue
         try:
             accelerator_of(instance, context.catalog)
-        except UsageError:  # slices of a card, and what trials do not run on
+        except UsageError:  # a slice of a card, or a GPU on which trials do not run
             continue
         planned = plan_elsewhere(_exactly(request, candidate), instance.name, context, today)
         candidates[instance.name] = TriedCandidate(planned=planned, usd_per_hour=spec.total_usd_per_hour)
@@ -114,7 +114,7 @@ def best_candidates(
 def plan_top(
     candidates: Sequence[TriedCandidate], launch: CloudOptions, how: VerificationRun, today: date, aws: Aws
 ) -> tuple[CloudPlan, ...]:
-    """A launch of each, with the share of the budget that pays it as many minutes."""
+    """A launch plan for each candidate. The budget is split by price, so that each gets equal minutes."""
     whole = sum(candidate.usd_per_hour for candidate in candidates)
     shares = []
     for candidate in candidates:
@@ -133,11 +133,11 @@ def verify_top(
     context: Context,
     today: date,
 ) -> TopChoice:
-    """Measure all of them at once, end everything, and judge each; a failure of one ends no other."""
+    """Measure all candidates in parallel, end their instances, and judge each; failures stay separate."""
     runs = run_fleet(plans, aws, say)
     tried, spent_usd = [], 0.0
     for candidate, (plan, run, error, had_instance) in zip(candidates, runs, strict=True):
-        if run is None:  # at most the whole share of one whose launch failed after an instance was had
+        if run is None:  # after an instance existed, count its whole share: the cost is unknown
             spent_usd += plan.most_usd if had_instance else 0.0
             tried.append(replace(candidate, error=error))
             continue
@@ -150,12 +150,12 @@ def verify_top(
     return TopChoice(request=request, tried=tuple(tried), spent_usd=spent_usd)
 
 
-# Made for a number of IOPS: without one EC2 refuses them.
+# EC2 refuses these volume types without a number of IOPS.
 _WITH_IOPS = ("io1", "io2")
 
 
 def _answer(request: NetworkQuestion, context: Context, today: date) -> Recommendation:
-    """What is recommended; `NoOfferError` where nothing is."""
+    """The recommendation; `NoOfferError` where nothing is recommended."""
     task = NetworkTask(Preparations(context.catalog, context.model))
     answer: Recommendation = decide.recommend(task, request, today=today)
     if answer.chosen is None:
@@ -164,7 +164,7 @@ def _answer(request: NetworkQuestion, context: Context, today: date) -> Recommen
 
 
 class CloudVerification(Struct, frozen=True, kw_only=True):
-    """A question about one spec, ready to be measured on it: `named` is what is predicted."""
+    """A question narrowed to one spec, and the prediction for it (`named`)."""
 
     request: NetworkQuestion
     named: InstancePrediction
@@ -173,8 +173,8 @@ class CloudVerification(Struct, frozen=True, kw_only=True):
 def plan_elsewhere(
     request: NetworkQuestion, instance: str, context: Context, today: date
 ) -> CloudVerification:
-    """The named type, or for `auto` the recommended spec with its disk and batch size. `NoOfferError` where
-    there is none; `UsageError` for another cloud, and for several instances."""
+    """The verification of a named type, or for `auto` of the recommended spec with its disk and batch size.
+    `NoOfferError` if nothing is recommended; `UsageError` for another cloud or several instances."""
     if request.cloud != "aws":
         raise UsageError(
             f"--on aws launches on AWS, not on {request.cloud}", field="on", hint="leave --cloud out"
@@ -194,7 +194,7 @@ def plan_elsewhere(
 
 
 def _exactly(request: NetworkQuestion, candidate: Candidate) -> NetworkQuestion:
-    """Asked for where, with which disk and as which workload the candidate is recommended."""
+    """The request narrowed to the candidate's region, disk and workload."""
     spec = candidate.spec
     return replace(request.as_run(candidate.workload), region=spec.offer.region, disk=spec.disk.choice)
 
@@ -202,11 +202,11 @@ def _exactly(request: NetworkQuestion, candidate: Candidate) -> NetworkQuestion:
 def launch_options(
     planned: CloudVerification, cloud: CloudOptions, how: VerificationRun, today: date
 ) -> CloudOptions:
-    """The launch that measures it: this type and disk alone, under an id with the day, so that nothing is
-    paid twice."""
+    """The launch for a verification: only this type and disk, with the day in its id, so that a repeated
+    command on that day pays for nothing twice."""
     request, named = planned.request, planned.named
     networks = request.task is not Task.PREPROCESSING
-    # Of `advisor verify` there; nothing is left to be chosen by a model that it may not have.
+    # Options of `advisor verify` there. They fix every choice, since the instance may lack the user's model.
     arguments = words_of(
         {
             "--instance": named.instance.name,
@@ -229,7 +229,7 @@ def launch_options(
 
 
 def with_its_disk(wanted: CloudOptions, disk: Disk, today: date) -> CloudOptions:
-    """The launch of that type alone, with that disk, under an id that has the day."""
+    """The launch with only this type, this disk, and the day in its id."""
     choice, volumes = disk.choice, tuple[Volume, ...]()
     local = choice.type == LOCAL
     if not local:
@@ -248,12 +248,12 @@ def with_its_disk(wanted: CloudOptions, disk: Disk, today: date) -> CloudOptions
 def verdict_on(
     planned: CloudVerification, plan: CloudPlan, run: CloudRun, aws: Aws, context: Context, today: date
 ) -> Verification:
-    """What a run that has ended says about the target; `CloudError` where nothing came of it."""
+    """The verification from an ended run; `CloudError` if it measured nothing."""
     job, named = job_of(plan), planned.named
     rows = rows_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
     if not rows:
         raise nothing_measured(plan, run)
-    # The latest good row, with all its runs; else the last one, whatever came of it.
+    # The latest good row, preferably with most runs; without a good one the latest row.
     fresh = max(rows, key=lambda row: (row.status is Status.OK, row.started_at, len(row.repeats)))
     instance = context.catalog.instance(named.instance.name, "aws")
     machine = VerifiedMachine(
@@ -268,5 +268,5 @@ def verdict_on(
 
 
 def words_of(given: Mapping[str, object]) -> tuple[str, ...]:
-    """Options of a command with their values; None is left out."""
+    """Options with their values as words of a command, without those whose value is None."""
     return tuple(str(word) for pair in given.items() if pair[1] is not None for word in pair)

@@ -1,4 +1,4 @@
-"""Judges a verifying trial: its machine, its verdict and scope, and the spec to take after it."""
+"""Judges a verifying trial: its machine, its verdict and caveats, and the spec to take now."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from advisor.sweeps.quality.issues import quality_issues
 from advisor.sweeps.quality.rates import RateInterval, rate_interval
 from advisor.units import format_mib, format_rate, format_target, format_usd
 
-# Firmware and kernel keep some of what an instance is sold with.
+# The share of an instance's memory that is visible at least: firmware and kernel keep some.
 _VISIBLE_MEMORY = 0.9
 
 
 class VerifiedMachine(Struct, frozen=True, kw_only=True):
-    """The machine of a trial; `instance` None: this one as it is; `is_here`: it is that type."""
+    """The machine of a trial. `instance` None: this machine as it is; `is_here`: this machine is one."""
 
     instance: InstanceType | None
     is_here: bool
@@ -58,17 +58,17 @@ class VerifiedMachine(Struct, frozen=True, kw_only=True):
 
     @property
     def emulated_gpu(self) -> str | None:
-        """The GPU whose known pace stands for a real one."""
+        """The emulated GPU; None for a real one, and on a CPU."""
         return self.accelerator.gpu if self.accelerator.is_emulated else None
 
     def disk_rate(self, disk: Disk | None) -> DiskRate:
-        """What reads are held to: nothing without a disk; on this very instance what its disk sustains
-        without bursts."""
+        """The limit on reads: none without a disk; on an instance of the type itself only the disk's
+        sustained rate, without bursts."""
         if disk is None:
             return UNLIMITED
         if not self.is_here:
             return disk.rate
-        if disk.is_local:  # NVMe: the catalogue knows a floor only
+        if disk.is_local:  # NVMe: the catalogue only knows a lower bound, so set no limit
             return DiskRate(type=disk.rate.type)
         return replace(disk.rate, read_latency_seconds=None)
 
@@ -82,16 +82,16 @@ def machine_for(
     here: str | None,
     gpus_here: Sequence[str],
 ) -> VerifiedMachine:
-    """Where the trial of an instance type, or of this machine (`auto`), runs; `UsageError` where it cannot.
-    `here` is what this machine calls its type."""
+    """The machine on which to verify an instance type, or this machine (`auto`); `UsageError` if it cannot
+    run here. `here` is this machine's instance type by its firmware."""
     instance = None
     if name != AUTO:
         instance = catalog.instance(name)
     elif here is not None:
-        with suppress(UsageError):  # a type that nobody knows
+        with suppress(UsageError):  # a type that the catalogue lacks
             instance = catalog.instance(here)
         if instance and task is not Task.PREPROCESSING and instance.gpu_name is None:
-            instance = None  # not one that is predicted
+            instance = None  # types without a GPU are only predicted for preprocessing
     is_here = instance is not None and instance.name == here
     chosen = ON_CPU
     if task is not Task.PREPROCESSING:
@@ -111,7 +111,7 @@ def machine_for(
 
 
 def require_gpus(machine: VerifiedMachine, wanted: int, gpus_here: Sequence[str]) -> None:
-    """`UsageError` where the trial takes more real GPUs than are here."""
+    """Raise `UsageError` if the trial needs more real GPUs than this machine has."""
     if machine.accelerator.is_gpu and wanted > len(gpus_here):
         name = machine.instance.name if machine.instance else "it"
         raise UsageError(
@@ -121,7 +121,7 @@ def require_gpus(machine: VerifiedMachine, wanted: int, gpus_here: Sequence[str]
 
 
 def gpus_of_this_machine() -> tuple[str, ...]:
-    """Names of the NVIDIA GPUs here, and of the slices of those that are cut; empty without any."""
+    """Names of this machine's NVIDIA GPUs, or of their slices where MIG divides them; empty without any."""
     if not has_cuda():
         return ()
     try:
@@ -132,7 +132,7 @@ def gpus_of_this_machine() -> tuple[str, ...]:
 
 
 def sheet_named(catalog: Catalog, name: str) -> Gpu | None:
-    """The data sheet of a GPU by its name; None if unknown, and for a slice of a card."""
+    """The data sheet of a GPU; None for an unknown name or a slice of a card."""
     identity = identified(name, catalog.gpus)
     return None if identity.is_slice else catalog.gpus.get(identity.gpu)
 
@@ -177,18 +177,18 @@ def _accelerator(
 
 
 def _has_card(instance: InstanceType, name: str, sheets: Mapping[str, Gpu]) -> bool:
-    """Whether `name` is the card of the instance, a whole one."""
+    """Whether `name` is the instance's GPU, and a whole card."""
     return is_card(instance.gpu_name or "", identified(name, sheets), sheets)
 
 
-# Part of the verdict itself.
+# Quality issues that the verdict already takes into account.
 _IN_VERDICT = frozenset({"not_limited", "few_steps", "wide_interval", "contaminated"})
 
 _NOTHING_LEFT = "no offer meets the target; `advisor recommend` tells what to relax"
 
 
 class Answers(NamedTuple):
-    """What is recommended without a measurement, and what once it is known."""
+    """The recommendations without a measurement, and with it."""
 
     before: Recommendation
     after: Recommendation
@@ -202,7 +202,7 @@ def judged(
     predicted: Prediction | None,
     answers: Answers,
 ) -> Verification:
-    """What a measurement says about a target; `MeasuringError` for a failed or late trial."""
+    """The verification of a target by a measurement; `MeasuringError` for a failed or late trial."""
     if measurement.status in (Status.FAILED, Status.TIMED_OUT):
         raise MeasuringError(f"the trial failed: {measurement.reason}")
     rate = rate_interval(measurement)
@@ -238,8 +238,8 @@ def judged(
 def verdict_of(
     request: NetworkQuestion, measurement: Measurement, rate: RateInterval | None, pessimistic: bool
 ) -> tuple[Verdict, str]:
-    """The verdict and the fact that decided it. A limit that was not held spoils no miss, since it only made
-    the trial faster; neighbours spoil no pass."""
+    """The verdict and its reason. A missing limit only makes a trial faster, so a miss still counts; other
+    processes only make it slower, so a pass still counts."""
     target = request.target_throughput or 0.0
     if measurement.status is Status.OUT_OF_MEMORY:
         return Verdict.MISSED, f"it does not fit: {measurement.reason}"
@@ -310,8 +310,8 @@ def _caveats(
 def spec_to_take(
     name: str, usd: float | None, verdict: Verdict, before: Spec | None, ranked: Sequence[Spec]
 ) -> str:
-    """What to take after the named instance passed or missed: it, or the best of those `ranked` with its
-    measurement; `before` is the answer without it."""
+    """Advice after the named instance passed or missed: take it, or the best of `ranked`, the answer with
+    the measurement; `before` is the answer without it."""
     if usd is not None and verdict is Verdict.PASS and not (ranked and ranked[0].total_usd_per_hour < usd):
         instead = ", where no offer was recommended before"
         if before is not None:

@@ -1,4 +1,4 @@
-"""One trial for real: does this machine reach the target, and what is recommended after that?"""
+"""Verifies a target on this machine by one trial, and answers the question again with its measurement."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ from advisor.sweeps.run.queue import Spool
 from advisor.sweeps.run.runner import ProcessExecutor, current_rows
 from advisor.sweeps.trial.trial_process import measure_trial
 
-# Known this well, more minutes would not tell more: another run differs by as much.
+# A smaller error would be useless, since another run differs by as much.
 _REL_ERROR = 0.01
-# What a verdict hangs on, one process cannot say: it would differ from the next one.
+# A verdict needs several processes, since rates differ from one process to the next.
 _RUNS = 3
 _LEAST_SECONDS = 10.0
-# A cold trial ends with the first epoch: made data last this long at the target.
+# A cold trial ends with the first epoch, so generated data last this long at the target.
 _COLD_SECONDS = 15.0
 _COLD_STEPS = 100
 _SAMPLES = (2_000, 5_000, 10_000)
@@ -76,7 +76,7 @@ Making = Callable[[int, int], None]
 
 
 class VerificationTrial(Struct, frozen=True):
-    """A trial that is ready to run, and what is predicted for it."""
+    """A trial that is ready to run, with the predictions for it."""
 
     machine: VerifiedMachine
     trial: Trial
@@ -87,7 +87,7 @@ class VerificationTrial(Struct, frozen=True):
 def plan_verification(
     request: NetworkQuestion, options: VerificationRun, context: Context, making: Making
 ) -> VerificationTrial:
-    """The trial for a request with a target; makes its data. `UsageError` for what cannot be."""
+    """Plan the trial for a request, and generate its data; `UsageError` if this machine cannot verify it."""
     assert request.target_throughput is not None
     machine, gpus_here, catalog = local_machine(), gpus_of_this_machine(), context.catalog
     name, here = options.instance.lower(), instance_type()
@@ -95,7 +95,7 @@ def plan_verification(
     named = predict_instance(request, catalog, context.model, on.instance.name) if on.instance else None
     gpu_count = named.prediction.gpus_used if named else 1
     require_gpus(on, gpu_count, gpus_here)
-    # None too where it has no data sheet.
+    # `gpu` is also None for a GPU without a data sheet.
     gpu_name = on.emulated_gpu or next(iter(gpus_here), "")
     gpu = None if on.accelerator.is_cpu else sheet_named(catalog, gpu_name)
     workload = named.workload if named else _usual_workload(request, context, gpu)
@@ -103,7 +103,7 @@ def plan_verification(
     batch, own = gpu_count * workload.batch_size, str(options.data) if options.data else None
     samples = options.samples or samples_for(request.target_throughput, batch, on.vcpus)
     data = data_of_networks((request.network,), own, making, samples=samples)
-    # Of a machine that is no known instance: the type that was asked for, or its own.
+    # On a machine that is no known instance: the requested disk type, or the machine's disk without limits.
     own_disk = disk_rate(str(request.disk)) if request.disk else UNLIMITED
     wanted = SweepRequest(
         networks=(planned_network(request.network).info.name,),
@@ -132,7 +132,7 @@ def plan_verification(
 
 
 def _usual_workload(request: NetworkQuestion, context: Context, gpu: Gpu | None) -> Workload:
-    """What runs on a machine that is no known instance."""
+    """The workload with the usual batch size, for a machine that is no known instance."""
     definite = request.replace(batch_size=request.batch_size or USUAL_BATCH)
     return workloads_on(definite, context.model, [gpu])[gpu.name if gpu else ""][0]
 
@@ -144,8 +144,8 @@ def verify(
     context: Context,
     today: date,
 ) -> Verification:
-    """Run the trial, up to three times, store what was measured, and judge it. `MeasuringError` without
-    torch, for a trial that failed, and while a sweep runs here."""
+    """Run the trial up to three times, store the measurement, and judge it. `MeasuringError` without torch,
+    for a failed trial, and while a sweep runs on this machine."""
     if find_spec("torch") is None:
         raise MeasuringError("measuring needs torch", hint=install_hint("sweep"))
     longest = trying.trial.plan["max_seconds"]
@@ -155,19 +155,19 @@ def verify(
 
 
 def _measured_runs(trial: Trial, store: MeasurementStore, most: int, within_seconds: float) -> Measurement:
-    """Up to `most` runs of a trial now, each in processes of its own; they join the trial's row, and are
-    returned as one measurement.
+    """Up to `most` runs of a trial in new processes, as one measurement; they are also added to the trial's
+    stored row.
 
-    Another run begins after a good one where it should end `within_seconds` of the first one's start.
-    Neighbours spoil a run and do not repeat it: somebody waits. `MeasuringError` while a sweep runs here."""
-    current_rows([trial], store)  # a row that cannot be read is told before, not after
+    After a good run another one begins if it should end `within_seconds` of the first one's start. A
+    contaminated run is not repeated, since the user waits. `MeasuringError` while a sweep runs here."""
+    current_rows([trial], store)  # raises for an unreadable row now, not after the measurement
     done, begun, longest = None, time.monotonic(), 0.0
     with only_sweep_here(False), closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen:
         for _ in range(most):
             before = time.monotonic()
             (bare,) = chosen.execute([trial])
             fresh = replace(bare, environment={**bare.environment, **probed_machine()})
-            try:  # one more run joins the trial's row; what the store does not take stays in a file
+            try:  # add the run to the stored row; a run that the store does not take is kept in a file
                 store.join(fresh, merged)
             except DataError as error:
                 spool = Spool()
@@ -183,7 +183,7 @@ def _measured_runs(trial: Trial, store: MeasurementStore, most: int, within_seco
 
 
 def answers_around(request: NetworkQuestion, context: Context, fresh: Measurement, today: date) -> Answers:
-    """What is recommended without the measurement, and by the model that is conditioned on its GPU's step."""
+    """The recommendations without the measurement, and by the model conditioned on its GPU step."""
     model = context.model
     before = recommend(request, Preparations(context.catalog, model), today=today)
     observation = observed(fresh, "", partial(sheet_of, sheets=context.catalog.gpus))
@@ -194,7 +194,7 @@ def answers_around(request: NetworkQuestion, context: Context, fresh: Measuremen
 
 
 def _pace(named: InstancePrediction | None, workload: Workload, gpu: str) -> float:
-    """Seconds that an emulated GPU takes for a batch, with what several GPUs lose by each other."""
+    """Seconds that an emulated GPU takes for a batch, including the loss from several GPUs."""
     alone = step_seconds(workload, gpu)
     return alone / named.prediction.gpu_efficiency if named else alone
 
@@ -202,7 +202,7 @@ def _pace(named: InstancePrediction | None, workload: Workload, gpu: str) -> flo
 def _refuse_slow_pace(
     machine: VerifiedMachine, workload: Workload, named: InstancePrediction | None, target: float
 ) -> None:
-    """Emulated GPUs have the predicted rate: where that misses the target, a trial tells nothing."""
+    """Raise `UsageError` if an emulated GPU, which has the predicted rate, misses the target anyway."""
     gpu, count = machine.emulated_gpu, named.prediction.gpus_used if named else 1
     if gpu is None:
         return
@@ -216,14 +216,14 @@ def _refuse_slow_pace(
 
 
 def _cache(request: NetworkQuestion, options: VerificationRun, machine: VerifiedMachine) -> CacheState:
-    """Training reads its data again, from memory where they fit; all else reads them once."""
+    """Warm for training whose data fit in memory (or are the user's), as it reads them again; else cold."""
     small = request.dataset.total_mib <= machine.memory_mib
     again = request.task is Task.TRAINING and (options.data is not None or small)
     return CacheState.WARM if again else CacheState.COLD
 
 
 def samples_for(target: float, batch_size: int, vcpus: float) -> int:
-    """The number of made samples that a cold trial needs at its target, beside those prepared ahead."""
+    """How many samples to generate, so that a cold trial at its target lasts long enough."""
     ahead = 5 + 4 * max(1.0, vcpus)  # batches: two for each loader, before and after
     needed = ahead * batch_size + max(_COLD_STEPS * batch_size, _COLD_SECONDS * target)
     return next((count for count in _SAMPLES if count >= needed), _SAMPLES[-1])

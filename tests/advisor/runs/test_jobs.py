@@ -121,7 +121,7 @@ def test_the_command_has_the_words_and_a_log_of_its_own(book):
 @pytest.fixture
 def run(book, monkeypatch):
     """Executes a sweep that is a line of Python; returns it as it is then."""
-    monkeypatch.setattr(jobs, "_step_back", lambda: None)
+    monkeypatch.setattr(jobs, "_lower_priority", lambda: None)
 
     def executed(code, *, stop=False, max_minutes=None):
         item = start_sweep(book, sweep(), {}, max_minutes=max_minutes)
