@@ -250,7 +250,7 @@ class Catalog:
     def restriction(
         self, instance: InstanceType, market: Market | None, region: str | None = None
     ) -> NotOrderable | None:
-        """Why a type cannot be ordered in a region (None: any that offers it); None where it can."""
+        """Why a type cannot be ordered in a region (None: any that offers it); None where it can be."""
         home = self._cloud(instance.cloud)
         region_name = region or min(home.instances.regions_of(instance.name), default="")
         return home.restriction(instance.name, region_name, str(market or Market.ON_DEMAND))
@@ -281,8 +281,8 @@ class Catalog:
     def offers(self, query: OfferQuery) -> list[Offer]:
         """Priced offers that match and whose facts are known, in the bundle's order.
 
-        Retired types that still have a list price are among them, so that they can be rejected by name
-        (`support.check`). `UsageError` for names nobody knows, `NoOfferError` for a region without prices."""
+        Retired types that still have a list price are included, so that they can be rejected by name
+        (`support.check`). `UsageError` for unknown names, `NoOfferError` for a region without prices."""
         return [cell.offer() for cell in self._matching(query)]
 
     def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:

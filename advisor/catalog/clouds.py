@@ -51,7 +51,7 @@ class PriceCell(NamedTuple):
         return self.cloud.capped(price, self.instance_type, self.region, self.table.market)
 
     def offer(self) -> Offer:
-        """The offer, built."""
+        """The offer, as a record."""
         instance = self.cloud.instances.find(self.instance_type)
         assert instance is not None
         return Offer(
@@ -153,7 +153,7 @@ class Cloud:
 
     @cached_property
     def disks(self) -> DiskCatalog:
-        """Network disks."""
+        """Network disks, with their rules and prices."""
         return DiskCatalog(self.name, self._files, self._origins, self._disk_prices, self._assumed)
 
     def regions_without_cheaper_disks(self, region: str) -> frozenset[str]:
@@ -191,11 +191,11 @@ class Cloud:
         fitting = self.candidates(query)
         names = frozenset(self.instances.names if fitting is None else fitting) - {*self._incomplete_types}
         if query.asks_for_gpu or query.vcpus.limits or query.memory_mib.limits:
-            names = frozenset(name for name in names if self._fits(name, query))
+            names = frozenset(name for name in names if self._is_match(name, query))
         return self.lowest_prices(query, names)
 
     def price(self, name: str, region: str, market: Market) -> Price | None:
-        """One price; None where it is not known."""
+        """The price of a type in a region and on a market; None where it is not known."""
         for table in self._price_tables(region, market):
             for row, column, _ in table.cells((name,), region):
                 return self.capped(table.price(row, column), name, region, market)
@@ -224,7 +224,7 @@ class Cloud:
         for cell in self.price_cells(query):
             name = cell.instance_type
             if name not in verdicts:
-                verdicts[name] = plain or self._fits(name, query)
+                verdicts[name] = plain or self._is_match(name, query)
             if verdicts[name]:
                 yield cell
 
@@ -233,8 +233,8 @@ class Cloud:
         in every disk's. A priced type that no region sells keeps its cheapest region, so that it can be
         rejected by name."""
         lacking, plain = frozenset(self._incomplete_types), not query.asks_for_facts
-        for (name, market), cells in self._by_type(query).items():
-            if name in lacking or not (plain or self._fits(name, query)):
+        for (name, market), cells in self._cells_by_type(query).items():
+            if name in lacking or not (plain or self._is_match(name, query)):
                 continue
             cells.sort(key=_by_price_and_region)
             rest = [cell for cell in cells if self.restriction(name, cell[1], market) is None] or cells[:1]
@@ -245,7 +245,7 @@ class Cloud:
                     beaten = self.regions_without_cheaper_disks(region)
                     rest = [cell for cell in rest if cell[1] not in beaten]
 
-    def _by_type(self, query: OfferQuery) -> dict[tuple[str, str], list[_Priced]]:
+    def _cells_by_type(self, query: OfferQuery) -> dict[tuple[str, str], list[_Priced]]:
         names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
         priced: dict[tuple[str, str], list[_Priced]] = {}
         for table in self._price_tables(query.region, query.market):
@@ -280,7 +280,7 @@ class Cloud:
         return [
             name
             for name in names
-            if name not in priced and self._is_offered(name, query.region) and self._fits(name, query)
+            if name not in priced and self._is_offered(name, query.region) and self._is_match(name, query)
         ]
 
     @cached_property
@@ -298,7 +298,7 @@ class Cloud:
         return self._restrictions.get(name, ())
 
     def restriction(self, name: str, region: str, market: str) -> NotOrderable | None:
-        """Why a type cannot be ordered in a region and on a market; None where it can."""
+        """Why a type cannot be ordered in a region and on a market; None where it can be."""
         there, day = self._overlay.offerings.get((name, region), (False, date.min))
         for known in self.order_restrictions(name):
             listed_since = there and not known.market and known.as_of is not None and day > known.as_of
@@ -314,7 +314,7 @@ class Cloud:
         closed = [
             (name, restriction)
             for name, restrictions in self._restrictions.items()
-            if name in self.instances and self._fits(name, query)
+            if name in self.instances and self._is_match(name, query)
             for restriction in restrictions
             if restriction.applies_to(query.region or "", market)
             and (restriction.region or self._is_offered(name, query.region))
@@ -322,7 +322,7 @@ class Cloud:
         priced = self.lowest_prices(replace(query, max_usd_per_hour=None), [n for n, _ in closed])
         return [pair for pair in dict(closed).items() if pair[0] not in priced]
 
-    def _fits(self, name: str, query: OfferQuery) -> bool:
+    def _is_match(self, name: str, query: OfferQuery) -> bool:
         instance = self.instances.find(name)
         return instance is not None and self._matches(instance, query)
 
@@ -422,7 +422,7 @@ _WRITING = re.compile(r"[^a-z]")
 
 
 def unknown_cloud(name: str, clouds: Sequence[str]) -> UsageError:
-    """The error of an unknown cloud: names that are near, else all of them."""
+    """The error for an unknown cloud, with near names, else with all of them."""
     plain = _WRITING.sub("", name.lower())
     near = [cloud for cloud in clouds if plain in (cloud, *_ALSO_CALLED.get(cloud, "").split())]
     error = unknown_name("cloud", name, clouds, field="cloud")

@@ -65,8 +65,8 @@ class DiskCatalog:
         self._limit_table = table_if_any(files, f"catalog/{cloud}_disk_limits.csv")
         self._size_table = table_if_any(files, f"catalog/{cloud}_disk_sizes.csv")
         self._ladders: dict[tuple[float, str, tuple[str, ...]], tuple[_Volume, ...]] = {}
-        self._ordered: dict[tuple[float, tuple[str, ...]], dict[str, list[_Ordered]]] = {}
-        self._worth: dict[tuple[object, ...], list[Disk]] = {}
+        self._orders_kept: dict[tuple[float, tuple[str, ...]], dict[str, list[_Ordered]]] = {}
+        self._candidates: dict[tuple[object, ...], list[Disk]] = {}
         self._priced: dict[tuple[DiskChoice, str], _Volume] = {}
         self._disks: dict[tuple[DiskChoice, str, _Limits], Disk] = {}
 
@@ -76,7 +76,7 @@ class DiskCatalog:
         sizes: dict[str, list[dict[str, str]]] = {}
         for size in self._size_table.records():
             sizes.setdefault(size["type"], []).append(size)
-        return {name: rule_from(row, sizes.get(name, ())) for name, row in self._rows.items()}
+        return {name: rule_from(row, sizes.get(name, ())) for name, row in self._rule_rows.items()}
 
     @property
     def network_types(self) -> tuple[str, ...]:
@@ -93,11 +93,11 @@ class DiskCatalog:
         return (*self.rules, disk_orders.LOCAL)
 
     def parse_choice(self, text: str) -> DiskChoice:
-        """'gp3:158GiB:6000iops:250MiB/s', or less of it from the right, as a `DiskChoice`."""
+        """The order in a text such as 'gp3:158GiB:6000iops:250MiB/s'; parts may be missing from the right."""
         return disk_orders.parse_choice(text, self.rules)
 
     def parse(self, text: str) -> tuple[str, float | None]:
-        """'gp3:500GiB' -> ('gp3', 500.0); 'gp3' -> ('gp3', None), sized for the data set later."""
+        """Type and GiB in a text: 'gp3:500GiB' -> ('gp3', 500.0); 'gp3' -> ('gp3', None), sized later."""
         choice = self.parse_choice(text)
         if choice.iops or choice.mib_per_second:
             raise UsageError(f"'{text}' says more than a type and a size, like gp3:500GiB")
@@ -152,7 +152,7 @@ class DiskCatalog:
         if instance:  # with its listed limits for the type, if any
             mib_per_second, iops = self._limits_of(instance, volume.type)
             takes = replace(instance, ebs_baseline_mib_per_second=mib_per_second, ebs_baseline_iops=iops)
-        row, rule = self._rows[volume.type], self.rules[volume.type]
+        row, rule = self._rule_rows[volume.type], self.rules[volume.type]
         return burst_on(takes, volume, volume_burst(rule, row, size_gib, volume))
 
     def sustained_rate(self, volume: DiskRate, instance: InstanceType | None = None) -> DiskRate:
@@ -171,7 +171,7 @@ class DiskCatalog:
     @cached_property
     def _regions_by_price(self) -> disk_orders.RegionsByPrice:
         listed = {key for key, row in self._prices.items() if (row.get("kind") or LIST) == LIST}
-        return disk_orders.RegionsByPrice(self._by_region, listed)
+        return disk_orders.RegionsByPrice(self._parts_by_region, listed)
 
     def fitting_size(self, disk_type: str, dataset_gib: float, iops: float | None = None) -> float:
         """Smallest whole GiB of a type that holds a data set with headroom and allows `iops`."""
@@ -201,7 +201,7 @@ class DiskCatalog:
         own = instance.ebs_baseline_mib_per_second, instance.ebs_baseline_iops
         listed = instance.name if instance.name in self._limits else None
         key = (dataset_gib, region, types, own, listed)
-        worth = self._worth.get(key)
+        worth = self._candidates.get(key)
         if worth is None:
             attached = [
                 disk
@@ -210,10 +210,10 @@ class DiskCatalog:
                 and (disk := self._trimmed(instance, choice, region, wide=bool(types)))
             ]
             worth = disk_orders.without_slow_steps(disk_orders.undominated(attached), self.rules)
-            if len(self._worth) >= _MOST_KEPT:
-                for remembered in (self._worth, self._ladders, self._ordered):
+            if len(self._candidates) >= _MOST_KEPT:
+                for remembered in (self._candidates, self._ladders, self._orders_kept):
                     remembered.clear()
-            self._worth[key] = worth
+            self._candidates[key] = worth
         return worth
 
     def _ladder(self, dataset_gib: float, region: str, types: tuple[str, ...]) -> tuple[_Volume, ...]:
@@ -232,9 +232,9 @@ class DiskCatalog:
 
     def _orders(self, dataset_gib: float, types: tuple[str, ...]) -> dict[str, list[_Ordered]]:
         key = (dataset_gib, types)
-        if key not in self._ordered:
+        if key not in self._orders_kept:
             needed = float(math.ceil(dataset_gib * disk_orders.HEADROOM))
-            self._ordered[key] = {
+            self._orders_kept[key] = {
                 name: [
                     (choice, self.rate(choice))
                     for choice in disk_orders.rate_ladder(rule, max(rule.min_gib, needed), wide=bool(types))
@@ -242,7 +242,7 @@ class DiskCatalog:
                 for name, rule in self.rules.items()
                 if name in (types or self.rules)
             }
-        return self._ordered[key]
+        return self._orders_kept[key]
 
     def _trimmed(self, instance: InstanceType, choice: DiskChoice, region: str, *, wide: bool) -> Disk | None:
         """A step of the ladder on an instance; None where its type cannot pay there."""
@@ -307,7 +307,7 @@ class DiskCatalog:
             raise NoOfferError(f"no price of {choice.type} in {region} is known; {known}")
         extra_iops, extra_rate = rule.billed(size_gib, choice.iops, choice.mib_per_second)
         month = disk_orders.usd_per_month(
-            self._by_region[region][choice.type], size_gib, extra_iops, extra_rate
+            self._parts_by_region[region][choice.type], size_gib, extra_iops, extra_rate
         )
         origin = self._origins[row["source"]]
         return Price(
@@ -327,7 +327,7 @@ class DiskCatalog:
         return listed is None or disk_type in listed
 
     @cached_property
-    def _rows(self) -> dict[str, dict[str, str]]:
+    def _rule_rows(self) -> dict[str, dict[str, str]]:
         rows = self._rule_table.records()
         return {row["type"]: with_facts_of_disk(row, self._facts) for row in rows}
 
@@ -355,7 +355,7 @@ class DiskCatalog:
         return {**self._bundled, **self._imported, **self._listed}
 
     @cached_property
-    def _by_region(self) -> dict[str, dict[str, disk_orders.PriceParts]]:
+    def _parts_by_region(self) -> dict[str, dict[str, disk_orders.PriceParts]]:
         parts: dict[str, dict[str, disk_orders.PriceParts]] = {}
         for (region, kind), row in self._prices.items():
             parts.setdefault(region, {})[kind] = disk_orders.price_parts(row)

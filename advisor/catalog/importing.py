@@ -49,22 +49,22 @@ def import_file(
         raise UsageError(
             f"{as_of} is in the future; say when the file was fetched: --as-of 2026-11-20", field="as_of"
         )
-    catalog, beside = load_catalog(imports=folder, without=name), imported_files(folder, but=name)
+    catalog, others = load_catalog(imports=folder, without=name), imported_files(folder, but=name)
     file = PriceFile(
         path=path,
         name=name,
         text=_read(path),
         as_of=as_of,
         accept_implausible=accept_implausible,
-        bundled=frozenset(catalog.clouds).difference(*(files.manifest["clouds"] for files in beside)),
-        beside=beside,
+        bundled=frozenset(catalog.clouds).difference(*(files.manifest["clouds"] for files in others)),
+        other_imports=others,
     )
     contents = provider_of(file).contents_of(file, catalog)
     if contents.tables is not None:
         manifest, tables = contents.tables
         entries = _manifest_entries(file, contents.days or [date.today()], {}, Counter())
         store_import(folder, name, manifest | entries, tables)
-        return _imported(name, manifest | entries)
+        return _import_record(name, manifest | entries)
     kept = _believable(contents, catalog, accept_implausible=accept_implausible)
     if not kept.rows and not kept.overlays:
         raise UsageError(
@@ -118,10 +118,10 @@ def _manifest_entries(
 
 def imports_in(folder: Path) -> list[Imported]:
     """Every stored import."""
-    return [_imported(files.name, files.manifest) for files in imported_files(folder)]
+    return [_import_record(files.name, files.manifest) for files in imported_files(folder)]
 
 
-def _imported(name: str, manifest: Mapping[str, Any]) -> Imported:
+def _import_record(name: str, manifest: Mapping[str, Any]) -> Imported:
     # Older releases stored only the number.
     left_out = Counter(manifest.get("left_out_by_reason") or {"no offers": manifest["left_out"]})
     disks, facts = manifest.get("disk_price_counts", {}), manifest.get("fact_counts", {})

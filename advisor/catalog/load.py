@@ -79,10 +79,10 @@ def load_catalog(
     own = imports or (own_imports() if folder is None else None)
     catalog = Catalog([bundle], _currencies(bundle, cny_per_usd))
     overlays = _overlays(catalog, own, live or {})
-    beside = imported_files(own, but=without) if own else []
-    if not (overlays or beside):
+    import_files = imported_files(own, but=without) if own else []
+    if not (overlays or import_files):
         return catalog
-    return Catalog([bundle, *beside], catalog.currencies, overlays)
+    return Catalog([bundle, *import_files], catalog.currencies, overlays)
 
 
 def _overlays(shipped: Catalog, folder: Path | None, live: Mapping[str, Overlay]) -> dict[str, Overlay]:

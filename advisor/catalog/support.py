@@ -169,7 +169,7 @@ def quota_code(instance_type: str, market: Market) -> str | None:
 
 
 def quota_name(code: str) -> str:
-    """'L-DB2E81BA' -> 'Running On-Demand G and VT'; `KeyError` for any other text."""
+    """The name of a quota: 'L-DB2E81BA' -> 'Running On-Demand G and VT'; `KeyError` for any other text."""
     return _QUOTA_NAMES[code]
 
 

@@ -63,7 +63,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     @property
     def usd_per_run(self) -> Span | None:
-        """Cost of the whole run, instance and disk together; None where no run was asked for."""
+        """Cost of the whole run, instance and disk together; None for a question without a run."""
         return self.run.hours.times(self.spec.total_usd_per_hour) if self.run else None
 
     @property
@@ -279,7 +279,7 @@ class InstancePrediction(Struct, frozen=True, kw_only=True):
 
     @property
     def usd_per_run(self) -> Span | None:
-        """Cost of the whole run; None where no run was asked for, or no price is known."""
+        """Cost of the whole run; None for a question without a run, or without a known price."""
         usd = self.total_usd_per_hour
         return None if self.run is None or usd is None else self.run.hours.times(usd)
 

@@ -93,7 +93,7 @@ def gpus_named(name: str, known: Iterable[str]) -> list[str]:
     letters = _joined(name)
     exact = exact or [sheet for sheet in sheets if letters and _joined(sheet) == letters]
     meant = exact or [sheet for sheet in sheets if wanted.chip and _is_meant(wanted, _card(sheet))]
-    return sorted(meant, key=lambda sheet: _rank(wanted, sheet))
+    return sorted(meant, key=lambda sheet: _usual_order(wanted, sheet))
 
 
 @lru_cache(maxsize=1024)
@@ -125,7 +125,7 @@ def _has_form(wanted: str, forms: frozenset[str]) -> bool:
     )
 
 
-def _rank(wanted: _Card, name: str) -> tuple[bool, int, int, int, str]:
+def _usual_order(wanted: _Card, name: str) -> tuple[bool, int, int, int, str]:
     card = _card(name)
     form = min((_FORMS.index(form[:3]) for form in card.forms), default=0)
     gib = min((int(size[:-2]) for size in card.memory), default=0)
@@ -192,7 +192,7 @@ def identified(
     fewer."""
     card, profile = _card_and_profile(" ".join(name.split()))
     named = gpus_named(card, sheets)
-    whole = [sheet for sheet in named if _is_size_of(sheets[sheet], memory_mib, sm_count)]
+    whole = [sheet for sheet in named if _has_size(sheets[sheet], memory_mib, sm_count)]
     if named and not whole:
         profile = profile or UNNAMED_SLICE
     return Accelerator(
@@ -234,7 +234,7 @@ def _card_and_profile(name: str) -> tuple[str, str]:
     return name, ""
 
 
-def _is_size_of(sheet: Gpu, memory_mib: float | None, sm_count: int | None) -> bool:
+def _has_size(sheet: Gpu, memory_mib: float | None, sm_count: int | None) -> bool:
     share = memory_mib / sheet.memory_mib if memory_mib else 1.0
     as_many = None in (sm_count, sheet.sms) or sm_count == sheet.sms
     return as_many and WHOLE_SHARE <= share <= _MOST_SHARE

@@ -220,7 +220,7 @@ class Spec(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """'g4dn.xlarge', or '3 x g4dn.xlarge'."""
+        """Count and type: 'g4dn.xlarge', or '3 x g4dn.xlarge'."""
         times = f"{self.count} x " if self.count > 1 else ""
         return f"{times}{self.offer.instance.name}"
 

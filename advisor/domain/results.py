@@ -438,7 +438,7 @@ def nearest_first(rejected: Iterable[P], price: float | None) -> list[P]:
     too slow would hide the few that lack a disk."""
 
     def order(each: P) -> tuple[bool, bool, float, float]:
-        usd = _usd(each)
+        usd = _usd_or_infinite(each)
         dear = price is not None and usd >= price
         return dear, each.reason not in _CAN_RUN, each.factor, usd if price is None else abs(usd - price)
 
@@ -449,6 +449,6 @@ def nearest_first(rejected: Iterable[P], price: float | None) -> list[P]:
     return sorted(nearest, key=lambda each: first[each.reason] is not each)
 
 
-def _usd(rejected: _Priced) -> float:
+def _usd_or_infinite(rejected: _Priced) -> float:
     """USD per hour; infinite where it is not known, so that the type does not count as cheaper."""
     return inf if rejected.usd_per_hour is None else rejected.usd_per_hour

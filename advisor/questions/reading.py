@@ -138,7 +138,7 @@ def texts_of(question: Question) -> dict[str, tuple[str, ...]]:
         value = getattr(question, field.attribute)
         if field.where != "http" and question.differs(field):
             values = value if field.kind.repeats else (value,)
-            texts[field.name] = tuple(_text(field, each) for each in values)
+            texts[field.name] = tuple(_field_text(field, each) for each in values)
     return texts
 
 
@@ -148,7 +148,7 @@ def schema_of(kind: type[Question], title: str = "") -> Schema:
     return {
         "title": title or str(kind.__doc__).splitlines()[0],
         "type": "object",
-        "properties": {name: _property(field) for name, field in fields.items()},
+        "properties": {name: _property_schema(field) for name, field in fields.items()},
         "required": [name for name, field in fields.items() if _is_required(field)],
         "additionalProperties": False,
     }
@@ -163,7 +163,7 @@ def parameters_of(kinds: Kinds[Any]) -> list[Schema]:
         parameter = _parameter(declared[0])
         if isinstance(kinds, ByTask):
             needed = len(declared) == len(of_kinds) and all(map(_is_required, declared))
-            parameter |= {"required": needed} | _any_of(declared)
+            parameter |= {"required": needed} | _merged_parameter(declared)
         parameters.append(parameter)
     return parameters
 
@@ -188,7 +188,7 @@ def merged_schema_of(kinds: Kinds[Any], *, without: Iterable[str] = ()) -> Schem
     return schema | {"additionalProperties": False}
 
 
-def _any_of(declared: Sequence[Field]) -> Schema:
+def _merged_parameter(declared: Sequence[Field]) -> Schema:
     """The schema and description of a parameter that tasks declare differently; {} where they agree."""
     parameters: list[Schema] = []
     for field in declared:
@@ -224,7 +224,7 @@ def _question(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, clie
         needed = field.required or (client and field.required_of_clients)
         if needed and field.name not in values:
             kind.refuse(values)
-            raise wrong(field.name, "{field} is missing", hint=_hint_of(field, kinds))
+            raise wrong(field.name, "{field} is missing", hint=_missing_hint(field, kinds))
         if isinstance(field.kind, Names) and field.name in values:
             values = {**values, field.name: field.kind.split_names(values[field.name])}
     attributes = {kind.fields[n].attribute: kind.fields[n].kind.normalized(v) for n, v in values.items()}
@@ -236,7 +236,7 @@ def _question(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, clie
         raise
 
 
-def _hint_of(field: Field, kinds: Kinds[Any]) -> Message:
+def _missing_hint(field: Field, kinds: Kinds[Any]) -> Message:
     names = field.kind.names if isinstance(field.kind, Choice) else ()
     if field.name == "task" and isinstance(kinds, ByTask):
         names = kinds.tasks
@@ -258,11 +258,11 @@ def _unknown_field(name: str, fields: Mapping[str, Field]) -> UsageError:
     return UsageError("there is no field '{name}'", name=shown, hint=hint, field=shown, code="unknown_field")
 
 
-def _text(field: Field, value: Any) -> str:
+def _field_text(field: Field, value: Any) -> str:
     return "true" if value is True else field.kind.text_of(value)
 
 
-def _property(field: Field) -> Schema:
+def _property_schema(field: Field) -> Schema:
     schema = field.kind.schema() | {"description": _description(field)}
     if not _is_required(field):
         kinds = schema["type"]

@@ -97,7 +97,7 @@ class TrafficProfile(NamedTuple):
 def traffic_named(text: str) -> TrafficProfile:
     """A published trace, or the requests in a CSV or JSONL file; `UsageError` for neither."""
     if text.lower() in KNOWN_TRAFFIC:
-        return _published(text.lower())
+        return _published_trace(text.lower())
     path = Path(text)
     if not path.is_file():
         known = (*KNOWN_TRAFFIC, "a CSV or JSONL file")
@@ -120,7 +120,7 @@ def traffic_of_file(path: Path) -> TrafficProfile:
 @lru_cache(maxsize=1)  # a question needs the file's means, and its warnings each request
 def _traffic_of(text: str, path: Path) -> TrafficProfile:
     records = _json_lines(text, path) if text.lstrip().startswith("{") else _csv_lines(text, path)
-    every = np.asarray([_request(record, line, path) for line, record in records], dtype=float)
+    every = np.asarray([_lengths(record, line, path) for line, record in records], dtype=float)
     requests = every[every[:, 1] > 0] if len(every) else every
     if not len(requests):
         raise wrong(
@@ -135,7 +135,7 @@ def _traffic_of(text: str, path: Path) -> TrafficProfile:
     return TrafficProfile(path.name, str(path), read, written, totals, failed)
 
 
-def _published(name: str) -> TrafficProfile:
+def _published_trace(name: str) -> TrafficProfile:
     import csv  # questions about networks do not need it
 
     text = (DATA_FOLDER / "language" / "traffic.csv").read_text(encoding="utf-8")
@@ -182,9 +182,9 @@ def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]
         yield number, record
 
 
-def _request(record: Mapping[str, Any], line: int, path: Path) -> tuple[float, float]:
+def _lengths(record: Mapping[str, Any], line: int, path: Path) -> tuple[float, float]:
     cells = {str(name).strip().casefold(): value for name, value in record.items()}
-    return _tokens(cells, _INPUT, 1, line, path), _tokens(cells, _OUTPUT, 0, line, path)
+    return _tokens(cells, _INPUT, 1, line, path), _token_count(cells, _OUTPUT, 0, line, path)
 
 
 def _tokens(cells: Mapping[str, Any], names: tuple[str, ...], least: int, line: int, path: Path) -> float:

@@ -110,13 +110,13 @@ def parse_gpus(text: str) -> GpuFilter:
     return GpuFilter(
         names=names,
         memory_mib=parse_range(sizes[0], parse_memory_mib) if sizes else ANY,
-        compute_capability=_capabilities(capabilities[0]) if capabilities else ANY,
+        compute_capability=_parse_capabilities(capabilities[0]) if capabilities else ANY,
     )
 
 
 def parse_vcpus(text: str) -> Range:
     """The range in a text: '4..16', '8..', or '8' for exactly 8."""
-    return _range(text, lambda end: parse_positive(end, "--vcpus"))
+    return _parse_range(text, lambda end: parse_positive(end, "--vcpus"))
 
 
 def format_vcpus(limits: Range) -> str:
@@ -135,7 +135,7 @@ def parse_price_kinds(text: str) -> tuple[str, ...]:
 
 def parse_ram(text: str) -> Range:
     """The range of MiB in a text: '32GiB..64GiB', '32GiB..'."""
-    return _range(text, parse_memory_mib)
+    return _parse_range(text, parse_memory_mib)
 
 
 def format_ram(limits: Range) -> str:
@@ -143,7 +143,7 @@ def format_ram(limits: Range) -> str:
     return format_range(limits, size_text)
 
 
-def _range(text: str, parse: Callable[[str], float]) -> Range:
+def _parse_range(text: str, parse: Callable[[str], float]) -> Range:
     dashed = _DASHED.fullmatch(text)
     if dashed:
         raise UsageError(
@@ -170,12 +170,12 @@ def _refuse_size(name: str) -> None:
     )
 
 
-def _capabilities(text: str) -> Range:
+def _parse_capabilities(text: str) -> Range:
     """The range in a text: 'cc8.0..9.0' -> 8.0 to 9.0, 'cc8.6' -> exactly 8.6."""
-    return parse_range(text.lower().replace("cc", ""), _capability)
+    return parse_range(text.lower().replace("cc", ""), _parse_capability)
 
 
-def _capability(text: str) -> float:
+def _parse_capability(text: str) -> float:
     if not _CAPABILITY.fullmatch(text):
         raise UsageError(
             "'{text}' is no compute capability", text=text, hint="write it like cc8.0.. or cc7.5..8.9"

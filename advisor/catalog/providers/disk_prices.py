@@ -67,7 +67,7 @@ def _other_imports(file: PriceFile) -> dict[tuple[str, str, str], str]:
     """Disk in a region -> the other import that has its price; no two imports may have one."""
     return {
         (cloud, row["region"], row["type"]): files.name
-        for files in file.beside
+        for files in file.other_imports
         for cloud in files.manifest.get("disk_prices", ())
         for row in files.table(f"catalog/{cloud}_disk_prices.csv").records()
     }

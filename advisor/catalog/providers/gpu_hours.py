@@ -71,7 +71,7 @@ def overlays_of_hours(
         if not catalog.is_in_dollars(cloud):
             left_out["the cloud's list is in another currency"] += len(cloud_hours)
             continue
-        offers = _sold_by_gpu(catalog, cloud)
+        offers = _gpu_offers(catalog, cloud)
         overlay, used = Overlay(), set()
         for offer in offers:
             best = _best_hour(offer, cloud_hours)
@@ -107,7 +107,7 @@ def _why_unused(hour: GpuHour, offers: Sequence[Offer], factor: float) -> str:
     return SECOND_PRICE
 
 
-def _sold_by_gpu(catalog: Catalog, cloud: str) -> list[Offer]:
+def _gpu_offers(catalog: Catalog, cloud: str) -> list[Offer]:
     """On-demand offers that cost the least per GPU among those of their card and tier."""
     offers = [
         offer
@@ -237,7 +237,7 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     """GPU hours as prices of bundled types and offers of new clouds; other imports' clouds are left out."""
     hours, left_out = hours_in(file)
     source = f"{file.path.name.replace(',', ' ')} (imported)"
-    others = {cloud for files in file.beside for cloud in files.manifest["clouds"]}
+    others = {cloud for files in file.other_imports for cloud in files.manifest["clouds"]}
     new = [hour for hour in hours if hour.cloud not in file.bundled | others]
     rows, second_prices = _rows_of_new_clouds(new, source)
     left_out += second_prices

@@ -55,7 +55,7 @@ _SANE = {
 class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
     """A user's file. `name` is the import's name (and the cloud of rows without one), `as_of` the day on
     which a file without dates was fetched; `accept_implausible` takes prices far from the known ones.
-    `bundled` are the clouds of the bundle, `beside` the user's other imports."""
+    `bundled` are the clouds of the bundle, `other_imports` the user's other imports."""
 
     path: Path
     name: str
@@ -63,7 +63,7 @@ class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
     as_of: date | None = None
     accept_implausible: bool = False
     bundled: frozenset[str] = frozenset()
-    beside: Sequence[ImportedFiles] = ()
+    other_imports: Sequence[ImportedFiles] = ()
 
     @property
     def is_json(self) -> bool:

@@ -55,7 +55,7 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     known = {
         instance.name: instance for instance in catalog.instances(file.name if is_known else HOSTS_APART)
     }
-    rows = _one_per_region(_rows(file, as_of, known, contents), contents)
+    rows = _one_per_region(_all_offers(file, as_of, known, contents), contents)
     if is_known:
         return replace(contents, overlays={file.name: _overlay_of(rows, known, catalog.gpus, contents)})
     whole = []
@@ -67,13 +67,13 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     return replace(contents, rows=whole)
 
 
-def _rows(
+def _all_offers(
     file: PriceFile, as_of: date, known: Mapping[str, InstanceType], contents: Contents
 ) -> list[PriceRow]:
     """The offers of every line; `known` says which types have GPUs."""
     rows, broken = list[PriceRow](), list[BadRowError]()
     lines = list(csv_lines(file.text, NEEDED, None, broken))
-    cards = _cards(line.cells for line in lines)
+    cards = _cards_by_zone(line.cells for line in lines)
     facts: dict[str, Mapping[str, float | str]] = {}
     for line in lines:
         cells = line.cells
@@ -87,7 +87,7 @@ def _rows(
             contents.leave_out(NO_GPUS, f"line {line.number}, {name}")
             continue
         try:
-            offers = _offers(line._replace(cells=whole), file.name, as_of, contents.read_as)
+            offers = _line_offers(line._replace(cells=whole), file.name, as_of, contents.read_as)
         except BadRowError as error:
             broken.append(error)
             continue
@@ -129,7 +129,7 @@ def _overlay_of(
     return overlay
 
 
-def _cards(lines: Iterable[Mapping[str, str]]) -> Mapping[str, list[Mapping[str, str]]]:
+def _cards_by_zone(lines: Iterable[Mapping[str, str]]) -> Mapping[str, list[Mapping[str, str]]]:
     """Zone -> the lines of GPUs that are priced without a machine."""
     zones = defaultdict(list)
     for cells in lines:
@@ -178,7 +178,7 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def _offers(line: Line, name: str, as_of: date, read_as: Counter[str]) -> list[PriceRow]:
+def _line_offers(line: Line, name: str, as_of: date, read_as: Counter[str]) -> list[PriceRow]:
     prices = ((Market.ON_DEMAND, LIST, "Price"), (Market.SPOT, OBSERVED, "SpotPrice"))
     facts = _facts(line, read_as)
     # Most clouds have no spot market: only a line without any price lacks one.

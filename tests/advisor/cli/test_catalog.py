@@ -122,7 +122,7 @@ def test_every_price_rests_on_a_source_that_is_shown(listed_sources, monkeypatch
     counted = len(offers) + len(catalog.partial_offers(query))
     for cloud in catalog.disk_clouds:
         disks = catalog.disks_of(cloud)
-        counted += sum(len(disks._by_region[region]) for region in disks._by_region)
+        counted += sum(len(disks._parts_by_region[region]) for region in disks._parts_by_region)
     assert sum(row["prices"] for row in listed_sources().values()) == counted
 
 
