@@ -184,7 +184,7 @@ def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]
 
 def _lengths(record: Mapping[str, Any], line: int, path: Path) -> tuple[float, float]:
     cells = {str(name).strip().casefold(): value for name, value in record.items()}
-    return _tokens(cells, _INPUT, 1, line, path), _token_count(cells, _OUTPUT, 0, line, path)
+    return _tokens(cells, _INPUT, 1, line, path), _tokens(cells, _OUTPUT, 0, line, path)
 
 
 def _tokens(cells: Mapping[str, Any], names: tuple[str, ...], least: int, line: int, path: Path) -> float:
