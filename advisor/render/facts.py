@@ -143,6 +143,13 @@ def decision_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return document.get("decision") or {}
 
 
+def safe_spec(document: Record) -> Record | None:
+    """The safe spec as the answer ranks it; None where there is none, or the answer does not rank it."""
+    safe, ranked = decision_of(document).get("safe"), (document["recommendation"], *document["alternatives"])
+    same = (spec for spec in ranked if safe and all(spec[name] == safe[name] for name in OF_A_SPEC))
+    return next(same, None)
+
+
 def run_usd(spec: Record | None) -> float | None:
     """The cost of one run of a spec at the median rate, in dollars; None of what is kept running."""
     run = (spec or {}).get("run")
@@ -245,11 +252,10 @@ def _safe(answered: Sequence[Mapping[str, Any]]) -> Document:
     usd_per_hour, runs, without = list[float](), list[float](), list[str]()
     for section in answered:
         document, safe = section["recommendation"], decision_of(section["recommendation"]).get("safe")
-        ranked = (document["recommendation"], *document["alternatives"])
-        same = [spec for spec in ranked if safe and all(spec[name] == safe[name] for name in OF_A_SPEC)]
+        whole = safe_spec(document)
         if safe and run_usd(document["recommendation"]) is None:
             usd_per_hour.append(safe["total_usd_per_hour"])
-        elif same and (most := most_run_usd(same[0]["run"], same[0]["predicted"]["confidence"])) is not None:
+        elif whole and (most := most_run_usd(whole["run"], whole["predicted"]["confidence"])) is not None:
             runs.append(most)
         else:
             without.append(section["name"])

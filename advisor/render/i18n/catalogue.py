@@ -23,8 +23,8 @@ REPORT_TEXTS = FOLDER / "texts" / "report.json"
 LANGUAGE_TEXTS = FOLDER / "texts" / "language.json"
 # As `<html lang>` has them, the default first.
 LANGUAGES = ("en", "zh-CN")
-# Chinese has no spaces between its words.
-_SPACED = re.compile("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")
+# Chinese has no spaces between its words, nor behind a sign that is as wide as a letter.
+_SPACED = re.compile("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])|(?<=[，。；：）、]) ")  # noqa: RUF001
 
 
 class Texts(Struct, frozen=True):
@@ -36,7 +36,8 @@ class Texts(Struct, frozen=True):
     def __call__(self, key: str, **values: object) -> str:
         """The text of a key with its blanks filled in; `KeyError` for a key that nobody wrote."""
         text = self.texts[key]
-        return text.format(**values) if values else text
+        text = text.format(**values) if values else text
+        return text if self.language == LANGUAGES[0] else _SPACED.sub("", text)
 
     def known(self, key: str, otherwise: str) -> str:
         """The text of a key that is made of a value (as `reason.too_slow`), or the value itself."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
+from math import inf
 from typing import Any
 
 from advisor.domain import LIST, Market
@@ -20,6 +21,9 @@ from advisor.render.facts import (
     in_all_usd,
     month_usd,
     most_run_usd,
+    per_month,
+    run_usd,
+    safe_spec,
     section_run_usd,
     type_name,
 )
@@ -53,7 +57,10 @@ def totals_section(document: Record, t: Texts, brief: str) -> Section:
     # Nobody pays for one run of each where some run more often.
     sums = [in_all_usd(totals), None if "month_with_runs_usd" in totals else totals["run_usd"]]
     texts = [short_usd(usd) if usd else "" for usd in sums[: 2 if totals["run_usd"] else 1]]
-    title = t("totals.all") if len(answered) == len(sections) else t("totals.part", answered=len(answered))
+    counted = [each for each in answered if sums[1] or month_usd(each) is not None]
+    names = _names(counted, t)
+    names = names if len(names) <= 2 * _LONGEST else t("totals.names", count=len(counted))
+    title = t("totals.all") if len(counted) == len(sections) else t("totals.part", names=names)
     total = [title, *[""] * (len(columns) - 1 - len(texts)), *texts] if answered else []
     blocks.append(Table(columns, sections, total=total))
     blocks.append(Paragraph(_legend(sections, answered, t), "note"))
@@ -93,11 +100,17 @@ def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record]
             usd = short_usd(sum(usd_of(section) or 0.0 for section in some))
             costs.append(t(f"totals.{key}", usd=usd, names=_names(some, t)))
     says = [t("totals.sum", costs=t.listed(costs))]
-    if kept and often:
-        says.append(t("totals.in_all", usd=short_usd(in_all_usd(totals) or 0.0)))
     unmet = [section for section in sections if _answered(section) is None]
-    done = "totals.both" if len(sections) == 2 else "totals.done"
-    says.append(t("totals.unmet", names=_names(unmet, t)) if unmet else t(done, workloads=len(sections)))
+    if kept and often:
+        left_out = (("unfit", unmet), ("unplanned", runs))
+        lacks = [t(f"totals.{why}", names=_names(some, t)) for why, some in left_out if some]
+        without = t("totals.without", lacks=_listed(lacks, t)) if lacks else ""
+        says.append(t("totals.in_all", usd=short_usd(in_all_usd(totals) or 0.0), without=without))
+    elif unmet:
+        says.append(t("totals.unmet", names=_names(unmet, t)))
+    if not unmet:
+        done = "totals.both" if len(sections) == 2 else "totals.done"
+        says.append(t(done, workloads=len(sections)))
     return t.joined(says)
 
 
@@ -114,10 +127,12 @@ def _risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
             yield t("quota.short", **{**quota, "allowed": plain(quota["allowed"])})
     yield from _gambles(document["totals"], answered, t)
     yield from _run_bounds(answered, t)
-    weak = [each for each in answered if each["answer"]["spec"]["risk"] >= WEAK or _unmeasured(each)]
-    if weak:
-        gpus = t("brief.comma").join(dict.fromkeys(filter(None, map(_unmeasured, weak))))
-        yield t("totals.weak", names=_names(weak, t), never=t("totals.never", gpus=gpus) if gpus else "")
+    if weak := [each for each in answered if each["answer"]["spec"]["risk"] >= WEAK]:
+        yield t("totals.weak", names=_names(weak, t))
+    gpus = {id(each): _unmeasured(each["recommendation"]["recommendation"]) for each in answered}
+    if never := [each for each in answered if gpus[id(each)]]:
+        named = t("brief.comma").join(dict.fromkeys(filter(None, gpus.values())))
+        yield t("totals.never", names=_names(never, t), gpus=named)
     yield from _price_risks(document, answered, t)
 
 
@@ -155,9 +170,18 @@ def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iter
         if market.startswith("commitment"):
             usd = short_usd(usd_per_hour * document["totals"]["hours_per_month"])
             yield t("totals.committed", market=t.known(f"market.{market}", market), usd=usd)
-    if listed := [spec["price_as_of"] for spec in specs if spec.get("price_kind", LIST) == LIST]:
-        age = date.fromisoformat(document["as_of"]) - date.fromisoformat(min(listed))
-        yield t("totals.age", day=min(listed), days=age.days)
+    rows = [row for section in answered for row in section["data_ages"] if row["kind"] == LIST]
+    listed = {
+        "instances": [spec["price_as_of"] for spec in specs if spec.get("price_kind", LIST) == LIST],
+        "disks": [row["as_of"] for row in rows if row["what"] == "disk_price"],
+        "commitments": [str(row["as_of"]) for _, row in _yearly(answered)],
+    }
+    today, ages = date.fromisoformat(document["as_of"]), list[str]()
+    for what, oldest in ((what, min(days)) for what, days in listed.items() if days):
+        age = (today - date.fromisoformat(oldest)).days
+        ages.append(t(f"totals.age_{what}", day=oldest, days=age))
+    if ages:
+        yield t("totals.age", ages=t("brief.comma").join(ages))
 
 
 def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
@@ -172,12 +196,10 @@ def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
         says = [t(f"safe.{per}", usd=short_usd(usd + more))]
         in_all = month + more * (1 if run is None else section.get("runs_per_month") or 0)
         says += [t("safe.in_all", usd=short_usd(in_all))] if in_all > month and counted > 1 else []
-        safe = decision_of(section["recommendation"]).get("safe") or spec
         about = {"name": section["name"][:80], "percent": percent(1 - modest(call["probability"]))}
         trial = {"minutes": plain(call["trial"]["minutes"]), "trial": short_usd(call["trial"]["usd"])}
-        other = "" if safe["market"] == spec["market"] else t.aside(t("market." + safe["market"]))
-        machine = type_name(safe, clouds=covers_clouds(section["recommendation"])) + other
-        yield t("totals.gamble", **about, **trial, safe=machine, costs=t("brief.comma").join(says))
+        safe = _safe_text(section, t("brief.comma").join(says), t)
+        yield t("totals.gamble", **about, **trial, safe=safe, cure=_cure(section, t))
     without = (totals.get("safe") or {"without": ()})["without"]
     settled = {id(section) for _, section in calls}
     chances = [
@@ -196,9 +218,47 @@ def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
         yield t("totals.unsafe", names=t("brief.comma").join(without))
 
 
-def _unmeasured(section: Record) -> str:
-    """The GPU of a pick that nobody measured; '' where somebody did."""
-    text = unmeasured_gpu(section["recommendation"]["recommendation"]["extrapolation"])
+def _safe_text(section: Record, costs: str, t: Texts) -> str:
+    """'g7e.2xlarge (99 % sure): $2,457 a month': the safe spec; beside one whose GPU nobody measured the
+    cheapest sure one whose GPU somebody did."""
+    answer, pick = section["recommendation"], section["answer"]["spec"]
+    safe, sure = safe_spec(answer) or answer["recommendation"], section["answer"]["confidence"]
+
+    def told(spec: Record, costs: str) -> str:
+        other = "" if spec["market"] == pick["market"] else t.aside(t("market." + spec["market"]))
+        name = type_name(spec, clouds=covers_clouds(answer)) + other
+        chance = percent(modest(spec["probability"]))
+        says = t("safe.unmeasured" if _unmeasured(spec) else "safe.measured", percent=chance)
+        return t("safe.spec", spec=name, sure=says, costs=costs)
+
+    def usd(spec: Record) -> float:
+        run = run_usd(spec)
+        return per_month(spec["price"]["total_usd_per_hour"]) if run is None else run
+
+    measured = [each for each in answer["alternatives"] if (each["probability"] or 0.0) >= sure]
+    measured = [each for each in measured if _unmeasured(safe) and not _unmeasured(each)]
+    if not measured:
+        return told(safe, costs)
+    least = min(measured, key=usd)
+    per = t("safe.month" if run_usd(least) is None else "safe.run", usd=short_usd(usd(least)))
+    return t("safe.or", first=told(safe, costs), second=told(least, per))
+
+
+def _cure(section: Record, t: Texts) -> str:
+    """The number format in which the pick itself is sure, for nothing more; '' where none is."""
+    steps = section["recommendation"].get("serving", {}).get("steps", ())
+    sure, now = section["answer"]["confidence"], section["answer"]["spec"]["usd_per_hour"]
+    for step in steps:
+        gives = step["gives"] or {}
+        is_free = gives.get("total_usd_per_hour", inf) <= now and step["option"].startswith("--precision")
+        if is_free and (chance := gives.get("probability") or 0.0) >= sure:
+            return t("totals.cure", option=step["option"], percent=percent(modest(chance)))
+    return ""
+
+
+def _unmeasured(spec: Record) -> str:
+    """The GPU of a spec that nobody measured; '' where somebody did."""
+    text = unmeasured_gpu(spec["extrapolation"])
     return gpu_text(text.parameters["gpu"]) if text else ""
 
 
@@ -224,9 +284,7 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
             machine = type_name(least["instead"], clouds=covers_clouds(section["recommendation"]))
             about = {"name": section["name"][:80], "option": least["option"], "spec": machine, "usd": cost}
             yield t("totals.smaller", **about)
-    kept = [section for section in answered if section_run_usd(section) is None]
-    year = [(each, row) for each in kept if (row := _at_market(each, Market.COMMITMENT_1Y))]
-    if year:
+    if year := _yearly(answered):
         saved = sum((month_usd(each) or 0.0) - row["usd_per_month"] for each, row in year)
         untried = [each for each, _ in year if calls_of_chosen(each["recommendation"])]
         yield t(
@@ -236,6 +294,12 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
             days=_listed(sorted({str(row["as_of"]) for _, row in year}), t),
             after=t("totals.after", names=_names(untried, t)) if untried else "",
         )
+
+
+def _yearly(answered: Sequence[Record]) -> list[tuple[Record, Record]]:
+    """What is kept running and costs less with a year's commitment, and how much."""
+    kept = [section for section in answered if section_run_usd(section) is None]
+    return [(each, row) for each in kept if (row := _at_market(each, Market.COMMITMENT_1Y))]
 
 
 def _at_market(section: Record, market: Market) -> Record | None:
@@ -261,7 +325,7 @@ def _names(sections: Sequence[Record], t: Texts) -> str:
 
 def _listed(names: Sequence[str], t: Texts) -> str:
     *first, last = names
-    return t("totals.and", first=t("brief.comma").join(first), last=last) if first else str(last)
+    return t("totals.and", first=t("totals.comma").join(first), last=last) if first else str(last)
 
 
 def _legend(sections: Sequence[Record], answered: Sequence[Record], t: Texts) -> str:

@@ -252,9 +252,15 @@ def test_a_plan_says_how_often_it_runs(ask, document, tmp_path):
     file.write_text(PLAN + "    epochs: 2\n    runs_per_month: 4\n")
     totals = document("--plan", str(file))["totals"]
     assert totals["month_with_runs_usd"] == pytest.approx(totals["month_usd"] + 4 * totals["run_usd"])
+    # A total names what it leaves out.
+    once = "  - {name: Once, task: training, model: resnet50, precision: amp, epochs: 1}\n"
+    never = "  - {name: Never, task: inference, model: googlenet, max_price: 0.01}\n"
+    file.write_text(f"{file.read_text()}{once}{never}")
     code, told, _ = ask("report", "--plan", str(file), *DAY)
     assert code == 0
     assert "for the planned runs of 2. resnet50 training" in told
+    assert r"a month, without Never (nothing fits) and Once (no runs\_per\_month given)." in told
+    assert "| **Total of Thumbnails and 2. resnet50 training** |" in told
     assert "Runs may cost more than expected: up to" in told
     file.write_text(PLAN + "    runs_per_month: 4\n")
     code, _, err = ask("report", "--plan", str(file))

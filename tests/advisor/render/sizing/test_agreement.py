@@ -16,7 +16,7 @@ from tests.advisor.render.sizing.reports import mixed_report
 X = "{http://www.w3.org/1999/xhtml}"
 MONEY = ("USD/hour", "USD/month", "USD/run")
 HEAD = 5
-TOTAL = "Total of the 3 answered"
+TOTAL = "Total of Thumbnails, Chat and Tuning"
 
 
 @pytest.fixture(scope="module")
