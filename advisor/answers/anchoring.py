@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain import Observation, Precision, Task, Workload
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own_code
 from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.messages import FieldName, Message
 from advisor.models.performance import PerformanceModel
@@ -100,7 +100,7 @@ def _conditioned(
 
 
 def _without_anchors(model: PerformanceModel, workload: AnchoredWorkload) -> Anchored:
-    if not is_own(workload.network) or workload.task is Task.PREPROCESSING:
+    if not is_own_code(workload.network) or workload.task is Task.PREPROCESSING:
         return Anchored(model, ())
     from advisor.answers.measuring import checked_reference
     from advisor.answers.own_networks import captured_facts, traced_memory
@@ -126,7 +126,7 @@ def _own_facts(
         kernels = kernels_from(file.captured, str(file.path))
         if workload.task in kernels:
             return facts_of_own(name, kernels, input_shape=shape)
-    if is_own(name):
+    if is_own_code(name):
         from advisor.answers.own_networks import captured_facts
 
         try:
@@ -155,7 +155,7 @@ def _memory(
     if has_memory(workload.network):
         return needed_card_mib
     seen = peaks_of(anchors)
-    if not seen.peaks and is_own(workload.network):
+    if not seen.peaks and is_own_code(workload.network):
         from advisor.answers.own_networks import traced_memory
 
         try:

@@ -14,7 +14,7 @@ from advisor.catalog.gpus import sheet_names
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import DataKind, DatasetProfile, Gpu, Market
 from advisor.domain.results import CURRENCY
-from advisor.domain.workload import is_own, names_a_file
+from advisor.domain.workload import is_own_code, names_a_file
 from advisor.engine.candidates import offers_in, place_query
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.files import own_model_path
@@ -107,7 +107,7 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
     """The context conditioned on the question's anchors, and the question with the network's new name."""
     name, table = question.network, context.model.table
     files = question.anchor
-    if not files and not is_own(name):
+    if not files and not is_own_code(name):
         return context, question
     own = name if names_a_file(name) else name.lower()
     question = question.replace(network=table.find(name).name if table.knows(name) else own)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Accelerator, AcceleratorKind, Precision, Task
-from advisor.domain.workload import is_own, own_file
+from advisor.domain.workload import is_own_code, own_file
 from advisor.errors import MeasuringError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance import published_step_seconds
@@ -91,7 +91,7 @@ def _emulated_step_seconds(reference: str, ranks: Ranks, precision: Precision) -
         accelerator = Accelerator.parse(ranks.accelerator)
     except ValueError:
         accelerator = Accelerator(kind=AcceleratorKind.CPU)
-    if not accelerator.is_emulated or is_own(reference):
+    if not accelerator.is_emulated or is_own_code(reference):
         raise UsageError(
             Message("with ranks an accelerator is emulated:GPU, and the network one of the zoo"),
             hint=Message("leave it out: the GPUs that are here compute"),
@@ -118,7 +118,7 @@ Progress = Callable[[str], None]
 
 def checked_reference(reference: str) -> str:
     """The name of a network of the zoo, or of a file that exists; else a `UsageError`."""
-    if not is_own(reference):
+    if not is_own_code(reference):
         return network_info(reference).name
     if not os.access(path := Path(own_file(reference)[0]).expanduser(), os.R_OK):
         raise UsageError(

@@ -17,7 +17,7 @@ from advisor.answers.measuring import checked_reference
 from advisor.catalog import Catalog
 from advisor.catalog.gpus import sheet_names
 from advisor.domain import Gpu, Precision, Task
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own_code
 from advisor.errors import MeasuringError, UsageError
 from advisor.extras import install_hint
 from advisor.models.performance.memory.peak import (
@@ -172,7 +172,7 @@ def _largest(
 def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
     """From the table, but for a network of the user's own, which is traced here with torch."""
     reference, pixels = question.reference, question.pixels
-    if not is_own(reference):
+    if not is_own_code(reference):
         return bundled_profile(reference, f"3x{pixels}x{pixels}" if pixels else None)
     checked_reference(reference)
     if find_spec("torch") is None:

@@ -18,7 +18,7 @@ import click
 from advisor.cli.leaving import handled_signals
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option, question_options, typed_option
-from advisor.domain.workload import is_own, own_file
+from advisor.domain.workload import is_own_code, own_file
 from advisor.errors import UsageError
 from advisor.messages import option_name
 from advisor.quantities import parse_memory_mib
@@ -212,7 +212,7 @@ def allowed_code(text: str) -> tuple[str, str]:
     """A name and the network's file that it stands for; `UsageError` for what is not there."""
     name, reference = _named(text, "allow_code", "mynet=/nets/mynet.py:build")
     file = Path(own_file(reference)[0]).absolute()
-    if not is_own(reference) or not file.is_file():
+    if not is_own_code(reference) or not file.is_file():
         raise UsageError(
             f"--allow-code {text}: there is no file {file}", field="allow_code", hint="write FILE.py:FUNCTION"
         )

@@ -128,7 +128,7 @@ def without_the_usual(workload: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def is_own(reference: str) -> bool:
+def is_own_code(reference: str) -> bool:
     """Whether a reference names the user's code (`net.py:build`, `net.py`), not a network of the zoo."""
     return reference.endswith(".py") or ".py:" in reference
 

@@ -400,7 +400,7 @@ class TimeLimit(NamedTuple):
     most: float
 
     @classmethod
-    def of(cls, field: str, value: float | str) -> TimeLimit:
+    def parse(cls, field: str, value: float | str) -> TimeLimit:
         """The limit in a field's value: 2000, or 'p99:2000'."""
         percentile, found, most = str(value).rpartition(":")
         return cls(field, int(percentile[1:]) if found else None, float(most))

@@ -447,7 +447,7 @@ class ServingQuestion(LanguageQuestion):
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.output_tokens <= 1:
             given.pop("max_tpot_ms", None)
-        return tuple(TimeLimit.of(name, value) for name, value in given.items())
+        return tuple(TimeLimit.parse(name, value) for name, value in given.items())
 
     @property
     def longest_tokens(self) -> int:

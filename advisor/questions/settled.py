@@ -19,7 +19,7 @@ from advisor.catalog.disk_orders import LOCAL, unknown_disk
 from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
 from advisor.domain import DataKind, DatasetProfile, DiskChoice, Market, MemoryFormat, Precision, Task, Tf32
 from advisor.domain.words import KvPrecision, LlmEngine
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own_code
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
@@ -438,7 +438,7 @@ def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[Netwo
     sample_input = parse_input(question.input, facts) if question.input else None
     if sample_input in (None, facts.input):
         return facts, None
-    if is_own(question.network):
+    if is_own_code(question.network):
         raise wrong(
             "input",
             "{network} says itself what it takes ({own})",

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import Measurement
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own_code
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib, parse_number
@@ -180,7 +180,7 @@ class NetworkName(Network):
 
     def from_text(self, text: str, field: str) -> str:
         name = str(super().from_text(text, field))
-        return str(Path(name).absolute()) if is_own(name) else name.lower()
+        return str(Path(name).absolute()) if is_own_code(name) else name.lower()
 
     def from_json(self, value: Any, field: str) -> str:
         return client_text(value, field)

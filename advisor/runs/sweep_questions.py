@@ -14,7 +14,7 @@ from typing import ClassVar, TypeVar
 from msgspec import Struct, field
 
 from advisor.domain import MEASURABLE_PRECISIONS, CacheState, MemoryFormat, Precision, Stack, Task
-from advisor.domain.workload import is_own, names_a_file
+from advisor.domain.workload import is_own_code, names_a_file
 from advisor.errors import unknown_name
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import bundled_networks
@@ -314,7 +314,7 @@ class SweepRun(PlannedSweep):
                 why=_NOT_IN_S3[is_address(self.data)],
                 hint="copy it there, and name s3://BUCKET/PREFIX",
             )
-        if any(map(is_own, self.networks)):
+        if any(map(is_own_code, self.networks)):
             raise wrong(
                 "networks", "{field}: a file of your own is not sent to AWS", hint="name known networks"
             )

@@ -20,7 +20,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from advisor.answers.context import Context
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own_code
 from advisor.messages import Message
 from advisor.patience import STILL_WANTED, SpentError
 from advisor.questions.question import Question
@@ -203,7 +203,7 @@ async def answer(
     context, kept = context_of(request), request.app.state.kept
     version, day = product_version(), today().isoformat()
     etag = etag_of(version, context.catalog.fingerprint, context.model.id, name, day, repr(question))
-    lasts = not is_own(str(getattr(question, "model", "")))
+    lasts = not is_own_code(str(getattr(question, "model", "")))
     headers = cache_headers(etag) if lasts and request.method == "GET" else {}
     if headers and (unchanged := not_modified(request, etag)):
         return unchanged

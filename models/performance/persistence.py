@@ -14,7 +14,7 @@ from msgspec import convert, to_builtins
 
 from advisor.domain import Gpu, Precision, Task, Workload
 from advisor.domain.machines import gpu_of_row
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own_code
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.files import write_whole
 from advisor.messages import FieldName, Message
@@ -149,7 +149,7 @@ def published_step_seconds(
     """Seconds of one step of a workload on a GPU named as in the catalogue or short (`A100`).
 
     To four digits, so that all machines agree. `UsageError` for an unknown GPU or network."""
-    if is_own(network):
+    if is_own_code(network):
         raise UsageError(
             "nobody published how fast {network} is: {gpu} cannot be emulated for it",
             network=network,

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from advisor.domain import Task, require_positive
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own_code
 from advisor.errors import UsageError, unknown_name
 
 # The class of a word that no loss counts.
@@ -179,7 +179,7 @@ def network_info(name: str) -> NetworkInfo:
 
 def can_be_run(reference: str) -> bool:
     """Whether trials can run it: a network of the zoo, or a file of the user's own."""
-    return is_own(reference) or reference in NETWORKS
+    return is_own_code(reference) or reference in NETWORKS
 
 
 def is_read_as_photographs(info: NetworkInfo) -> bool:

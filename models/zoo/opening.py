@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import torch
 from msgspec import Struct
 
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own_code
 from advisor.errors import UsageError
 from advisor.models.zoo import building, detectors
 from advisor.models.zoo.networks import NO_TARGET, Kind, NetworkInfo, is_read_as_photographs, network_info
@@ -160,4 +160,4 @@ def open_network(reference: str) -> Runnable:
     """The network of the zoo with that name, or the own one of `path/to/file.py:build`.
 
     Raises `UsageError` for an unknown name, and for a file that cannot be used."""
-    return load_own(reference) if is_own(reference) else BuiltIn(network_info(reference))
+    return load_own(reference) if is_own_code(reference) else BuiltIn(network_info(reference))

@@ -9,7 +9,7 @@ from functools import cache
 from msgspec import Struct
 
 from advisor.domain import DatasetProfile, Task
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own_code
 from advisor.errors import UsageError
 from advisor.models.zoo.networks import Kind, NetworkInfo, is_read_as_photographs, network_info
 from advisor.sweeps.trial.child import WorkerEnded, started_worker
@@ -82,7 +82,7 @@ def planned_network(reference: str) -> PlannedNetwork:
     """A network of the zoo, or the own one of `path/to/file.py:build`, tried with two rows.
 
     `UsageError` says in one line what is wrong with the file."""
-    if not is_own(reference):
+    if not is_own_code(reference):
         return network_of_zoo(reference)
     # -P: what lies where the user stands must not take the place of ours.
     with started_worker([sys.executable, "-P", "-c", _DESCRIBE, reference]) as worker:

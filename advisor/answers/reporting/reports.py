@@ -24,7 +24,7 @@ from advisor.answers.reporting.sections import (
     language_section,
     network_section,
 )
-from advisor.domain.workload import is_own
+from advisor.domain.workload import is_own_code
 from advisor.engine import Preparations
 from advisor.engine.tasks.network import at_steps
 from advisor.errors import AdvisorError, Faults, UsageError
@@ -196,7 +196,7 @@ def check_workloads(
             elif isinstance(question, RecommendGeneration):
                 settled_serving(question, language_model_of(question), context.catalog)
             # What an anchor and an own network stand on is known once their files were read.
-            elif not (question.anchor or is_own(question.network)):
+            elif not (question.anchor or is_own_code(question.network)):
                 context.request(question)
     faults.tell()
 

@@ -410,14 +410,14 @@ class TimeAmount(Amount):
     """A time in the mean, or of a percentile, which stays."""
 
     def get(self, request: SpecQuestion) -> float:
-        return TimeLimit.of(self.name, getattr(request, self.name)).most
+        return TimeLimit.parse(self.name, getattr(request, self.name)).most
 
     def put(self, request: R, value: Any) -> R:
-        limit = TimeLimit.of(self.name, getattr(request, self.name))
+        limit = TimeLimit.parse(self.name, getattr(request, self.name))
         return super().put(request, limit.written(value))
 
     def text(self, request: SpecQuestion) -> str:
-        return str(TimeLimit.of(self.name, getattr(request, self.name)).written(self.get(request)))
+        return str(TimeLimit.parse(self.name, getattr(request, self.name)).written(self.get(request)))
 
 
 def _known(values: Floats) -> Floats:
