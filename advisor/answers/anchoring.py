@@ -1,4 +1,4 @@
-"""Conditions the performance model on a user's own measurements, for one question."""
+"""Conditions the performance model on a user's measurements (anchors), for one question."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from advisor.sweeps.anchors import AnchorFile, read_anchor
 
 
 class Anchored(NamedTuple):
-    """A performance model that knows a user's measurements, the warnings of its answers, and the workload
-    that was measured to be fastest; None where nothing was measured."""
+    """A performance model conditioned on a user's measurements, warnings for its answers, and the measured
+    workload with the highest rate (None where nothing was measured)."""
 
     model: PerformanceModel
     warnings: tuple[Message, ...]
@@ -37,11 +37,11 @@ class Anchored(NamedTuple):
 def anchored_model(
     model: PerformanceModel, catalog: Catalog, workload: AnchoredWorkload, files: Sequence[Path]
 ) -> Anchored:
-    """The model for a question with anchors, or on a network of the user's own.
+    """The model conditioned on the anchors in `files`, and on what torch traces of a user's network.
 
-    Without either it is the model itself. Raises `UsageError` for a file that is no anchor, one of another
-    network, task or precision, on another device or software, or that contradicts itself; for a GPU without a
-    data sheet; and for an own network that torch cannot follow."""
+    It is `model` itself where there is neither. Raises `UsageError` for a file that is no anchor, one of
+    another network, task, precision, device or software, or that contradicts itself; for a GPU without a data
+    sheet; and for a user's network that torch cannot trace."""
     if workload.task is Task.PREPROCESSING and files:
         raise UsageError(
             "an anchor is of a GPU, and preprocessing uses none", hint="leave it out", field="anchor"
@@ -65,15 +65,15 @@ def anchored_model(
         and workload.task is Task.TRAINING
         and not any(file.observations or file.refused for file in read)
     ):
-        return Anchored(model, tuple(_few(warnings)))
+        return Anchored(model, tuple(_shortened(warnings)))
     facts = None if known else _own_facts(workload, read, warnings)
     anchors = anchors_of(model, workload, read, facts)
-    needed = _memory(workload, anchors, warnings) if facts else None
+    needed = _memory_function(workload, anchors, warnings) if facts else None
     if facts and facts.stand_in:
         model = replace(model, step_times=model.step_times.of_any_network(facts, catalog.cards))
     known_model = _conditioned(model, anchors, facts, needed, warnings)
     fastest = min(anchors, key=lambda anchor: anchor.seconds / anchor.workload.batch_size).workload
-    return Anchored(known_model, tuple(_few(warnings)), fastest)
+    return Anchored(known_model, tuple(_shortened(warnings)), fastest)
 
 
 def _conditioned(
@@ -83,7 +83,7 @@ def _conditioned(
     needed: Callable[[Workload], float] | None,
     warnings: list[Message],
 ) -> PerformanceModel:
-    """The model that knows the anchors, too; warns of those that contradict what else is known."""
+    """The model conditioned on the anchors; adds warnings about anchors that contradict the other data."""
     table = bundled_networks().with_own(facts) if facts else model.table
     warnings += [
         Message(
@@ -119,7 +119,7 @@ def _without_anchors(model: PerformanceModel, workload: AnchoredWorkload) -> Anc
 def _own_facts(
     workload: AnchoredWorkload, files: Sequence[AnchorFile], warnings: list[Message]
 ) -> NetworkFacts:
-    """Facts of a network that the model has none of: the anchor's, else captured here."""
+    """Facts of a network that is missing in the table: from its anchor, else traced with torch."""
     name = workload.network
     shape = next((file.input_shape for file in files if file.input_shape), None)
     for file in files:
@@ -148,10 +148,10 @@ def _own_facts(
     return facts_of_own(name, {}, input_shape=shape)
 
 
-def _memory(
+def _memory_function(
     workload: AnchoredWorkload, anchors: Sequence[Observation], warnings: list[Message]
 ) -> Callable[[Workload], float]:
-    """GPU memory of a network: traced, or as its anchor saw it; unknown where neither can be."""
+    """The function from a workload to the card memory in MiB that it needs, by table, anchors or a trace."""
     if has_memory(workload.network):
         return needed_card_mib
     seen = peaks_of(anchors)
@@ -172,7 +172,7 @@ def _memory(
     return seen.needed_card_mib
 
 
-def _few(warnings: Sequence[Message]) -> list[Message]:
+def _shortened(warnings: Sequence[Message]) -> list[Message]:
     distinct = list(dict.fromkeys(warnings))
     more = len(distinct) - 2 * _MOST_NAMED
     kept = distinct[: 2 * _MOST_NAMED]
@@ -180,12 +180,12 @@ def _few(warnings: Sequence[Message]) -> list[Message]:
 
 
 _MOST_NAMED = 3
-# Two measurements of the very same step that differ by more are not of the same thing.
+# Two measurements of the same step that differ by a larger factor contradict each other.
 _SAME_STEP_FACTOR = 1.5
 
 
 class AnchoredWorkload(Struct, frozen=True, kw_only=True):
-    """The workload that anchors must be of: a name or `path/file.py:build`; `precision` None is any."""
+    """The workload that anchors must be of: a name or `path/file.py:build`; `precision` None accepts any."""
 
     network: str
     task: Task
@@ -193,7 +193,7 @@ class AnchoredWorkload(Struct, frozen=True, kw_only=True):
 
     @property
     def named_precision(self) -> Precision:
-        """What ran where nobody names a precision."""
+        """The precision of a measurement whose file names none."""
         return self.precision or Precision.FP32
 
 
@@ -203,19 +203,19 @@ def anchors_of(
     files: Sequence[AnchorFile],
     facts: NetworkFacts | None,
 ) -> list[Observation]:
-    """The rows of the files that answer the question, one or more, under its network's name.
+    """The anchor rows (at least one) of the question's workload, renamed to its network.
 
-    `facts` are those of a network that the model has none of. Raises `UsageError` where no row answers, for a
-    step faster than its GPU, and two of one step that cannot both be true."""
-    rows = [row for file in files for row in _of_network(file, workload, model)]
+    `facts` are given for a network that is missing in the table. Raises `UsageError` where no row fits, for a
+    step faster than its GPU can compute, and for two contradictory measurements of one step."""
+    rows = [row for file in files for row in _rows_of_network(file, workload, model)]
     fitting = [
         row
         for row in rows
         if row.workload.task is workload.task and workload.precision in (None, row.workload.precision)
     ]
     if not fitting:
-        raise _no_anchor(workload, files, rows)
-    anchors = [_named(row, workload.network, is_own=facts is not None) for row in fitting]
+        raise _no_anchor_error(workload, files, rows)
+    anchors = [_renamed(row, workload.network, is_own=facts is not None) for row in fitting]
     for anchor in anchors:
         _refuse_impossible(anchor, facts or model.table.of(anchor.workload))
     _refuse_contradictions(anchors)
@@ -223,7 +223,7 @@ def anchors_of(
 
 
 def _refuse_impossible(anchor: Observation, facts: NetworkFacts) -> None:
-    """Raises `UsageError` for a step faster than its GPU; unknown operations refuse nothing."""
+    """Raises `UsageError` for a step faster than its GPU can compute, where the operations are known."""
     workload = anchor.workload
     if workload.task not in facts.kernels:
         return
@@ -243,16 +243,16 @@ def _refuse_impossible(anchor: Observation, facts: NetworkFacts) -> None:
         )
 
 
-def _named(row: Observation, network: str, *, is_own: bool) -> Observation:
-    """The row under the question's name; an own network has one input."""
+def _renamed(row: Observation, network: str, *, is_own: bool) -> Observation:
+    """The row under the question's name of the network; a user's network has only one input size."""
     size = None if is_own else row.workload.input
     return replace(row, workload=replace(row.workload, network=network, input=size))
 
 
-def _of_network(
+def _rows_of_network(
     file: AnchorFile, workload: AnchoredWorkload, model: PerformanceModel
 ) -> Iterator[Observation]:
-    """Rows of the network, by name; a user's own network matches the one own network of the file."""
+    """The file's rows of the network, by name; a user's network matches the only unknown one in the file."""
     names = {row.workload.network for row in file.observations} - {""}
     own = {name for name in names if not model.table.knows(name)}
     is_builtin = model.table.knows(workload.network)
@@ -263,7 +263,7 @@ def _of_network(
             yield row
 
 
-def _no_anchor(
+def _no_anchor_error(
     workload: AnchoredWorkload, files: Sequence[AnchorFile], rows: Sequence[Observation]
 ) -> UsageError:
     names = tuple(str(file.path) for file in files)

@@ -1,4 +1,4 @@
-"""An answer of any task, and the forms in which it is written."""
+"""The answer to a question of any task, and the formats that it can be written in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from advisor.render.tables import flat_rows, recommendation_csv
 from advisor.render.views.brief import brief_text
 from advisor.render.views.whole import EVERY, NEAREST, recommendation_markdown, whole_text
 
-# Formats of a whole recommendation; those of `render.export` are files that start its spec.
+# Formats of a whole recommendation; those of `render.export` are files that start the recommended spec.
 FORMATS = ("json", "yaml", "csv", "md")
 _WRITERS = {"yaml": document_yaml, "csv": recommendation_csv, "md": recommendation_markdown}
 A = TypeVar("A", bound=Judged[Any, Any])
@@ -25,11 +25,11 @@ R = TypeVar("R", bound=SpecQuestion)
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """An answer: the engine's record, and what writes it once somebody wants it.
+    """The engine's record of an answer, and the functions that write it on demand.
 
-    `message_document` is its JSON document with sentences as messages, which other languages have words for;
-    `text` takes the number of specs to show, where it is a recommendation. A comparison has `columns` for its
-    flat rows: their paths in the document's."""
+    `message_document` returns the JSON document with translatable messages for sentences. `text` of a
+    recommendation takes the number of specs to show. `columns` of a comparison are the paths in the
+    document's rows of its flat rows' columns."""
 
     result: Any
     message_document: Callable[[], dict[str, Any]]
@@ -38,20 +38,20 @@ class Answer(Struct, frozen=True, kw_only=True):
     columns: Mapping[str, str] = {}
 
     def document(self) -> dict[str, Any]:
-        """The JSON document, numbers unrounded."""
+        """The JSON document, with unrounded numbers."""
         document: dict[str, Any] = plain(self.message_document())
         return document
 
     def rows(self) -> list[dict[str, Any]]:
-        """The compared rows, as flat records."""
+        """The rows of a comparison, as flat records."""
         return flat_rows(self.document()["rows"], self.columns)
 
 
 def recommendation_text(
     question: Any, document: Callable[[], dict[str, Any]], *, everything: bool = False
 ) -> Callable[[int | None], str]:
-    """The text of a recommendation: twelve lines, or all of it where a number of specs or an explanation is
-    wanted, or `everything`."""
+    """The function that writes a recommendation as text: in twelve lines, or whole where the caller gives a
+    number of specs, the question wants an explanation, or `everything` is set."""
     everything = everything or question.explain or question.explain_rejected
     room = EVERY if question.explain_rejected else NEAREST
 
@@ -64,17 +64,17 @@ def recommendation_text(
 
 
 class Recommended(Answer, frozen=True, kw_only=True):
-    """A recommendation: also says that nothing answers, and is written in more formats."""
+    """A recommendation; `start_file` writes a file that starts its spec, `no_offer` says why none is left."""
 
     no_offer: Callable[[], Message]
     start_file: Callable[[str], str]
 
     def document(self) -> dict[str, Any]:
-        """The JSON document, numbers unrounded, with the parameters of its sentences."""
+        """The JSON document, with unrounded numbers and the parameters of its sentences."""
         return with_messages(self.message_document())
 
     def written(self, name: str) -> str:
-        """The answer in one of `FORMATS`, or the file of that kind that starts its spec."""
+        """The answer in one of `FORMATS`, or the file of format `name` that starts the recommended spec."""
         if name == "json":
             return json.dumps(self.document(), indent=2, allow_nan=False) + "\n"
         if name in FORMATS:

@@ -1,4 +1,4 @@
-"""Answers a question of any task by the module that knows the task."""
+"""Passes a question of any task to the module that answers that task."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRec
 from advisor.questions.listings import Sources
 from advisor.questions.network import Compare, MemoryQuestion, Predict, Recommend
 
-# What answers: a loaded context, or the names of what is to be loaded.
+# The data that an answer rests on: a loaded context, or the names of files to load.
 Data = Context | Sources
 
 
 def recommend(data: Data, question: AnyRecommend, *, today: date | None = None) -> Recommended:
-    """The cheapest spec that meets the question as of `today`; where none does, what to relax."""
+    """The cheapest spec that meets the question as of `today`; where none does, the limits to relax."""
     if isinstance(question, Recommend):
         return networks.recommended(_context(data), question, today=today)
     from advisor.answers import language  # networks do not wait 40 ms for it
@@ -35,7 +35,7 @@ def predict(data: Data, question: AnyPredict) -> Answer:
 
 
 def compare(data: Data, question: AnyCompare) -> Answer:
-    """The instances, or GPUs, of the question beside its baseline."""
+    """The instances, or GPUs, of the question compared with its baseline."""
     if isinstance(question, Compare):
         return networks.compared(_context(data), question)
     from advisor.answers import language  # networks do not wait 40 ms for it
@@ -44,7 +44,7 @@ def compare(data: Data, question: AnyCompare) -> Answer:
 
 
 def memory(catalog: Catalog, question: AnyMemory) -> Answer:
-    """The GPU memory that the question's network or model takes."""
+    """The GPU memory that the question's network or language model takes."""
     if isinstance(question, MemoryQuestion):
         from advisor.answers.memory import memory_of_network  # starts processes that trace
 

@@ -1,4 +1,4 @@
-"""What a question is answered from: the catalogue, the predictor, and what both leave out."""
+"""The data that answers a question: the catalogue, the predictor, and notes on what they leave out."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ P = TypeVar("P")
 
 
 class Context(NamedTuple):
-    """The data that answers; `notes` belong to each answer."""
+    """The catalogue and the model that answer questions; `notes` are warnings of every answer."""
 
     catalog: Catalog
     model: PerformanceModel
     notes: tuple[Message, ...] = ()
 
     def request(self, question: W) -> W:
-        """The question, settled; `UsageError` names the field that is wrong and a hint."""
+        """The question with defaults and names resolved; `UsageError` names the wrong field, with a hint."""
         return settled_network(question, self.model.table, self.catalog, profile_of)
 
     def sources(self) -> SourcesDocument:
-        """The identities of both."""
+        """The identities of the model and the catalogue, for an answer's document."""
         return SourcesDocument(
             model_id=self.model.id,
             trained_on=self.model.trained_on,
@@ -64,7 +64,7 @@ class Context(NamedTuple):
 
 
 def load_context(sources: Sources | None = None) -> Context:
-    """The catalogue of this user, and the named model, their own, or the one that ships."""
+    """The user's catalogue, and the model that `sources` names, else the user's fit, else the bundled one."""
     sources = sources or Sources()
     catalog = load_catalog(cny_per_usd=sources.cny_per_usd)
     model = model_in_use(sources.performance_model)
@@ -73,7 +73,7 @@ def load_context(sources: Sources | None = None) -> Context:
 
 
 def model_in_use(file: Path | None) -> PerformanceModel:
-    """The named model, or the user's own fit where there is one, or the one that ships."""
+    """The model in `file`, else the user's fit where there is one, else the bundled model."""
     if file is not None and not file.exists():
         raise UsageError(
             "no performance model '{file}'",
@@ -93,7 +93,7 @@ def model_in_use(file: Path | None) -> PerformanceModel:
 
 
 def profile_of(path: Path, facts: NetworkFacts) -> DatasetProfile:
-    """The profile of a data set of the user's own, as the network takes it."""
+    """The profile of the user's data set at `path`, counted in the samples that the network takes."""
     if facts.data is DataKind.TOKENS:
         from advisor.sweeps.datasets.opening import profile_text
 
@@ -126,20 +126,22 @@ def _anchored(context: Context, question: NetworkQuestion, files: tuple[Path, ..
 COMMITMENTS = tuple(market for market in Market if market.startswith("commitment"))
 
 
-def left_out(request: SpecQuestion, catalog: Catalog, today: date, *, strict: bool) -> tuple[Message, ...]:
-    """Clouds without a region of the name that a question about every cloud gives, and how many
-    types have no price that is not old `today`, where `strict` asks for one."""
+def omission_notes(
+    request: SpecQuestion, catalog: Catalog, today: date, *, strict: bool
+) -> tuple[Message, ...]:
+    """Notes on what a question leaves out: clouds without the region that it names, clouds without known
+    prices for commitments, currencies without a rate, and with `strict` types whose prices are all old."""
     query = place_query(request, accelerated=None)
     notes = [
-        _clouds(request, catalog),
-        _without_commitments(catalog, query),
-        _old(request, catalog, today) if strict else None,
+        _missing_region_note(request, catalog),
+        _missing_commitments_note(catalog, query),
+        _old_prices_note(request, catalog, today) if strict else None,
     ]
     return (*(note for note in notes if note is not None), *unconverted_notes(catalog, query))
 
 
-def searched(request: SpecQuestion) -> tuple[Message, ...]:
-    """That a question without a region searches all of them, where its cloud has no usual one."""
+def all_regions_note(request: SpecQuestion) -> tuple[Message, ...]:
+    """The note that all regions were searched, where neither the question nor its cloud fixes one."""
     if request.region is not None:
         return ()
     return (
@@ -148,7 +150,7 @@ def searched(request: SpecQuestion) -> tuple[Message, ...]:
 
 
 def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
-    """A note for each currency without a known rate, with the clouds that have prices in it."""
+    """A note for each currency without a known exchange rate, naming the clouds that use it."""
     return [
         Message(
             "prices in {currency} are left out ({clouds}): no exchange rate is set; {variable}=0.9 sets one",
@@ -161,7 +163,7 @@ def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
     ]
 
 
-def _clouds(request: SpecQuestion, catalog: Catalog) -> Message | None:
+def _missing_region_note(request: SpecQuestion, catalog: Catalog) -> Message | None:
     region = request.region
     if region is None or not covers_clouds(request):
         return None
@@ -176,8 +178,8 @@ def _clouds(request: SpecQuestion, catalog: Catalog) -> Message | None:
     )
 
 
-def _without_commitments(catalog: Catalog, query: OfferQuery) -> Message | None:
-    """Most clouds sell commitments, under whatever name: reservations, savings plans."""
+def _missing_commitments_note(catalog: Catalog, query: OfferQuery) -> Message | None:
+    """A note on clouds whose prices for commitments (reservations, savings plans) are unknown."""
     clouds = catalog.without_prices(query) if query.market in COMMITMENTS else []
     if not clouds:
         return None
@@ -186,7 +188,7 @@ def _without_commitments(catalog: Catalog, query: OfferQuery) -> Message | None:
     )
 
 
-def _old(request: SpecQuestion, catalog: Catalog, today: date) -> Message | None:
+def _old_prices_note(request: SpecQuestion, catalog: Catalog, today: date) -> Message | None:
     known, fresh = (
         {
             (offer.instance.cloud, offer.instance.name)
@@ -204,8 +206,8 @@ def _old(request: SpecQuestion, catalog: Catalog, today: date) -> Message | None
     )
 
 
-def cards_meant(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
-    """The cards that are meant: named ones in the order given, else those for rent, smallest first."""
+def wanted_cards(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
+    """The cards that match `wanted`: named ones in the order given, else those for rent, smallest first."""
     names = sorted(catalog.rented_gpus, key=lambda name: (catalog.cards[name].memory_mib, name))
     if wanted.names:
         names = [card for name in wanted.names for card in sheet_names(name, catalog.cards)]
@@ -215,10 +217,10 @@ def cards_meant(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
     return [catalog.cards[name] for name in meant]
 
 
-def what_runs(
+def results_and_misfits(
     catalog: Catalog, question: SpecQuestion, names: Iterable[str], predicted: Callable[[str], P]
 ) -> tuple[dict[str, P], list[Misfit]]:
-    """What each type does that can, and why the others cannot; `UsageError` where none can."""
+    """The result of each type that can run the work, and why the others cannot; `UsageError` if none can."""
     known, misfits, errors = dict[str, P](), list[Misfit](), list[UsageError]()
     for name in dict.fromkeys(names):
         try:

@@ -1,4 +1,4 @@
-"""Curves over vCPUs, RAM, disk and batch size around a prediction, in one call of the model."""
+"""Curves of the rate over vCPUs, RAM, disk and batch size around a prediction, in one call of the model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from advisor.render.records import bounds, fields
 
 
 class Point(NamedTuple):
-    """One place of a curve, and what is reached there."""
+    """One point of a curve: an instance with its disk, and the prediction for it."""
 
     instance: InstanceType
     disk: Disk
@@ -32,15 +32,15 @@ class Point(NamedTuple):
 def curves_document(
     context: Context, request: NetworkQuestion, prediction: InstancePrediction, curve: Curve
 ) -> dict[str, Any]:
-    """The points around a prediction, with its batch, GPUs and confidence, by what is varied and in the order
-    asked; JSON-ready.
+    """JSON-ready points around a prediction by varied resource, in the order of `curve`; batch size, GPUs and
+    confidence stay those of the prediction.
 
-    Raises `UsageError` for a disk that cannot be had there, and for more than `MOST_POINTS`."""
+    Raises `UsageError` for a disk that the instance cannot have, and for more than `MOST_POINTS`."""
     if len(curve) > MOST_POINTS:
         raise wrong(
             "curve", "{field} takes up to {most} points, not {count}", most=MOST_POINTS, count=len(curve)
         )
-    places = [*_hosts(prediction, curve), *_orders(context, request, prediction, curve.disks)]
+    places = [*_host_places(prediction, curve), *_disk_places(context, request, prediction, curve.disks)]
     points = iter(points_at(context, request, prediction.workload, places))
     return {
         "vcpus": [
@@ -74,14 +74,14 @@ def points_at(
     return [Point(*machine, prediction) for machine, prediction in zip(places, predictions, strict=True)]
 
 
-def _hosts(prediction: InstancePrediction, curve: Curve) -> Iterator[tuple[InstanceType, Disk]]:
+def _host_places(prediction: InstancePrediction, curve: Curve) -> Iterator[tuple[InstanceType, Disk]]:
     for vcpus in curve.vcpus:
         yield with_host(prediction.instance, vcpus=vcpus), prediction.disk
     for mib in curve.memory_mib:
         yield with_host(prediction.instance, memory_mib=mib), prediction.disk
 
 
-def _orders(
+def _disk_places(
     context: Context, request: NetworkQuestion, prediction: InstancePrediction, texts: Sequence[str]
 ) -> Iterator[tuple[InstanceType, Disk]]:
     catalog, instance = context.catalog, prediction.instance
@@ -102,7 +102,7 @@ def _prediction_facts(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-# Where machines are sold, and every vCPU of the small ones: "flat after 6" needs a 6.
+# Sizes that are sold, and every count up to 16: "flat after 6" needs a point at 6.
 _VCPUS = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192)
 _GIB = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 _FURTHER, _LEAST_VCPUS = 4, 16
@@ -110,7 +110,7 @@ _MIB_A_GIB = 1024.0
 
 
 class Subject(NamedTuple):
-    """A question, the spec that is told of (the chosen one, else the nearest), and its context."""
+    """A question in its context, and the spec to draw curves for: the chosen one, else the nearest."""
 
     context: Context
     request: NetworkQuestion
@@ -118,17 +118,17 @@ class Subject(NamedTuple):
 
     @property
     def instance(self) -> InstanceType:
-        """The type of the spec."""
+        """The instance type of the spec."""
         return self.candidate.spec.offer.instance
 
     @property
     def machines(self) -> int:
-        """The number of them that work side by side."""
+        """The number of instances that share the work."""
         return self.candidate.spec.count
 
 
 class Curves(NamedTuple):
-    """Points by what is varied, rising; all else is the spec's. Rates are of all its instances."""
+    """Points by varied resource, rising; all else is as in the spec. Rates are of all its instances."""
 
     vcpus: list[Point]
     memory: list[Point]
@@ -137,8 +137,8 @@ class Curves(NamedTuple):
 
 
 def curves(subject: Subject) -> Curves:
-    """The rates with up to four times the vCPUs, with RAM from what is needed to four times that, with each
-    disk order worth a look on this type, and with other batch sizes."""
+    """The rates with up to four times the spec's vCPUs, with RAM from the least that the workload needs to
+    four times the spec's, with each disk that the catalogue proposes for the type, and with other batches."""
     vcpus, memory, disks = _vcpus(subject), _memory(subject), _disks(subject)
     places = [*vcpus, *memory, *disks]
     reached = points_at(subject.context, subject.request, subject.candidate.workload, places)
@@ -149,25 +149,25 @@ def curves(subject: Subject) -> Curves:
 
 
 def _vcpus(subject: Subject) -> list[tuple[InstanceType, Disk]]:
-    """Whole cores, as machines are sold: with half of one a curve would climb in stairs."""
-    has, cores = subject.instance.vcpus, subject.instance.physical_cores
-    most, threads = max(_FURTHER * has, _LEAST_VCPUS), max(1, round(has / cores))
+    """Instances with whole cores, as they are sold: with half a core the curve would climb in steps."""
+    amounts, cores = subject.instance.vcpus, subject.instance.physical_cores
+    most, threads = max(_FURTHER * amounts, _LEAST_VCPUS), max(1, round(amounts / cores))
     whole = (count for count in _VCPUS if count <= most and count % threads == 0)
-    numbers = sorted({has, *whole})
+    numbers = sorted({amounts, *whole})
     return [(with_host(subject.instance, vcpus=count), subject.candidate.spec.disk) for count in numbers]
 
 
 def _memory(subject: Subject) -> list[tuple[InstanceType, Disk]]:
-    has, model = subject.instance.memory_mib, subject.context.model
+    amounts, model = subject.instance.memory_mib, subject.context.model
     resources = candidate_resources(subject.context.catalog, subject.candidate)
     least = model.host_memory_mib(subject.candidate.workload, resources)
     steps = (size * _MIB_A_GIB for size in _GIB)
-    sizes = sorted({float(has), *(size for size in steps if least <= size <= _FURTHER * has)})
+    sizes = sorted({float(amounts), *(size for size in steps if least <= size <= _FURTHER * amounts)})
     return [(with_host(subject.instance, memory_mib=size), subject.candidate.spec.disk) for size in sizes]
 
 
 def _disks(subject: Subject) -> list[tuple[InstanceType, Disk]]:
-    """The spec's own disk, and what else can be ordered there."""
+    """The spec's disk, and the others that can be ordered for its type and region."""
     own, offer = subject.candidate.spec.disk, subject.candidate.spec.offer
     dataset_gib = subject.request.dataset.total_mib / 1024
     try:
@@ -185,7 +185,7 @@ def _by_rate(point: Point) -> tuple[float, float, str]:
 
 
 def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]]:
-    """Each batch with its GPU memory, and its rate where it fits; none where no GPU computes."""
+    """Each batch with its GPU memory in MiB, and its rate where it fits; empty where no GPU computes."""
     candidate, model = subject.candidate, subject.context.model
     card = subject.context.catalog.gpu_of(subject.instance)
     if card is None or candidate.workload.task is Task.PREPROCESSING:
@@ -210,7 +210,7 @@ def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]
 
 
 def flat_after(points: Sequence[Point], amounts: Sequence[float]) -> float | None:
-    """The least amount beyond which more adds under 1 % of the median rate; None if none does."""
+    """The least amount beyond which more adds under 1 % to the median rate; None if the curve still rises."""
     if len(points) < 2:
         return None
     best = max(point.prediction.median for point in points)
@@ -219,19 +219,19 @@ def flat_after(points: Sequence[Point], amounts: Sequence[float]) -> float | Non
 
 
 def curves_block(curves: Curves) -> dict[str, Any]:
-    """The document's `curves`, without the measured points."""
+    """The block `curves` of the document, without the measured points."""
     return {
         "vcpus": {
             "flat_after": flat_after(curves.vcpus, [point.instance.vcpus for point in curves.vcpus]),
             "points": [
-                fields(point.instance, "vcpus physical_cores") | _reached(point.prediction)
+                fields(point.instance, "vcpus physical_cores") | _rates(point.prediction)
                 for point in curves.vcpus
             ],
         },
         "memory": {
             "flat_after": flat_after(curves.memory, [point.instance.memory_mib for point in curves.memory]),
             "points": [
-                fields(point.instance, "memory_mib") | _reached(point.prediction) for point in curves.memory
+                fields(point.instance, "memory_mib") | _rates(point.prediction) for point in curves.memory
             ],
         },
         "disk": {"points": [_disk_point(point) for point in curves.disk]},
@@ -244,16 +244,16 @@ def _disk_point(point: Point) -> dict[str, Any]:
         "type": point.disk.rate.type,
         **fields(point.disk.rate, "read_mib_per_second read_iops"),
         "usd_per_hour_each": point.disk.usd_per_hour,
-        **_reached(point.prediction),
+        **_rates(point.prediction),
     }
 
 
-def _reached(prediction: Prediction) -> dict[str, Any]:
+def _rates(prediction: Prediction) -> dict[str, Any]:
     return bounds(prediction) | {"bottleneck": str(prediction.bottleneck)}
 
 
 def gpu_memory_block(subject: Subject, curves: Curves) -> dict[str, Any] | None:
-    """The GPU memory of each batch, whether it fits, and its rate."""
+    """The block `gpu_memory` of the document: for each batch its memory, whether it fits, and its rate."""
     card = subject.context.catalog.gpu_of(subject.instance)
     if card is None or not curves.batches:
         return None
@@ -266,7 +266,7 @@ def gpu_memory_block(subject: Subject, curves: Curves) -> dict[str, Any] | None:
                 "chosen": workload.batch_size == subject.candidate.workload.batch_size,
                 "needed_mib": mib,
                 "fits": mib <= card.memory_mib,
-                "reached": None if rate is None else _reached(rate),
+                "reached": None if rate is None else _rates(rate),
             }
             for workload, mib, rate in curves.batches
         ],
@@ -276,15 +276,15 @@ def gpu_memory_block(subject: Subject, curves: Curves) -> dict[str, Any] | None:
 def sensitivity(
     subject: Subject, explanation: Mapping[str, Any] | None, curves: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """The explanation's gains, of all instances together, each with what the spec has of it and
-    the amount after which the curve is flat (null: it still rises at its end, or has none)."""
-    has = _has(subject)
+    """The explanation's gains for all instances together, each with the amount that the spec has and the
+    amount after which the curve is flat (null: it still rises at the last point, or there is no curve)."""
+    amounts = _resource_amounts(subject)
     return [
         {
             "resource": gain["resource"],
             "step": gain["step"],
-            "has": has[gain["resource"]][0],
-            "unit": has[gain["resource"]][1],
+            "has": amounts[gain["resource"]][0],
+            "unit": amounts[gain["resource"]][1],
             "samples_per_second": subject.machines * gain["samples_per_second"],
             "percent": gain["percent"],
             "bottleneck": gain["bottleneck"],
@@ -294,8 +294,8 @@ def sensitivity(
     ]
 
 
-def _has(subject: Subject) -> dict[str, tuple[float | None, str]]:
-    """What one instance has of each varied resource, and its unit; None where nothing limits it."""
+def _resource_amounts(subject: Subject) -> dict[str, tuple[float | None, str]]:
+    """One instance's amount of each varied resource, and its unit; None where nothing limits it."""
     instance, rate = subject.instance, subject.candidate.spec.disk.rate
     return {
         "vcpus": (instance.vcpus, "vcpus"),

@@ -1,6 +1,6 @@
 """Answers about language models: recommend, predict, compare and memory.
 
-A user's own measurements of endpoints (`--anchor`) condition the predictor of serving before it answers."""
+A user's measurements of endpoints (`--anchor`) condition the serving predictor before it answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
-from advisor.answers.context import cards_meant, left_out, searched, what_runs
+from advisor.answers.context import all_regions_note, omission_notes, results_and_misfits, wanted_cards
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import (
@@ -91,27 +91,27 @@ if TYPE_CHECKING:
     from advisor.sweeps.measure.endpoint.anchors import ServingAnchor
 
 A = TypeVar("A", GenerationRecommendation, FineTuningRecommendation, ServingPrediction, TuningPrediction)
-# Without a length `memory` tells of this one, or of the longest that the model takes.
+# Tokens of context that `memory` assumes where none are given, or fewer where the model takes fewer.
 USUAL_CONTEXT = 8192
 _ONE_INSTANCE = Message("several instances together may hold it: here one tunes, others are not modelled")
 
 
 class LanguageContext(NamedTuple):
-    """The data that answers about serving."""
+    """The catalogue and the predictor that answer questions about serving."""
 
     catalog: Catalog
     predictor: ServingPredictor
 
 
 def load_language_context(sources: NamedSources | None = None) -> LanguageContext:
-    """The catalogue of this user, and the predictor that ships."""
+    """The user's catalogue, and the bundled serving predictor."""
     catalog = load_catalog(cny_per_usd=sources.cny_per_usd if sources else None)
     return LanguageContext(catalog, bundled_serving_predictor())
 
 
 class _Prepared(NamedTuple):
-    """A settled question with the task that answers it, the functions that write serving or tuning, and
-    what is said beside: `measured` and `notes` belong to each answer's assumptions and warnings."""
+    """A settled question with the task that answers it and the functions that write its answers; `measured`
+    is added to each answer's assumptions, and `notes` to its warnings."""
 
     task: Any
     request: Any
@@ -122,8 +122,8 @@ class _Prepared(NamedTuple):
     notes: tuple[Message | str, ...] = ()
     measured: tuple[Message, ...] = ()
 
-    def noted(self, answer: A) -> A:
-        """An answer with what is said of the question."""
+    def with_notes(self, answer: A) -> A:
+        """The answer with the assumptions and warnings that the question itself brings."""
         return replace(
             answer,
             assumptions=(*self.measured, *answer.assumptions),
@@ -167,7 +167,7 @@ def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _P
                 output=FieldName("output_tokens"),
             ),
         )
-    anchors = _anchors(catalog, question, model, request) if question.anchor else []
+    anchors = _serving_anchors(catalog, question, model, request) if question.anchor else []
     observations = [observation for anchor in anchors for observation in anchor.observations]
     return _Prepared(
         ServingTask(catalog, model, predictor.conditioned(observations), draft_of(question)),
@@ -178,15 +178,15 @@ def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _P
         serving.described,
         notes=(
             *traffic_notes(question, model),
-            *_no_checkpoint(question),
+            *_missing_checkpoint_notes(question),
             *(why for anchor in anchors for why in anchor.refused),
         ),
-        measured=tuple(line for anchor in anchors for line in _measured(anchor)),
+        measured=tuple(line for anchor in anchors for line in _anchor_assumptions(anchor)),
     )
 
 
-def _no_checkpoint(question: ServingQuestion) -> Iterator[Message]:
-    """What is missing where weights are asked for in a format that no engine makes on load."""
+def _missing_checkpoint_notes(question: ServingQuestion) -> Iterator[Message]:
+    """A note where no checkpoint is known in the wanted format, and no engine converts to it on load."""
     format = question.precision
     if question.config or format in (None, *SIXTEEN_BIT, *MADE_ON_LOAD):
         return
@@ -209,8 +209,8 @@ def _sources(catalog: Catalog, model_id: str, trained_on: str, anchors: int = 0)
 def serving_recommended(
     context: LanguageContext, question: RecommendGeneration, *, today: date | None = None, relax: bool = True
 ) -> GenerationRecommendation:
-    """The cheapest spec that serves as the question wants it; where nothing does, what to relax, which takes
-    longer, unless `relax` is False.
+    """The cheapest spec that serves as the question wants. Where none does, the answer has the limits to
+    relax, unless `relax` is False: finding them takes longer.
 
     Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with `strict`
     `StalePriceError`."""
@@ -225,20 +225,20 @@ def _recommended(
 ) -> Any:
     today = today or settled.today()
     answer = recommend(prepared.task, prepared.request, today=today, strict=question.strict)
-    notes = left_out(prepared.request, prepared.task.catalog, today, strict=question.strict)
+    notes = omission_notes(prepared.request, prepared.task.catalog, today, strict=question.strict)
     if answer.chosen is not None:
         notes = (*notes, *prepared.task.notes(prepared.request, answer.chosen))
     elif isinstance(question, TuningQuestion) and "gpu_memory" in answer.rejected_by_reason:
         notes = (*notes, _ONE_INSTANCE)
-    answer = replace(answer, assumptions=(*answer.assumptions, *searched(prepared.request)))
-    answer = prepared._replace(notes=(*prepared.notes, *notes)).noted(answer)
+    answer = replace(answer, assumptions=(*answer.assumptions, *all_regions_note(prepared.request)))
+    answer = prepared._replace(notes=(*prepared.notes, *notes)).with_notes(answer)
     return relaxed(prepared.task, answer) if relax and answer.chosen is None else answer
 
 
 def recommended(
     catalog: Catalog, question: RecommendGeneration | RecommendFinetuning, *, today: date | None = None
 ) -> Recommended:
-    """The cheapest spec that serves, or the instance that tunes for the least money."""
+    """The cheapest spec that serves the model, or the instance that tunes it for the least money."""
     prepared = _prepared(catalog, question)
     result = _recommended(prepared, question, today)
     document = partial(prepared.document, result, prepared.sources, every_rejected=question.explain_rejected)
@@ -275,15 +275,15 @@ def predicted(catalog: Catalog, question: PredictGeneration | PredictFinetuning)
 
 
 def _predicted(prepared: _Prepared, name: str) -> Any:
-    return prepared.noted(prepared.task.prediction_on(prepared.request, name, today=settled.today()))
+    return prepared.with_notes(prepared.task.prediction_on(prepared.request, name, today=settled.today()))
 
 
 def compared(catalog: Catalog, question: CompareGeneration | CompareFinetuning) -> Answer:
-    """The instances of the question in the order asked, then its baseline if that is another."""
+    """The instances of the question in its order, then its baseline if that is another one."""
     prepared = _prepared(catalog, question)
     first = question.baseline or question.instance[0]
     names = [instance_named(name, question, catalog) for name in (*question.instance, first)]
-    known, misfits = what_runs(catalog, question, names, partial(_predicted, prepared))
+    known, misfits = results_and_misfits(catalog, question, names, partial(_predicted, prepared))
     results = list(known.values())
     shown = results, known.get(names[-1], results[0]), prepared.request, prepared.sources, misfits
     return Answer(
@@ -296,16 +296,16 @@ def compared(catalog: Catalog, question: CompareGeneration | CompareFinetuning) 
 
 
 def memory(catalog: Catalog, question: MemoryGeneration | MemoryFinetuning) -> Answer:
-    """The memory of a model, or of a run that tunes it, on the GPUs of the question: those for rent,
-    smallest first, or the named ones in their order."""
-    model, cards = language_model_of(question), cards_meant(catalog, question.gpu or GpuFilter())
+    """The memory of a served model, or of a tuning run, on the GPUs that the question names in their order,
+    else on those for rent, smallest first."""
+    model, cards = language_model_of(question), wanted_cards(catalog, question.gpu or GpuFilter())
     if isinstance(question, TuningQuestion):
         task = TuningTask(catalog, model, bundled_finetuning_predictor())
-        of_run = task.memory(question.replace(model=model.name, config=None), cards)
+        run_memory = task.memory(question.replace(model=model.name, config=None), cards)
         return Answer(
-            result=of_run,
-            message_document=partial(tuning_memory_document, of_run),
-            text=partial(tuning_memory_text, of_run),
+            result=run_memory,
+            message_document=partial(tuning_memory_document, run_memory),
+            text=partial(tuning_memory_text, run_memory),
         )
     tokens = question.context_tokens or min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)
     request = question.replace(
@@ -324,10 +324,10 @@ def memory(catalog: Catalog, question: MemoryGeneration | MemoryFinetuning) -> A
     )
 
 
-def _anchors(
+def _serving_anchors(
     catalog: Catalog, question: ServingQuestion, model: LanguageModel, request: ServingQuestion
 ) -> list[ServingAnchor]:
-    """The measured endpoints in the files that the question names."""
+    """The measurements in the anchor files that the question names."""
     from advisor.sweeps.measure.endpoint.anchors import read_serving_anchor  # few have measured
 
     known, cards = bundled_language_models(), Cards(catalog)
@@ -347,7 +347,7 @@ def _anchors(
     ]
 
 
-def _measured(anchor: ServingAnchor) -> Iterator[Message]:
+def _anchor_assumptions(anchor: ServingAnchor) -> Iterator[Message]:
     deployment = anchor.observations[0].deployment
     yield Message(
         "your measurement of {model} on {gpu} counts ({file}, {loads} loads)",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def query_of(question: Offers) -> OfferQuery:
-    """The catalogue's query for a list of offers."""
+    """The catalogue query that a question about offers amounts to."""
     market = question.market
     return OfferQuery(
         cloud=question.cloud.lower(),
@@ -42,18 +42,18 @@ def query_of(question: Offers) -> OfferQuery:
 
 
 class ListedOffer(NamedTuple):
-    """An offer; `currency`: see `price_block`."""
+    """An offer of a list, and the currency of its price."""
 
     offer: Offer | PartialOffer
     currency: str = "USD"
 
     def document(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """The offer as a JSON-ready record."""
         return offer_document(*self)
 
 
 class Page(NamedTuple):
-    """Some of the offers, cheapest first, and how many there are in all."""
+    """A part of the matching offers, cheapest first, and the number of all matching offers."""
 
     offers: list[ListedOffer]
     total: int
@@ -64,8 +64,8 @@ class Page(NamedTuple):
 
 
 def page_of(known: Catalog, query: OfferQuery, first: int = 0, count: int | None = None) -> Page:
-    """`count` offers (None: all) from place `first` (0 is the cheapest); what is dearer is not
-    built. Those whose currency has no known rate come last."""
+    """`count` offers (None: all) from index `first` (0 is the cheapest), without building dearer ones.
+    Offers in a currency without a known exchange rate come last."""
     end = sys.maxsize if count is None else first + count
     rising, total = list[Offer | PartialOffer](), 0
     if query.cloud in (None, "any") or known.is_in_dollars(query.cloud):
@@ -94,7 +94,7 @@ def shown_type(known: Catalog, instance_type: str, question: InstanceDetails) ->
 def _prices(
     known: Catalog, name: str, cloud: str, region: str | None, market: Market
 ) -> dict[str, dict[str, Any]]:
-    """The prices where they are known; an unknown region is refused."""
+    """The known prices of a type by region; raises `UsageError` for an unknown region."""
     if region is not None:
         known.require_region(region, cloud)
     regions = [region] if region else list(known.regions(cloud))
@@ -109,18 +109,18 @@ def _prices(
 
 
 def gpus_document_of(catalog: Catalog, question: Gpus) -> dict[str, Any]:
-    """`advisor.gpus/1`: the GPUs asked for (else all), with their cheapest price, sorted by `sort_by`."""
+    """`advisor.gpus/1`: the GPUs that the question names (else all) with their cheapest prices, sorted."""
     cloud, market = question.cloud, question.market
     region = region_of(cloud, question.region)
     query = OfferQuery(cloud=cloud, region=region, market=market, accelerated=True)
     cheapest = cheapest_by_gpu(catalog.offers(query))
-    chosen = _chosen(catalog, question.gpu or GpuFilter())
+    chosen = _wanted_sheets(catalog, question.gpu or GpuFilter())
     query_block = {"cloud": cloud, "region": region, "market": str(market)}
     return gpus_document(gpu_rows(chosen, cheapest, question.sort_by), query_block)
 
 
-def _chosen(catalog: Catalog, wanted: GpuFilter) -> list[GpuSheet]:
-    """Every data sheet, or those that are named ('A100' is every A100) and within the ranges."""
+def _wanted_sheets(catalog: Catalog, wanted: GpuFilter) -> list[GpuSheet]:
+    """The data sheets within the wanted ranges, and of the named GPUs if any ('A100': every A100)."""
     sheets = [sheet for sheet in catalog.gpu_sheets.values() if wanted.allows(sheet.gpu)]
     if not wanted.names:
         return sheets
@@ -129,8 +129,8 @@ def _chosen(catalog: Catalog, wanted: GpuFilter) -> list[GpuSheet]:
 
 
 def language_models_document(search: str | None = None) -> dict[str, Any]:
-    """`advisor.language-models/1`: those that match a part of a name or a pattern; `UsageError` for a model
-    that is known and generates nothing, or by no such name."""
+    """`advisor.language-models/1`: models whose name contains `search` or matches it as a pattern;
+    `UsageError` where none does, or where the named model generates no text."""
     from advisor.models.language.configs import bundled_language_models  # of language models alone
     from advisor.models.language.memory import kv_bytes_per_token, weight_gib
     from advisor.models.language.serving import bundled_serving_predictor
@@ -161,7 +161,7 @@ def language_models_document(search: str | None = None) -> dict[str, Any]:
 
 
 def _is_like(search: str, *texts: str) -> bool:
-    """Whether a text has the words in it, or is like the pattern."""
+    """Whether one of the texts contains `search`, or matches it as a pattern, in any case of letters."""
     wanted = search.casefold()
     if any(sign in wanted for sign in "*?["):
         return any(fnmatchcase(text.casefold(), wanted) for text in texts)
@@ -170,53 +170,53 @@ def _is_like(search: str, *texts: str) -> bool:
 
 SCHEMA = "advisor.networks/1"
 _COMPUTED = (Task.TRAINING, Task.INFERENCE)
-# The extra of this package that builds networks of a library; of others none does.
+# The extra of this package that builds networks of each library; no extra builds other libraries' networks.
 _NEEDS = {"torchvision": "sweep", "timm": "zoo"}
 
 
 def networks_document(model: PerformanceModel | None, networks: Iterable[Listed]) -> dict[str, Any]:
-    """`advisor.networks/1`; without a performance model no rate is told."""
+    """`advisor.networks/1`; the provenance of rates is null without a performance model."""
     return {"schema": SCHEMA, "networks": [network.document(model) for network in networks]}
 
 
 class Listed(NamedTuple):
-    """A network of the table, and what the zoo knows of it where trials can run it."""
+    """A network of the table, with its entry in the zoo where trials can run it."""
 
     name: str
     entry: NetworkFacts
     info: NetworkInfo | None
 
     def matches(self, search: str) -> bool:
-        """Whether its name, title or family has the text in it, or is like the pattern."""
+        """Whether its name, title or family contains `search`, or matches it as a pattern."""
         title = self.info.title if self.info else ""
         bare = self.name.rpartition("/")[2]
         return _is_like(search, self.name, f"{self.entry.library}/{bare}", title, self.entry.family)
 
     def document(self, model: PerformanceModel | None) -> dict[str, Any]:
-        """JSON-ready."""
+        """The network as a JSON-ready record."""
         entry = self.entry
         return {
             "name": self.name,
-            **_of_table(entry),
-            **(_of_zoo(self.info, entry) if self.info else {}),
+            **_table_facts(entry),
+            **(_zoo_facts(self.info, entry) if self.info else {}),
             "library": entry.library,
             "family": entry.family,
             "input": entry.input,
             "sample": entry.sample,
-            "rates": {str(task): _rates(self.name, task, model) for task in _COMPUTED},
+            "rates": {str(task): _rate_provenance(self.name, task, model) for task in _COMPUTED},
             "gpus_measured": {str(task): gpus_measured(self.name, task, model) for task in _COMPUTED},
         }
 
 
 def listed_networks(model: PerformanceModel | None, search: str | None = None) -> list[Listed]:
-    """Those that match, by family and name."""
+    """The networks that match `search` (None: all), sorted by family and name."""
     table = model.table if model else bundled_networks()
     networks = (Listed(name, table[name], NETWORKS.get(name)) for name in table.names)
     kept = (network for network in networks if search is None or network.matches(search))
     return sorted(kept, key=lambda network: (network.entry.family, network.name))
 
 
-def _of_table(entry: NetworkFacts) -> dict[str, Any]:
+def _table_facts(entry: NetworkFacts) -> dict[str, Any]:
     computed = _COMPUTED if entry.trains else (Task.INFERENCE,)
     read = [Task.PREPROCESSING] if entry.data is DataKind.IMAGE else []
     return {
@@ -232,7 +232,7 @@ def _of_table(entry: NetworkFacts) -> dict[str, Any]:
     }
 
 
-def _of_zoo(info: NetworkInfo, entry: NetworkFacts) -> dict[str, Any]:
+def _zoo_facts(info: NetworkInfo, entry: NetworkFacts) -> dict[str, Any]:
     return {
         "title": info.title,
         "kind": str(info.kind),
@@ -246,7 +246,7 @@ def _of_zoo(info: NetworkInfo, entry: NetworkFacts) -> dict[str, Any]:
 
 
 def gpus_measured(name: str, task: str, model: PerformanceModel | None) -> int:
-    """On how many GPUs the network was measured with PyTorch, in whichever precision."""
+    """The number of GPUs on which the network was measured with PyTorch, in any precision."""
     if model is None:
         return 0
     return _gpus_by_network(model.step_times.cells).get((name.rpartition("/")[2], str(task)), 0)
@@ -254,12 +254,12 @@ def gpus_measured(name: str, task: str, model: PerformanceModel | None) -> int:
 
 @lru_cache(maxsize=8)
 def _gpus_by_network(cells: frozenset[str]) -> Mapping[tuple[str, str], int]:
-    """By network and task, of cells such as 'resnet50/training/amp/T4'."""
+    """The number of GPUs by network and task, from cells such as 'resnet50/training/amp/T4'."""
     parts = (cell.split("/", 3) for cell in cells)
     return Counter((name, task) for name, task, _ in {(p[0], p[1], p[3]) for p in parts})
 
 
-def _rates(name: str, task: Task, model: PerformanceModel | None) -> str | None:
+def _rate_provenance(name: str, task: Task, model: PerformanceModel | None) -> str | None:
     """The best provenance that any GPU's rate has; None without a performance model."""
     if model is None:
         return None

@@ -1,4 +1,4 @@
-"""Starts what `advisor measure` measures as a process of its own: torch stays out of here."""
+"""Runs the measurements of `advisor measure` in separate processes, so that torch is not loaded here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from advisor.questions.ranks import Ranks
 from advisor.sweeps.measure.document import add_runs, best_batches
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
-# Nodes may start so far apart; torchrun would wait twice as long.
+# Seconds between the starts of the first and the last node; torchrun would wait twice as long.
 _APART_SECONDS = 300
 _TORCHRUN = (sys.executable, "-P", "-m", "advisor.sweeps.measure.ranks")
 
@@ -31,8 +31,8 @@ _TORCHRUN = (sys.executable, "-P", "-m", "advisor.sweeps.measure.ranks")
 def measure_ranks(
     reference: str, ranks: Ranks, *, precision: Precision, minutes: float, on_progress: Progress
 ) -> dict[str, Any]:
-    """The anchor document of all ranks, on each node. Raises `UsageError` for what cannot be asked,
-    `MeasuringError` that names the rank which failed first where one, or a node, is lost."""
+    """The anchor document of all ranks; each node gets it. Raises `UsageError` for an invalid request, and
+    `MeasuringError` where a rank or node is lost, naming the rank that failed first."""
     job = {
         "reference": checked_reference(reference),
         "batch_size": ranks.batch_size,
@@ -53,7 +53,7 @@ def measure_ranks(
 
 
 def _check_resolves(rendezvous: str) -> None:
-    """Torchrun asks for a name that does not resolve again and again, for minutes."""
+    """Refuses a host name that does not resolve: torchrun would retry for minutes."""
     host, _, port = rendezvous.rpartition(":")
     try:
         socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
@@ -84,7 +84,7 @@ def _torchrun(ranks: Ranks) -> list[str]:
 
 
 def _emulated_step_seconds(reference: str, ranks: Ranks, precision: Precision) -> float | None:
-    """The pace of the GPU that is emulated; None where the ranks compute."""
+    """Seconds that a step takes on the emulated GPU; None where the ranks compute."""
     if ranks.accelerator is None:
         return None
     try:
@@ -102,14 +102,14 @@ def _emulated_step_seconds(reference: str, ranks: Ranks, precision: Precision) -
     )
 
 
-# -P: a user's own files are not ours.
+# -P keeps Python from importing modules from the user's folder.
 COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.measure")
-# Loading torch, building the network and the last step may take so much longer than asked.
+# Seconds beyond the given minutes, for loading torch, building the network and finishing the last step.
 GRACE_SECONDS = 300.0
 _USUAL_RUNS = 3
-# Of the minutes, what finding the best batch gets where it is measured again after that.
+# The share of the minutes for finding the best batch, where other processes then measure it again.
 _FIRST_SHARE = 0.6
-# Less than these seconds a task say little; a process needs some time beside its start.
+# Shorter measurements of a task say little, and a process spends part of its time on starting.
 _LEAST_SECONDS_AGAIN = 8.0
 _LEAST_MINUTES = 0.05
 
@@ -117,7 +117,7 @@ Progress = Callable[[str], None]
 
 
 def checked_reference(reference: str) -> str:
-    """The name of a network of the zoo, or of a file that exists; else a `UsageError`."""
+    """The zoo's name of a network, or the reference to a readable file; raises `UsageError` for others."""
     if not is_own_code(reference):
         return network_info(reference).name
     if not os.access(path := Path(own_file(reference)[0]).expanduser(), os.R_OK):
@@ -143,11 +143,11 @@ def measure_reference(
     command: Sequence[str] = COMMAND,
     grace_seconds: float = GRACE_SECONDS,
 ) -> dict[str, Any]:
-    """The anchor document, from processes that are gone on leaving.
+    """The anchor document, from processes that have ended when this returns.
 
-    The first finds the best batch, the others measure that batch again: `runs` processes in all (None: three,
-    where the minutes suffice). Raises `UsageError` for what cannot be asked, `MeasuringError` when torch is
-    missing or the first process measures nothing."""
+    The first finds the best batch, and the others measure that batch again: `runs` processes in all (None:
+    three, where the minutes suffice). Raises `UsageError` for an invalid request, and `MeasuringError` when
+    torch is missing or the first process measures nothing."""
     job: dict[str, Any] = {
         "reference": checked_reference(reference),
         "tasks": [task.value for task in tasks],
@@ -183,12 +183,12 @@ def _usual_runs(minutes: float, tasks: int) -> int:
 def document_of_process(
     command: Sequence[str], grace_seconds: float, on_progress: Progress, job: dict[str, Any], minutes: float
 ) -> dict[str, Any]:
-    """The document of one measuring process; where it ends early, its results until then, with a warning."""
+    """The document of one measuring process; if it ends early, its results so far, with a warning."""
     so_far: list[dict[str, Any]] = []
     deadline = time.monotonic() + minutes * 60 + grace_seconds
     with started_worker([*command, json.dumps(job | {"minutes": minutes})]) as worker:
         try:
-            anchor: dict[str, Any] = worker.answer("anchor", deadline, partial(_note, on_progress, so_far))
+            anchor: dict[str, Any] = worker.answer("anchor", deadline, partial(_record, on_progress, so_far))
             return anchor
         except UsageError:
             raise
@@ -207,7 +207,7 @@ def document_of_process(
     return so_far[-1] | {"warnings": [*so_far[-1]["warnings"], warning]}
 
 
-def _note(on_progress: Progress, so_far: list[dict[str, Any]], message: dict[str, Any]) -> None:
+def _record(on_progress: Progress, so_far: list[dict[str, Any]], message: dict[str, Any]) -> None:
     if "progress" in message:
         on_progress(str(message["progress"]))
     elif "so_far" in message:

@@ -1,4 +1,4 @@
-"""GPU memory of a network, and the GPUs that it fits."""
+"""Answers how much GPU memory a network takes, and which GPUs have that much."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _SQUARE = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?")
 DEFAULT_OPTIMIZER = "momentum"
-# Compute capabilities from which cards have tensor cores, and those that compute bf16.
+# The least compute capability of cards with tensor cores, and of cards that compute bf16.
 _TENSOR_CORES, _BF16 = 7.0, 8.0
 
 
 def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
     """The GPU memory that a network takes, and the GPUs that it fits.
 
-    Raises `UsageError` for what cannot be asked, `MeasuringError` where a network must be traced and torch is
-    missing."""
+    Raises `UsageError` for an invalid question, and where a network must be traced and torch is missing or
+    cannot; `MeasuringError` where tracing takes too long."""
     gpus = question.gpu or GpuFilter()
     cards = gpus_named(catalog, gpus.names, gpus.allows)
     conditions = Conditions(
@@ -78,7 +78,7 @@ def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
 
 
 def usual_precision(cards: Sequence[Gpu]) -> Precision:
-    """What people train and serve in on all of the cards: mixed, where tensor cores compute it."""
+    """The precision that people usually choose for all of the cards: mixed where they have tensor cores."""
     capabilities = [card.capability or 0.0 for card in cards]
     if max(capabilities) < _TENSOR_CORES:
         return Precision.FP32
@@ -86,7 +86,7 @@ def usual_precision(cards: Sequence[Gpu]) -> Precision:
 
 
 def _side(text: str | None) -> int | None:
-    """The side of square images that is asked for; None for the network's own."""
+    """The side of square images in pixels that a text such as 3x384x384 names; None for no text."""
     if text is None:
         return None
     match = _SQUARE.fullmatch(text.lower())
@@ -102,9 +102,9 @@ _PATIENCE_SECONDS = 900.0
 
 
 def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> MemoryAnswer:
-    """The answer for GPUs of (name, MiB). A network of the table at a size in it needs no torch.
+    """The memory answer for GPUs of (name, MiB). Only a network outside the memory table needs torch.
 
-    Raises `UsageError` for what cannot be asked, `MeasuringError` where torch is missing."""
+    Raises what `memory_of_network` raises."""
     changes = list(_changes(question.conditions))
     steps = list(dict.fromkeys([question.conditions.step, *(changed.step for _, changed in changes)]))
     profile = _profile(question, steps)
@@ -137,10 +137,10 @@ def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> Memo
 def gpus_named(
     catalog: Catalog, names: Sequence[str], allows: Callable[[Gpu], bool] = lambda _card: True
 ) -> list[tuple[str, float]]:
-    """(name, MiB) of the named GPUs, smallest first; of those that are for rent without names. Only those
-    that `allows` lets pass by their data sheet.
+    """(name, MiB) of the named GPUs, or of those for rent where `names` is empty, smallest first; `allows`
+    filters them by data sheet.
 
-    Memory is what instances show of the card where any has it, else the data sheet's."""
+    The memory is what instances report of the card where any has it, else the data sheet's."""
     known = {name: card.memory_mib for name, card in catalog.cards.items()}
     whole = (catalog.gpu_of(instance) for instance in catalog.instances() if instance.gpu_fraction >= 1)
     rented = {card.name for card in whole if card and card.vendor == "NVIDIA"}
@@ -152,7 +152,7 @@ def gpus_named(
 
 
 def _changes(conditions: Conditions) -> Iterator[tuple[str, Conditions]]:
-    """One thing at a time: checkpointing, another precision, without (or with) no_grad."""
+    """Conditions with one change each: checkpointing, no_grad or precision, and the words for the change."""
     if conditions.task is Task.TRAINING:
         words = "without checkpointing" if conditions.checkpointing else "with --checkpointing"
         yield words, replace(conditions, checkpointing=not conditions.checkpointing)
@@ -170,7 +170,7 @@ def _largest(
 
 
 def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
-    """From the table, but for a network of the user's own, which is traced here with torch."""
+    """The memory profile from the table; a user's network is traced here with torch instead."""
     reference, pixels = question.reference, question.pixels
     if not is_own_code(reference):
         return bundled_profile(reference, f"3x{pixels}x{pixels}" if pixels else None)
@@ -183,7 +183,7 @@ def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
 
 
 def traced_profile(reference: str, steps: Sequence[str], pixels: int | None = None) -> MemoryProfile:
-    """The memory profile, from a process of its own that ends with it; steps as in `Conditions.step`."""
+    """The memory profile that a separate process traces; `steps` are values of `Conditions.step`."""
     job = {"reference": reference, "pixels": pixels, "steps": steps}
     with started_worker([*COMMAND, json.dumps(job)]) as worker:
         try:

@@ -1,4 +1,4 @@
-"""Answers about networks: recommend, predict, compare and explain."""
+"""Answers questions about networks: recommend, predict, compare and explain."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from advisor.answers.answer import Answer, Recommended, recommendation_text
 from advisor.answers.context import (
     Context,
-    cards_meant,
-    left_out,
-    searched,
+    all_regions_note,
+    omission_notes,
+    results_and_misfits,
     unconverted_notes,
-    what_runs,
+    wanted_cards,
     with_anchors,
 )
 from advisor.answers.curves import curves_document
@@ -70,8 +70,8 @@ _CHANGEABLE = ("vcpus", "physical_cores", "memory_mib")
 
 
 class NetworkRecommended(Recommended, frozen=True, kw_only=True):
-    """A recommendation about a network, with its context and what was prepared for questions of the
-    same workload. `relaxed` is it with what would make something answer, where nothing does."""
+    """A recommendation for a network, with its context and the preparations that later questions about the
+    same workload can reuse. `relaxed` returns it with the limits to relax, where no spec answers."""
 
     context: Context
     preparations: Preparations
@@ -86,10 +86,10 @@ def recommended(
     today: date | None = None,
     relax: bool = True,
 ) -> NetworkRecommended:
-    """The cheapest spec that meets a target as of `today`, and what to relax where nothing does.
+    """The cheapest spec that meets the target as of `today`, or the limits to relax where none does.
 
-    `preparations` of the same catalogue and model spare most of the work. Without `relax`, the answer's own
-    `relaxed` finds what to relax, which takes seconds.
+    `preparations` of the same catalogue and model save most of the work. With `relax` False, the limits to
+    relax are left to the answer's `relaxed()`, since finding them takes seconds.
 
     Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with `strict`
     `StalePriceError`."""
@@ -106,11 +106,11 @@ def recommended(
             preparations = Preparations(context.catalog, context.model)
         task = NetworkTask(preparations)
         result = decide.recommend(task, request, today=today, strict=question.strict)
-    notes = left_out(request, context.catalog, today, strict=question.strict)
+    notes = omission_notes(request, context.catalog, today, strict=question.strict)
     result = replace(
         result,
         warnings=(*context.notes, *notes, *result.warnings),
-        assumptions=(*result.assumptions, *searched(request)),
+        assumptions=(*result.assumptions, *all_regions_note(request)),
     )
     if result.chosen is not None:
         settings = settings_of_candidate(result.chosen, context.catalog, context.model)
@@ -157,22 +157,22 @@ def _answer(
 
 
 def explained_answer(result: Recommendation, context: Context) -> tuple[str, Explanation] | None:
-    """The chosen spec's type and explanation; the nearest one's where nothing meets the target, if any."""
+    """The type and explanation of the chosen spec, else of the nearest; None where there is no such spec."""
     candidate = result.chosen or result.nearest
     if candidate is None:
         return None
     instance, disk = candidate.spec.offer.instance, candidate.spec.disk
-    # One of its instances: all have its bottleneck.
-    each = candidate.prediction.times(1 / candidate.spec.count)
-    explanation = explain(context.catalog, context.model, instance, disk, candidate.workload, each)
+    # The explanation is about one instance: all instances of a spec have the same bottleneck.
+    one_instance = candidate.prediction.times(1 / candidate.spec.count)
+    explanation = explain(context.catalog, context.model, instance, disk, candidate.workload, one_instance)
     return (instance.name, explanation) if explanation else None
 
 
-def what_if(
+def what_if_context(
     context: Context, name: str, question: Predict
 ) -> tuple[Context, tuple[InstanceType, InstanceType] | None]:
-    """The context on which the type `name` is as the question wants it (`vcpus`, `memory`), with the
-    type as it is and as it is asked about; None, and the context itself, where these are the same."""
+    """The context whose catalogue gives type `name` the vCPUs and RAM of the question, with the real and the
+    changed type. The given context and None where the question changes nothing."""
     vcpus, memory_mib = question.other_vcpus, question.other_memory_mib
     if vcpus is None and memory_mib is None:
         return context, None
@@ -195,15 +195,15 @@ def _what_if_assumption(changed: InstanceType) -> Message:
 
 
 def predicted(context: Context, question: Predict) -> Answer:
-    """The prediction for the instance or GPU of the question; `UsageError` where it cannot run there.
+    """The prediction for the instance or GPU of the question; `UsageError` where the work cannot run there.
 
-    With `vcpus` or `memory`: what it would reach with that host. With `curve`: how that moves with vCPUs, RAM
+    `vcpus` and `memory` of the question replace the instance's; `curve` adds the rates at other vCPUs, RAM
     and disks."""
     if question.gpu is not None:
         return _predicted_on_gpu(context, question)
     context, question = with_anchors(context, question)
     name = instance_named(str(question.instance), question, context.catalog)
-    context, changed = what_if(context, name, question)
+    context, changed = what_if_context(context, name, question)
     catalog, model, _ = context
     request = context.request(question)
     result = predict_instance(request, catalog, model, name, today=settled.today())
@@ -240,8 +240,8 @@ def predicted(context: Context, question: Predict) -> Answer:
 
 
 def _predicted_on_gpu(context: Context, question: Predict) -> Answer:
-    """The prediction for the card that `question.gpu` names (any name of a data sheet), its samples
-    on the device. `UsageError` for an unknown card, with near names."""
+    """The prediction for the card that `question.gpu` names (any name of a data sheet), with samples already
+    on the device. Raises `UsageError` with similar names for an unknown card."""
     cards = context.catalog.cards
     card = cards[usual_sheet_name(str(question.gpu), cards)]
     context, question = with_anchors(context, question)
@@ -265,8 +265,8 @@ def _predicted_on_gpu(context: Context, question: Predict) -> Answer:
     )
 
 
-class _Named(NamedTuple):
-    """One network's request, and the model that knows it, with what is to be said of that."""
+class _NetworkRequest(NamedTuple):
+    """One compared network: its request, its model conditioned on anchors, and notes for the answer."""
 
     request: NetworkQuestion
     model: PerformanceModel
@@ -274,19 +274,19 @@ class _Named(NamedTuple):
 
 
 def compared(context: Context, question: Compare) -> Answer:
-    """The instances or GPUs of the question beside the baseline, which is 1; one table a network."""
+    """The instances or GPUs of the question relative to the baseline (1), in one table per network."""
     names = [name.strip() for name in question.network.split(",") if name.strip()]
     networks = []
     for name in dict.fromkeys(names) or [""]:
         known, named = with_anchors(context, question.replace(network=name))
-        networks.append(_Named(known.request(named), known.model, known.notes))
+        networks.append(_NetworkRequest(known.request(named), known.model, known.notes))
     if question.instance:
         return _compared_instances(context, networks, question)
-    cards = cards_meant(context.catalog, question.gpu or GpuFilter())
+    cards = wanted_cards(context.catalog, question.gpu or GpuFilter())
     return _compared_gpus(context, networks, cards, question.baseline)
 
 
-def _compared_instances(context: Context, networks: Sequence[_Named], question: Compare) -> Answer:
+def _compared_instances(context: Context, networks: Sequence[_NetworkRequest], question: Compare) -> Answer:
     catalog, today = context.catalog, settled.today()
     named = [
         instance_named(name, question, catalog)
@@ -302,13 +302,13 @@ def _compared_instances(context: Context, networks: Sequence[_Named], question: 
     tables, cannot = [], dict[str, Misfit]()
     for network in networks:
         on = partial(predict_instance, network.request, catalog, network.model, today=today)
-        known, misfits = what_runs(catalog, question, names, on)
-        each = {
+        known, misfits = results_and_misfits(catalog, question, names, on)
+        cells = {
             name: replace(cell, warnings=(*network.notes, *cell.notes, *cell.warnings))
             for name, cell in known.items()
         }
         tables.append(
-            (network.request, list(each.values()), each.get(first, next(iter(each.values()))), misfits)
+            (network.request, list(cells.values()), cells.get(first, next(iter(cells.values()))), misfits)
         )
         cannot |= {misfit.instance.name: misfit for misfit in misfits}
 
@@ -326,7 +326,7 @@ def _compared_instances(context: Context, networks: Sequence[_Named], question: 
 
 
 def _compared_gpus(
-    context: Context, networks: Sequence[_Named], cards: Sequence[Gpu], baseline: str | None
+    context: Context, networks: Sequence[_NetworkRequest], cards: Sequence[Gpu], baseline: str | None
 ) -> Answer:
     known = context.catalog.cards
     first = known[sheet_name(baseline, known)] if baseline else cards[0]
@@ -334,9 +334,9 @@ def _compared_gpus(
     tables: list[tuple[NetworkQuestion, list[OnGpu], OnGpu]] = []
     for network in networks:
         cells = [on_gpu(network.request, network.model, card) for card in shown]
-        of_first = cells[shown.index(first)]
-        fitting = [cell for cell in (of_first, *cells) if cell.workload is not None]
-        tables.append((network.request, cells, fitting[0] if fitting else of_first))
+        cell_of_first = cells[shown.index(first)]
+        fitting = [cell for cell in (cell_of_first, *cells) if cell.workload is not None]
+        tables.append((network.request, cells, fitting[0] if fitting else cell_of_first))
     request = networks[0].request
     offers = OfferQuery(cloud=request.cloud, region=request.region, market=request.market, accelerated=True)
     cheapest = cheapest_by_gpu(context.catalog.offers(offers))
@@ -357,7 +357,7 @@ def _compared_gpus(
 
 def _comparison(
     context: Context,
-    networks: Sequence[_Named],
+    networks: Sequence[_NetworkRequest],
     first: str,
     rows: Any,
     text: Any,
@@ -368,6 +368,6 @@ def _comparison(
         result=first,
         message_document=lambda: comparison_document(requests_of, first, rows(), context.sources(), misfits),
         text=text,
-        notes=[each.why for each in misfits],
+        notes=[misfit.why for misfit in misfits],
         columns=COLUMNS,
     )

@@ -1,6 +1,6 @@
-"""A user's own network as torch sees it, traced without computing.
+"""Traces a user's network with torch, without computing it.
 
-What its code prints goes to stderr: stdout belongs to the answer, which may be JSON."""
+Output of the user's code goes to stderr: stdout belongs to the answer, which may be JSON."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _STDOUT, _STDERR = 1, 2
 
 @contextmanager
 def their_output_aside() -> Iterator[None]:
-    """Inside, what Python, C code and child processes write to stdout goes to stderr.
+    """Redirects to stderr what Python, C code and child processes write to stdout.
 
-    Where either of the two is closed, only Python's own words are turned away."""
+    Where one of the two is closed, only Python's output is redirected."""
     with _descriptor_aside(), redirect_stdout(sys.stderr):
         yield
 
@@ -61,15 +61,14 @@ def _flush() -> None:
             stream.flush()
 
 
-# Batch normalisation of single values needs two.
+# Batch normalisation of single values needs two rows.
 _FEWEST_ROWS = 2
 
 
 def captured_facts(reference: str, task: Task) -> NetworkFacts:
-    """Sizes and operations of `path/file.py:build`. Imports torch and the user's file.
+    """Sizes and operations of the network `path/file.py:build`; imports torch and the user's file.
 
-    Raises `UsageError` where torch is missing, the file cannot be used, or torch cannot follow the
-    network."""
+    Raises `UsageError` where torch is missing, the file cannot be used, or torch cannot trace the network."""
     try:
         import advisor.models.zoo.capture
         import advisor.models.zoo.opening  # noqa: F401
@@ -114,19 +113,19 @@ def _input(network: Runnable) -> dict[str, Any]:
     shape = tuple(first.shape[1:])
     return {
         "input_shape": shape or (1,),
-        # A number for each row chooses among rows of a table: no text is read for it.
+        # One whole number per row is an index into a table, not text.
         "whole_numbers": whole and bool(shape),
         "sample": "sequence" if whole and shape else network.info.unit,
     }
 
 
 def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[[Workload], float]:
-    """The card in MiB that a workload of an own network fits, as `advisor memory` says.
+    """The function from a workload of a user's network to the card memory in MiB that it fits.
 
     Raises what `advisor memory` raises."""
     from advisor.answers.memory import traced_profile
 
-    # In 16 bits too: answers tell what that would bring.
+    # Mixed precision is traced, too: answers say how much memory it would save.
     steps = {
         Conditions(task=task, batch_size=1, precision=kind).step: None for kind in (precision, Precision.AMP)
     }

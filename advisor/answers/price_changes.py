@@ -1,4 +1,4 @@
-"""`advisor.catalog-diff/1`: price changes between two catalogues, and the saved answers they change."""
+"""`advisor.catalog-diff/1`: the price changes between two catalogues, and their effect on saved answers."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from advisor.render.diff import Key, Workload, change, differ, key_of, percent, 
 from advisor.render.records import price_block
 
 SCHEMA = "advisor.catalog-diff/1"
-# Names of states: the snapshot that ships, and that with what was imported and refreshed.
+# Names of catalogues: the bundled snapshot, and the snapshot with the user's imports and refreshed prices.
 SHIPPED, CURRENT = "bundle", "current"
 
-# Fields of a request that ask for a rate.
+# Fields of a request that set a target rate.
 _TARGETS = ("target_throughput", "target_output_tokens_per_second", "target_requests_per_second", "users")
 
 Row = dict[str, Any]
 
 
 def catalog_in(folder_or_file: str) -> Catalog:
-    """The catalogue that "bundle", "current", a folder or a file of refreshed prices stands for.
+    """The catalogue named "bundle" or "current", or the one in a folder or a file of refreshed prices.
 
-    A folder is one with a whole bundle, or a user's own with imports and refreshed prices; the latter, and a
-    file, are laid over the snapshot that ships. `UsageError` for anything else."""
+    A folder has a whole bundle, or a user's imports and refreshed prices. The latter, like a file, overlay
+    the bundled snapshot. Raises `UsageError` for anything else."""
     if folder_or_file == CURRENT:
         return load_catalog(imports=own_imports())
     if folder_or_file == SHIPPED:
@@ -56,8 +56,8 @@ def catalog_in(folder_or_file: str) -> Catalog:
 
 
 def price_changes(old: Catalog, new: Catalog, query: OfferQuery) -> dict[str, Any]:
-    """Counts by cloud and market, and a row for each price that came, went or changed, the largest
-    changes first. `median_percent` is over the prices that changed."""
+    """Counts by cloud and market, and a row for each price that was added, removed or changed, largest
+    change first. `median_percent` is over the changed prices only."""
     before, after = _prices(old, query), _prices(new, query)
     rows: list[Row] = []
     totals: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -84,9 +84,9 @@ def price_changes(old: Catalog, new: Catalog, query: OfferQuery) -> dict[str, An
 def answer_changes(
     old: Catalog, new: Catalog, answers: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """The cost of each workload of the saved documents (by file name) in both states, and whether another
-    of its specs would be chosen: the one that costs least at the upper end of its price, as sure as
-    prices were on the day of the answer."""
+    """The cost in both catalogues of each workload in the saved documents (pairs of file name and document),
+    and whether another spec would be chosen: the one that costs least at the upper bound of its price, with
+    the uncertainty that prices had on the day of the answer."""
     return [
         {"file": file, "workload": workload.name} | _workload_change(old, new, workload)
         for file, document in answers
@@ -95,7 +95,7 @@ def answer_changes(
 
 
 class _Cost(NamedTuple):
-    """One spec all in, in USD per hour, at most so much, and how its instance's price is known."""
+    """USD per hour of one spec with its disk, the upper bound of that, and the price of the instance."""
 
     usd: float
     upper_usd: float
@@ -109,7 +109,7 @@ def _workload_change(old: Catalog, new: Catalog, workload: Workload) -> dict[str
     before = [_cost(old, key, spec, day) for key, spec in zip(keys, specs, strict=True)]
     after = [_cost(new, key, spec, day) for key, spec in zip(keys, specs, strict=True)]
     was, now = _ranks(workload, specs, before), _ranks(workload, specs, after)
-    first, second = _first(was, was), _first(now, was)
+    first, second = _chosen_index(was, was), _chosen_index(now, was)
     return {
         "recommended": spec_document(key_of(workload.pick)) if workload.pick else None,
         "cheapest": {
@@ -130,7 +130,7 @@ def _workload_change(old: Catalog, new: Catalog, workload: Workload) -> dict[str
 def _ranks(
     workload: Workload, specs: Sequence[Mapping[str, Any]], costs: Sequence[_Cost | None]
 ) -> list[float]:
-    """What each spec ranks by, infinite without a price."""
+    """The cost that each spec ranks by; infinite without a price."""
     request = workload.recommendation["request"]
     has_target = any(request.get(name) is not None for name in _TARGETS)
     return [
@@ -139,9 +139,9 @@ def _ranks(
     ]
 
 
-def _first(ranks: Sequence[float], before: Sequence[float]) -> int | None:
-    """Index of the spec that would be chosen: the recommended one (the first) as long as none that costs
-    less has become cheaper beside it than it was `before`."""
+def _chosen_index(ranks: Sequence[float], before: Sequence[float]) -> int | None:
+    """The index of the spec that would be chosen: the recommended one (the first), unless a spec that costs
+    less now has become cheaper relative to it than it was `before`."""
     if not ranks or min(ranks) == inf:
         return None
     if inf in (ranks[0], before[0]):
@@ -161,7 +161,7 @@ def _hours(spec: Mapping[str, Any], *, has_target: bool) -> float:
 
 
 def _cost(catalog: Catalog, key: Key, spec: Mapping[str, Any], day: date) -> _Cost | None:
-    """None where the instance or its disk has no price there."""
+    """The spec's cost in a catalogue; None where the instance or its disk has no price in it."""
     try:
         price = catalog.price(key.instance_type, key.region, Market(key.market), key.cloud)
         prices = [price]

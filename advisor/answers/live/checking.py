@@ -1,7 +1,7 @@
-"""`recommend --live`: checks the chosen spec against what the clouds say now.
+"""`recommend --live`: checks the chosen spec against the prices, offerings and quotas that clouds report now.
 
-The chosen offer and its runners-up are asked for; what is told is put in place, and all is decided again,
-until those that lead have been asked for."""
+Each round queries the clouds about the best offers and decides again with the answers, until the best offers
+have all been queried."""
 
 from __future__ import annotations
 
@@ -31,57 +31,57 @@ from advisor.questions.network import NetworkQuestion
 if TYPE_CHECKING:
     from advisor.models.performance.model import PerformanceModel
 
-# A person waits: so long in all, and so long for one service.
+# A person waits: seconds in all, and for one service.
 TOTAL_SECONDS = 30.0
 ANSWER_SECONDS = 12.0
-# The chosen one and two runners-up.
+# Offers to verify: the chosen one and two runners-up.
 VERIFIED = 3
-# Each round decides anew; live prices that push three more types ahead so often are no answer.
+# Live prices may bring up to three other types to the top in each round: after this many, stop.
 ROUNDS = 8
 ONLY_LIVE = f"live prices exist for {', '.join(LIVE_CLOUDS)} only (on-demand and spot)"
 
-Told = TypeVar("Told")
+T = TypeVar("T")
 
 
 def recommend_live(
     request: NetworkQuestion, model: PerformanceModel, *, today: date, strict: bool = False
 ) -> tuple[Recommendation, Catalog]:
-    """The answer with its `live` part, and the catalogue that it rests on.
+    """The answer with its `live` part, and the catalogue with live prices that it rests on.
 
-    Raises what `recommend` raises. What cannot be asked is a warning: the snapshot answers."""
-    asking = _Asking(request, today)
+    Raises what `recommend` raises. Where a cloud does not respond, the snapshot answers, with a warning."""
+    queries = _LiveQueries(request, today)
     for _ in range(ROUNDS):
-        answer = recommend(asking.request, Preparations(asking.catalog, model), today=today)
-        leading = [offer for offer in _leading(answer) if _askable(offer)]
-        offers = [offer for offer in leading if _key_of(offer) not in asking.checked]
-        offers = [offer for offer in offers if asking.answers(offer.instance.cloud)]
+        answer = recommend(queries.request, Preparations(queries.catalog, model), today=today)
+        leading = [offer for offer in _leading_offers(answer) if _has_live_price(offer)]
+        offers = [offer for offer in leading if _key_of(offer) not in queries.checked]
+        offers = [offer for offer in offers if queries.is_responsive(offer.instance.cloud)]
         if not offers:
             break
-        asking.ask(offers)
-    preparations = Preparations(asking.catalog, model)
-    answer = recommend(asking.told_request, preparations, today=today, strict=strict)
+        queries.query(offers)
+    preparations = Preparations(queries.catalog, model)
+    answer = recommend(queries.answered_request, preparations, today=today, strict=strict)
     check = LiveCheck(
         as_of=today,
-        checked=tuple(asking.checked.values()),
-        warnings=tuple(asking.warnings + _unverified(_leading(answer), asking)),
+        checked=tuple(queries.checked.values()),
+        warnings=tuple(queries.warnings + _unverified(_leading_offers(answer), queries)),
     )
-    return replace(answer, live=check, warnings=(*check.warnings, *answer.warnings)), asking.catalog
+    return replace(answer, live=check, warnings=(*check.warnings, *answer.warnings)), queries.catalog
 
 
 # Cloud, region, type, market.
 OfferKey = tuple[str, str, str, Market]
 
 
-class _Asking:
-    """The answers so far, and the questions that may still be asked."""
+class _LiveQueries:
+    """The live answers so far, and what limits further queries: the deadline and silent services."""
 
     def __init__(self, request: NetworkQuestion, today: date) -> None:
         self.request = replace(request, max_results=max(VERIFIED, request.max_results))
         self.catalog = load_catalog()
         self.checked: dict[OfferKey, LiveChecked] = {}
         self.warnings: list[str] = []
-        self._asked_results = request.max_results
-        self._told: dict[str, Overlay] = {}
+        self._max_results = request.max_results
+        self._overlays: dict[str, Overlay] = {}
         self._today = today
         self._deadline = Deadline(TOTAL_SECONDS, ANSWER_SECONDS)
         self._silent: set[tuple[str, str]] = set()
@@ -89,40 +89,40 @@ class _Asking:
         self._lists: dict[str, PriceList] = {}
 
     @property
-    def told_request(self) -> NetworkQuestion:
-        """The question as it was asked, with the quotas that were told."""
-        return replace(self.request, max_results=self._asked_results)
+    def answered_request(self) -> NetworkQuestion:
+        """The user's question with the quotas that AWS reported."""
+        return replace(self.request, max_results=self._max_results)
 
-    def answers(self, cloud: str) -> bool:
-        """False where a cloud was silent about prices: nothing more of it is worth asking."""
+    def is_responsive(self, cloud: str) -> bool:
+        """False where a query for the cloud's prices has failed: further queries are not worth the time."""
         return (cloud, "prices") not in self._silent
 
-    def ask(self, offers: Sequence[Offer]) -> None:
-        """Ask for the offers, and lay what is told over the snapshot."""
+    def query(self, offers: Sequence[Offer]) -> None:
+        """Query the clouds about the offers, and overlay the answers on the snapshot."""
         by_region: dict[tuple[str, str, Market], list[str]] = defaultdict(list)
         for offer in offers:
             by_region[offer.instance.cloud, offer.region, offer.market].append(offer.instance.name)
         for (cloud, region, market), names in by_region.items():
             sys.stderr.write(f"asking {cloud_title(cloud)} about {', '.join(names)} in {region}\n")
-            offerings, answers = self._told_of(cloud, region, market, names)
+            offerings, answers = self._fetched(cloud, region, market, names)
             newer = overlay_of(region, self._today, offerings.offered, answers)
-            self._told[cloud] = self._told.get(cloud, Overlay()).updated_with(newer)
+            self._overlays[cloud] = self._overlays.get(cloud, Overlay()).updated_with(newer)
             for answer in answers:
-                self._note(cloud, answer, offerings.offered.get(answer.instance_type))
-        self.catalog = load_catalog(live=self._told)
+                self._record(cloud, answer, offerings.offered.get(answer.instance_type))
+        self.catalog = load_catalog(live=self._overlays)
         self.request = _with_quotas(self.request, self._quotas)
 
-    def _told_of(
+    def _fetched(
         self, cloud: str, region: str, market: Market, names: Sequence[str]
     ) -> tuple[Offerings, list[PriceAnswer]]:
         known, offerings = self.catalog, None
         if cloud == AWS:
-            offerings = self._tried(cloud, "offerings", lambda: ask_offerings(names, region, known))
+            offerings = self._reply(cloud, "offerings", lambda: ask_offerings(names, region, known))
         offerings = offerings or Offerings({})
         self.warnings += offerings.warnings
-        # One list of Google's holds everything: it may take all the time that is left.
+        # Other clouds have one list of all prices: fetching it may take all the time that is left.
         each = None if cloud == AWS else TOTAL_SECONDS
-        prices = self._tried(cloud, "prices", lambda: self._prices(cloud, region, market, names), each) or [
+        prices = self._reply(cloud, "prices", lambda: self._prices(cloud, region, market, names), each) or [
             PriceAnswer(
                 instance_type=name,
                 region=region,
@@ -143,7 +143,7 @@ class _Asking:
         )
         return list(ask_prices(question, market))
 
-    def _note(self, cloud: str, answer: PriceAnswer, offered: bool | None) -> None:
+    def _record(self, cloud: str, answer: PriceAnswer, offered: bool | None) -> None:
         name, region, market = answer.instance_type, answer.region, answer.market
         code = quota_code(name, market) if cloud == AWS else None
         self.checked[cloud, region, name, market] = LiveChecked(
@@ -157,28 +157,26 @@ class _Asking:
         if code is None:
             return None
         if (code, region) not in self._quotas:
-            vcpus = self._tried(AWS, "quotas", lambda: vcpu_quota(name, region, market))
+            vcpus = self._reply(AWS, "quotas", lambda: vcpu_quota(name, region, market))
             self._quotas[code, region] = vcpus
         return self._quotas[code, region]
 
-    def _tried(
-        self, cloud: str, what: str, ask: Callable[[], Told], each: float | None = None
-    ) -> Told | None:
-        """The answer; None where there is none: then this is not asked again."""
+    def _reply(self, cloud: str, what: str, fetch: Callable[[], T], each: float | None = None) -> T | None:
+        """The result of `fetch`; None where it fails, and then this service is not queried again."""
         if (cloud, what) in self._silent:
             return None
         try:
-            return self._deadline.within(f"{cloud_title(cloud)} {what}", ask, each=each)
+            return self._deadline.within(f"{cloud_title(cloud)} {what}", fetch, each=each)
         except LiveError as error:
             self._silent.add((cloud, what))
             warning = f"not verified live ({what}): {error}"
-            # Missing credentials are told once, not once a service.
+            # Missing credentials give one warning, not one per service.
             if not any(known.endswith(str(error)) for known in self.warnings):
                 self.warnings.append(warning)
             return None
 
 
-def _leading(answer: Recommendation) -> list[Offer]:
+def _leading_offers(answer: Recommendation) -> list[Offer]:
     nearest = (answer.beyond_price, answer.nearest)
     shown: Iterable[Candidate | None] = answer.ranked[:VERIFIED] or nearest
     doubtful = answer.price_call.cheaper if answer.price_call else None
@@ -186,7 +184,7 @@ def _leading(answer: Recommendation) -> list[Offer]:
     return list({_key_of(offer): offer for offer in offers}.values())
 
 
-def _askable(offer: Offer) -> bool:
+def _has_live_price(offer: Offer) -> bool:
     return is_live(offer.instance.cloud, offer.market)
 
 
@@ -195,7 +193,7 @@ def _key_of(offer: Offer) -> OfferKey:
 
 
 def _with_quotas(request: NetworkQuestion, quotas: dict[tuple[str, str], float | None]) -> NetworkQuestion:
-    """The request with the quotas of its region; what the user said counts where it is less."""
+    """The request with the quotas of its region; the user's figure counts where it is lower."""
     pairs = dict(request.vcpu_quota)
     for (code, region), vcpus in quotas.items():
         if vcpus is not None and region == request.region:
@@ -203,13 +201,13 @@ def _with_quotas(request: NetworkQuestion, quotas: dict[tuple[str, str], float |
     return replace(request, vcpu_quota=tuple(pairs.items()))
 
 
-def _unverified(leading: Sequence[Offer], asking: _Asking) -> list[str]:
-    elsewhere = [offer.instance.name for offer in leading if not _askable(offer)]
+def _unverified(leading: Sequence[Offer], queries: _LiveQueries) -> list[str]:
+    elsewhere = [offer.instance.name for offer in leading if not _has_live_price(offer)]
     said = [f"{ONLY_LIVE}: {', '.join(elsewhere)} not verified"] if elsewhere else []
-    for key in (_key_of(offer) for offer in leading if _askable(offer)):
+    for key in (_key_of(offer) for offer in leading if _has_live_price(offer)):
         cloud, _, name, _ = key
-        checked = asking.checked.get(key)
-        if not asking.answers(cloud):
+        checked = queries.checked.get(key)
+        if not queries.is_responsive(cloud):
             continue  # a warning says why already
         if checked is None:
             said.append(f"{name} was not asked for any more: {ROUNDS} rounds are over")

@@ -1,4 +1,4 @@
-"""`advisor catalog refresh`: today's prices of a cloud or tracker, checked and laid over the snapshot."""
+"""`advisor catalog refresh`: today's prices of a cloud or tracker, checked and put over the snapshot."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from advisor.infra.live.session import Deadline, NoQuote, Quote, each_within
 from advisor.infra.live.web import Say, checked_url, download
 
 _KINDS = {Market.ON_DEMAND: LIST, Market.SPOT: OBSERVED}
-# Between which times the estimate 90 % of observed prices lay, without a GPU and with one:
-# docs/reference/prices.md.
+# Bounds of 90 % of observed prices as multiples of the estimate, by whether the type has a GPU
+# (docs/reference/prices.md).
 _SPREAD = {False: (0.38, 1.54), True: (0.31, 2.07)}
 _BAND = "interrupted within a month"
-# So many types, and more than half of those asked for, do not vanish at once: an answer was lost.
+# If this many types, and more than half of those queried, vanish at once, an answer was probably lost.
 FEWEST_DOUBTED = 4
 
 
 class PriceQuestion(Struct, frozen=True, kw_only=True):
-    """A question to a seller: the types of a region, and the known prices that answers are checked
-    against; `accept_implausible` takes any price above 0."""
+    """A query to a seller: the types of a region, and the known prices that answers are checked against;
+    with `accept_implausible` any price above 0 is taken."""
 
     prices: PriceList
     names: Sequence[str]
@@ -50,12 +50,12 @@ class PriceQuestion(Struct, frozen=True, kw_only=True):
 
 
 def ask_prices(question: PriceQuestion, market: Market) -> Iterator[PriceAnswer]:
-    """One answer a type, in order. `LiveError` where the service cannot be asked at all."""
+    """One answer per type, in order; raises `LiveError` where the service does not respond at all."""
     for quote in question.prices.quotes(question.names, question.region, market, question.today):
-        yield _judged(question, market, quote)
+        yield _price_answer(question, market, quote)
 
 
-def _judged(question: PriceQuestion, market: Market, quote: Quote | NoQuote) -> PriceAnswer:
+def _price_answer(question: PriceQuestion, market: Market, quote: Quote | NoQuote) -> PriceAnswer:
     name, cloud = quote.instance_type, question.prices.cloud
     before = question.known.price(name, question.region, market, cloud)
     answer = PriceAnswer(instance_type=name, region=question.region, market=market, before=before)
@@ -73,7 +73,7 @@ def _judged(question: PriceQuestion, market: Market, quote: Quote | NoQuote) -> 
         usd_per_hour=quote.usd_per_hour,
         kind=kind,
         as_of=quote.as_of,
-        # Lists of one seller keep alike; of another kind of price nothing is known.
+        # The same kind of price from the same seller stays valid as long as before.
         max_age_days=before.max_age_days if before and before.kind == kind else MAX_AGE_DAYS,
         source=question.prices.sources[market],
         terms=quote.terms or _terms(quote, before),
@@ -84,21 +84,21 @@ def _judged(question: PriceQuestion, market: Market, quote: Quote | NoQuote) -> 
 
 
 def _terms(quote: Quote, before: Price | None) -> str:
-    """The zone of a spot price, and how often instances were taken back when that was seen."""
+    """The zone of a spot price, and the earlier price's interruption rate with the day when it was seen."""
     if not quote.zone:
         return ""
     zone = f"zone {plain_cell(quote.zone)}"
     if before is None:
         return zone
-    # What an earlier refresh kept says when already. An estimate has the day of its band; a price
-    # that was seen has a day of its own.
+    # Terms from an earlier refresh end with a day already. Else the day of an estimated price is the day
+    # of its interruption rate; the day of an observed price is not.
     when = "of the snapshot" if before.kind == OBSERVED else f"seen {before.as_of}"
     bands = [part for part in before.terms.split("; ") if _BAND in part]
     return "; ".join([zone, *(band if band.endswith(")") else f"{band} ({when})" for band in bands)])
 
 
 class Offerings(Struct, frozen=True):
-    """The types that a region says it offers or not, and warnings of answers that are not believed."""
+    """Whether a region offers each type, and warnings about answers that are not believed."""
 
     offered: dict[str, bool]
     warnings: tuple[str, ...] = ()
@@ -107,10 +107,10 @@ class Offerings(Struct, frozen=True):
 def ask_offerings(
     names: Sequence[str], region: str, known: Catalog, *, accept_implausible: bool = False
 ) -> Offerings:
-    """Ask a region which types it offers. `LiveError` where it cannot be asked.
+    """The types that an AWS region offers now; raises `LiveError` where it does not respond.
 
-    A type is withdrawn only where two services agree on it: one lists it no longer, and the other does not
-    describe it."""
+    A type is withdrawn only where two services agree: one no longer lists it, and the other does not describe
+    it."""
     there = offered(names, region)
     warnings: list[str] = []
     try:
@@ -131,7 +131,7 @@ def ask_offerings(
 def without_vanished(
     is_offered: dict[str, bool], region: str, known: Catalog, cloud: str, *, accept_implausible: bool
 ) -> Offerings:
-    """What a region offers; if over half of its types vanished it is not believed, with a warning."""
+    """The region's offerings; if over half of its types vanished, only the others, with a warning."""
     vanished = [name for name in is_offered if not is_offered[name] and known.is_offered(name, region, cloud)]
     if len(vanished) < FEWEST_DOUBTED or 2 * len(vanished) <= len(is_offered) or accept_implausible:
         return Offerings(is_offered)
@@ -156,19 +156,19 @@ def _differences(name: str, described: Facts, known: Catalog) -> list[str]:
     ]
 
 
-# Seconds for one answer: four tries of boto3, and what it waits between them. Google's list is
-# one answer, fetched whole.
+# Seconds for one answer: four tries of boto3 and its waits between them. A price list without an account
+# is one answer, fetched whole.
 ANSWER_SECONDS = 60.0
 WHOLE_LIST_SECONDS = 600.0
-# A line of progress for so many answers.
-TOLD_EVERY = 10
+# Answers per line of progress.
+PROGRESS_EVERY = 10
 TRACKER_SECONDS = 120.0
 
 
 def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str, ...]:
-    """The named types, else those the region offers, by the snapshot, that match the query.
+    """The types that the query names, else the matching ones that the region offers in the snapshot.
 
-    `UsageError` for names nobody knows, and where nothing matches."""
+    Raises `UsageError` for unknown names, and where nothing matches."""
     cloud = str(query.cloud)
     bundled.require_region(region, cloud)
     for gpu in query.gpus:
@@ -191,9 +191,9 @@ def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str,
 
 
 def refresh(question: PriceQuestion, markets: tuple[Market, ...], folder: Path, say: Say) -> Refresh:
-    """Ask, judge against what is known, and keep what is believed in `folder`.
+    """Fetches prices, checks them against known ones, and keeps the believed ones in `folder`.
 
-    `LiveError` where the cloud cannot be asked: then nothing has changed, as after Ctrl-C."""
+    Raises `LiveError` where the cloud does not respond: then nothing has changed, as after Ctrl-C."""
     cloud, region, known = question.prices.cloud, question.region, question.known
     offerings = _offerings(question, say)
     names = [name for name in question.names if offerings.offered.get(name, True)]
@@ -201,9 +201,9 @@ def refresh(question: PriceQuestion, markets: tuple[Market, ...], folder: Path, 
         answer for market in markets for answer in _prices(replace(question, names=names), market, say)
     ]
     if question.prices.by_type and not question.prices.has_account:
-        offerings = _gone_from_list(question, answers)
+        offerings = _delisted(question, answers)
     newer = overlay_of(region, question.today, offerings.offered, answers)
-    # Who tells no price that can be believed is not believed about anything else.
+    # A seller whose prices are all implausible is not believed about its offerings either.
     sound = newer and (newer.prices or not answers)
     file = str(keep_overlay(folder, cloud, newer)) if sound else ""
     changed = [
@@ -224,7 +224,7 @@ def refresh(question: PriceQuestion, markets: tuple[Market, ...], folder: Path, 
 
 
 def overlay_of(region: str, today: date, offered: dict[str, bool], answers: Iterable[PriceAnswer]) -> Overlay:
-    """The answers that are believed, to be laid over the snapshot."""
+    """The overlay of believed prices and of offerings, for the snapshot."""
     prices = {
         (answer.instance_type, answer.region, answer.market): answer.price
         for answer in answers
@@ -247,9 +247,9 @@ def _offerings(question: PriceQuestion, say: Say) -> Offerings:
         return Offerings({}, (f"whether the types are still offered is not known: {error}",))
 
 
-def _gone_from_list(question: PriceQuestion, answers: Sequence[PriceAnswer]) -> Offerings:
-    """Types whose on-demand price was known, and that a whole list has on none of the markets that
-    were asked for: who lists a type no longer does not sell it."""
+def _delisted(question: PriceQuestion, answers: Sequence[PriceAnswer]) -> Offerings:
+    """Types with a known on-demand price that the seller's whole list lacks on every market queried: a type
+    that is no longer listed is no longer sold."""
     listed = {answer.instance_type for answer in answers if not answer.unlisted}
     gone = {
         answer.instance_type: False
@@ -266,7 +266,7 @@ def _prices(question: PriceQuestion, market: Market, say: Say) -> Iterable[Price
     seconds = ANSWER_SECONDS if question.prices.has_account else WHOLE_LIST_SECONDS
     what = f"{cloud_title(question.prices.cloud)}: {market} prices"
     for number, answer in enumerate(each_within(seconds, what, ask_prices(question, market)), 1):
-        if number % TOLD_EVERY == 0 or number == len(question.names):
+        if number % PROGRESS_EVERY == 0 or number == len(question.names):
             say(f"{market} prices: {number} of {len(question.names)}")
         yield answer
 
@@ -274,24 +274,24 @@ def _prices(question: PriceQuestion, market: Market, say: Say) -> Iterable[Price
 def imported_from(
     url: str, folder: Path, today: date, say: Say, *, accept_implausible: bool = False
 ) -> Imported:
-    """The file at an address, kept in `folder` as an import of its host's name, or as refreshed prices.
+    """The price list at `url`, kept in `folder` as an import named after its host, or as refreshed prices.
 
-    `today` is the date of prices that tell none. `LiveError` where it cannot be fetched, and `UsageError`
-    where it is no price list that is known: then nothing has changed."""
+    `today` dates prices without a date. Raises `LiveError` where it cannot be fetched, and `UsageError` for
+    an unknown kind of list: then nothing has changed."""
     address = checked_url(url, "--tracker")
     host = str(urlsplit(address).hostname)
     say(f"asking {host}")
     content = Deadline(TRACKER_SECONDS).within(host, lambda: download(address))
     with tempfile.TemporaryDirectory() as made:
-        # A price says where it is from by the name of its file.
+        # Prices name their file as their source.
         path = Path(made) / _file_name(host, urlsplit(address).path)
         path.write_bytes(content)
-        return import_file(path, _plain(host), folder, as_of=today, accept_implausible=accept_implausible)
+        return import_file(path, _safe_name(host), folder, as_of=today, accept_implausible=accept_implausible)
 
 
 def _file_name(host: str, path: str) -> str:
-    return f"{_plain(host)} {_plain(PurePosixPath(path).name) or 'prices'}"
+    return f"{_safe_name(host)} {_safe_name(PurePosixPath(path).name) or 'prices'}"
 
 
-def _plain(text: str) -> str:
+def _safe_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:60]

@@ -1,4 +1,4 @@
-"""Questions -> `advisor.report/1`: the answers with all that the one who pays will ask about them.
+"""Questions -> `advisor.report/1`: the answers, with the details that whoever pays will want to know.
 
-What is gathered here needs the catalogue and the model; the formats (`advisor.render.formats`) take the
-document alone, so that no number of a report can differ from its JSON."""
+Reports are built here from the catalogue and the model. The formats (`advisor.render.formats`) take only the
+document, so that no number of a report can differ from its JSON."""

@@ -1,7 +1,7 @@
-"""An answer as a file: one table of the formats there are, of recommendations and of reports.
+"""The table of all file formats of recommendations and of reports.
 
-The formats of a sizing report (`advisor.render.formats`) stand here under their own names; those that a
-recommendation has too are called `report-json` and so on."""
+Formats of a sizing report (`advisor.render.formats`) keep their names; where a recommendation has a format of
+the same name, the report's is called `report-json` and so on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REPORT = "report-"
 
 
 class ExportRequest(NamedTuple):
-    """A question in its context. A report has a language and a day (today, where none is said)."""
+    """A question in its context; `language` and `as_of` (None: today) are for reports only."""
 
     context: Context
     question: AnyRecommend
@@ -35,7 +35,7 @@ class ExportRequest(NamedTuple):
 
 
 class Format(Struct, frozen=True):
-    """A format's name, suffix and content; `about` is for people. A `report` has a language."""
+    """A file format; `about` describes it for people, and a `report` takes a language."""
 
     extension: str
     media_type: str
@@ -89,14 +89,14 @@ FORMATS: Mapping[str, Format] = {**_REPORTS, **_ANSWERS}
 
 
 def format_named(name: str) -> Format:
-    """The format of that name; `UsageError` with the nearest for another."""
+    """The format of that name; raises `UsageError` with the nearest names for an unknown one."""
     if name not in FORMATS:
         raise unknown_name("report format", name, FORMATS)
     return FORMATS[name]
 
 
 def file_name(stem: str, name: str) -> str:
-    """'googlenet-inference-terraform.tf': what two formats end with alike is told apart."""
+    """A file name such as 'googlenet-inference-terraform.tf': the format keeps equal extensions apart."""
     kind = FORMATS[name]
     tool = "" if name == kind.extension else f"-{name.removesuffix(f'-{kind.extension}')}"
     return f"{stem}{tool}.{kind.extension}"

@@ -31,7 +31,7 @@ LONGEST_NAME = 500
 _MOST_RUNS = 10_000
 _KEYS = ("title", "defaults", "workloads")
 _NAME, RUNS = "name", "runs_per_month"
-# They turn the direction of what follows: what is shown is not what stands there.
+# Marks that turn the direction of the text after them: it would be shown in another order than it has.
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -40,8 +40,8 @@ _OF_WORKLOAD = Message("{place}: workload '{name}': {what}").text
 
 
 class Entry(NamedTuple):
-    """One workload as it was written: texts by option, without dashes, in the order written; how often a run
-    that ends is made, where that is said; and the lines of its own texts and of those of the defaults."""
+    """One workload of a plan: its texts by option, in the file's order, the runs per month of work that ends,
+    and the line numbers of its options and of the plan's defaults."""
 
     name: str
     line: int
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
     default_lines: Mapping[str, int] = MappingProxyType({})
 
     def wrong(self, error: E) -> E:
-        """The error with the place of what it is about: a word of this workload, or of the defaults."""
+        """The error with the line of the option that it blames, in this workload or in the defaults."""
         field = error.field or ""
         is_default = field in self.default_lines and field not in self.lines
         line = (self.default_lines if is_default else self.lines).get(field, self.line)
@@ -66,22 +66,22 @@ class Entry(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """The texts of some lines, and the number of each line."""
+    """The texts and the line number of each option in a mapping."""
 
     texts: dict[str, tuple[str, ...]]
     lines: dict[str, int]
 
 
 class Plan(NamedTuple):
-    """A file's title ('' where it has none) and workloads."""
+    """The title of a plan ('' where it has none) and its workloads."""
 
     title: str
     entries: tuple[Entry, ...]
 
 
 def read_plan(content: bytes, name: str, faults: Faults | None = None) -> Plan:
-    """The plan in a file of that name; `UsageError` names the line of what is wrong. What is wrong with one
-    workload is left to `faults` where they are given, and the plan has the others."""
+    """The plan in the content of a file; raises `UsageError` with lines of faults. `faults` collects those
+    of single workloads instead, and the plan has the other workloads."""
     reader = _Reader(name)
     plan = reader.plan(_root(content, name), faults or (own := Faults()))
     if faults is None:
@@ -90,7 +90,7 @@ def read_plan(content: bytes, name: str, faults: Faults | None = None) -> Plan:
 
 
 def shown_name(text: str, what: str) -> str:
-    """A title or name in any script; `UsageError` for control characters and changes of direction."""
+    """The stripped title or name; `UsageError` for control characters and changes of direction."""
     text = text.strip()
     if not text:
         raise UsageError("{what} is empty", what=what, hint="name one, or leave it out")
@@ -107,7 +107,7 @@ def shown_name(text: str, what: str) -> str:
 
 
 def _root(content: bytes, name: str) -> Node | None:
-    import yaml  # nobody else waits for it
+    import yaml  # only plans need it
 
     if len(content) > MOST_BYTES:
         raise UsageError(
@@ -125,9 +125,9 @@ def _root(content: bytes, name: str) -> Node | None:
 
 
 class _Reader:
-    """Reads the nodes of one file, so that whatever is wrong has a line.
+    """Reads the YAML nodes of one file, so that every error has a line.
 
-    Texts stay as they are written: `region: no` is no truth value, and 1e6 no word."""
+    Values stay texts as written: `region: no` is the text "no", not false."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -224,7 +224,7 @@ class _Reader:
         return tuple(str(node.value) for node in nodes)
 
     def _wrong(self, node: Node, fault: UsageError) -> UsageError:
-        """The error with its place."""
+        """The error with its file and line."""
         return UsageError(
             "{file}, line {line}: {fault}",
             file=self._file,

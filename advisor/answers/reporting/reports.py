@@ -17,7 +17,7 @@ from advisor.answers import ask
 from advisor.answers.context import Context, load_context
 from advisor.answers.networks import recommended
 from advisor.answers.reporting.plans import Entry
-from advisor.answers.reporting.saved import Input, answered_again, read_saved
+from advisor.answers.reporting.saved import Input, read_saved, same_answer_today
 from advisor.answers.reporting.sections import (
     bare_section,
     bundled_measurements_sha256,
@@ -46,7 +46,7 @@ _PACKAGE = "instance-sizing-advisor"
 
 
 class Origin(NamedTuple):
-    """The origin of a report: its command without the output, the files it read, its data."""
+    """The origin of a report: its command without output options, the files read, and the data sources."""
 
     command: str
     inputs: Sequence[Input] = ()
@@ -56,7 +56,7 @@ class Origin(NamedTuple):
 def reproducibility(
     context: Context, origin: Origin, sections: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The document's `reproducibility`."""
+    """The block `reproducibility` of the document: command, versions and digests."""
     sections = list(sections)
     model = context.sources().performance_model()
     drawn = {row["trial_id"] for section in sections for row in section["measured"]}
@@ -96,8 +96,8 @@ def advisor_version() -> str:
 
 
 class ReportedWorkload(NamedTuple):
-    """A workload of a report: its name, what is asked, the command that asks it alone, and the entry of a
-    plan that says so, for how often a run that ends is made and where what is wrong was said."""
+    """A workload of a report: its name, its question, the command for this question alone, and its entry in a
+    plan, which has the runs per month and the lines for errors."""
 
     name: str
     question: AnyRecommend
@@ -106,7 +106,7 @@ class ReportedWorkload(NamedTuple):
 
 
 def report_of_question(question: AnyRecommend, sources: Sources, title: str = "") -> dict[str, object]:
-    """`advisor.report/1` about one question, as of today; without a title it is the workload's."""
+    """`advisor.report/1` about one question, as of today; the title is by default the workload's name."""
     workload, day = question_of_report(question, sources), today()
     options = [*options_of(question), *options_of(sources), "--date", day.isoformat()]
     origin = Origin(command_line("report", options), inputs_of(question), sources)
@@ -114,23 +114,23 @@ def report_of_question(question: AnyRecommend, sources: Sources, title: str = ""
 
 
 def question_of_report(question: AnyRecommend, sources: Sources) -> ReportedWorkload:
-    """The question under the name that its section has, with the command that asks it alone."""
+    """The question with the name of its section, and the command for this question alone."""
     command = command_line("recommend", [*options_of(question), *options_of(sources)])
     return ReportedWorkload(f"{question.model_text} {question.task}", question, command)
 
 
 def command_line(command: str, options: Sequence[str]) -> str:
-    """The command as a shell takes it."""
+    """The command line, quoted for a shell."""
     return as_text(f"advisor {command} {shlex.join(options)}".strip())
 
 
 def as_text(word: str) -> str:
-    """A word of a command line, which may hold the bytes of a name that is no UTF-8."""
+    """A word of a command line as valid text: bytes of a file name that are not UTF-8 are replaced."""
     return word.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def inputs_of(*questions: AnyRecommend) -> tuple[Input, ...]:
-    """The user's own files that the questions name, each once."""
+    """The user's files that the questions name, each once."""
     files = dict.fromkeys(file for question in questions for file in _files_of(question))
     return tuple(map(read_input, files))
 
@@ -145,19 +145,19 @@ def _files_of(question: AnyRecommend) -> list[str]:
 
 
 def read_input(file: str) -> Input:
-    """A file's content under its name; `UsageError` where it cannot be read."""
+    """The name and content of a file; raises `UsageError` where it cannot be read."""
     try:
         return Input(as_text(file), Path(file).read_bytes())
     except OSError as error:
         raise UsageError("'{file}' cannot be read: {why}", file=file, why=error.strerror or "") from None
 
 
-# Told after each workload: how many are done.
+# Called after each workload with the number of finished ones.
 Step = Callable[[int], None]
 
 
 class Report(NamedTuple):
-    """The title of a report, its day, and the command behind it."""
+    """The title of a report, its day, and its origin."""
 
     title: str
     as_of: date
@@ -167,17 +167,17 @@ class Report(NamedTuple):
 def report(
     context: Context, workloads: Sequence[ReportedWorkload], head: Report, *, step: Step | None = None
 ) -> dict[str, Any]:
-    """`advisor.report/1`: a section a question, in their order, and their totals.
+    """`advisor.report/1`: one section per workload, in their order, and the totals.
 
-    Every question is looked at before the first is answered. Raises what `recommend` raises, told with the
-    workload's place."""
+    All questions are checked before the first is answered. Raises what `recommend` raises, with the
+    workload's line in the plan."""
     check_workloads(context, workloads)
     preparations, sections = Preparations(context.catalog, context.model), list[dict[str, Any]]()
     for workload in workloads:
         with _with_place(workload):
             section = _section(context, workload, preparations, head.as_of)
-            often = workload.entry and workload.entry.runs_per_month
-            sections.append(section | ({"runs_per_month": often} if often else {}))
+            runs_per_month = workload.entry and workload.entry.runs_per_month
+            sections.append(section | ({"runs_per_month": runs_per_month} if runs_per_month else {}))
         if step:
             step(len(sections))
     return _assembled(context, head, sections)
@@ -186,7 +186,7 @@ def report(
 def check_workloads(
     context: Context, workloads: Sequence[ReportedWorkload], faults: Faults | None = None
 ) -> None:
-    """Raise for the questions that cannot be asked, each with its place, behind the `faults` found before."""
+    """Raises one error for all invalid questions, with their lines in the plan, after the given `faults`."""
     faults = faults or Faults()
     for workload in workloads:
         with faults.collected(), _with_place(workload):
@@ -195,7 +195,7 @@ def check_workloads(
                 settled_tuning(question, language_model_of(question), context.catalog)
             elif isinstance(question, RecommendGeneration):
                 settled_serving(question, language_model_of(question), context.catalog)
-            # What an anchor and an own network stand on is known once their files were read.
+            # Anchors and a user's network can be checked only after their files are read.
             elif not (question.anchor or is_own_code(question.network)):
                 context.request(question)
     faults.tell()
@@ -220,7 +220,7 @@ def _section(
 
 @contextmanager
 def _with_place(question: ReportedWorkload) -> Iterator[None]:
-    """An error with the place of the workload that it is about."""
+    """Adds the workload's line in the plan to an error."""
     try:
         yield
     except AdvisorError as error:
@@ -232,10 +232,10 @@ def _with_place(question: ReportedWorkload) -> Iterator[None]:
 def report_of_saved(
     context: Context, files: Sequence[Input], head: Report, *, step: Step | None = None
 ) -> dict[str, Any]:
-    """Builds a report of saved answers.
+    """The report about saved answers.
 
-    Where today's catalogue and model still give one, its section is whole; else, and of language models, it
-    tells what the saved answer itself tells (`complete` is false)."""
+    A section is complete where today's catalogue and model still give the same answer. Else, and for language
+    models, it has only what the saved answer contains (`complete` is false)."""
     sections: list[dict[str, Any]] = []
     names = Counter[str]()
     for file in files:
@@ -256,7 +256,7 @@ def _saved_section(context: Context, file: Input, as_of: date) -> dict[str, Any]
     if is_language(document):
         return bare
     preparations = Preparations(context.catalog, context.model)
-    answer = answered_again(document, context, preparations)
+    answer = same_answer_today(document, context, preparations)
     if answer is None:
         return bare
     return network_section(bare, context, answer, at_steps(answer.request, preparations), as_of)

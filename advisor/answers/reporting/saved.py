@@ -25,18 +25,18 @@ from advisor.render.records import candidate_block
 
 
 class Input(NamedTuple):
-    """A file that was read: as it was named, and what was in it."""
+    """The name and the content of a file that was read."""
 
     name: str
     content: bytes
 
     def document(self) -> dict[str, str]:
-        """Its digest stands for it."""
+        """The file's name and digest, for a report's document."""
         return {"name": self.name, "sha256": hashlib.sha256(self.content).hexdigest()}
 
 
 def first_fault(value: Any, schema_id: str) -> str | None:
-    """The first fault, with its position ('$.workloads[2].name: ..'); None where there is none."""
+    """The first violation of the schema, with its position ('$.workloads[2].name: ..'), or None."""
     error = next(_validator(schema_id).iter_errors(value), None)
     while error is not None and hasattr(error.kind, "context"):
         error = max(
@@ -64,9 +64,9 @@ _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u20
 def read_saved(file: Input) -> dict[str, Any]:
     """The document in a file: `advisor.recommendation/1` or `advisor.report/1`.
 
-    `UsageError` for another, and for what is not as its schema says."""
+    Raises `UsageError` for another document, and for one that violates its schema."""
     try:
-        document = json.loads(file.content, parse_constant=_no_number)
+        document = json.loads(file.content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise UsageError(
             "{file} is not valid JSON ({error})",
@@ -86,37 +86,37 @@ def read_saved(file: Input) -> dict[str, Any]:
             if isinstance(kind, str)
             else Message("it names no schema"),
         )
-    fault = first_fault(document, kind) or _unusable(document)
+    fault = first_fault(document, kind) or _unusable_value_fault(document)
     if fault:
         raise UsageError("{file} is damaged, or of another version: {fault}", file=file.name, fault=fault)
     return dict(document)
 
 
-def _unusable(value: Any) -> str | None:
-    """Text with control characters or half characters, or a number that is not finite."""
+def _unusable_value_fault(value: Any) -> str | None:
+    """The first text with control characters or lone surrogates, or number that is not finite, or None."""
     if isinstance(value, str):
         return f"it has characters that cannot be shown: {value[:60]!a}" if _STEERS(value) else None
     if isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:
         return "it has a number that is too large"
     if isinstance(value, dict):
-        return _unusable([*value, *value.values()])
-    inside = map(_unusable, value) if isinstance(value, list) else iter(())
+        return _unusable_value_fault([*value, *value.values()])
+    inside = map(_unusable_value_fault, value) if isinstance(value, list) else iter(())
     return next(filter(None, inside), None)
 
 
-def _no_number(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number of JSON")
 
 
-def answered_again(
+def same_answer_today(
     document: Mapping[str, Any], context: Context, preparations: Preparations
 ) -> Recommendation | None:
-    """The answer to the same question now; None where today's catalogue and model give another spec,
-    price or rate, or cannot be asked (a folder of images, a network of the user's own)."""
+    """The answer to a saved question from today's catalogue and model; None where spec, price or rate differ,
+    or where they cannot answer it (a folder of images, a user's network)."""
     if document["performance_model"]["id"] != context.model.id or document["live"]:
         return None
     try:
-        # Questions of older versions lack fields: those answers tell what they tell themselves.
+        # Questions of older versions may lack fields: such a report shows only the saved answer.
         question = question_from(document["request"])
         answer = recommend(question, preparations, today=answered_on(document))
     except (AdvisorError, LookupError, TypeError, ValueError, OverflowError):
@@ -124,10 +124,10 @@ def answered_again(
     spec, saved = answer.chosen or answer.nearest, document["recommendation"] or document["nearest"]
     if spec is None or saved is None or (answer.chosen is None) != (not document["recommendation"]):
         return None
-    return answer if _same(candidate_block(spec), saved) else None
+    return answer if _is_same_spec(candidate_block(spec), saved) else None
 
 
-def _same(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _is_same_spec(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     names = ("cloud", "region", "market", "count", "instance_type", "batch_size", "bottleneck")
     numbers = [
         (record["price"]["total_usd_per_hour"], other["price"]["total_usd_per_hour"]),

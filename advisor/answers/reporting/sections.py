@@ -1,4 +1,4 @@
-"""One workload of a report: its answer, measurements beside its curves, sources and age of its facts."""
+"""Builds the section of one workload in a report: answer, curves, measurements, sources and data ages."""
 
 from __future__ import annotations
 
@@ -60,40 +60,40 @@ _RICH = ("vcpus", "memory_mib", "disk_read_mib_per_second")
 
 
 def measured_rows(network: str, task: Task) -> list[dict[str, Any]]:
-    """One row a good measurement of the network and task, with all its conditions, by vCPUs; the user's
-    own take the place of bundled ones of the same trial."""
+    """One row per good measurement of the network and task, with its conditions, sorted by vCPUs; the user's
+    measurements replace bundled ones of the same trial."""
     key = network, str(task)
     by_trial = {row["trial_id"]: row for row in _bundled() if (row["network"], row["task"]) == key}
     by_trial |= {row["trial_id"]: row for row in _rows(_stored(*key), STORE)}
-    return sorted(by_trial.values(), key=_order)
+    return sorted(by_trial.values(), key=_resources_key)
 
 
 def bundled_measurements_sha256() -> str:
-    """The digest of the measurements that ship, as `_bundled` reads them."""
+    """The SHA-256 digest of the file of bundled measurements."""
     return hashlib.sha256(_FILE.read_bytes()).hexdigest()
 
 
 def nearest_slice(
     rows: Sequence[Mapping[str, Any]], varied: str, spec: Mapping[str, float | None]
 ) -> list[str]:
-    """Ids of the measurements that differ in `varied` alone, all else as near to `spec` as was measured: they
-    may stand beside a curve of `varied`.
+    """Ids of the trials to draw with a curve over `varied`: they differ only in `varied`, and their other
+    resources are the measured ones nearest to `spec`.
 
     Rows and `spec` have `vcpus`, `memory_mib` and `disk_read_mib_per_second`; None: no limit."""
     left = list(rows)
     for name in _RICH:
         if name != varied and left:
-            near = min((_apart(row[name], spec[name]) for row in left), default=0.0)
-            left = [row for row in left if _apart(row[name], spec[name]) == near]
+            near = min((_distance(row[name], spec[name]) for row in left), default=0.0)
+            left = [row for row in left if _distance(row[name], spec[name]) == near]
     return [row["trial_id"] for row in left]
 
 
-def _apart(number: float | None, other: float | None) -> float:
-    """The ratio of one to the other, as a distance; no limit is far above all."""
+def _distance(number: float | None, other: float | None) -> float:
+    """The absolute log ratio of two amounts; None (no limit) counts as 1e6."""
     return abs(math.log(number or 1e6) - math.log(other or 1e6))
 
 
-def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _resources_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     disk = row["disk_read_mib_per_second"] or math.inf
     return row["vcpus"], row["memory_mib"], disk, row["trial_id"]
 
@@ -105,7 +105,7 @@ def _bundled() -> list[dict[str, Any]]:
 
 
 def _stored(network: str, task: str) -> Sequence[Measurement]:
-    """Measurements in the user's store, where there is one: most users have none."""
+    """Successful measurements in the user's store; empty where there is no store, as for most users."""
     own = user_folder() / "measurements.sqlite"
     if not os.environ.get("ADVISOR_DATABASE_URL") and not own.is_file():
         return ()
@@ -119,7 +119,7 @@ def _stored(network: str, task: str) -> Sequence[Measurement]:
 
 
 def _rows(measurements: Iterable[Measurement], origin: str) -> list[dict[str, Any]]:
-    """Those that a fit would take: good ones, held to their limits, that read their data."""
+    """Rows of the measurements that a fit would take: valid, held to their limits, with their data read."""
     return [
         _row(measurement, rate, origin)
         for measurement in measurements
@@ -151,14 +151,14 @@ def _row(measurement: Measurement, rate: float, origin: str) -> dict[str, Any]:
 
 
 def evidence(subject: Subject, explanation: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """The source of each fact behind the prediction, and its distance from the measured rows; first the
-    GPU's own rate, where somebody published the very cell."""
+    """The source of each fact behind the prediction, and its distance from the measured rows; first the GPU's
+    rate, where one was published or measured for this network, GPU and precision."""
     rows = [] if explanation is None else [dict(row) for row in explanation["measured_range"]]
-    published = _published(subject)
+    published = _published_rate(subject)
     return [*([published] if published else []), *rows]
 
 
-def _published(subject: Subject) -> dict[str, Any] | None:
+def _published_rate(subject: Subject) -> dict[str, Any] | None:
     card = subject.context.catalog.gpu_of(subject.instance)
     if card is None or subject.candidate.workload.task is Task.PREPROCESSING:
         return None
@@ -181,7 +181,7 @@ def _published(subject: Subject) -> dict[str, Any] | None:
 def ages(
     spec: Spec, measured: Sequence[Mapping[str, Any]], regions: Sequence[Mapping[str, Any]], today: date
 ) -> list[dict[str, Any]]:
-    """The dates of what decided, oldest first: prices, the instance's facts, measurements."""
+    """The dates and ages of the data behind an answer, oldest first: prices, instance facts, measurements."""
     price, disk, facts = spec.offer.price, spec.disk.price, spec.offer.instance
     rows = [_age("instance_price", price.as_of, today, price.kind, price.source)]
     if disk:
@@ -209,8 +209,8 @@ def _age(what: str, as_of: date, today: date, kind: str, source: str) -> dict[st
 
 
 def costs(spec: Spec, median: float, catalog: Catalog, today: date) -> dict[str, Any]:
-    """The spec where it stands, by market: USD an hour, a month, and for a million samples at the
-    `median` rate of all its instances. A market without a known price is left out."""
+    """The spec's cost in its region by market: USD per hour, month and million samples at the `median` rate
+    of all its instances. Markets without a known price are left out."""
     instance, region = spec.offer.instance, spec.offer.region
     known = {
         market: spec.offer.price
@@ -247,9 +247,9 @@ def _choice(spec: Spec, median: float, market: Market, price: Price) -> dict[str
 
 
 def regions(spec: Spec, catalog: Catalog) -> list[dict[str, Any]]:
-    """The spec in each region that sells it on the market of the question, cheapest first.
+    """The spec's price in each region that sells it on the market of the offer, cheapest first.
 
-    Where the disk has no known price the total is null, and the region stands at the end."""
+    Where the disk has no known price, the total is null and the region comes last."""
     offer, rows = spec.offer, []
     name, cloud = offer.instance.name, offer.instance.cloud
     for region in catalog.regions_of(name, cloud):
@@ -300,12 +300,12 @@ _Key = tuple[object, ...]
 
 
 def price_throughput(answer: Recommendation, table: Table | None) -> list[dict[str, Any]]:
-    """A row a spec, cheapest first: those of the answer, the front of price and lower bound whatever the
-    target and the price limit, and of each GPU the spec with the cheapest samples.
+    """One row per spec, cheapest first: those that the answer names, the front of price and lower bound
+    without the target and the price limit, and for each GPU the spec with the cheapest samples.
 
-    The catalogue's coarse disk orders (`table`) stand beside those that were fitted to the target."""
+    Specs of `table` have the catalogue's coarse disk sizes; those of the answer are fitted to the target."""
     request, free = answer.request, _without_limits(answer.request)
-    named = _named(answer)
+    named = _named_candidates(answer)
     known = {_key(candidate) for candidate in named}
     specs = specs_of(free, table) if table else []
     others = [candidate for candidate in specs if _key(candidate) not in known]
@@ -322,12 +322,12 @@ def price_throughput(answer: Recommendation, table: Table | None) -> list[dict[s
 
 
 def _without_limits(request: NetworkQuestion) -> NetworkQuestion:
-    """What the reader may weigh is left to the chart: the target, the price, the run's limits."""
+    """The request without the target, price and run limits: the reader weighs these in the chart."""
     return replace(request, target_throughput=None, max_usd_per_hour=None, max_hours=None, max_run_usd=None)
 
 
-def _named(answer: Recommendation) -> list[Candidate]:
-    """What the recommendation names; `ranked` first, so that its batch sizes are the ones shown."""
+def _named_candidates(answer: Recommendation) -> list[Candidate]:
+    """The candidates that the answer names, once each; `ranked` first, so that its batch sizes are shown."""
     calls = [two for call in answer.close_calls for two in (call.candidate, call.instead)]
     gives = [relaxation.gives for relaxation in answer.relaxations]
     named = (*answer.ranked, answer.nearest, answer.beyond_price, *calls, *answer.pareto, *gives)
@@ -352,13 +352,13 @@ def _key(candidate: Candidate) -> _Key:
     return tuple(spec_fields(candidate.spec, "cloud instance_type region market disk count").values())
 
 
-_VARIED = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_second"}
+_MEASURED_FIELD = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_second"}
 
 
 def network_section(
     bare: dict[str, Any], context: Context, answer: Recommendation, table: Table | None, as_of: date
 ) -> dict[str, Any]:
-    """The section of a workload, or of the nearest spec; `bare` where there is no spec to expand."""
+    """The section about the chosen spec, else the nearest; `bare` where there is neither."""
     candidate = answer.chosen or answer.nearest
     if candidate is None:
         return bare
@@ -384,8 +384,7 @@ def network_section(
 def language_section(
     bare: dict[str, Any], answer: AnyAnswer, catalog: Catalog, as_of: date, trial: str | None = None
 ) -> dict[str, Any]:
-    """The section of a language model that was asked here, with the command of a trial. It has no stages, and
-    so no curves."""
+    """The section of a language model's answer, with the command of a trial; it has no curves."""
     candidate = answer.chosen or answer.nearest
     if candidate is None:
         return bare
@@ -403,7 +402,7 @@ def _with_places(
     measured: Sequence[Mapping[str, Any]],
     as_of: date,
 ) -> dict[str, Any]:
-    """A section with what the spec costs elsewhere, and how old that is."""
+    """The section with the spec's cost by market and region, and the ages of these data."""
     places = regions(spec, catalog)
     return bare | {
         "complete": True,
@@ -414,9 +413,8 @@ def _with_places(
 
 
 def bare_section(document: Mapping[str, Any], name: str = "", command: str = "") -> dict[str, Any]:
-    """The section of a recommendation's document by itself: for one that was saved and is answered
-    differently now, or where not even a nearest spec is known. `command` asks about the workload of that
-    `name` alone."""
+    """The section that a recommendation's document gives alone: for a saved one that is answered differently
+    now, or where not even a nearest spec is known. `command` answers for the workload `name` alone."""
     ranked = [spec for spec in (document["recommendation"], document["nearest"]) if spec]
     answers = document["recommendation"] is not None
     rows = drawn_rows(
@@ -455,6 +453,6 @@ def _with_measured(
         "memory_mib": instance.memory_mib,
         "disk_read_mib_per_second": subject.candidate.spec.disk.rate.read_mib_per_second,
     }
-    for name, varied in _VARIED.items():
+    for name, varied in _MEASURED_FIELD.items():
         block[name]["measured"] = nearest_slice(known, varied, spec)
     return block
