@@ -205,6 +205,7 @@ def difference(old: Document, new: Document, *files: str) -> dict[str, Any]:
             "run_usd": _sums(both, lambda workload: run_usd(workload.pick)),
             "all_usd_per_hour": _whole(before, after, lambda workload: workload.kept_usd_per_hour),
             "all_month_usd": _whole(before, after, lambda workload: workload.month_usd),
+            "all_month_lacks": {"old": list(_lacks(pairs, 0)), "new": list(_lacks(pairs, 1))},
         },
         "stands_on": stands_on,
         "workloads": rows,
@@ -243,6 +244,16 @@ def _head(document: Document, workloads: int, file: str | None = None) -> dict[s
 def _whole(old: Mapping[str, Workload], new: Mapping[str, Workload], usd_of: UsdOf) -> dict[str, Any]:
     known = [[usd for each in side.values() if (usd := usd_of(each)) is not None] for side in (old, new)]
     return change(*(sum(usd) if usd else None for usd in known))
+
+
+def _lacks(pairs: Sequence[Pair], side: int) -> Iterator[dict[str, Any]]:
+    """The workloads that the month of the other side counts and that of this `side` (0: old) does not, what
+    they cost there in dollars, and why."""
+    for name, *both in pairs:
+        here, there = both[side], both[1 - side]
+        if there and there.month_usd is not None and (here is None or here.month_usd is None):
+            why = "not_asked" if here is None else "not_planned" if here.pick else "nothing_fits"
+            yield {"name": name, "month_usd": there.month_usd, "why": why}
 
 
 def _stands_on(before: Document, after: Document) -> dict[str, Any]:
@@ -290,6 +301,9 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
             "run_usd": run_usd(workload.pick),
         }
     asked = _asked_differently(old, new)
+    # A recommendation alone does not tell how often it runs.
+    tells = bool(old.section and new.section)
+    often = [each.section.get("runs_per_month") if tells else None for each in (old, new)]
     before, after = (key_of(side.pick) if side.pick else None for side in (old, new))
     rows: dict[str, Any] = {
         "request": asked,
@@ -302,6 +316,7 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
         },
         "cost": change(old.usd_per_hour, new.usd_per_hour) if before and after else None,
         "run_usd": _sums([(old, new)], lambda workload: run_usd(workload.pick)),
+        "runs_per_month": None if often[0] == often[1] else change(*often),
         "prices": _changed_numbers(old.prices(), new.prices(), spec_document),
         "predictions": _predictions(old.rates(), new.rates()),
         "alternatives": _alternatives(old.ranked(), new.ranked()),
@@ -311,12 +326,13 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
         "assumptions": _texts(old, new, "assumptions"),
     }
     # Warnings and assumptions are no change by themselves: some name an age, another one each day.
-    lists = [asked, rows["prices"], rows["predictions"]]
+    lists = [asked, rows["runs_per_month"], rows["prices"], rows["predictions"]]
     for group in ("alternatives", "rejected", "measured"):
         lists += [part for key, part in rows[group].items() if key != "not_named"]
     changed = before != after or any(lists)
     unit = next((spec["predicted"]["unit"] for side in (new, old) for spec in side.named()), None)
-    return {"name": name, "status": "changed" if changed else "same", "unit": unit, **rows}
+    status = "changed" if changed else "same"
+    return {"name": name, "old_name": old.name, "status": status, "unit": unit, **rows}
 
 
 def _predictions(old: Mapping[Key, Document], new: Mapping[Key, Document]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import ESTIMATED, OBSERVED
+from advisor.domain import ESTIMATED, OBSERVED, Market
 from advisor.errors import one_line
 from advisor.messages import option_name
 from advisor.questions.language import ServingQuestion, TuningQuestion
@@ -59,14 +59,17 @@ def _page(document: Document) -> Page:
             what = f"{with_disk(spec)}, {paid}" if spec else "nothing fits"
             blocks.append(Paragraph(one_line(f"{workload['name']} {verb} ({what})"), "answer"))
         elif workload["status"] == "changed":
-            title = one_line(f"{workload['name']}: {_pick_text(workload)}")
+            called, was = workload["name"], workload["old_name"]
+            called += f" (it was {was})" if was != called else ""
+            title = one_line(f"{called}: {_pick_text(workload)}")
             changes = [one_line(text) for text in _changes(workload)]
             blocks += [Paragraph(title, "answer"), *([Items(changes)] if changes else [])]
     return Page("", headline(document), blocks)
 
 
 def headline(document: Document) -> str:
-    """'What changed from 2026-10-21 to 2026-11-21: 2 of 3 workloads, 1 pick'; of one day by their files."""
+    """'What changed from 2026-10-21 to 2026-11-21: 2 of 3 workloads, 1 with another pick'; of one day by
+    their files."""
     old, new = document["old"], document["new"]
     one_day = old["as_of"] == new["as_of"] and old.get("file") and new.get("file")
     ends = [one_line(each["file"]) if one_day else each["as_of"] for each in (old, new)]
@@ -77,9 +80,11 @@ def headline(document: Document) -> str:
     changed = sum(row["status"] != "same" for row in rows)
     picks = sum(row["pick"]["changed"] for row in rows if "pick" in row)
     what = f"{changed} of {format_counted(len(rows), 'workload')}"
-    return f"What changed {days}: {what}, {format_counted(picks, 'pick')}"
+    return f"What changed {days}: {what}, {picks} with another pick"
 
 
+# Why a month does not count a workload that the other one counts.
+_WHY = {"not_asked": "not asked for", "not_planned": "no runs per month", "nothing_fits": "nothing fits"}
 # What answers stand on: its name for people, and the fact that tells one from another.
 _STANDS_ON = {
     "catalog": ("the catalogue", "as_of"),
@@ -97,9 +102,15 @@ def _notes(document: Document) -> Iterator[str]:
         cost_text(usd, of) if usd and None not in usd.values() else ""
         for usd, of in ((totals["month_usd"], _A_MONTH), (totals["run_usd"], ""), (everything, _A_MONTH))
     )
-    costs = [f"In all {whole}"] if several and whole else []
-    costs += [f"{kept} for what is kept running and asked for in both"] if kept not in ("", whole) else []
-    costs += [f"{once} for one run of each that ends"] if once else []
+    lacks = {day: rows for day, rows in totals["all_month_lacks"].items() if rows}
+    # Unlike sums have no share of each other.
+    ends = " -> ".join(short_usd(everything[day]) for day in ("old", "new")) if whole else ""
+    costs = [f"In all {f'{ends}{_A_MONTH}' if lacks else whole}"] if several and whole else []
+    for day, rows in lacks.items() if costs else ():
+        names = [f"{row['name']} ({short_usd(row['month_usd'])}, {_WHY[row['why']]})" for row in rows]
+        costs.append(f"the {day} total lacks {_listed(names)}")
+    costs += [f"{kept} for always-on workloads in both"] if kept and (lacks or kept != whole) else []
+    costs += [f"{once} for one run of each job in both"] if once else []
     if several and costs:
         picks = [row["pick"]["new"] for row in document["workloads"] if row.get("cost")]
         days = [pick["price_as_of"] for pick in picks if pick["price_kind"] in _SEEN]
@@ -151,13 +162,17 @@ def _paid(workload: Document) -> str:
         month = (short_usd(per_month(cost[day])) for day in ("old", "new"))
         paid += f", {' -> '.join(dict.fromkeys(month))} a month"
     kind = report_texts("en").known(f"price.{new['price_kind']}", new["price_kind"])
-    return f"{paid}, at the {kind} of {new['price_as_of']}" if new["price_kind"] in _SEEN else paid
+    paid = f"{paid}, at the {kind} of {new['price_as_of']}" if new["price_kind"] in _SEEN else paid
+    is_taken = new["market"] == Market.SPOT != workload["pick"]["old"]["market"]
+    return f"{paid}; the cloud may interrupt spot instances" if is_taken else paid
 
 
 def _changes(workload: Document) -> Iterator[str]:
     """What else changed. Another question changes all of its lists: only the JSON has them then."""
     if not workload["pick"]["changed"] and workload["request"]:
         yield f"the question: {_asked(workload)}"
+    if often := workload["runs_per_month"]:
+        yield f"runs a month: {_value(often['old'])} -> {_value(often['new'])}"
     if (sure := _sure_text(workload["pick"])) is not None:
         yield sure
     yield from _first([_price_text(row) for row in workload["prices"]], "price")

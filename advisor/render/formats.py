@@ -70,7 +70,7 @@ def report_markdown(document: Document, language: str) -> str:
 def _xlsx(document: Document, language: str) -> bytes:
     from advisor.render.xlsx import report_workbook
 
-    return report_workbook(plain(document), language)
+    return report_workbook(document, language)
 
 
 def report_html(document: Document, language: str) -> str:

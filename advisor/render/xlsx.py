@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from advisor.domain import Stage
 from advisor.render.facts import (
     ANSWERED,
     decision_of,
@@ -22,6 +23,7 @@ from advisor.render.facts import (
     month_usd,
     most_run_usd,
     run_usd,
+    section_run_usd,
     usd_per_million_samples,
 )
 from advisor.render.i18n.catalogue import Texts, report_texts, workbook_texts
@@ -160,7 +162,7 @@ def sheets_of(document: Record) -> list[Sheet]:
     for layout in layouts:
         kind = layout["rows"]
         rows = [
-            {"workload": section["name"], **record}
+            {"workload": section["name"], **_bound(record, section)}
             for section in document["workloads"]
             for record in _records(section, kind)
         ]
@@ -213,7 +215,15 @@ def _pick(section: Record, hours: float) -> Record | None:
     if run is not None:
         ends = {"run_usd": run, "most_usd": most_run_usd(spec["run"], spec["predicted"]["confidence"])}
     sure = {"probability": decision_of(answer).get("probability")}
-    return {**section["answer"]["spec"], **sure, **month, **ends}
+    return _bound({**section["answer"]["spec"], **sure, **month, **ends}, section)
+
+
+def _bound(record: Record, section: Record) -> Record:
+    """A record with the stages of its machine, or of the section's: one without a GPU computes on its CPU."""
+    if record.get("gpu", (section["answer"]["spec"] or {}).get("gpu")) is not None:
+        return record
+    cpu = {name: "cpu" for name in ("stage", "bottleneck") if record.get(name) == Stage.ACCELERATOR}
+    return {**record, **cpu}
 
 
 def _sheet(layout: Record, columns: Mapping[str, str], records: Sequence[Record]) -> Sheet:
@@ -241,10 +251,28 @@ def _records(section: Record, rows: str) -> Iterable[Record]:
         ]
     if rows == "front":
         return flat_rows(value_at(answer, "serving.front") or (), FRONT)
+    if rows in ("costs.choices", "regions"):
+        return list(_paid(section, value_at(section, rows) or ()))
+    if rows == "price_throughput":
+        least = section["answer"]["target_throughput"] or 0.0
+        return [{**row, "answers": row["answers"] and row["lower"] >= least} for row in section[rows]]
     if rows in _OF_TASK:
         return ranked_rows(answer) if columns_of_task(answer) is _OF_TASK[rows] else ()
     made = {"measurements": _measurements, "notes": _notes}.get(rows)
     return made(section) if made else value_at(section, rows) or ()
+
+
+def _paid(section: Record, choices: Iterable[Record]) -> Iterator[Record]:
+    """The pick otherwise paid, or elsewhere: of what ends a run and the planned runs of a month. Nobody
+    commits for a year to that."""
+    run, often = section_run_usd(section), section.get("runs_per_month")
+    for row in choices:
+        usd_per_hour = row.get("total_usd_per_hour", row["usd_per_hour"])
+        if run is None:
+            yield row
+        elif not str(row.get("market")).startswith("commitment"):
+            usd = usd_per_hour and run * usd_per_hour / section["answer"]["spec"]["usd_per_hour"]
+            yield {**row, "run_usd": usd, "usd_per_month": usd and often and usd * often}
 
 
 def _measurements(section: Record) -> list[Record]:

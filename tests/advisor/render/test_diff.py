@@ -131,6 +131,21 @@ def test_reports_on_language_models_are_compared_in_their_own_units():
     assert "performance model" not in text
 
 
+def test_months_that_count_other_workloads_are_told_as_such():
+    before, after = mixed_report(), mixed_report()
+    before["workloads"][2]["runs_per_month"] = 2
+    changes = compared(before, after)
+    (lacks,) = changes["totals"]["all_month_lacks"]["new"]
+    assert (lacks["name"], lacks["why"]) == ("Tuning", "not_planned")
+    status = {row["name"]: row["status"] for row in changes["workloads"]}
+    assert [name for name in status if status[name] == "changed"] == ["Tuning"]
+    text = difference_text(changes)
+    assert f"a month; the new total lacks Tuning (${lacks['month_usd']:.0f}, no runs per month); $" in text
+    assert " a month for always-on workloads in both" in text
+    assert "Tuning: the pick stays" in text
+    assert "  runs a month: 2 -> not set" in text
+
+
 def test_what_it_stands_on_is_told(old, new):
     context = new["reproducibility"]
     context["catalog"] |= {"as_of": "2026-12-01", "sha256": "f" * 64}

@@ -125,6 +125,23 @@ def test_chinese_has_every_heading(report):
     assert opened(report_workbook(report, "zh-CN")).sheetnames[0] == "合计"
 
 
+def test_a_pick_otherwise_paid_costs_its_planned_runs_and_a_cpu_has_no_gpu_that_binds():
+    report = golden_report()
+    section = report["workloads"][0]
+    pick, spec = section["recommendation"]["recommendation"], section["answer"]["spec"]
+    pick["run"], section["runs_per_month"] = {"usd": {"median": 10.0, "upper": 12.0}}, 3
+    slow = next(row for row in section["price_throughput"] if row["answers"])
+    slow |= {"gpu": None, "gpu_count": 0, "bottleneck": "accelerator", "lower": 0.0}
+    book = opened(report_workbook(report))
+    costs = [row for row in rows(book["Costs"]) if row["Workload"] == section["name"]]
+    assert {row["Market"] for row in costs} <= {"on-demand", "spot"}
+    for row in costs:
+        assert row["USD/month"] == 3 * row["USD/run"]
+        assert row["USD/run"] == pytest.approx(10 * row["USD/hour"] / spec["usd_per_hour"])
+    (drawn,) = (row for row in rows(book["Price and rate"]) if row["Lower samples/s"] == 0)
+    assert (drawn["Bottleneck"], drawn["Meets the target"]) == ("CPU compute", False)
+
+
 def test_language_models_stand_among_the_picks_and_on_sheets_of_their_own():
     book = opened(report_workbook(mixed_report()))
     picks = rows(book["Totals"])
