@@ -1,1 +1,1 @@
-"""One GPU instance of AWS for a sweep, launched and always ended; see internals/launches.md."""
+"""Launches one AWS GPU instance for a sweep, and ends it in every case; see internals/launches.md."""

@@ -1,8 +1,8 @@
-"""Asks AWS one question, and again where that helps, while somebody waits.
+"""Sends requests to AWS, with retries where they help.
 
-botocore itself tries once: it would silently ask again where capacity is out, and it does not know which of
-our requests may be asked twice. All of them may: what makes something carries a token or a name that is
-unique, and what ends something is done when there is nothing to end."""
+botocore's retries are off, since it would silently repeat a request for which capacity is out. All of our
+requests may be repeated: those that create resources carry a unique token or name, and those that end
+resources succeed if there is nothing to end."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from advisor.errors import LiveError
 from advisor.infra.aws.errors import AwsFailure, Reaction, Refused, Unanswered
 from advisor.infra.live.session import Deadline, as_live_errors, client
 
-# Seconds of one try, whatever hangs: name servers, what trickles, programs that fetch credentials.
+# Limit for one attempt, including slow name servers, trickling answers, and credential programs.
 TRY_SECONDS = 20.0
-# Seconds for which a question is asked again.
+# Seconds after which a request is no longer repeated.
 PATIENCE_SECONDS = 60.0
-# Between tries: full jitter below a bound that doubles (AWS Architecture Blog, "Exponential
+# Pause between attempts: full jitter below a bound that doubles (AWS Architecture Blog, "Exponential
 # Backoff And Jitter").
 _FIRST_SECONDS, _MOST_SECONDS = 0.5, 8.0
 
@@ -29,12 +29,12 @@ Clients = Callable[[str, str], Any]
 
 
 def single_try_client(service: str, region: str) -> Any:
-    """A client that asks once."""
+    """A boto3 client without retries."""
     return client(service, region, attempts=1)
 
 
 class Aws:
-    """AWS as one program sees it: clients by service and region, a clock, and patience."""
+    """Access to AWS: boto3 clients by service and region, a clock, and the patience for retries."""
 
     def __init__(
         self,
@@ -59,13 +59,13 @@ class Aws:
         patience: float | None = None,
         **request: Any,
     ) -> dict[str, Any]:
-        """The answer to `operation` (as boto3 writes it: `run_instances`). Raises `Refused` where AWS says
-        no, `Unanswered` where no answer came in `patience` seconds, `LiveError` without credentials."""
+        """The answer to `operation` (boto3's name: `run_instances`). Raises `Refused` if AWS refuses,
+        `Unanswered` if no answer came within `patience` seconds, `LiveError` without credentials."""
         most = self._patience if patience is None else patience
         started, was_open = self.clock.now(), False
         for tries in range(1_000):
             try:
-                return self._once(service, region, operation, request)
+                return self._answer(service, region, operation, request)
             except Refused as refused:
                 refused.was_open = was_open
                 if refused.reaction is not Reaction.ASK_AGAIN:
@@ -81,17 +81,17 @@ class Aws:
         raise failed
 
     def by(self, clock: Clock) -> Aws:
-        """This AWS with another clock."""
+        """The same access with another clock."""
         return Aws(self.client, clock, self._chance, self._patience)
 
     def less_patient(self, seconds: float) -> Aws:
-        """This AWS with at most so long a wait for one answer."""
+        """The same access with another patience."""
         return Aws(self.client, self.clock, self._chance, seconds)
 
     def pages(
         self, region: str, operation: str, listed: str, /, service: str = "ec2", **request: Any
     ) -> Iterator[Mapping[str, Any]]:
-        """Every item of the list named `listed` over all pages; each page is asked on its own."""
+        """All items of the answer's list `listed`, over all pages."""
         token: str | None = None
         while True:
             more: dict[str, Any] = {} if token is None else {"NextToken": token}
@@ -104,14 +104,16 @@ class Aws:
                 return
 
     def client(self, service: str, region: str) -> Any:
-        """The client of a service; each is made once."""
+        """The client of a service in a region; each is created once."""
         key = service, region
-        with self._making:  # clients are for several threads, the sessions that make them are not
+        with self._making:  # clients are thread-safe, but the sessions that create them are not
             if key not in self._clients:
                 self._clients[key] = self._make(service, region)
             return self._clients[key]
 
-    def _once(self, service: str, region: str, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _answer(
+        self, service: str, region: str, operation: str, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
         from botocore import exceptions
         from botocore.parsers import ResponseParserError
 
@@ -134,30 +136,30 @@ class Aws:
             with as_live_errors(operation):
                 raise error
         if not answer.get("ResponseMetadata", {}).get("RequestId"):
-            # botocore reads a captive portal's page as an answer with nothing in it.
+            # botocore reads a captive portal's page as an empty answer.
             raise Unanswered(operation, "the answer is none of AWS's")
         return answer
 
 
-# How soon somebody who waits long hears that he is to leave.
+# How soon a long wait notices `stop`.
 _NOTICED_AFTER_SECONDS = 1.0
 
 
 class Clock:
-    """The machine's clock, which waits and dates; tests have one that takes no time."""
+    """The machine's clock; tests replace it with one that does not wait."""
 
     def now(self) -> datetime:
-        """The time, aware, UTC."""
+        """The current time, aware, in UTC."""
         return datetime.now(UTC)
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for some seconds."""
         time.sleep(seconds)
 
 
 class LeavingClock(Clock):
-    """The clock of a thread that Ctrl-C does not reach: its next wait is interrupted once `stop` is set,
-    as the main thread's would be. Later waits, on the way out, are waited for."""
+    """A clock for threads, which Ctrl-C does not reach: once `stop` is set, its current wait raises
+    `KeyboardInterrupt`, as in the main thread. Later waits, during the cleanup, are normal."""
 
     def __init__(self, clock: Clock, stop: threading.Event) -> None:
         self._clock = clock
@@ -165,11 +167,11 @@ class LeavingClock(Clock):
         self._leaves = False
 
     def now(self) -> datetime:
-        """The time, aware, UTC."""
+        """The current time, aware, in UTC."""
         return self._clock.now()
 
     def sleep(self, seconds: float) -> None:
-        """Wait; raises `KeyboardInterrupt`, once."""
+        """Wait; raises `KeyboardInterrupt` once after `stop` is set."""
         left = seconds
         while left > 0:
             if self._stop.is_set() and not self._leaves:

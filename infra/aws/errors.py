@@ -1,7 +1,7 @@
-"""Errors of EC2 that a launch may meet, each with its reaction; the policies that mend refusals.
+"""EC2's errors during a launch, each with a reaction; findings of checks; IAM policies that fix refusals.
 
-The codes are in `launch_errors.csv` (origin in SOURCES.md). What nobody knows stops the launch: trying on
-could cost money."""
+The codes are in `launch_errors.csv` (origin in SOURCES.md). An unknown code stops the launch, since further
+attempts could cost money."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from advisor.errors import AdvisorError, CloudError, UsageError, unknown_name
 
 
 class AwsFailure(StrEnum):
-    """The kinds of failure."""
+    """Kind of a failure."""
 
     CAPACITY = "capacity"
     RESERVATION = "reservation"
@@ -43,11 +43,11 @@ class AwsFailure(StrEnum):
 
 
 class Reaction(StrEnum):
-    """The reactions to a failure.
+    """Reaction to a failure.
 
-    `next_offer`: this offer (type, zone and market) is left alone for three minutes; `never_again`: for good.
-    `ask_again`: the same request, later. `find`: the token's instance exists. `launch_again`: with a new
-    token. `stop`: nothing more is tried."""
+    `next_offer`: skip this offer (type, zone and market) for three minutes; `never_again`: for good.
+    `ask_again`: repeat the same request later. `find`: the token's instance exists, look for it.
+    `launch_again`: use a new token. `stop`: end the launch."""
 
     NEXT_OFFER = "next_offer"
     NEVER_AGAIN = "never_again"
@@ -60,8 +60,8 @@ class Reaction(StrEnum):
 
 
 class Refused(CloudError):
-    """AWS said no; `code` is its word for why. `was_open`: an earlier try of the same question got
-    no answer, or a server's error, and may have been done."""
+    """AWS refused a request with the error `code`. `was_open`: an earlier attempt of the same request got no
+    answer, or a server error, so it may have taken effect."""
 
     was_open = False
 
@@ -83,20 +83,20 @@ class Refused(CloudError):
 
     @property
     def reaction(self) -> Reaction:
-        """The reaction to it."""
+        """The reaction to the failure."""
         return reaction_to(self.code)
 
 
 class Unanswered(CloudError):
-    """No answer came, however often it was asked: what changes things may have been done or not."""
+    """AWS did not answer a request in any attempt, so a change may have taken effect or not."""
 
     def __init__(self, operation: str, why: str) -> None:
-        looks = operation.startswith(("describe_", "get_", "list_", "simulate_"))
+        reads = operation.startswith(("describe_", "get_", "list_", "simulate_"))
         super().__init__(
             "AWS did not answer {operation} ({why})",
             operation=operation,
             why=why,
-            hint="is the network there, or a proxy in between?" if looks else "it may have been done or not",
+            hint="is the network there, or a proxy in between?" if reads else "it may have been done or not",
         )
         self.operation = operation
 
@@ -113,7 +113,7 @@ def reaction_to(code: str) -> Reaction:
 
 @cache
 def error_codes(*, elsewhere: bool = False) -> dict[str, tuple[AwsFailure, Reaction]]:
-    """The codes of the table that a launch is told; or those that are met on the way to it."""
+    """The table's error codes of a launch itself, or with `elsewhere` those of other requests."""
     text = (files("advisor.infra.aws") / "launch_errors.csv").read_text(encoding="utf-8")
     return {
         row["error_code"]: (AwsFailure(row["kind"]), Reaction(row["reaction"]))
@@ -123,7 +123,7 @@ def error_codes(*, elsewhere: bool = False) -> dict[str, tuple[AwsFailure, React
 
 
 def _meaning(code: str) -> tuple[AwsFailure, Reaction]:
-    """EC2 writes state reasons with `Server.` or `Client.` before codes that it has bare, too."""
+    """Kind and reaction of a code, with or without the `Server.` or `Client.` of EC2's state reasons."""
     existing = error_codes() | error_codes(elsewhere=True)
     bare = code.partition(".")[2] if code.startswith(("Server.", "Client.")) else code
     for entry in (code, bare):
@@ -134,7 +134,7 @@ def _meaning(code: str) -> tuple[AwsFailure, Reaction]:
 
 NAMES = ("controller", "guest", "reaper", "cluster")
 GUEST_ROLE = "advisor-guest"
-# What may stand in each place, and what it is called. `*` is any.
+# The valid values of each placeholder (`*` is any), and what they are called.
 _FORMS = {
     "AWS::Partition": (r"aws(-[a-z]+)*|\*", "partition of AWS; take aws, aws-cn or aws-us-gov"),
     "AWS::AccountId": (r"\d{12}|\*", "number of an account, which has twelve digits"),
@@ -144,7 +144,7 @@ _FORMS = {
 
 
 def policy_text(name: str) -> str:
-    """The policy with its places left open, as a template of CloudFormation takes it."""
+    """A policy's text with its placeholders, as CloudFormation templates need it."""
     if name not in NAMES:
         raise unknown_name("policy", name, NAMES)
     return (files("advisor.infra.aws") / "policies" / f"{name}.json").read_text(encoding="utf-8")
@@ -153,18 +153,18 @@ def policy_text(name: str) -> str:
 def policy(
     name: str, *, account: str = "*", bucket: str = "", guest_role: str = GUEST_ROLE, partition: str = "aws"
 ) -> dict[str, Any]:
-    """The policy of that name for an account (twelve digits; `*` is any) and a bucket. `UsageError` where it
-    needs a bucket, and none is named; and for a value that is none."""
+    """The policy of that name for an account (twelve digits; `*` is any) and a bucket. `UsageError` for a
+    missing bucket, or a malformed value."""
     text = policy_text(name)
     if "${Bucket}" in text and not bucket:
         raise UsageError(f"the policy '{name}' names a bucket", hint="add --bucket NAME")
-    places = {
+    placeholders = {
         "AWS::Partition": partition,
         "AWS::AccountId": account,
         "Bucket": bucket,
         "GuestRole": guest_role,
     }
-    for placeholder, value in places.items():
+    for placeholder, value in placeholders.items():
         form, noun = _FORMS[placeholder]
         if f"${{{placeholder}}}" in text and not re.fullmatch(form, value):
             raise UsageError(f"'{value}' is no {noun}")
@@ -174,13 +174,14 @@ def policy(
 
 
 def allowed_actions_of(statement: dict[str, Any]) -> set[str]:
-    """The actions of one statement."""
+    """The actions of a policy's statement."""
     actions = statement["Action"]
     return {actions} if isinstance(actions, str) else set(actions)
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One thing a launch needs; `mend` is a command or policy, `stops` means no launch before."""
+    """The result of one check before a launch; `mend` is the command or policy that fixes it; `stops` means
+    no launch until then."""
 
     check: str
     ok: bool
@@ -190,42 +191,42 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 def good(check: str, text: str) -> Finding:
-    """Nothing is missing."""
+    """The finding of a check that passed."""
     return Finding(check=check, ok=True, text=text)
 
 
 def missing(check: str, text: str, mend: str) -> Finding:
-    """Something is, and this mends it."""
+    """The finding of a check that failed, with its fix."""
     return Finding(check=check, ok=False, text=text, mend=mend)
 
 
 def not_checked(check: str, error: Exception, without: str = "") -> Finding:
-    """It could not be asked for; `without` says what a launch does without, where it can."""
+    """The finding of a check that AWS did not answer. A launch goes on if `without` says what it lacks."""
     mend = mend_of(error) if isinstance(error, Refused) else "ask again later"
     text = f"{without} ({error})" if without else str(error)
     return Finding(check=check, ok=False, text=text, mend=mend, stops=not without)
 
 
 def absent(check: str, error: Exception, codes: str | tuple[str, ...], text: str, mend: str) -> Finding:
-    """It is missing, where AWS says one of these codes; else it could not be asked for."""
+    """The finding for an error: `missing` if AWS gave one of these codes, else `not_checked`."""
     if isinstance(error, Refused) and error.code.startswith(codes):
         return missing(check, text, mend)
     return not_checked(check, error)
 
 
 def refuse_missing(findings: Iterable[Finding]) -> None:
-    """`CloudError` with each thing that stops a launch, and what mends it."""
+    """Raise `CloudError` with all findings that stop a launch, and their fixes."""
     stopping = [finding for finding in findings if finding.stops and not finding.ok]
     if stopping:
         raise CloudError(f"nothing was launched: {findings_text(stopping)}")
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
-    """One after the other, each with its mend."""
+    """The findings in one line, each with its fix."""
     return "; ".join(f"({finding.check}) {finding.text.rstrip('.')}: {finding.mend}" for finding in findings)
 
 
-# The IAM prefix of what is not EC2's.
+# IAM prefixes of operations of other services than EC2.
 _PREFIXES = {
     "GetServiceQuota": "servicequotas",
     "GetParameter": "ssm",
@@ -240,13 +241,13 @@ WHOLE_POLICY = "`advisor cloud policy controller` prints the whole policy"
 
 
 def action_of(operation: str) -> str:
-    """'RunInstances' -> 'ec2:RunInstances'."""
+    """The IAM action of an operation: 'RunInstances' -> 'ec2:RunInstances'."""
     action = "ListBucket" if operation == "ListObjectsV2" else operation
     return f"{_PREFIXES.get(operation, 'ec2')}:{action}"
 
 
 def statements(*actions: str) -> str:
-    """The statements of the controller's own policy that grant the actions."""
+    """The statements of the controller's policy that grant the actions, as JSON."""
     document = policy("controller", bucket="*")
     result = [
         {**entry, "Action": [action for action in actions if action in allowed_actions_of(entry)]}
@@ -261,28 +262,28 @@ def statements(*actions: str) -> str:
 
 
 def explained(refused: Refused) -> CloudError:
-    """A refusal that ends a launch, with what mends it."""
-    return CloudError(_what(refused), hint=mend_of(refused))
+    """The error for a refusal that ends a launch, with its fix."""
+    return CloudError(_refusal_text(refused), hint=mend_of(refused))
 
 
 def reaping_refusal(error: AdvisorError) -> str:
-    """The refusal that hinders the reaper, and its remedy; the reaper's policy is a small one."""
+    """An error of the reaper in words, with its fix, which is a smaller policy than the controller's."""
     if not isinstance(error, Refused):
         return str(error)
     if error.kind is AwsFailure.PERMISSION:
-        return f"{_what(error)}; `advisor cloud policy reaper` prints what it needs"
+        return f"{_refusal_text(error)}; `advisor cloud policy reaper` prints what it needs"
     if error.kind is AwsFailure.CREDENTIALS:
-        return f"{_what(error)}; {mend_of(error)}"
-    return _what(error)
+        return f"{_refusal_text(error)}; {mend_of(error)}"
+    return _refusal_text(error)
 
 
 def mend_of(refused: Refused) -> str:
-    """The command, or the statement of a policy, that mends what was refused."""
+    """The command or policy statement that fixes a refusal."""
     if refused.kind is AwsFailure.PERMISSION:
         actions = [action_of(refused.operation)]
-        # What makes things with tags needs the right to tag, and is refused under its own name.
+        # Creating tagged resources also needs the right to tag, but the refusal names only the creation.
         actions += ["ec2:CreateTags"] if refused.operation in _TAGGING else []
-        # Passing a role to the instance is refused under the name of RunInstances, too.
+        # The same for passing a role to the instance.
         actions += ["iam:PassRole"] if refused.operation == "RunInstances" else []
         return f"allow it: {statements(*actions)} ({WHOLE_POLICY})"
     if refused.kind is AwsFailure.CREDENTIALS:
@@ -293,7 +294,7 @@ def mend_of(refused: Refused) -> str:
     return _MENDS.get(refused.kind, "ask again later; docs/how-to/aws.md explains each code")
 
 
-def _what(refused: Refused) -> str:
+def _refusal_text(refused: Refused) -> str:
     if refused.kind is AwsFailure.PERMISSION:
         return f"the AWS credentials may not {action_of(refused.operation)}"
     if refused.kind is AwsFailure.CREDENTIALS:
@@ -316,6 +317,6 @@ _MENDS = {
 
 
 def explained_state(instance_id: str, code: str) -> CloudError:
-    """An instance that ended by itself, and what mends that."""
+    """The error for an instance that ended by itself, with the fix."""
     mend = _MENDS.get(kind_of(code), "see `advisor cloud status`: somebody or something ended it")
     return CloudError(f"{instance_id} has ended before its work was done ({code})", hint=mend)

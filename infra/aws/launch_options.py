@@ -1,4 +1,4 @@
-"""The options of a launch, and the resources of it that exist in the cloud: values."""
+"""Records of a launch: its sweep, options, image, volumes, and launched instances."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from advisor.errors import UsageError
 
 LIVE_STATES = ("pending", "running", "stopping", "stopped")
 _SWEEP_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,39}")
-# Nothing is launched that cannot live so long, where no start of the type was measured: boot and
-# set-up take minutes, a trial a quarter of one.
+# The shortest life for which an instance is launched, if no start of its type was measured: boot and set-up
+# take minutes, a trial a quarter of one.
 LEAST = timedelta(minutes=10)
 # Letters of /dev/sd?: f to p are what EC2 recommends for data volumes.
 _DEVICES = "fghijklmnop"
 
 
 def checked_sweep_id(text: str) -> str:
-    """The id, where it can stand in names, tags and shell commands; else `UsageError`."""
+    """The id; `UsageError` if it is not safe in names, tags and shell commands."""
     if not _SWEEP_ID.fullmatch(text):
         raise UsageError(
             f"'{text}' is no sweep id", field="sweep_id", hint="it takes up to 40 letters, digits and dashes"
@@ -31,12 +31,13 @@ def checked_sweep_id(text: str) -> str:
 
 
 def sweep_id_of(*parts: str) -> str:
-    """Twelve hex digits of what was asked: the same question finds its own instance again."""
+    """An id of twelve hex digits, the same for the same parts, so that a repeated command finds its
+    instance."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
 class Volume(Struct, frozen=True, kw_only=True):
-    """One EBS volume, encrypted and deleted with its instance; None is what the type includes."""
+    """An EBS volume, encrypted and deleted with its instance; None: what the volume type includes."""
 
     type: str
     size_gib: int
@@ -45,7 +46,7 @@ class Volume(Struct, frozen=True, kw_only=True):
 
 
 class Image(Struct, frozen=True, kw_only=True):
-    """A machine image of a region, with the disk that it boots from."""
+    """A machine image of a region, and its root disk."""
 
     id: str
     root_device: str
@@ -53,9 +54,8 @@ class Image(Struct, frozen=True, kw_only=True):
 
 
 class Sweep(Struct, frozen=True, kw_only=True):
-    """The settings that all instances of a sweep share. `hours` is the longest life of one, whatever the
-    budget pays; `volumes` are its data disks, `profile` its instance profile (empty: none); no instance
-    is launched that cannot live for `least`."""
+    """Settings of all instances of a sweep: `hours` is the longest life of one, `least` the shortest for
+    which one is launched; `volumes` are its data disks, `profile` its instance profile (empty: none)."""
 
     id: str
     owner: str
@@ -68,7 +68,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Device names of the volumes, in their order; the guest finds them by size and type."""
+        """Device names of the volumes, in order, by which the guest finds them."""
         return tuple(f"/dev/sd{letter}" for letter in _DEVICES[: len(self.volumes)])
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
 
 
 class LaunchOption(Struct, frozen=True, kw_only=True):
-    """One offer of the ladder; `usd_per_hour` at most: on demand, or a spot request's `MaxPrice`."""
+    """An offer to try; `usd_per_hour` is an upper bound: the on-demand price, or a spot `MaxPrice`."""
 
     instance_type: str
     region: str
@@ -92,7 +92,7 @@ class LaunchOption(Struct, frozen=True, kw_only=True):
 
 
 class LaunchedMachine(Struct, frozen=True, kw_only=True):
-    """An instance of ours as EC2 describes it; times are aware UTC."""
+    """One of our instances as EC2 describes it; times are aware, in UTC."""
 
     id: str
     region: str
@@ -113,28 +113,28 @@ class LaunchedMachine(Struct, frozen=True, kw_only=True):
 
     @property
     def lives(self) -> bool:
-        """Whether it is or may come to be billed."""
+        """Whether the instance is billed, or may be billed later."""
         return self.state in LIVE_STATES
 
 
 def client_token(sweep_id: str, slot: str, generation: int, option: LaunchOption) -> str:
-    """The `ClientToken` of one offer's request: the same after a crash, another one for each
-    offer and each generation (at most 64 characters, EC2 API, "Ensuring idempotency")."""
+    """The `ClientToken` of a request: the same after a crash, but different for each offer and generation
+    (at most 64 characters, EC2 API, "Ensuring idempotency")."""
     wanted = (sweep_id, slot, str(generation), option.instance_type, option.zone, option.market)
     return "advisor-" + hashlib.sha256("\0".join(wanted).encode()).hexdigest()[:48]
 
 
 def oldest_first(machines: Iterator[LaunchedMachine] | list[LaunchedMachine]) -> list[LaunchedMachine]:
-    """In an order that every controller finds the same."""
+    """The instances sorted by launch time and id, so that all controllers agree on the oldest."""
     return sorted(machines, key=lambda machine: (machine.launched_at, machine.id))
 
 
-# What the guest gets: until when, on what.
+# Makes an instance's start script from its expiry and its launch option.
 UserData = Callable[[datetime, LaunchOption], str]
 
 
 class Region(Struct, frozen=True, kw_only=True):
-    """The target of launches in a region: an image, and the network of the subnets."""
+    """A region to launch in, with the image and the network of the subnets."""
 
     name: str
     image: Image
@@ -142,7 +142,7 @@ class Region(Struct, frozen=True, kw_only=True):
 
 
 class Slot(Struct, frozen=True, kw_only=True):
-    """One instance of a sweep that is wanted, and all that has to be known to get it."""
+    """The place of one instance in a sweep, with all that is needed to launch it."""
 
     sweep: Sweep
     name: str
@@ -151,7 +151,7 @@ class Slot(Struct, frozen=True, kw_only=True):
 
     @property
     def region_names(self) -> tuple[str, ...]:
-        """The regions of the ladder, in its order."""
+        """Names of the regions, in the order in which they are tried."""
         return tuple(region.name for region in self.regions)
 
     def region(self, name: str) -> Region:

@@ -1,8 +1,8 @@
-"""Lists what sweeps left in the cloud by its tags, and removes it in an order that works.
+"""Lists the cloud resources of sweeps by their tags, and removes them in an order that works.
 
-No file and no database is asked. Spot requests go first (a persistent one would launch again), then
-instances; once those have ended, what they held: volumes, network interfaces, security groups, keys, launch
-templates."""
+It needs no file or database. Spot requests are removed first (a persistent one would launch again), then
+instances; when those have ended, the resources that they used: volumes, network interfaces, security groups,
+keys, launch templates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 def instances_of(
     aws: Aws, regions: Iterable[str], sweep_id: str, slot: str | None = None
 ) -> list[LaunchedMachine]:
-    """The sweep's instances in any state, oldest first; EC2 lists ended ones for an hour."""
+    """A sweep's instances in any state, oldest first; EC2 lists ended ones for an hour."""
     filters = tags.managed_filters(sweep_id=sweep_id)
     result = [
         machine_from(row, region)
@@ -41,11 +41,11 @@ def instances_of(
 
 
 class NotListed(CloudError):
-    """EC2 does not know the instance: not yet, or not any more."""
+    """EC2 does not list the instance yet, or no longer."""
 
 
 def instance(aws: Aws, region: str, instance_id: str, *, patience: float | None = None) -> LaunchedMachine:
-    """One instance as it is now; `NotListed` where EC2 does not know it."""
+    """An instance in its current state; `NotListed` if EC2 does not list it."""
     try:
         answer = aws.ask(region, "describe_instances", patience=patience, InstanceIds=[instance_id])
     except Refused as refused:
@@ -59,14 +59,14 @@ def instance(aws: Aws, region: str, instance_id: str, *, patience: float | None 
 
 
 def console_output(aws: Aws, machine: LaunchedMachine) -> str:
-    """The instance's console output as EC2 keeps it: the last 64 KiB, for about an hour after its end;
-    empty where it has none (it is posted minutes after a start)."""
+    """An instance's console output: the last 64 KiB, which EC2 keeps for about an hour after its end. Empty
+    in the first minutes after a start."""
     answer = aws.ask(machine.region, "get_console_output", InstanceId=machine.id)
-    return str(answer.get("Output", ""))  # botocore has decoded it
+    return str(answer.get("Output", ""))  # botocore has decoded the base64
 
 
 def machine_from(row: Mapping[str, Any], region: str) -> LaunchedMachine:
-    """An item of `Instances`; a tag that cannot be read counts as missing."""
+    """The instance in an item of `Instances`; an unreadable tag counts as missing."""
     own = tags.tags_from(row.get("Tags"))
     state = row["State"]["Name"]
     why = row.get("StateTransitionReason", "")
@@ -92,14 +92,14 @@ def machine_from(row: Mapping[str, Any], region: str) -> LaunchedMachine:
 
 
 def spent_usd(machines: Sequence[LaunchedMachine], now: datetime) -> float:
-    """The most that a slot's instances have cost, each from its launch to its end. Each one carries what
-    those before it cost: the ones that EC2 no longer lists count too."""
+    """Upper bound of the cost of a slot's instances. Each has the cost of earlier ones in a tag, so that
+    instances that EC2 no longer lists count, too."""
     before = max((entry.spent_before_usd + _cost(entry, now) for entry in machines), default=0.0)
     return max(before, sum(_cost(entry, now) for entry in machines))
 
 
 def _cost(entry: LaunchedMachine, now: datetime) -> float:
-    """EC2 bills seconds, at least 60 (EC2 User Guide, "Billing and purchasing options")."""
+    """Cost of an instance so far; EC2 bills at least 60 s ("Billing and purchasing options")."""
     until = now if entry.lives else entry.ended_at or min(now, entry.expires_at or now)
     seconds = max(60.0, (until - entry.launched_at).total_seconds())
     return entry.usd_per_hour * seconds / 3600
@@ -113,7 +113,7 @@ def _number(text: str | None) -> float:
 
 
 class Managed(Struct, frozen=True):
-    """One thing with our tags; without `expires_at` it is listed but never removed."""
+    """A resource with our tags; without a readable `expires_at` it is listed but never removed."""
 
     kind: str
     id: str
@@ -125,14 +125,14 @@ class Managed(Struct, frozen=True):
     detail: str = ""
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether its time is over."""
+        """Whether its expiry is past."""
         return self.expires_at is not None and self.expires_at <= now
 
 
 class ManagedKind(Struct, frozen=True, kw_only=True):
-    """One kind of resource (a row of `kinds.csv`): the operation that lists it, the key of its rows, their
-    fields, and the operation that removes it. Rows in a state of `gone` are only remembered by EC2, and cost
-    nothing."""
+    """A kind of resource (a row of `kinds.csv`): the operation that lists it, the key of the rows in the
+    answer, their fields, and the operation that removes it. Rows in a state in `gone` no longer exist, and
+    cost nothing."""
 
     name: str
     operation: str
@@ -144,7 +144,7 @@ class ManagedKind(Struct, frozen=True, kw_only=True):
     gone: str
 
     def request(self, name: str) -> dict[str, Any]:
-        """The parameters of its removal: what is deleted goes by its id, the rest by a list."""
+        """The parameters of the removal: `delete_` operations take one id, others a list."""
         return {self.id_field: name} if self.removal.startswith("delete_") else {f"{self.id_field}s": [name]}
 
 
@@ -157,8 +157,8 @@ KINDS = tuple(
 
 
 def managed_of(aws: Aws, kind: ManagedKind, region: str, *, owner: str | None) -> Iterator[Managed]:
-    """The things of one kind that still exist; of one owner, where one is named. The filter is EC2's, and
-    each row is looked at again: what is removed hangs on it."""
+    """The existing resources of one kind, optionally of one owner. EC2 filters them, and each row is checked
+    again, since the result may be removed."""
     filters = tags.managed_filters(owner=owner)
     for row in aws.pages(region, kind.operation, kind.rows, Filters=filters):
         for entry in row["Instances"] if kind.rows == "Reservations" else (row,):
@@ -168,7 +168,7 @@ def managed_of(aws: Aws, kind: ManagedKind, region: str, *, owner: str | None) -
 
 
 class Unlisted(Struct, frozen=True, kw_only=True):
-    """Things of a kind ("all": of any) that a region did not list, and why."""
+    """A kind of resource ("all": every kind) that a region did not list, and why."""
 
     region: str
     kind: str
@@ -176,19 +176,19 @@ class Unlisted(Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> str:
-        """The refusal, and its remedy."""
+        """The error in words, with its fix."""
         return reaping_refusal(self.error)
 
 
 def all_managed(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], list[Unlisted]]:
-    """The things of every kind; one that may not be listed hinders no other one."""
+    """The resources of all kinds, and the kinds that could not be listed."""
     result: list[Managed] = []
     not_listed: list[Unlisted] = []
     for kind in KINDS:
         try:
             result += managed_of(aws, kind, region, owner=owner)
         except AdvisorError as error:
-            # Nobody answers, or nobody is known: nor would they for other kinds.
+            # Without an answer or valid credentials, other kinds would fail, too.
             is_last = not isinstance(error, Refused) or error.kind is AwsFailure.CREDENTIALS
             not_listed.append(Unlisted(region=region, kind="all" if is_last else kind.name, error=error))
             if is_last:
@@ -197,7 +197,7 @@ def all_managed(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed]
 
 
 def enabled_regions(aws: Aws, home: str) -> list[str]:
-    """The regions that the account may use; `CloudError` where that is refused."""
+    """The regions that the account may use; `CloudError` if AWS refuses to list them."""
     try:
         answer = aws.ask(home, "describe_regions")
     except Refused as refused:
@@ -206,18 +206,18 @@ def enabled_regions(aws: Aws, home: str) -> list[str]:
 
 
 def _managed(kind: ManagedKind, row: Mapping[str, Any], region: str) -> Managed | None:
-    # Network interfaces alone have another name for theirs.
-    worn = tags.tags_from(row.get("Tags") or row.get("TagSet"))
-    if worn.get(tags.MANAGED) != "true":
+    # Only network interfaces call their tags `TagSet`.
+    row_tags = tags.tags_from(row.get("Tags") or row.get("TagSet"))
+    if row_tags.get(tags.MANAGED) != "true":
         return None
     state = row.get(kind.state_field, "")
     return Managed(
         kind=kind.name,
         id=row[kind.id_field],
         region=region,
-        sweep_id=worn.get(tags.SWEEP_ID, ""),
-        owner=worn.get(tags.OWNER, ""),
-        expires_at=tags.time_from(worn.get(tags.EXPIRES_AT, "")),
+        sweep_id=row_tags.get(tags.SWEEP_ID, ""),
+        owner=row_tags.get(tags.OWNER, ""),
+        expires_at=tags.time_from(row_tags.get(tags.EXPIRES_AT, "")),
         state=state["Name"] if isinstance(state, Mapping) else state,
         detail=row.get(kind.detail_field, ""),
     )
@@ -225,7 +225,7 @@ def _managed(kind: ManagedKind, row: Mapping[str, Any], region: str) -> Managed 
 
 PATIENCE = timedelta(minutes=5)  # a GPU instance takes minutes to end, and its volumes a little
 POLL_SECONDS = 5.0
-# Held by something that may just be ending ("InvalidParameterValue": an interface in use).
+# Errors for a resource in use, whose user may be ending ("InvalidParameterValue": an interface in use).
 _HELD = frozenset(
     {
         "VolumeInUse",
@@ -239,15 +239,15 @@ _HELD = frozenset(
 
 
 class Remaining(Struct, frozen=True):
-    """A thing that is still there, and why."""
+    """A resource that was not removed, and why."""
 
     thing: Managed
     reason: str
 
 
 def remove_all(aws: Aws, expired: Sequence[Managed]) -> list[Remaining]:
-    """Removes these things of a region, one at a time (EC2 refuses a whole list for one of it); returns what
-    is still there. Refusals stop nothing. What instances held is removed once all of them have ended."""
+    """Remove resources of a region one at a time (EC2 refuses a whole list for one bad entry), and return
+    those that remain. Refusals stop nothing. What instances used is removed when all of them have ended."""
     left: list[Remaining] = []
     deadline = aws.clock.now()
     for kind in KINDS:
@@ -266,9 +266,9 @@ def remove_all(aws: Aws, expired: Sequence[Managed]) -> list[Remaining]:
 
 
 def _refusal(aws: Aws, kind: ManagedKind, thing: Managed, deadline: datetime) -> AdvisorError | None:
-    """Remove it, again until the deadline while what holds it may be ending; why it was not removed. One that
-    is gone (`InvalidVolume.NotFound`, ..) is: somebody was faster, or the answer to our own first request got
-    lost."""
+    """Remove a resource, with retries until the deadline while it is in use; returns the final error, or
+    None. A missing resource (`InvalidVolume.NotFound`, ..) counts as removed: another process removed it, or
+    the answer to our first request was lost."""
     while True:
         try:
             aws.ask(thing.region, kind.removal, **kind.request(thing.id))
@@ -286,8 +286,8 @@ def _refusal(aws: Aws, kind: ManagedKind, thing: Managed, deadline: datetime) ->
 def state_until_ended(
     aws: Aws, region: str, name: str, deadline: datetime, ended: Sequence[str] = ("terminated",)
 ) -> str:
-    """Waits until an instance is in one of these states or EC2 has forgotten it; its state at the deadline
-    otherwise, else empty."""
+    """Wait until an instance is in one of the `ended` states or no longer listed, and return an empty text;
+    its state if it is still there at the deadline."""
     while True:
         try:
             state = instance(aws, region, name).state

@@ -1,7 +1,6 @@
-"""One order: the request that makes an instance, and the instance that its token stands for.
+"""Orders: requests for one instance each, and how to find the instance of an order by its token.
 
-Everything that keeps an instance safe is in its request from the start; whatever answers get lost, the token
-finds it."""
+The request contains all that ensures the instance's end. A lost answer is replaced by a search by token."""
 
 from __future__ import annotations
 
@@ -28,14 +27,14 @@ from advisor.infra.aws.launch_options import (
     client_token,
 )
 
-# For so long an offer without capacity is left alone (karpenter, UnavailableOfferingsTTL).
+# An offer without capacity is skipped for this time (as karpenter's UnavailableOfferingsTTL).
 CAPACITY_MEMORY = timedelta(minutes=3)
 
 
 def in_order(
     options: Sequence[LaunchOption], types: Sequence[str], regions: Sequence[str]
 ) -> list[LaunchOption]:
-    """Spot before on demand; in each, region by region, type by type, the cheapest zone first."""
+    """The options as they are tried: spot before on demand, then by region, type, and price of the zone."""
     return sorted(
         options,
         key=lambda entry: (
@@ -52,32 +51,32 @@ _ALWAYS, _NEVER = (moment.replace(tzinfo=UTC) for moment in (datetime.min, datet
 
 
 class Fallbacks:
-    """The offers of one launch: until when each is left alone after a refusal, and why."""
+    """The offers of a launch, and until when and why each one is skipped after a refusal."""
 
     def __init__(self, options: Sequence[LaunchOption]) -> None:
         self._options = list(options)
         self._refused: dict[str, tuple[datetime, str]] = {}
 
     def open(self, now: datetime) -> Iterator[LaunchOption]:
-        """The offers that may be tried now, best first; found anew each time."""
+        """The offers that may be tried now, best first; lazy, so that refusals meanwhile count."""
         return (option for option in self._options if self._free_at(option) <= now)
 
     def refused(self, option: LaunchOption, code: str, reaction: Reaction, now: datetime) -> None:
-        """Remember what an offer was refused for."""
+        """Note that an offer was refused with a code."""
         until = now + CAPACITY_MEMORY if reaction is Reaction.NEXT_OFFER else _NEVER
         self._refused[str(option)] = until, code
 
     def next_free_at(self) -> datetime | None:
-        """When the first offer may be asked for again; None where none ever may."""
+        """When the first skipped offer may be tried again; None if no offer ever may."""
         first = min(map(self._free_at, self._options), default=_NEVER)
         return None if first == _NEVER else first
 
     def all_refused_for(self, code: str) -> bool:
-        """Whether every offer is left alone for good, for that one reason."""
+        """Whether this is the only code for which offers are skipped for good."""
         return {why for until, why in self._refused.values() if until == _NEVER} == {code}
 
     def reasons_text(self) -> str:
-        """'g4dn.xlarge spot in us-east-1a: InsufficientInstanceCapacity, ..', each offer once."""
+        """The refusals: 'g4dn.xlarge spot in us-east-1a: InsufficientInstanceCapacity, ..'."""
         reasons = (f"{name}: {code}" for name, (_, code) in self._refused.items())
         return ", ".join(reasons) or "no offer is known"
 
@@ -85,7 +84,7 @@ class Fallbacks:
         return self._refused.get(str(option), (_ALWAYS, ""))[0]
 
 
-# One hop: a container on the instance does not reach its credentials.
+# With one hop, a container on the instance cannot reach its credentials.
 _METADATA = {
     "HttpTokens": "required",
     "HttpEndpoint": "enabled",
@@ -93,13 +92,13 @@ _METADATA = {
     "InstanceMetadataTags": "enabled",
 }
 _SPOT = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
-# Lists of EC2 lag behind what was done, by seconds (EC2 API, "Eventual consistency").
+# EC2's lists lag behind changes by seconds (EC2 API, "Eventual consistency").
 POLL = 3.0
 LOOKS = 11  # for half a minute
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """One offer of a sweep's slot, ready to be asked for; the same order is the same request."""
+    """The order of one offer for a sweep's slot; equal orders make equal requests."""
 
     sweep: Sweep
     slot: str
@@ -115,7 +114,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
     @property
     def token(self) -> str:
-        """Its `ClientToken`."""
+        """The order's `ClientToken`."""
         return client_token(self.sweep.id, self.slot, self.generation, self.option)
 
 
@@ -124,14 +123,14 @@ def run_instances(order: Order) -> dict[str, Any]:
     sweep, option = order.sweep, order.option
     is_spot = option.market is Market.SPOT
     kinds = ("instance", "volume", "network-interface", *(("spot-instances-request",) if is_spot else ()))
-    worn = {
+    instance_tags = {
         **tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd),
         tags.SLOT: order.slot,
         tags.GENERATION: str(order.generation),
         tags.USD_PER_HOUR: f"{order.usd_per_hour:.6f}",
         tags.SPENT_BEFORE_USD: f"{order.spent_before_usd:.6f}",
     }
-    # A public address to reach the outside by, and a group without any rule for what comes in.
+    # A public address, to reach the internet; the group has no rules, so nothing can connect to it.
     interface = {
         "DeviceIndex": 0,
         "SubnetId": option.subnet,
@@ -150,7 +149,7 @@ def run_instances(order: Order) -> dict[str, Any]:
         "MetadataOptions": _METADATA,
         "BlockDeviceMappings": _disks(order),
         "NetworkInterfaces": [interface],
-        "TagSpecifications": tags.specifications(worn, kinds),
+        "TagSpecifications": tags.specifications(instance_tags, kinds),
     }
     if sweep.profile:
         request["IamInstanceProfile"] = {"Name": sweep.profile}
@@ -180,7 +179,7 @@ def _disks(order: Order) -> list[dict[str, Any]]:
 
 
 class TokenOrders:
-    """Asks for orders of one slot, and knows of one whose answer is still open."""
+    """Places the orders of one slot, and remembers an order whose answer is still open."""
 
     def __init__(self, aws: Aws, slot: Slot) -> None:
         self._aws = aws
@@ -188,9 +187,8 @@ class TokenOrders:
         self._open: Order | None = None
 
     def made(self, order: Order) -> LaunchedMachine | None:
-        """The instance that the order's token stands for, also where it came to nothing as it was made; None
-        where that is one from before, which has ended. `Refused` says that none was made, `Unanswered` that
-        nobody knows."""
+        """The instance of an order's token, even if it ended at once; None if the token belongs to an earlier
+        instance that has ended. `Refused` means that none was launched, `Unanswered` that this is unknown."""
         requested_at, region = self._aws.clock.now(), order.option.region
         self._open = order
         try:
@@ -199,12 +197,12 @@ class TokenOrders:
         except Refused as refused:
             return self._after_refusal(order, refused)
         except (Unanswered, LookupError) as error:
-            return self._certain_by_token(order, error)
-        seen = self._seen(machine)
-        self._open = None  # from now on lists show it: it can be ended
-        if not seen.lives and seen.expires_at != order.expires_at:
+            return self._required_by_token(order, error)
+        listed = self._as_listed(machine)
+        self._open = None  # lists show the instance now, so it can be ended
+        if not listed.lives and listed.expires_at != order.expires_at:
             return None
-        return replace(seen, launched_at=min(requested_at, seen.launched_at))
+        return replace(listed, launched_at=min(requested_at, listed.launched_at))
 
     def listed(self) -> list[LaunchedMachine]:
         """The slot's instances in all its regions, oldest first."""
@@ -212,35 +210,35 @@ class TokenOrders:
         return machines.instances_of(self._aws, slot.region_names, slot.sweep.id, slot.name)
 
     def settle(self) -> LaunchedMachine | None:
-        """Waits for the instance of an interrupted request, so that it can be ended; returns it."""
+        """Wait for the instance of an interrupted request, so that it can be ended; None if there is none."""
         if self._open is not None:
             with suppress(AdvisorError):
                 return self._by_token(self._open)
         return None
 
     def _after_refusal(self, order: Order, refused: Refused) -> LaunchedMachine | None:
-        """A refusal proves nothing where an earlier try of the same request stayed open."""
-        if refused.reaction is Reaction.LAUNCH_AGAIN:  # the token's instance has ended
+        """The instance that an earlier attempt launched; None if it has ended; otherwise raises `refused`."""
+        if refused.reaction is Reaction.LAUNCH_AGAIN:  # the instance of the token has ended
             self._open = None
             return None
         if refused.reaction is Reaction.FIND:
             return self._by_token(order)
         if refused.kind is AwsFailure.SERVER:
-            return self._certain_by_token(order, refused)
+            return self._required_by_token(order, refused)
         if refused.was_open and (machine := self._by_token(order)):
             return machine
         self._open = None
         raise refused
 
-    def _certain_by_token(self, order: Order, error: Exception) -> LaunchedMachine:
-        """The instance of the token where nobody knows whether there is one: no other offer is tried then."""
+    def _required_by_token(self, order: Order, error: Exception) -> LaunchedMachine:
+        """The instance of the token; `Unanswered` if none is found, since one may still appear."""
         machine = self._by_token(order)
         if machine is None:
             raise Unanswered("RunInstances", str(error)) from error
         return machine
 
     def _by_token(self, order: Order) -> LaunchedMachine | None:
-        """The instance with the order's token; None where it has ended, or is long forgotten."""
+        """The living instance with the order's token; None if it has ended, or is not listed in time."""
         for _ in range(LOOKS):
             for entry in self.listed():
                 if entry.token == order.token:
@@ -250,9 +248,9 @@ class TokenOrders:
         self._open = None
         return None
 
-    def _seen(self, machine: LaunchedMachine) -> LaunchedMachine:
-        """The instance as lists have it, once they do: an answer may be that of an instance that has ended.
-        Where they do not, it is taken as the answer had it: its id must not get lost."""
+    def _as_listed(self, machine: LaunchedMachine) -> LaunchedMachine:
+        """The instance as lists show it, since an answer may describe one that has ended since. If they do
+        not show it in time, it is returned as it was in the answer, so that its id is not lost."""
         for _ in range(LOOKS - 1):
             try:
                 return machines.instance(self._aws, machine.region, machine.id)

@@ -1,4 +1,4 @@
-"""Checks everything before a launch: credentials, permissions to end instances, a way out, the bucket."""
+"""Checks before a launch: credentials, permissions, regions, routes to the internet, and the bucket."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _CHECK = "data"
 
 
 def guest_reads(aws: Aws, region: str, profile: str, address: str) -> Finding:
-    """IAM's verdict on reading `s3://bucket/prefix` with the profile's role. Where IAM does not say, the
-    launch goes on: a guest that is refused reports it."""
+    """Whether the profile's role may read `s3://bucket/prefix`, by IAM's simulation. If that is not possible,
+    the launch goes on: a guest that is refused reports it."""
     if not profile:
         return missing(
             _CHECK, f"an instance without a role cannot read {address}", "leave --instance-profile none out"
@@ -65,7 +65,7 @@ def guest_reads(aws: Aws, region: str, profile: str, address: str) -> Finding:
 
 
 def reading_policy(address: str, *, partition: str) -> dict[str, Any]:
-    """An IAM policy to list and read what lies at `s3://bucket/prefix`, and nothing else."""
+    """An IAM policy that only allows to list and read `s3://bucket/prefix`."""
     bucket, _, prefix = address.partition("://")[2].strip("/").partition("/")
     arn = f"arn:{partition}:s3:::{bucket}"
     beneath = f"{prefix}*"
@@ -86,7 +86,7 @@ def reading_policy(address: str, *, partition: str) -> dict[str, Any]:
 def _decisions(
     aws: Aws, region: str, principal: str, action: str, resource: str, known: Mapping[str, str]
 ) -> set[str]:
-    """What IAM decides about an action on a resource, where these keys have these values."""
+    """IAM's decisions about an action on a resource, with the context keys `known`."""
     answer = aws.ask(
         region,
         "simulate_principal_policy",
@@ -102,8 +102,8 @@ def _decisions(
     return {entry["EvalDecision"] for entry in answer.get("EvaluationResults", ())}
 
 
-# By kind an id that no such thing has, and the kind's name in IAM: EC2 looks at the permission first.
-_NOTHING = {
+# By kind: an id that does not exist, and the kind's name in IAM. EC2 checks permissions before ids.
+_MISSING_IDS = {
     "instance": ("i-00000000000000000", "instance"),
     "security-group": ("sg-00000000000000000", "security-group"),
     "volume": ("vol-00000000000000000", "volume"),
@@ -113,7 +113,7 @@ _NOTHING = {
 
 
 def credentials(aws: Aws, region: str) -> tuple[str, Finding]:
-    """The name (ARN) of who asks; empty where nobody is known."""
+    """The caller's ARN; empty without valid credentials."""
     try:
         answer = aws.ask(region, "get_caller_identity", service="sts")
     except LiveError as error:
@@ -125,7 +125,7 @@ def credentials(aws: Aws, region: str) -> tuple[str, Finding]:
 
 
 def region_enabled(aws: Aws, region: str, home: str = "us-east-1") -> Finding:
-    """Whether the account may use a region: newer ones have to be opted into."""
+    """Whether the account may use a region; newer regions need an opt-in."""
     try:
         answer = aws.ask(home, "describe_regions", RegionNames=[region], AllRegions=True)
     except AdvisorError as error:
@@ -142,13 +142,13 @@ def region_enabled(aws: Aws, region: str, home: str = "us-east-1") -> Finding:
 
 
 def profile(aws: Aws, region: str, name: str) -> Finding:
-    """The instance profile: the role by which the guest writes what it measures."""
+    """Whether the instance profile exists, by whose role the guest writes its results."""
     if not name:
         return good("profile", "none: the guest gets no rights of its own")
     try:
         aws.ask(region, "get_instance_profile", service="iam", InstanceProfileName=name)
     except AdvisorError as error:
-        # It may exist all the same: the dry run shows.
+        # It may exist nevertheless, which the dry run will show.
         if isinstance(error, Refused) and error.kind is AwsFailure.PERMISSION:
             return good("profile", f"{name}, which may not be looked at")
         mend = (
@@ -161,7 +161,7 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
 
 
 def lists(aws: Aws, region: str) -> Finding:
-    """Whether all kinds of things may be listed: what is not seen cannot be ended."""
+    """Whether all kinds of resources can be listed, since only listed ones can be ended."""
     for kind in KINDS:
         try:
             aws.ask(region, kind.operation, Filters=tags.managed_filters())
@@ -171,9 +171,9 @@ def lists(aws: Aws, region: str) -> Finding:
 
 
 def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
-    """Whether what a launch and its end ask for is allowed; nothing is made. EC2 is asked with `DryRun`. What
-    changes only things that carry our tag (as our own policy has it) is refused for things that do not exist:
-    of that, IAM is asked."""
+    """Whether the requests of a launch and its end are allowed, by EC2's `DryRun`; nothing is created. A
+    policy like ours allows changes only to resources with our tag, so a dry run with an id that does not
+    exist is refused: IAM's simulation decides then."""
     region, sweep = order.option.region, order.sweep
     described = tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd)
     group = {
@@ -182,21 +182,21 @@ def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
         "VpcId": order.network,
         "TagSpecifications": tags.specifications(described, ["security-group"]),
     }
-    # The group does not exist yet; token and user data are for what is really launched.
+    # The group does not exist yet; token and user data belong to the real launch.
     launch = run_instances(order)
     del launch["ClientToken"], launch["UserData"], launch["NetworkInterfaces"][0]["Groups"]
     yield _dry_run(aws, region, "run_instances", launch)
     yield _dry_run(aws, region, "create_security_group", group)
     tag = [{"Key": tags.EXPIRES_AT, "Value": tags.time_text(order.expires_at)}]
-    group_id, _ = _NOTHING["security-group"]
+    group_id, _ = _MISSING_IDS["security-group"]
     held = [("create_tags", {"Resources": [group_id], "Tags": tag}, "security-group")]
-    kinds = (kind for kind in KINDS if kind.name in _NOTHING)
-    held += [(kind.removal, kind.request(_NOTHING[kind.name][0]), kind.name) for kind in kinds]
+    kinds = (kind for kind in KINDS if kind.name in _MISSING_IDS)
+    held += [(kind.removal, kind.request(_MISSING_IDS[kind.name][0]), kind.name) for kind in kinds]
     for operation, request, kind_name in held:
         facts = _dry_run(aws, region, operation, request)
         if not facts.ok and facts.check == "permission":
-            nobody, named = _NOTHING[kind_name]
-            facts = _simulated(aws, region, caller, operation, f"{named}/{nobody}", facts)
+            missing_id, iam_name = _MISSING_IDS[kind_name]
+            facts = _simulated(aws, region, caller, operation, f"{iam_name}/{missing_id}", facts)
         yield facts
 
 
@@ -205,8 +205,8 @@ def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> 
     try:
         aws.ask(region, operation, DryRun=True, **request)
     except Refused as refused:
-        # Allowed as far as is known: only what was named does not exist (or exists already). A launch names
-        # what exists (an instance profile, say): there it is wrong.
+        # The permission is there, only the id does not exist (or the group exists already). For a launch,
+        # though, such a code is a real error, such as a missing instance profile.
         names_nothing = ".NotFound" in refused.code or refused.code.startswith("Invalid")
         if refused.kind is AwsFailure.OK or (names_nothing and operation != "run_instances"):
             return good("permission", f"{action} is allowed")
@@ -219,7 +219,7 @@ def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> 
 
 
 def _simulated(aws: Aws, region: str, caller: str, operation: str, thing: str, denied: Finding) -> Finding:
-    """IAM's verdict on actions on something with our tag; denied where IAM does not say."""
+    """IAM's simulated decision about an operation on a resource with our tag; `denied` unless allowed."""
     action, principal = _action(operation), principal_of(aws, region, caller)
     partition, account = caller.split(":")[1], caller.split(":")[4]
     resource = f"arn:{partition}:ec2:{region}:{account}:{thing}"
@@ -236,8 +236,8 @@ def _simulated(aws: Aws, region: str, caller: str, operation: str, thing: str, d
 
 
 def principal_of(aws: Aws, region: str, caller: str) -> str:
-    """The user or role behind a caller, as IAM knows it: a session's name is no principal, and
-    lacks the role's path (those of IAM Identity Center have one)."""
+    """The ARN of the user or role behind a caller. A session's ARN is no principal, and lacks the path that
+    roles of IAM Identity Center have."""
     head, _, tail = caller.partition(":assumed-role/")
     if not tail:
         return caller
@@ -255,9 +255,9 @@ def _action(operation: str) -> str:
 def routed(
     aws: Aws, region: str, subnets: Sequence[Subnet], *, is_prebuilt: bool
 ) -> tuple[list[Subnet], list[Finding]]:
-    """Those of the subnets (of one network) that have a way out. An image with all packages in it
-    (`is_prebuilt`) does with a gateway endpoint of S3. Where tables may not be listed all are kept: a start
-    that fails leaves its log."""
+    """The subnets (of one network) with a route to the internet. For an image with all packages
+    (`is_prebuilt`) a gateway endpoint of S3 is enough. If route tables cannot be listed, all subnets are
+    kept: a failed start leaves a log."""
     if not subnets:
         return [], []
     network = subnets[0].network
@@ -285,7 +285,7 @@ def routed(
 
 
 def leads_out(table: Mapping[str, Any], is_prebuilt: bool) -> bool:
-    """Whether an active route of the table leads everywhere, or, for a prebuilt image, to S3."""
+    """Whether the table has an active route to the internet, or, for a prebuilt image, to S3."""
     return any(
         route.get("DestinationCidrBlock") == "0.0.0.0/0"
         or (is_prebuilt and str(route.get("GatewayId")).startswith("vpce-"))
@@ -295,7 +295,7 @@ def leads_out(table: Mapping[str, Any], is_prebuilt: bool) -> bool:
 
 
 def _table_of(subnet: Subnet, tables: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The table that the subnet is associated with, else its network's main one."""
+    """The subnet's route table: the associated one, else the network's main one."""
     main: Mapping[str, Any] = {}
     for table in tables:
         for link in table.get("Associations", ()):
@@ -306,8 +306,8 @@ def _table_of(subnet: Subnet, tables: Iterable[Mapping[str, Any]]) -> Mapping[st
 
 
 class Preflight(Struct, frozen=True, kw_only=True):
-    """The findings, region by region, and the offers in the order in which they are tried. `caller` is
-    the account's identity (empty: unknown, and nothing else was checked)."""
+    """The findings by region, and the launch options in the order in which they are tried. `caller` is the
+    caller's ARN (empty: unknown, and nothing else was checked)."""
 
     caller: str
     findings: tuple[Finding, ...]
@@ -316,8 +316,8 @@ class Preflight(Struct, frozen=True, kw_only=True):
 
 
 def look(aws: Aws, names: Sequence[str], wish: InstanceRequirements, sweep: Sweep) -> Preflight:
-    """Look at the account and at each region, the first of which is the one that was asked for. What is
-    missing in a further region only leaves that region out."""
+    """Check the account and the regions, of which the first is the requested one. A problem in a further
+    region only excludes that region."""
     caller, who = credentials(aws, names[0])
     if not who.ok:
         return Preflight(caller="", findings=(who,), regions=(), options=())
@@ -346,7 +346,7 @@ def _region(
     image, about_image = regions.image(aws, name, wish)
     zones, about_zones = regions.offered_zones(aws, name, wish.types)
     allowed, about_quotas = regions.quotas(aws, name, wish)
-    # One network: the group is made in it.
+    # Only subnets of one network, in which the security group is created.
     own = [net for net in nets if net.network == nets[0].network]
     own, about_routes = routed(aws, name, own, is_prebuilt=bool(wish.image))
     facts = [enabled, about_nets, *about_routes, about_image, about_zones, *about_quotas]
@@ -364,7 +364,7 @@ def _region(
 
 
 def allowed(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
-    """Whether the first offer may be launched and ended; EC2 is asked with `DryRun`."""
+    """Whether the first launch option may be launched and ended, by EC2's `DryRun`."""
     if not preflight.options:
         return []
     option, region = preflight.options[0], preflight.regions[0]
@@ -381,7 +381,7 @@ def allowed(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Fin
 
 
 def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
-    """The region of the bucket that job and measurements go through, and whether it is there."""
+    """The region of the bucket for job and measurements (empty without one), and its finding."""
     if not name:
         return "", missing(
             "bucket",
@@ -397,10 +397,10 @@ def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
 
 
 def _readable_bucket(aws: Aws, region: str, name: str) -> str:
-    """The region of the bucket; `Refused` where it, or what is in it, may not be read. Whether it
-    may be written is seen before a launch, and not in a dry run."""
+    """The region of the bucket; `Refused` if it or its objects cannot be read. The right to write shows
+    only at a real launch, not in a dry run."""
     answer = aws.ask(region, "get_bucket_location", service="s3", Bucket=name)
-    # Buckets of the first region have no location, old ones of Ireland a continent.
+    # Buckets in us-east-1 have no location, old ones in Ireland have `EU`.
     constraint = answer.get("LocationConstraint") or "us-east-1"
     home = "eu-west-1" if constraint == "EU" else constraint
     aws.ask(home, "list_objects_v2", service="s3", Bucket=name, Prefix="sweeps/", MaxKeys=1)

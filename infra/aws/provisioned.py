@@ -1,4 +1,4 @@
-"""An instance for as long as its work takes, and no longer."""
+"""Provides an instance for as long as its work takes, and then ends it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _EXISTS = "InvalidGroup.Duplicate"
 
 
 def own_group(aws: Aws, region: str, network: str, sweep: Sweep, expires_at: datetime) -> tuple[str, bool]:
-    """The id of the sweep's group in a network, and whether this call made it."""
+    """The id of the sweep's security group in a network, and whether this call created it."""
     described = tags.base_tags(sweep.id, sweep.owner, expires_at, sweep.budget_usd)
     try:
         answer = aws.ask(
@@ -50,14 +50,14 @@ def own_group(aws: Aws, region: str, network: str, sweep: Sweep, expires_at: dat
         if refused.code != _EXISTS:
             raise
         group = _existing(aws, region, network, sweep)
-        with suppress(Refused):  # not to be seen everywhere yet: it has an expiry of its own
+        with suppress(Refused):  # some replicas may not show the group yet; it has an expiry anyway
             renew(aws, region, group, expires_at)
         return group, False
     return str(answer["GroupId"]), True
 
 
 def renew(aws: Aws, region: str, group: str, expires_at: datetime) -> None:
-    """Let the group live as long as what is in it."""
+    """Extend the group's expiry to that of its instances."""
     listed = [{"Key": tags.EXPIRES_AT, "Value": tags.time_text(expires_at)}]
     aws.ask(region, "create_tags", Resources=[group], Tags=listed)
 
@@ -70,67 +70,67 @@ def _existing(aws: Aws, region: str, network: str, sweep: Sweep) -> str:
     for _ in range(LOOKS):
         result = aws.ask(region, "describe_security_groups", Filters=filters)
         for entry in result.get("SecurityGroups", ()):
-            _refuse_strangers(entry, sweep)
+            _refuse_foreign_group(entry, sweep)
             return str(entry["GroupId"])
         aws.clock.sleep(POLL)
     raise Unanswered("describe_security_groups", f"{tags.name_of(sweep.id)} exists, nobody sees it")
 
 
-def _refuse_strangers(row: Mapping[str, Any], sweep: Sweep) -> None:
-    """A group of that name may be somebody's own, with open ports, or another owner's sweep."""
-    worn, group = tags.tags_from(row.get("Tags")), row["GroupId"]
-    if (worn.get(tags.MANAGED), worn.get(tags.SWEEP_ID)) != (tags.MANAGED_VALUE, sweep.id):
+def _refuse_foreign_group(row: Mapping[str, Any], sweep: Sweep) -> None:
+    """Raise `CloudError` for a group that is not ours (it may have open ports), or another owner's."""
+    group_tags, group = tags.tags_from(row.get("Tags")), row["GroupId"]
+    if (group_tags.get(tags.MANAGED), group_tags.get(tags.SWEEP_ID)) != (tags.MANAGED_VALUE, sweep.id):
         raise CloudError(
             f"the security group {tags.name_of(sweep.id)} ({group}) is none of the advisor's",
             hint="nothing was launched: give another --sweep-id",
         )
-    if worn.get(tags.OWNER) != sweep.owner:
+    if group_tags.get(tags.OWNER) != sweep.owner:
         raise CloudError(
-            f"sweep {sweep.id} is {worn.get(tags.OWNER)}'s, and nothing of it was touched",
-            hint=f"give another --sweep-id, or go on with it as --owner {worn.get(tags.OWNER)}",
+            f"sweep {sweep.id} is {group_tags.get(tags.OWNER)}'s, and nothing of it was touched",
+            hint=f"give another --sweep-id, or go on with it as --owner {group_tags.get(tags.OWNER)}",
         )
 
 
-# So many instances have never begun and ended under one token's name: something else is wrong.
+# More generations of one launch option than could plausibly have ended.
 _MOST_GENERATIONS = 50
 _OVER_BUDGET = "OverBudget"
-# Taken by the reaper, or not yet to be seen everywhere.
+# The reaper has removed the group, or some replicas do not show it yet.
 _GROUP_GONE = ("InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound")
-_TRIED_ON = (Reaction.NEXT_OFFER, Reaction.NEVER_AGAIN)
+_SKIPPING = (Reaction.NEXT_OFFER, Reaction.NEVER_AGAIN)
 
 
 class NoCapacityError(CloudError):
-    """Every offer was refused, and waiting is over."""
+    """All offers were refused, and the time to wait for capacity is over."""
 
 
 class BudgetOverError(CloudError):
-    """The rest of the budget pays none of the offers for long enough."""
+    """The rest of the budget pays no offer for the shortest useful time."""
 
 
 class Provisioner:
-    """The launches of one slot: `get` gives its instance, however often one is lost."""
+    """Launches the instance of one slot, again after each loss."""
 
     def __init__(self, aws: Aws, slot: Slot, fallbacks: Fallbacks) -> None:
         self._aws = aws
         self._slot = slot
         self._fallbacks = fallbacks
-        self._making = TokenOrders(aws, slot)
+        self._orders = TokenOrders(aws, slot)
         self._groups: dict[str, str] = {}
         self._generation = 0
         self._spent_usd = 0.0
         self._is_first = True
-        self.machine: LaunchedMachine | None = None  # the last one that was had
+        self.machine: LaunchedMachine | None = None  # the latest instance
 
     def get(self, queue_until: datetime) -> tuple[LaunchedMachine, Meter]:
-        """The slot's instance: one that lives already, else a new one. Raises `NoCapacityError` when no offer
-        was to be had until `queue_until`, `CloudError` where trying on is of no use, `Unanswered` where
-        nobody knows whether one was made."""
+        """The slot's instance, a living or a new one, and its meter. `NoCapacityError` if no offer succeeded
+        until `queue_until`, `CloudError` if further attempts are useless, `Unanswered` if it is unknown
+        whether an instance was launched."""
         result = self._adopted()
         if result is None:
-            result = self._from_ladder(queue_until)
+            result = self._new_machine(queue_until)
         self.machine = result
         kept = self.machine = self._without_others(result)
-        # Its group lives as long; if that fails, the reaper cannot remove it before the instance either.
+        # Extend the group's expiry. If that fails, no harm: the reaper cannot remove a group in use.
         with suppress(AdvisorError):
             self._group(self._slot.region(kept.region))
             if kept.expires_at is not None:
@@ -138,7 +138,7 @@ class Provisioner:
         return kept, self.meter_of(kept)
 
     def meter_of(self, machine: LaunchedMachine) -> Meter:
-        """The budget as that instance uses it up."""
+        """The slot's budget, used up by that instance."""
         return Meter(
             budget_usd=self._slot.sweep.budget_usd,
             usd_per_hour=machine.usd_per_hour,
@@ -147,7 +147,7 @@ class Provisioner:
         )
 
     def lost(self, machine: LaunchedMachine, code: str, reaction: Reaction) -> None:
-        """Remember why an instance ended by itself, so that its offer is not the next one."""
+        """Note why an instance ended by itself, so that its offer is skipped next time."""
         option = LaunchOption(
             instance_type=machine.instance_type,
             region=machine.region,
@@ -156,23 +156,23 @@ class Provisioner:
             market=machine.market,
             usd_per_hour=machine.usd_per_hour,
         )
-        barred = reaction if reaction in _TRIED_ON else Reaction.NEXT_OFFER
-        self._fallbacks.refused(option, code, barred, self._aws.clock.now())
+        skip = reaction if reaction in _SKIPPING else Reaction.NEXT_OFFER
+        self._fallbacks.refused(option, code, skip, self._aws.clock.now())
 
     def settle(self) -> None:
         """See `TokenOrders.settle`."""
-        self.machine = self._making.settle() or self.machine
+        self.machine = self._orders.settle() or self.machine
 
     def _adopted(self) -> LaunchedMachine | None:
-        """A live instance of the slot; lists get time if somebody was here before."""
+        """A living instance of the slot. If the group existed, EC2's lists get time to show its instance."""
         made_now = self._group(self._slot.regions[0])
         may_be_hidden, self._is_first = self._is_first and not made_now, False
-        result = self._making.listed()
+        result = self._orders.listed()
         for _ in range(LOOKS - 1 if may_be_hidden else 0):
             if any(entry.lives for entry in result):
                 break
             self._aws.clock.sleep(POLL)
-            result = self._making.listed()
+            result = self._orders.listed()
         after = max((entry.generation + 1 for entry in result), default=0)
         self._generation = max(self._generation, after)
         spent = machines.spent_usd(result, self._aws.clock.now())
@@ -180,8 +180,8 @@ class Provisioner:
         return next((entry for entry in result if entry.lives), None)
 
     def _group(self, region: Region) -> bool:
-        """Makes sure of the region's group; True where it was made now. It expires before any instance could:
-        so one pass of the reaper takes both, wherever we are interrupted."""
+        """Ensure that the region's group exists; True if it was created now. It expires before any instance
+        could, so that wherever this is interrupted one pass of the reaper removes both."""
         if region.name in self._groups:
             return False
         expires_at = self._aws.clock.now() + self._slot.sweep.least
@@ -189,12 +189,12 @@ class Provisioner:
         self._groups[region.name] = group
         return made
 
-    def _from_ladder(self, queue_until: datetime) -> LaunchedMachine:
+    def _new_machine(self, queue_until: datetime) -> LaunchedMachine:
         while True:
             for option in self._fallbacks.open(self._aws.clock.now()):
                 if not self._is_paid(option):
                     continue
-                made = self._tried(option)
+                made = self._launched(option)
                 if made is not None:
                     return made
             self._queue(queue_until)
@@ -225,21 +225,21 @@ class Provisioner:
             )
         self._aws.clock.sleep(max(1.0, (free_at - now).total_seconds()))
 
-    def _tried(self, option: LaunchOption) -> LaunchedMachine | None:
-        """The instance of one offer; None where the ladder goes on."""
+    def _launched(self, option: LaunchOption) -> LaunchedMachine | None:
+        """An instance of one offer; None if the next offer has to be tried."""
         region = self._slot.region(option.region)
         self._group(region)
         for _ in range(_MOST_GENERATIONS):
             order = self._order(option, region)
             try:
-                made = self._making.made(order)
+                made = self._orders.made(order)
             except Refused as refused:
                 if refused.code in _GROUP_GONE:
                     del self._groups[region.name]
                     self._aws.clock.sleep(POLL)
                     self._group(region)
                     continue
-                if refused.reaction not in _TRIED_ON:
+                if refused.reaction not in _SKIPPING:
                     raise explained(refused) from refused
                 now = self._aws.clock.now()
                 self._fallbacks.refused(option, refused.code, refused.reaction, now)
@@ -247,7 +247,7 @@ class Provisioner:
             if made is not None and made.lives:
                 return made
             self._generation += 1
-            if made is not None:  # it ended as it was made: the same offer at once would, too
+            if made is not None:  # it ended right after its launch; so would the next one of this offer
                 reaction = reaction_to(made.reason) if made.reason else Reaction.LAUNCH_AGAIN
                 if reaction is Reaction.STOP:
                     raise explained_state(made.id, made.reason)
@@ -275,8 +275,8 @@ class Provisioner:
         )
 
     def _without_others(self, machine: LaunchedMachine) -> LaunchedMachine:
-        """Ends all instances of the slot but the oldest (two controllers may have made several)."""
-        living = [entry for entry in self._making.listed() if entry.lives]
+        """End all instances of the slot but the oldest (two controllers may have launched several)."""
+        living = [entry for entry in self._orders.listed() if entry.lives]
         if all(entry.id != machine.id for entry in living):
             living.append(machine)
         kept, *others = oldest_first(living)
@@ -285,12 +285,12 @@ class Provisioner:
         return machine if kept.id == machine.id else kept
 
 
-# Called as it comes: a machine was launched or adopted, one has ended.
+# Called with each instance that was launched or adopted.
 OnMachine = Callable[[LaunchedMachine], None]
 
 
 class Provisioned(Struct, frozen=True, kw_only=True):
-    """The end of the work, its highest cost, and the number of instances that it took."""
+    """How the work ended, an upper bound of its cost, and the number of instances that it took."""
 
     outcome: Outcome
     spent_usd: float
@@ -307,15 +307,15 @@ def provision(
     queue: timedelta,
     on_machine: OnMachine = lambda _: None,
 ) -> Provisioned:
-    """Launch, wait until the work is done or the budget is over, and end everything of the sweep. `queue` is
-    how long is waited for capacity, each time.
+    """Launch an instance, wait until its work is done or the budget is spent, and end the whole sweep.
+    `queue` is the longest wait for capacity, for each launch.
 
-    A spot instance that is taken back is followed by another one, as long as the budget pays. However it ends
-    (Ctrl-C, an error), everything with the sweep's tag is ended first; `CloudError` tells what may still be
-    there."""
+    An interrupted spot instance is replaced by another one as long as the budget pays. In every case, even
+    after Ctrl-C or an error, all resources with the sweep's tag are ended; `CloudError` names those that may
+    be left."""
     provisioner = Provisioner(aws, slot, fallbacks)
     try:
-        outcome, instances = _worked(aws, provisioner, work, queue, on_machine)
+        outcome, instances = _final_outcome(aws, provisioner, work, queue, on_machine)
     except BaseException as error:
         try:
             provisioner.settle()
@@ -328,7 +328,7 @@ def provision(
 
 
 def _end(aws: Aws, slot: Slot, provisioner: Provisioner, error: BaseException | None = None) -> Ended:
-    """Ends everything, even if interrupted meanwhile; a second Ctrl-C is the command's."""
+    """End everything of the sweep, even after a Ctrl-C meanwhile; a second one goes to the caller."""
     machine, regions = provisioner.machine, slot.region_names
     try:
         ended = end_sweep(aws, regions, slot.sweep, machine)
@@ -341,7 +341,7 @@ def _end(aws: Aws, slot: Slot, provisioner: Provisioner, error: BaseException | 
     return ended
 
 
-def _worked(
+def _final_outcome(
     aws: Aws, provisioner: Provisioner, work: Work, queue: timedelta, on_machine: OnMachine
 ) -> tuple[Outcome, int]:
     last, count = None, 0
@@ -361,6 +361,6 @@ def _worked(
         reaction = reaction_to(last.code) if last.code else Reaction.LAUNCH_AGAIN
         if last.why is Why.ENDED and reaction is Reaction.STOP:
             raise explained_state(machine.id, last.code)
-        # It may run on for the two minutes of a notice: two of them would both be paid.
+        # It may run for two minutes after a spot notice, and would be billed beside its replacement.
         end_instance(aws, machine)
         provisioner.lost(machine, last.code or "spot notice", reaction)

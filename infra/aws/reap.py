@@ -1,8 +1,9 @@
-"""The reaper: removes what sweeps left on AWS after its time, in every region.
+"""Ends sweeps on AWS: the watch over one instance's budget, its end, and the reaper for what is left.
 
-The third of three independent ends (a timer in the guest, the controller's `finally`, this). It knows nothing
-but tags and the clock. Only what says `advisor:managed` = `true` and has an `advisor:expires-at` in the past
-is touched; nothing is detached or emptied by force."""
+The reaper removes expired resources in every region. It is the third of three independent ways to end an
+instance, after a timer in the guest and the controller's `finally`, and needs only tags and the clock. It
+only removes resources with `advisor:managed` = `true` and an `advisor:expires-at` in the past, and detaches
+or empties nothing by force."""
 
 from __future__ import annotations
 
@@ -41,30 +42,29 @@ from advisor.units import format_usd
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """Resources that are gone, and those that are or may be still there, in words."""
+    """The removed resources, and descriptions of those that are or may be left."""
 
     removed: tuple[Managed, ...]
     left: tuple[str, ...]
 
 
 class NotEndedError(CloudError):
-    """Something may still run, and the message says what, until when, and what ends it now."""
+    """Resources may still run; the message says which, until when, and how to end them now."""
 
 
 def end_sweep(aws: Aws, regions: Iterable[str], sweep: Sweep, first: LaunchedMachine | None = None) -> Ended:
-    """End all instances of the sweep and its owner, and remove what they leave; `first` is known
-    to run, and is ended before anything is looked for. Raises nothing of AWS's: what could not be
-    asked or removed is listed."""
+    """End the sweep's instances, and remove their resources. `first` is known to run, and is ended before
+    others are searched. AWS errors are not raised: what could not be listed or removed is in `left`."""
     removed: list[Managed] = []
     left: list[str] = []
     if first is not None:
-        with suppress(AdvisorError):  # it is found by its tag again, and listed where it stays
+        with suppress(AdvisorError):  # it is found by its tag below, and listed if it stays
             aws.ask(first.region, "terminate_instances", InstanceIds=[first.id])
     for region in regions:
         managed, not_listed = all_managed(aws, region, sweep.owner)
-        left += map(_unseen, not_listed)
+        left += map(_unlisted_text, not_listed)
         result = [entry for entry in managed if entry.sweep_id == sweep.id]
-        # Lists may not show it (any more, or again: EC2 asks one of several).
+        # EC2's lists may lack it, since their replicas lag.
         if first and first.region == region and all(entry.id != first.id for entry in result):
             result.append(Managed("instance", first.id, region, sweep.id, sweep.owner, first.expires_at))
         remaining = remove_all(aws, result)
@@ -74,14 +74,14 @@ def end_sweep(aws: Aws, regions: Iterable[str], sweep: Sweep, first: LaunchedMac
     return Ended(removed=tuple(removed), left=tuple(left))
 
 
-def _unseen(entry: Unlisted) -> str:
+def _unlisted_text(entry: Unlisted) -> str:
     if isinstance(entry.error, Refused) and entry.kind != "all":
         return f"no {entry.kind} in {entry.region} is listed: {mend_of(entry.error)}"
     return f"what there is in {entry.region} is not known: {entry.reason}"
 
 
 def end_instance(aws: Aws, machine: LaunchedMachine) -> None:
-    """End one instance and wait until it is billed no more; `CloudError` where it is not."""
+    """End an instance and wait until it is no longer billed; `CloudError` if it does not end."""
     aws.ask(machine.region, "terminate_instances", InstanceIds=[machine.id])
     deadline = aws.clock.now() + PATIENCE
     if state := state_until_ended(aws, machine.region, machine.id, deadline, ("shutting-down", "terminated")):
@@ -89,7 +89,7 @@ def end_instance(aws: Aws, machine: LaunchedMachine) -> None:
 
 
 def not_ended(ended: Ended, machine: LaunchedMachine | None, meter: Meter | None) -> NotEndedError:
-    """The error that tells a user what to do where an instance may still run."""
+    """The error for an instance that may still run, with what the user can do."""
     text = "; ".join(ended.left)
     if machine is None:
         return NotEndedError(
@@ -116,7 +116,7 @@ def not_ended(ended: Ended, machine: LaunchedMachine | None, meter: Meter | None
 
 
 BILLING_MINUTE = timedelta(minutes=1)
-# A public IPv4 address in use (AWS, from 2024-02-01); without one the guest reaches nothing.
+# A public IPv4 address in use (AWS, from 2024-02-01); the guest needs one to reach the internet.
 ADDRESS_USD_PER_HOUR = 0.005
 # Surplus credits of T2, T3, T3a on Linux (AWS, "Unlimited mode pricing"); T4g's are 0.04.
 CREDITS_USD_PER_VCPU_HOUR = 0.05
@@ -124,7 +124,7 @@ _YEAR_HOURS = 8760.0
 
 
 class Meter(Struct, frozen=True, kw_only=True):
-    """A budget that runs from `since` on, when `spent_usd` of it were gone."""
+    """A budget that is used up from `since` on, when `spent_usd` of it had been spent."""
 
     budget_usd: float
     usd_per_hour: float
@@ -132,33 +132,33 @@ class Meter(Struct, frozen=True, kw_only=True):
     spent_usd: float = 0.0
 
     def spent(self, now: datetime) -> float:
-        """Dollars until now; the first minute is billed whole."""
+        """Dollars spent until `now`; the first minute is billed in full."""
         billed = max(BILLING_MINUTE, now - self.since)
         return self.spent_usd + self.usd_per_hour * (billed / timedelta(hours=1))
 
     def pays_next_minute(self, now: datetime) -> bool:
-        """Whether it may go on until it is asked again a minute from now."""
+        """Whether the budget pays until the next check, a minute after `now`."""
         return self.spent(now + BILLING_MINUTE) <= self.budget_usd
 
     @property
     def ends_at(self) -> datetime:
-        """When the budget is used up; never more than a billing minute is spent beyond it."""
+        """When the budget is used up."""
         return self.since + self.lasts
 
     @property
     def lasts(self) -> timedelta:
-        """Hours that the rest of the budget pays."""
+        """The time that the rest of the budget pays."""
         return lasts(self.budget_usd, self.usd_per_hour, math.inf, self.spent_usd)
 
 
 def lasts(budget_usd: float, hourly: float, hours: float, spent_usd: float = 0.0) -> timedelta:
-    """Hours that the rest of a budget pays, at most `hours`."""
+    """The time that the rest of a budget pays, at most `hours`."""
     paid = max(0.0, budget_usd - spent_usd) / hourly
     return timedelta(hours=min(hours, paid, _YEAR_HOURS))
 
 
 def usd_per_hour(option: LaunchOption, sweep: Sweep) -> float:
-    """The most that an hour costs: instance, every volume, a public address."""
+    """Upper bound of the cost of an hour: instance, volumes, and public address."""
     volumes = [(disk.type, disk.size_gib, disk.iops, disk.mib_per_second) for disk in sweep.volumes]
     disks = sum(_volume_usd(*volume, option.region) for volume in volumes)
     root = _volume_usd("gp3", sweep.root_gib, None, None, option.region)
@@ -168,7 +168,7 @@ def usd_per_hour(option: LaunchOption, sweep: Sweep) -> float:
 def refuse_too_small(
     budget_usd: float, spent: float, hourly: float, what: str, least: timedelta = LEAST
 ) -> None:
-    """`UsageError` where the budget does not pay the least that is of use."""
+    """Raise `UsageError` if the budget does not pay the shortest useful time, `least`."""
     if lasts(budget_usd, hourly, math.inf, spent) >= least:
         return
     minutes = math.ceil(least / timedelta(minutes=1))
@@ -183,8 +183,8 @@ def refuse_too_small(
 
 @cache
 def _surplus_usd(instance_type: str) -> float:
-    """Burstable types launch as *unlimited*, and what they compute beyond their credits is billed
-    on top; measuring is all of that. (T2 does not, which its account may change.)"""
+    """Cost per hour of a burstable type's surplus credits, else 0. Such types launch as *unlimited*, and
+    measuring uses surplus credits all the time. (T2 is not unlimited unless its account changed that.)"""
     instance = load_catalog().instance(instance_type, "aws")
     return CREDITS_USD_PER_VCPU_HOUR * instance.vcpus if instance.burstable else 0.0
 
@@ -197,40 +197,40 @@ def _volume_usd(
     return load_catalog().disks.price(order, region).usd_per_hour
 
 
-# Of a minute, so much may go into asking: the budget is looked at every minute all the same.
+# Seconds of a minute that requests may take, so that the budget is still checked every minute.
 _PATIENCE = 20.0
-# Lists do not know an instance for seconds after its launch.
+# EC2's lists lack an instance for seconds after its launch.
 _FORGIVEN = timedelta(minutes=2)
 
 
 class Why(StrEnum):
-    """Why nothing more is waited for."""
+    """Why the watch over an instance ended."""
 
     DONE = "done"
     FAILED = "failed"
     BUDGET = "budget"
     EXPIRED = "expired"
-    SHUT_DOWN = "shut_down"  # by the guest itself, without a word
+    SHUT_DOWN = "shut_down"  # by the guest, without a report
     TAKEN_BACK = "taken_back"
     ENDED = "ended"
 
 
 class Work(Protocol):
-    """The work of an instance; results come back by themselves (a database, S3)."""
+    """The work of an instance as its controller sees it."""
 
     def reported(self, machine: LaunchedMachine) -> Why | None:
-        """The guest's own report of its end (`done`, `failed`, `expired`, `taken_back`); None while it
-        works, or is silent. Collects results that have come back."""
+        """The guest's report of its end (`done`, `failed`, `expired`, `taken_back`); None while it works or
+        is silent. Also collects new results."""
 
     def on_minute(self, machine: LaunchedMachine, spent_usd: float, trouble: str) -> None:
-        """Tell where it stands; `trouble` is why AWS could not be asked."""
+        """Called every minute; `trouble` is why AWS did not answer, or empty."""
 
     def on_end(self, outcome: Outcome) -> None:
-        """Keep what the instance leaves behind; what it held is removed after this."""
+        """Called at the end, before the instance's resources are removed, to save its logs."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """The end of an instance's time; `code` is EC2's state reason where the instance ended by itself."""
+    """How the watch over an instance ended; `code` is EC2's state reason if the instance ended by itself."""
 
     why: Why
     machine: LaunchedMachine
@@ -239,8 +239,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def watch(aws: Aws, machine: LaunchedMachine, meter: Meter, work: Work) -> Outcome:
-    """Wait until the work is done, the budget or the time is over, or the instance has ended. The budget is
-    looked at by the clock alone: it holds while AWS answers nothing at all."""
+    """Wait until the work is done, the budget or the time is over, or the instance has ended. The budget
+    check needs only the clock, so it works even while AWS does not answer."""
     while True:
         began, why = aws.clock.now(), None
         if not meter.pays_next_minute(began):
@@ -249,17 +249,17 @@ def watch(aws: Aws, machine: LaunchedMachine, meter: Meter, work: Work) -> Outco
             why = Why.EXPIRED
         if why := why or work.reported(machine):
             return Outcome(why=why, machine=machine, at=began)
-        machine, trouble = _looked(aws, machine)
+        machine, trouble = _refreshed(aws, machine)
         if not machine.lives:
-            why = work.reported(machine) or _ending(machine)
+            why = work.reported(machine) or _why_ended(machine)
             return Outcome(why=why, machine=machine, at=began, code=machine.reason)
         work.on_minute(machine, meter.spent(began), trouble)
         used = (aws.clock.now() - began).total_seconds()
         aws.clock.sleep(max(1.0, BILLING_MINUTE.total_seconds() - used))
 
 
-def _looked(aws: Aws, machine: LaunchedMachine) -> tuple[LaunchedMachine, str]:
-    """The instance as it is now; as it was, with the reason, where that is not known."""
+def _refreshed(aws: Aws, machine: LaunchedMachine) -> tuple[LaunchedMachine, str]:
+    """The instance in its current state; or as it was, and why AWS did not tell."""
     try:
         return machines.instance(aws, machine.region, machine.id, patience=_PATIENCE), ""
     except machines.NotListed as error:
@@ -270,7 +270,7 @@ def _looked(aws: Aws, machine: LaunchedMachine) -> tuple[LaunchedMachine, str]:
         return machine, str(error)
 
 
-def _ending(machine: LaunchedMachine) -> Why:
+def _why_ended(machine: LaunchedMachine) -> Why:
     kind = kind_of(machine.reason)
     if kind is AwsFailure.SPOT_TAKEN_BACK:
         return Why.TAKEN_BACK
@@ -278,12 +278,12 @@ def _ending(machine: LaunchedMachine) -> Why:
 
 
 REGIONS_AT_ONCE = 8
-HOME_REGION = "us-east-1"  # lists the regions there are
+HOME_REGION = "us-east-1"  # asked for the list of regions
 
 
 class Reaped(Struct, frozen=True, kw_only=True):
-    """The result of a pass. `expired` was to be removed; `remaining` are those of it that are still there
-    (none in a dry run, which tries nothing), `kept` those whose time is not over or unknown."""
+    """The result of a reaper's pass. `expired` had to be removed; `remaining` are those that could not be
+    (empty in a dry run, which removes nothing); `kept` have not expired, or have no readable expiry."""
 
     now: datetime
     dry_run: bool
@@ -295,7 +295,7 @@ class Reaped(Struct, frozen=True, kw_only=True):
 
     @property
     def removed(self) -> tuple[Managed, ...]:
-        """The resources that are gone now."""
+        """The resources that were removed."""
         if self.dry_run:
             return ()
         there = {entry.thing for entry in self.remaining}
@@ -311,12 +311,12 @@ def reap(
     regions: Sequence[str] = (),
     at_once: int = REGIONS_AT_ONCE,
 ) -> Reaped:
-    """Remove what has expired, in all regions of the account or in these. What fails is listed and hinders
-    nothing else; `AdvisorError` where not even the regions are known."""
+    """Remove expired resources, in all regions of the account or in `regions`. Failures are in the result,
+    and stop nothing else; `AdvisorError` if the regions cannot be listed."""
     if now.tzinfo is None:
         raise ValueError("now has to be an aware time")
     wanted = tuple(dict.fromkeys(regions)) or tuple(enabled_regions(aws, HOME_REGION))
-    answers = each_at_once(lambda region: _reap_region(aws, region, now, owner, dry_run), wanted, at_once)
+    answers = in_threads(lambda region: _reap_region(aws, region, now, owner, dry_run), wanted, at_once)
     return Reaped(
         now=now,
         dry_run=dry_run,
@@ -346,15 +346,14 @@ Thing = TypeVar("Thing")
 Answer = TypeVar("Answer")
 
 
-def each_at_once(work: Callable[[Thing], Answer], things: Sequence[Thing], most: int) -> list[Answer]:
-    """`work` of each thing, in their order, by so many threads at most; what one raises is raised. The
-    threads are daemons: Ctrl-C does not wait for what they are asking, as that of a `ThreadPoolExecutor`
-    does."""
+def in_threads(work: Callable[[Thing], Answer], things: Sequence[Thing], most: int) -> list[Answer]:
+    """The results of `work` for each thing, in order, by at most `most` threads; an error is raised. The
+    threads are daemons, so Ctrl-C does not wait for their requests, as with a `ThreadPoolExecutor`."""
     futures = [Future[Answer]() for _ in things]
-    coming = iter(list(zip(things, futures, strict=True)))  # shared: each is taken by one thread
+    tasks = iter(list(zip(things, futures, strict=True)))  # shared: each thread takes the next one
 
     def run() -> None:
-        for thing, future in coming:
+        for thing, future in tasks:
             try:
                 future.set_result(work(thing))
             except BaseException as error:

@@ -1,4 +1,4 @@
-"""A region as a sweep sees it: zones that offer the types, subnets, an image, quotas, prices."""
+"""What a sweep can launch in a region: zones that offer the types, subnets, an image, quotas, prices."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from advisor.infra.live.aws import newest_by_zone
 # its only Python beyond 3.10 is 3.11.0rc1, with which torch 2.12 and newer cannot be imported.
 IMAGE_PARAMETER = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 _ANOTHER_IMAGE = "give another one with --image ami-.."
-# A spot request names at most so many times the present price, and never more than on demand: the
-# budget counts what it names.
+# A spot request's maximum price: this multiple of the current price, but at most the on-demand price. The
+# budget counts with it.
 SPOT_HEADROOM = 1.2
 
-# (type, region) -> what an hour costs on demand at most; None where nobody knows.
+# (type, region) -> upper bound of the on-demand price per hour; None if unknown.
 PriceOf = Callable[[str, str], float | None]
 
 
 class InstanceRequirements(Struct, frozen=True, kw_only=True):
-    """The acceptable instances: types in the order of preference, markets, a subnet where one is named."""
+    """The acceptable instances: types and markets by preference; a given subnet and image, or empty."""
 
     types: tuple[InstanceType, ...]
     markets: tuple[Market, ...]
@@ -41,7 +41,7 @@ class InstanceRequirements(Struct, frozen=True, kw_only=True):
 
 
 class Subnet(Struct, frozen=True, kw_only=True):
-    """The subnet of an instance's interface."""
+    """A subnet for an instance's network interface."""
 
     id: str
     zone: str
@@ -49,7 +49,7 @@ class Subnet(Struct, frozen=True, kw_only=True):
 
 
 def subnets(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[list[Subnet], Finding]:
-    """The default subnets of a region, or the one that is named."""
+    """The region's default subnets with a free address, or the given subnet."""
     wanted: dict[str, Any] = {"Filters": [{"Name": "default-for-az", "Values": ["true"]}]}
     if wish.subnet:
         wanted = {"SubnetIds": [wish.subnet]}
@@ -74,7 +74,7 @@ def subnets(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[list[Sub
 
 
 def image(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[Image | None, Finding]:
-    """The image: the one that is named, or the newest of AWS's with the GPU's driver."""
+    """The given image, or AWS's newest one with the GPU driver."""
     try:
         name = wish.image
         if not name:
@@ -103,7 +103,7 @@ def _image(row: Mapping[str, Any]) -> Image:
 def offered_zones(
     aws: Aws, region: str, types: Sequence[InstanceType]
 ) -> tuple[dict[str, set[str]], Finding]:
-    """The zones that offer each type."""
+    """The zones of a region that offer each type."""
     names = [type_.name for type_ in types]
     wanted: dict[str, Any] = {
         "LocationType": "availability-zone",
@@ -128,7 +128,7 @@ def offered_zones(
 def quotas(
     aws: Aws, region: str, wish: InstanceRequirements
 ) -> tuple[set[tuple[str, Market]], list[Finding]]:
-    """Types and markets within the account's quotas; unknown ones are left to EC2."""
+    """Types and markets within the account's quotas; with an unknown quota EC2 decides."""
     allowed: set[tuple[str, Market]] = set()
     findings: dict[str, Finding] = {}
     facts: dict[str, float | None] = {}
@@ -165,7 +165,7 @@ def _quota(aws: Aws, region: str, code: str, needed: int) -> tuple[float | None,
 def spot_caps(
     aws: Aws, region: str, wish: InstanceRequirements
 ) -> tuple[dict[tuple[str, str], float], list[Finding]]:
-    """By type and zone what a spot request names at most; zones without a price are left out."""
+    """The maximum price of a spot request by type and zone, without zones that have no price."""
     if Market.SPOT not in wish.markets:
         return {}, []
     now = aws.clock.now()
@@ -197,7 +197,7 @@ def options(
     allowed: set[tuple[str, Market]],
     caps: Mapping[tuple[str, str], float],
 ) -> Iterator[LaunchOption]:
-    """Every offer of the region that is allowed, and whose price is bounded."""
+    """The region's launch options that quotas allow and whose price has a known bound."""
     for type_, net, market in itertools.product(wish.types, nets, wish.markets):
         name, is_spot = type_.name, market is Market.SPOT
         usd = caps.get((name, net.zone)) if is_spot else wish.price_of(name, region)
@@ -213,18 +213,18 @@ def options(
 
 
 _FREE = "Linux/UNIX"
-# Names of images of AWS, Canonical and Debian whose Python is older than 3.11.
+# Names of AWS, Canonical and Debian images whose Python is older than 3.11.
 _OLD_PYTHON = re.compile(
     r"ubuntu[^0-9]*.*-(1\d|2[0-2])\.\d\d|amzn2-|debian-(8|9|10|11)\b|centos-?[678]", re.IGNORECASE
 )
-# NVIDIA's open kernel modules, which AWS's images have, drive Turing and newer GPUs alone (AWS
+# NVIDIA's open kernel modules, which AWS's images have, support only Turing and newer GPUs (AWS
 # DLAMI release notes: G4dn and newer; aws-parallelcluster issue 6014: not P2, P3, G2, G3).
 _OLDEST_OPEN_DRIVER = 7.5
 
 
 def unfit(row: Mapping[str, Any], types: Sequence[InstanceType], *, named: bool) -> Finding | None:
-    """Why the image (an item of `Images`) does not serve the types; None where it does. `named`:
-    it is a user's own choice, and the user knows its driver."""
+    """Why the image (an item of `Images`) does not fit the types; None if it fits. With `named` the user
+    chose it, and its driver is not checked."""
     name, wanted, title = row["ImageId"], types[0], str(row.get("Name", ""))
     extra, needed = row.get("PlatformDetails", _FREE), wanted.cpu.architecture
     made_for = row.get("Architecture", needed)
@@ -251,4 +251,4 @@ def unfit(row: Mapping[str, Any], types: Sequence[InstanceType], *, named: bool)
             "give one with a proprietary driver of branch 580 with --image",
         ),
     )
-    return next((missing("image", text, mend) for holds, text, mend in reasons if holds), None)
+    return next((missing("image", text, mend) for applies, text, mend in reasons if applies), None)

@@ -1,4 +1,4 @@
-"""The stacks: what an account needs once, and sweeps by a schedule; with their policies put in."""
+"""CloudFormation templates: an account's set-up, and scheduled sweeps; with our IAM policies inserted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ NAMES = ("account", "schedules")
 
 
 def template(name: str) -> dict[str, Any]:
-    """The template as CloudFormation takes it (JSON); policies stand in `infra/aws/policies`
-    alone, and their places become references of the stack."""
+    """A template as CloudFormation's JSON. Policies come from `infra/aws/policies`, and their placeholders
+    become references in the stack."""
     import yaml
 
     if name not in NAMES:
@@ -25,7 +25,7 @@ def template(name: str) -> dict[str, Any]:
 
 
 def _with_policies(value: Any) -> Any:
-    """`{Policy: name}` becomes that policy, wherever it stands."""
+    """The value with each `{Policy: name}` in it replaced by that policy."""
     if isinstance(value, list):
         return [_with_policies(entry) for entry in value]
     if not isinstance(value, dict):
@@ -36,7 +36,7 @@ def _with_policies(value: Any) -> Any:
 
 
 def _with_references(value: Any) -> Any:
-    """Texts with places of CloudFormation become `Fn::Sub`."""
+    """The value with each text that has placeholders wrapped in `Fn::Sub`."""
     if isinstance(value, list):
         return [_with_references(entry) for entry in value]
     if isinstance(value, dict):

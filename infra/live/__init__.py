@@ -1,1 +1,1 @@
-"""AWS asked today: prices, spot prices, offerings, quotas. Everything else works without."""
+"""Current prices of AWS, Azure and Google, and AWS's offerings and quotas. Nothing else needs these."""

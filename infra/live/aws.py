@@ -1,13 +1,13 @@
-"""Prices of AWS today: with an account on demand, spot and quotas; without one as AWS publishes them.
+"""AWS's current prices: with an account on demand, spot and quotas; without one from AWS's public lists.
 
-With an account `pricing:GetProducts`, `ec2:DescribeSpotPriceHistory`, `ec2:DescribeInstanceTypes`,
-`ec2:DescribeInstanceTypeOfferings` and `servicequotas:GetServiceQuota` are asked.
+With an account this calls `pricing:GetProducts`, `ec2:DescribeSpotPriceHistory`, `ec2:DescribeInstanceTypes`,
+`ec2:DescribeInstanceTypeOfferings` and `servicequotas:GetServiceQuota`.
 
-Form of the public list: AWS's documentation, "Reading the price list" of the bulk API: `region_index.json`
-names the file of each region; as CSV it begins with five lines about the list, then column names, then a row
-a price. A file has hundreds of MB, of which a few thousand rows count: it is read as it arrives, and nothing
-else of it is kept. The advice is one JSON of some MB: by region, system and type how many percent one saves,
-and how often instances are taken back; it has no day."""
+The public price list is documented in AWS's "Reading the price list" of the bulk API: `region_index.json`
+names the file of each region. As CSV it has five lines about the list, column names, and a row for each
+price. A file has hundreds of MB, of which we need a few thousand rows, so it is read as a stream. The spot
+advisor is one JSON of some MB, without a date: by region, system and type the saving in percent, and how
+often instances are interrupted."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from advisor.infra.live.session import (
 )
 from advisor.infra.live.web import Say, WebList, streamed
 
-# The API is served in a few regions only; this one knows the prices of all.
+# The API runs in a few regions only; this one has the prices of all.
 _SERVED_IN = "us-east-1"
-# What "an hour of this type" means among a type's many products: Linux, nothing pre-installed,
-# on shared hosts, used (not a reservation's own), in the region itself, not in a city's zone of it.
+# The attributes of the plain product among a type's many: Linux, nothing pre-installed, on shared hosts, used
+# (not reserved), in the region itself, not in a local zone.
 PLAIN = {
     "operatingSystem": "Linux",
     "tenancy": "Shared",
@@ -53,7 +53,7 @@ PLAIN = {
 
 
 def on_demand(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQuote]:
-    """A quote or the reason for none, for each type; `LiveError` if the service is away."""
+    """The on-demand price of each type, or why there is none; `LiveError` if the service fails."""
     pricing = client("pricing", _SERVED_IN)
     for name in names:
         wanted = {**PLAIN, "instanceType": name, "regionCode": region}
@@ -65,12 +65,12 @@ def on_demand(names: Sequence[str], region: str, today: date) -> Iterator[Quote 
             prices = {price for text in products for price in _prices(json.loads(text), wanted)}
         except (ValueError, TypeError, AttributeError, KeyError):
             yield NoQuote(instance_type=name, why="the price list answered what cannot be read")
-        else:  # exactly one must remain: two of them mean that we asked for the wrong thing
+        else:  # several prices would mean that our filters are wrong
             yield one_price(name, prices, (region, Market.ON_DEMAND), today)
 
 
 def _prices(product: Mapping[str, Any], wanted: Mapping[str, str]) -> Iterator[float]:
-    """Prices of a product, where it is what was asked for: an answer may be of another question."""
+    """The hourly prices of a product; none if its attributes differ from the requested ones."""
     attributes = product["product"]["attributes"]
     answer = {**wanted, **attributes, "instanceType": attributes["instanceType"]}
     if any(answer[field] != value for field, value in wanted.items()):
@@ -86,7 +86,7 @@ _SPOT = "spot prices"
 
 
 def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQuote]:
-    """The cheapest zone's spot price of each type, or why none; `LiveError` if away."""
+    """Each type's spot price in its cheapest zone, or why it has none; `LiveError` if the service fails."""
     now = datetime.now(UTC)
     operation = "describe_spot_price_history", "SpotPriceHistory", _SPOT
     wanted = {"ProductDescriptions": ["Linux/UNIX"], "StartTime": now, "EndTime": now}
@@ -99,7 +99,7 @@ def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQ
 def _spot_quote(
     name: str, region: str, zones: Mapping[str, set[float | None]], today: date
 ) -> Quote | NoQuote:
-    """The cheapest zone; a zone with two prices at one time makes all of them doubtful."""
+    """The quote of the cheapest zone; none if a zone has two prices at the same time."""
     if not zones:
         return NoQuote(instance_type=name, why=f"no spot price in {region}")
     doubtful = sorted(zone for zone, answer in zones.items() if len(answer) > 1)
@@ -114,7 +114,7 @@ def _spot_quote(
 
 
 def newest_by_zone(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, set[float | None]]]:
-    """The last price of each type and zone; the service may list older ones too."""
+    """The latest prices by type and zone, since the service may list older ones, too."""
     newest: dict[str, dict[str, tuple[str, set[float | None]]]] = {}
     for row in rows:
         fields = ("InstanceType", "AvailabilityZone", "SpotPrice", "Timestamp")
@@ -132,7 +132,7 @@ _TYPES = "instance types"
 
 
 class Facts(Struct, frozen=True):
-    """Facts of a type that the catalogue has too; `gpu_count` counts shares of a GPU."""
+    """Facts of a type, to compare with the catalogue; `gpu_count` counts a share of a GPU as one."""
 
     vcpus: int
     memory_mib: int
@@ -140,7 +140,7 @@ class Facts(Struct, frozen=True):
 
 
 def facts(names: Sequence[str], region: str) -> dict[str, Facts]:
-    """The facts of those types that the region knows."""
+    """The facts of the types that the region has."""
     operation = "describe_instance_types", "InstanceTypes", _TYPES
     answer = {}
     for row in _rows(region, names, operation, _filters):
@@ -159,7 +159,7 @@ _OFFERINGS = "instance type offerings"
 
 
 def offered(names: Sequence[str], region: str) -> frozenset[str]:
-    """Those of the types that the region has."""
+    """The types that the region offers."""
     operation = "describe_instance_type_offerings", "InstanceTypeOfferings", _OFFERINGS
     rows = _rows(region, names, operation, lambda named: {"LocationType": "region", **_filters(named)})
     return frozenset(names) & {required(row, "InstanceType", _OFFERINGS) for row in rows}
@@ -185,7 +185,7 @@ def _rows(
 
 
 def vcpu_quota(instance_type: str, region: str, market: Market) -> float | None:
-    """vCPUs the account may run at once of the type's kind; None where no code is known."""
+    """The account's quota of running vCPUs for the type's kind; None if its quota code is unknown."""
     code = quota_code(instance_type, market)
     if code is None:
         return None
@@ -203,11 +203,11 @@ URL = "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/current
 SPOT_SERVICE = "AWS's public spot advisor"
 SPOT_URL = "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json"
 _BANDS = dict(enumerate(("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")))
-# us-east-1 had some 300 MB in 2025; the largest file and the longest line that are read.
+# Largest file and longest line to read; us-east-1 had some 300 MB in 2025.
 MOST_MIB = 2048
 MOST_LINE_BYTES = 2**16
 _LINES_BEFORE = 5
-# A column of the file for each attribute that the Price List API filters by.
+# The file's columns for the attributes by which the Price List API filters.
 _COLUMNS = {
     "operatingSystem": "Operating System",
     "tenancy": "Tenancy",
@@ -221,28 +221,28 @@ _ROW = {
     "Currency": "USD",
     **{column: PLAIN[name] for name, column in _COLUMNS.items()},
 }
-# Capacity blocks stand there too; lists of before 2024 do not have the column.
+# Distinguishes capacity blocks; lists from before 2024 lack this column.
 _MARKET_COLUMN = "MarketOption"
 _EVERY_MIB = 50
 
 
 class AwsPrices:
-    """The list of a region, read once for all that is asked of it, and the advice once."""
+    """AWS's public prices; the list of each region and the spot advisor are read once."""
 
     def __init__(self, index: WebList, advisor: WebList, say: Say = lambda _line: None) -> None:
         self._index = index
         self._advisor = advisor
         self._say = say
-        self._told: dict[str, dict[str, set[float]]] = {}
+        self._by_region: dict[str, dict[str, set[float]]] = {}
 
     def quotes(
         self, names: Sequence[str], region: str, market: Market, today: date
     ) -> Iterator[Quote | NoQuote]:
-        """The price of each type under Linux, or why there is none; a spot price is the on-demand one less
-        the saving that the advisor tells. Raises `LiveError` where the list cannot be read whole."""
-        if region not in self._told:
-            self._told[region] = self._read(region)
-        prices = self._told[region]
+        """The Linux price of each type, or why there is none; a spot price is the on-demand one less the
+        saving in the spot advisor. `LiveError` if the list cannot be read completely."""
+        if region not in self._by_region:
+            self._by_region[region] = self._read(region)
+        prices = self._by_region[region]
         for name in names:
             quote = one_price(name, prices.get(name, ()), (region, Market.ON_DEMAND), today)
             if market is Market.SPOT and isinstance(quote, Quote):
@@ -250,7 +250,7 @@ class AwsPrices:
             yield quote
 
     def _as_spot(self, quote: Quote) -> Quote | NoQuote:
-        """The spot price after a saving; none for a saving of nothing or everything."""
+        """The spot quote for an on-demand quote; none unless the saving is between 0 and 100 %."""
         name, advice = quote.instance_type, self._advice
         if isinstance(advice, LiveError):
             return NoQuote(instance_type=name, why=str(advice))
@@ -274,7 +274,7 @@ class AwsPrices:
 
     @cached_property
     def _advice(self) -> dict[str, Any] | LiveError:
-        """By region; or why there is none, which leaves the on-demand prices as they are."""
+        """The spot advisor's data by region; or the error, since on-demand prices work without them."""
         self._say(f"{SPOT_SERVICE}: reading {self._advisor.url}")
         try:
             (page,) = self._advisor.pages({}, lambda _page: None)
@@ -292,24 +292,24 @@ class AwsPrices:
             link = str(index["regions"][region]["currentVersionUrl"])
         except (KeyError, TypeError):
             raise unreadable(f"{SERVICE} of {region}") from None
-        # Only the path counts: whoever answers for AWS tells the whole list.
+        # Only the path is used, so that a substitute server for AWS also serves the file.
         address = urljoin(self._index.url, urlsplit(link).path.removesuffix(".json") + ".csv")
         source = WebList(service=SERVICE, url=address)
         self._say(f"{SERVICE} of {region}: reading {address}")
         return streamed(source, partial(self._prices, region), MOST_MIB)
 
     def _prices(self, region: str, pieces: Iterable[bytes]) -> dict[str, set[float]]:
-        """By type what an hour costs, of the rows that count."""
+        """The hourly on-demand prices by type."""
         prices: dict[str, set[float]] = {}
         try:
-            rows = csv.reader(_lines(self._counted(pieces)))
+            rows = csv.reader(_lines(self._with_progress(pieces)))
             about = [next(rows) for _ in range(_LINES_BEFORE)]
             header = next(rows)
             name, usd = header.index("Instance Type"), header.index("PricePerUnit")
-            wanted = _counting(header, region).items()
+            conditions = _row_conditions(header, region).items()
             for row in rows:
-                counts = all(row[column] in values for column, values in wanted)
-                if counts and (price := price_from(row[usd])) is not None:
+                matches = all(row[column] in values for column, values in conditions)
+                if matches and (price := price_from(row[usd])) is not None:
                     prices.setdefault(row[name], set()).add(price)
         except (StopIteration, ValueError, IndexError, csv.Error):
             raise unreadable(SERVICE) from None
@@ -317,7 +317,7 @@ class AwsPrices:
             raise unreadable(f"{SERVICE} of {region}")
         return prices
 
-    def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    def _with_progress(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         size, mebibytes = 0, 0
         for piece in pieces:
             size += len(piece)
@@ -327,15 +327,15 @@ class AwsPrices:
             yield piece
 
 
-def _counting(header: Sequence[str], region: str) -> dict[int, tuple[str, ...]]:
-    """By column what may stand there in the on-demand price of an hour of Linux in the region itself."""
+def _row_conditions(header: Sequence[str], region: str) -> dict[int, tuple[str, ...]]:
+    """The values that a row's columns may have (by index) for a plain hourly on-demand Linux price."""
     wanted = {column: (value,) for column, value in _ROW.items()} | {"Region Code": (region,)}
     market = {_MARKET_COLUMN: ("", "OnDemand")} if _MARKET_COLUMN in header else {}
     return {header.index(column): values for column, values in (wanted | market).items()}
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Lines of a text in pieces; `ValueError` for an endless line or a cut end."""
+    """The lines of a text that arrives in pieces; `ValueError` for an overlong line or a cut last one."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")

@@ -1,8 +1,8 @@
 """Prices of Azure's virtual machines from the Retail Prices API, which needs no credentials.
 
-Form of an answer: Microsoft Learn, "Azure Retail Prices overview" (version 2023-01-01-preview). A page holds
-`Items`, each the meter of a size (`armSkuName`) in a region (`armRegionName`), and `NextPageLink`. Rates of
-savings plans stand within an item and are left alone; reservations are items of another `type`."""
+The answers are documented in Microsoft Learn, "Azure Retail Prices overview" (version 2023-01-01-preview). A
+page has `Items`, each the meter of a size (`armSkuName`) in a region (`armRegionName`), and `NextPageLink`.
+Rates of savings plans are inside items, and are ignored; reservations are items of another `type`."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from advisor.infra.live.web import Parameters, Say, WebList
 SERVICE = "Azure's price list"
 URL = "https://prices.azure.com/api/retail/prices"
 _VERSION = "2023-01-01-preview"
-# Sizes that one filter names: a longer address is refused.
+# Sizes in one filter; Azure refuses longer addresses.
 _PORTION = 15
 _HOUR = "1 Hour"
-# Of `productName`: other operating systems, and what runs on a size without being that size.
+# Parts of `productName` for other operating systems, and for services that run on a size.
 _OTHER_PRODUCTS = ("windows", "cloudservices", "cloud services", "dedicated host")
 
 
 class AzurePrices:
-    """Azure's list; what was told of a few sizes in a region is kept for their other market."""
+    """Azure's price list; answers are cached, since one has both markets of its sizes."""
 
     def __init__(self, source: WebList, say: Say = lambda _line: None) -> None:
         self._source = source
         self._say = say
-        self._told: dict[tuple[str, tuple[str, ...]], list[Any]] = {}
+        self._cache: dict[tuple[str, tuple[str, ...]], list[Any]] = {}
 
     def quotes(
         self, names: Sequence[str], region: str, market: Market, today: date
     ) -> Iterator[Quote | NoQuote]:
-        """The Linux price of each size, on demand or spot, or why none; `LiveError` if away."""
+        """The Linux price of each size, or why it has none; `LiveError` if the service fails."""
         for start in range(0, len(names), _PORTION):
             portion = tuple(names[start : start + _PORTION])
             items = self._items(region, portion)
@@ -44,21 +44,21 @@ class AzurePrices:
                 yield _quote(name, items, region, market, today)
 
     def _items(self, region: str, portion: tuple[str, ...]) -> list[Any]:
-        if (region, portion) not in self._told:
-            pages = self._source.pages(_question(region, portion), self._following, self._say)
-            # A list that lies holds much else: that is not kept.
+        if (region, portion) not in self._cache:
+            pages = self._source.pages(_parameters(region, portion), self._next_parameters, self._say)
+            # Keep only the requested sizes: a faulty list may send any number of others.
             sizes = {name.casefold() for name in portion}
-            items = (item for page in pages for item in self._listed(page))
-            self._told[region, portion] = [item for item in items if _size(item) in sizes]
-        return self._told[region, portion]
+            items = (item for page in pages for item in self._items_of(page))
+            self._cache[region, portion] = [item for item in items if _size(item) in sizes]
+        return self._cache[region, portion]
 
-    def _listed(self, page: Mapping[str, Any]) -> list[Any]:
+    def _items_of(self, page: Mapping[str, Any]) -> list[Any]:
         items = page.get("Items")
         if not isinstance(items, list):
             raise unreadable(self._source.service)
         return items
 
-    def _following(self, page: Mapping[str, Any]) -> Parameters | None:
+    def _next_parameters(self, page: Mapping[str, Any]) -> Parameters | None:
         link = page.get("NextPageLink") or None
         if link is None:
             return None
@@ -68,7 +68,7 @@ class AzurePrices:
             raise unreadable(self._source.service) from None
 
 
-def _question(region: str, portion: Sequence[str]) -> Parameters:
+def _parameters(region: str, portion: Sequence[str]) -> Parameters:
     sizes = " or ".join(f"armSkuName eq '{name}'" for name in portion)
     conditions = (
         "serviceName eq 'Virtual Machines'",
@@ -80,12 +80,12 @@ def _question(region: str, portion: Sequence[str]) -> Parameters:
 
 
 def _quote(name: str, items: Sequence[Any], region: str, market: Market, today: date) -> Quote | NoQuote:
-    """A price that stands there under the wrong unit or currency is refused with that reason."""
+    """The quote for a size; none for a price with the wrong unit or currency, with that reason."""
     own = [item for item in items if _size(item) == name.casefold()]
     try:
-        meters = [item for item in own if _is_asked(item, region, market, today)]
-        refused = [why for item in meters if (why := _why_not(item))]
-        # The same size may be metered for a neighbouring region, too.
+        meters = [item for item in own if _is_meter_of(item, region, market, today)]
+        refused = [why for item in meters if (why := _defect(item))]
+        # A size may have a second meter, from a neighbouring region.
         first = [item for item in meters if item.get("isPrimaryMeterRegion") is True] or meters
         prices = {usd for item in first if (usd := price_from(item["retailPrice"])) is not None}
     except (TypeError, KeyError, AttributeError, ValueError):
@@ -96,13 +96,13 @@ def _quote(name: str, items: Sequence[Any], region: str, market: Market, today: 
 
 
 def _size(item: Any) -> str:
-    """The size of an item; empty for a row that is no item, so that the others can still be read."""
+    """The size of an item; empty for a malformed item, so that the others can still be read."""
     name = item.get("armSkuName") if isinstance(item, dict) else None
     return name.casefold() if isinstance(name, str) else ""
 
 
-def _is_asked(item: Mapping[str, Any], region: str, market: Market, today: date) -> bool:
-    """Whether the meter of a size is for this region and market, under Linux, and in force."""
+def _is_meter_of(item: Mapping[str, Any], region: str, market: Market, today: date) -> bool:
+    """Whether an item is a Linux meter for this region and market, valid today."""
     meter = f"{item['meterName']} {item['skuName']}".casefold()
     product = item["productName"].casefold()
     return (
@@ -117,7 +117,8 @@ def _is_asked(item: Mapping[str, Any], region: str, market: Market, today: date)
     )
 
 
-def _why_not(item: Mapping[str, Any]) -> str:
+def _defect(item: Mapping[str, Any]) -> str:
+    """Why a meter has no usable price; empty if it has one."""
     usd = price_from(item["retailPrice"])
     if item["currencyCode"] != "USD":
         return "the price list tells its price in another currency"

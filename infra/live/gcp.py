@@ -1,13 +1,13 @@
 """Prices of Google's machine types from the Cloud Billing Catalog API, which takes an API key.
 
-Form of an answer: Google Cloud, "services.skus.list" of the Cloud Billing API (v1). A page holds `skus` of
-all regions and `nextPageToken`; a price is `units` and `nanos` (10**-9) of a currency for a `usageUnit`.
+The answers are documented in Google Cloud, "services.skus.list" of the Cloud Billing API (v1). A page has
+`skus` of all regions and `nextPageToken`; a price is `units` and `nanos` (10**-9) per `usageUnit`.
 
-Google prices cores, memory, GPUs and local SSD apart. Names of SKUs are as recalled from its public
-list and were never compared with it; which of them make up a type holds for the bundled prices of
-all types of these families, on demand and on spot, to four digits (`tests/infra/live/test_gcp.py`).
-What is not in these tables has no price here: M1, M2 and M4 pay premiums, shared cores a share,
-and the SKUs of C4N, N4A and N4D are not known."""
+Google prices cores, memory, GPUs and local SSD separately. The names of SKUs are from memory, and were never
+compared with Google's public list; the sums of the parts match the bundled prices of all types of these
+families, on demand and spot, to four digits (`tests/infra/live/test_gcp.py`). Types that are not in these
+tables get no price: M1, M2 and M4 have premiums, shared cores a share, and the SKUs of C4N, N4A and N4D are
+unknown."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from advisor.infra.live.web import Parameters, Say, WebList
 
 
 def _skus(part: str) -> dict[str, str]:
-    """The SKU's name by what it is of: a series of hosts, a data sheet of GPUs; empty: all others."""
+    """SKU names of a kind of part, by machine series or GPU; the key '' holds for all others."""
     text = (files("advisor.infra.live") / "gcp_skus.csv").read_text(encoding="utf-8")
     return {row["of"]: row["sku"] for row in csv.DictReader(text.splitlines()) if row["part"] == part}
 
 
 _HOSTS, _GPUS, _LOCAL_SSD = _skus("host"), _skus("gpu"), _skus("local_ssd")
-# The H100 of a3-megagpu is sold under a name of its own, which the list has changed.
+# The H100 of a3-megagpu has a separate name, which Google has changed once.
 _MEGA_GPU = ("Nvidia H100 80GB Mega GPU", "Nvidia H100 80GB Plus GPU")
 
 
 class Part(Struct, frozen=True):
-    """An amount of a SKU, by the first of its names listed; `unit` is `h` or `GiBy.h`."""
+    """An amount of a SKU. The first of `names` in the price list counts; `unit` is `h` or `GiBy.h`."""
 
     names: tuple[str, ...]
     unit: str
@@ -46,7 +46,7 @@ class Part(Struct, frozen=True):
 
 
 def parts(machine: InstanceType) -> tuple[Part, ...]:
-    """The parts of a machine type; none where they are not known."""
+    """The priced parts of a machine type; empty if they are unknown."""
     family = machine.name.split("-")[0]
     series = "-".join(machine.name.split("-")[:2])
     host = _HOSTS.get(series) or _HOSTS.get(family)
@@ -54,16 +54,16 @@ def parts(machine: InstanceType) -> tuple[Part, ...]:
     gpus = _MEGA_GPU if series == "a3-megagpu" else (gpu,)
     if host is None or machine.burstable or (machine.gpu_name and not any(gpus)):
         return ()
-    machine_types = [
+    result = [
         Part((f"{host} Core",), "h", machine.vcpus),
         Part((f"{host} Ram",), "GiBy.h", machine.memory_mib / 1024),
     ]
     if any(gpus):
-        machine_types.append(Part(gpus, "h", machine.gpu_count * machine.gpu_fraction))
+        result.append(Part(gpus, "h", machine.gpu_count * machine.gpu_fraction))
     if machine.instance_store_gib:
         disk = _LOCAL_SSD.get(family, _LOCAL_SSD[""])
-        machine_types.append(Part((disk,), "GiBy.h", machine.instance_store_gib))
-    return tuple(machine_types)
+        result.append(Part((disk,), "GiBy.h", machine.instance_store_gib))
+    return tuple(result)
 
 
 SKU_NAMES = frozenset(
@@ -74,7 +74,7 @@ SKU_NAMES = frozenset(
 
 SERVICE = "Google's price list"
 URL = "https://cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus"  # Compute Engine
-KEY_HEADER = "X-Goog-Api-Key"  # in an address it would stand in the logs of proxies
+KEY_HEADER = "X-Goog-Api-Key"  # a key in the address would appear in the logs of proxies
 _FIRST: Parameters = {"currencyCode": "USD", "pageSize": "5000"}
 _USAGE = {"OnDemand": Market.ON_DEMAND, "Preemptible": Market.SPOT}
 # 'Spot Preemptible N2 Instance Core running in Americas', 'Nvidia L4 GPU attached to Spot
@@ -83,15 +83,15 @@ _DESCRIPTION = re.compile(
     r"(?P<spot>(?:Spot )?Preemptible )?(?P<name>.+?)(?P<spot_vm> attached to Spot Preemptible VMs)?"
     r"(?: (?:running )?in [^:]+)?"
 )
-# `usageUnit` -> the unit of a part, and how many hours of it a price is for.
+# `usageUnit` -> the unit of a part, and the number of hours that the price covers.
 _UNITS = {"h": ("h", 1.0), "GiBy.h": ("GiBy.h", 1.0), "GiBy.mo": ("GiBy.h", HOURS_PER_MONTH)}
 
-# (name, unit, region, market) -> dollars an hour; None: not to be read, or not believed.
+# (name, unit, region, market) -> dollars an hour; None: unreadable or implausible.
 Rates = Mapping[tuple[str, str, str, Market], set[float | None]]
 
 
 class GcpPrices:
-    """Google's list; it is fetched once, with all regions and markets."""
+    """Google's price list, which is fetched once for all regions and markets."""
 
     def __init__(
         self, source: WebList, machine_of: Callable[[str], InstanceType | None], say: Say = lambda _line: None
@@ -104,8 +104,8 @@ class GcpPrices:
     def quotes(
         self, names: Sequence[str], region: str, market: Market, today: date
     ) -> Iterator[Quote | NoQuote]:
-        """The sum of each type's cores, memory, GPUs and local SSD, or why it is not
-        told. Raises `LiveError` where the list cannot be asked at all."""
+        """The price of each type as the sum of its cores, memory, GPUs and local SSD, or why there is none.
+        `LiveError` if the list cannot be fetched."""
         if self._rates is None:
             self._rates = rates(self._skus(), datetime.now(UTC))
         for name in names:
@@ -126,13 +126,13 @@ class GcpPrices:
         return one_price(name, {usd} if usd else set(), (region, market), today)
 
     def _skus(self) -> Iterator[Any]:
-        for page in self._source.pages(_FIRST, self._following, self._say):
+        for page in self._source.pages(_FIRST, self._next_parameters, self._say):
             skus = page.get("skus", [])
             if not isinstance(skus, list):
                 raise unreadable(self._source.service)
             yield from skus
 
-    def _following(self, page: Mapping[str, Any]) -> Parameters | None:
+    def _next_parameters(self, page: Mapping[str, Any]) -> Parameters | None:
         token = page.get("nextPageToken") or None
         if token is not None and not isinstance(token, str):
             raise unreadable(self._source.service)
@@ -153,22 +153,22 @@ def _rate(part: Part, region: str, market: Market, known: Rates) -> float | str:
 
 
 def rates(skus: Iterable[Any], now: datetime) -> Rates:
-    """The prices of what `gcp_machines` knows, by name, unit, region and market, in force now. A SKU that is
-    something else is passed over, whatever it looks like."""
+    """The prices that are valid now for the SKUs in `SKU_NAMES`, by name, unit, region and market. Other
+    SKUs, even malformed ones, are skipped."""
     prices: dict[tuple[str, str, str, Market], set[float | None]] = defaultdict(set)
     for sku in skus:
-        known = _known(sku)
+        known = _known_sku(sku)
         if known is not None:
             name, market, regions = known
             unit, usd = _price(sku, now)
             for region in regions:
-                for of in (unit,) if unit else ("h", "GiBy.h"):
-                    prices[name, of, region, market].add(usd)
+                for priced_unit in (unit,) if unit else ("h", "GiBy.h"):
+                    prices[name, priced_unit, region, market].add(usd)
     return dict(prices)
 
 
-def _known(sku: Any) -> tuple[str, Market, list[str]] | None:
-    """Name, market and regions of a SKU; None for one that is no part of a machine type."""
+def _known_sku(sku: Any) -> tuple[str, Market, list[str]] | None:
+    """Name, market and regions of a SKU; None if it is no part of a machine type."""
     try:
         match = _DESCRIPTION.fullmatch(sku["description"])
         market = _USAGE[sku["category"]["usageType"]]
@@ -182,11 +182,11 @@ def _known(sku: Any) -> tuple[str, Market, list[str]] | None:
 
 
 def _price(sku: Mapping[str, Any], now: datetime) -> tuple[str, float | None]:
-    """Unit and dollars an hour; no unit where even that cannot be read, None for no price. Prices come in the
-    order in which they took effect. A first tier may be free of charge; more than one price above 0 depends
-    on how much is used."""
+    """Unit and dollars an hour of a SKU; the unit is empty if it is unreadable, the price None if there is no
+    single one. Prices are in the order in which they took effect. A first tier may be free; several prices
+    above 0 depend on the amount used."""
     try:
-        info = [entry for entry in sku["pricingInfo"] if _since(entry) <= now][-1]
+        info = [entry for entry in sku["pricingInfo"] if _effective_since(entry) <= now][-1]
         expression = info["pricingExpression"]
         unit, hours = _UNITS[expression["usageUnit"]]
         tiers = [_usd(tier["unitPrice"]) for tier in expression["tieredRates"]]
@@ -197,8 +197,8 @@ def _price(sku: Mapping[str, Any], now: datetime) -> tuple[str, float | None]:
     return unit, price_from(usd) if usd is not None else None
 
 
-def _since(info: Mapping[str, Any]) -> datetime:
-    """When a price took effect; one without a time is in force."""
+def _effective_since(info: Mapping[str, Any]) -> datetime:
+    """When a price took effect; the earliest possible time if it has none."""
     text = info.get("effectiveTime")
     return datetime.fromisoformat(text) if text else datetime.min.replace(tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""The price list of a cloud: where it is, with what key, and what its prices are called."""
+"""The price lists of the clouds: their addresses, keys, and the names of their prices' sources."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Quotes = Callable[[Sequence[str], str, Market, date], Iterator[Quote | NoQuote]]
 
 
 class Access(Struct, frozen=True, kw_only=True):
-    """The way to a list: an address in the place of the cloud's own, and the environment variable that holds
-    a key; None: as the environment says. With `whole` a list may be fetched that has hundreds of MB."""
+    """How to reach a list: an address instead of the cloud's, and the environment variable with the key;
+    None: as the environment says. `whole` allows to fetch a list of hundreds of MB."""
 
     url: str | None = None
     key_variable: str | None = None
@@ -39,9 +39,9 @@ class Access(Struct, frozen=True, kw_only=True):
 
 
 class PriceList(Struct, frozen=True, kw_only=True):
-    """`quotes` gives one quote, or the reason for none, for each type, in order; `sources` names the origin
-    of a price, by the markets that can be asked for. Only with an account are offerings and quotas told, too.
-    `by_type`: it names types, so that one that it lacks is not sold; others tell what types are made of."""
+    """A cloud's price list. `quotes` gives a quote, or the reason for none, for each type in order; `sources`
+    has the origin of prices for each market that the list has. Only with an account are there offerings and
+    quotas. `by_type`: it lists types, so a missing one is not sold; other lists price parts of types."""
 
     cloud: str
     quotes: Quotes
@@ -53,8 +53,8 @@ class PriceList(Struct, frozen=True, kw_only=True):
 def price_list(
     cloud: str, known: Catalog, access: Access | None = None, say: Say = lambda _line: None
 ) -> PriceList:
-    """The list of a cloud; `UsageError` where none can be asked, or the address is none. `LiveError` where a
-    key is needed and there is none. Nobody is asked yet."""
+    """The price list of a cloud, without a request yet; `UsageError` for a cloud without one or a bad
+    address, `LiveError` for a missing key."""
     access = access or Access()
     if cloud == AWS:
         return _aws(access, say)
@@ -81,14 +81,14 @@ def price_list(
 
 
 def _aws(access: Access, say: Say) -> PriceList:
-    """AWS with boto3's own credentials; without any, the list that AWS publishes for all."""
+    """AWS's prices with boto3's credentials, or its public list, which needs none."""
     if access.url is not None or (access.whole and not has_credentials()):
         index = WebList(service=aws.SERVICE, url=_url(AWS, access, aws.URL))
         own = os.environ.get(SPOT_URL_VARIABLE)
         address = checked_url(own, SPOT_URL_VARIABLE) if own else aws.SPOT_URL
         advisor = WebList(service=aws.SPOT_SERVICE, url=address)
         public = {Market.ON_DEMAND: "AWS price list (bulk; Linux; shared tenancy)"}
-        # Who names an address for AWS's list does not want AWS to be asked.
+        # With a substitute address for the list, AWS's spot advisor is not contacted, either.
         if own or index.url == aws.URL:
             public[Market.SPOT] = "on-demand price less the saving of AWS's public spot advisor"
         quotes_of = aws.AwsPrices(index, advisor, say).quotes

@@ -1,4 +1,4 @@
-"""Quotes from clouds; boto3 clients that give up in time, and their errors in one line with the way out."""
+"""Quotes of clouds; boto3 clients with time limits; and boto3's errors in one line with a hint."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from msgspec import Struct
 from advisor.domain import Market
 from advisor.errors import LiveError
 
-# Nothing that is sold by the hour costs more: a rack of 72 GB200 is below $1,000.
+# Upper limit of plausible prices: a rack of 72 GB200 costs less than $1,000 an hour.
 MOST_USD_PER_HOUR = 20_000.0
 
 
 class Quote(Struct, frozen=True, kw_only=True):
-    """A cloud's price; `zone` is spot's cheapest; it may be `estimated` and have `terms`."""
+    """A cloud's price of a type; `zone` is the cheapest one for spot; `terms` are remarks, or empty."""
 
     instance_type: str
     region: str
@@ -35,7 +35,7 @@ class Quote(Struct, frozen=True, kw_only=True):
 
 
 class NoQuote(Struct, frozen=True, kw_only=True):
-    """A price that is not believed or not known, and why; `unlisted`: the list lacks the type."""
+    """Why a type has no quote; `unlisted`: the price list lacks the type."""
 
     instance_type: str
     why: str
@@ -43,7 +43,7 @@ class NoQuote(Struct, frozen=True, kw_only=True):
 
 
 def price_from(amount: object) -> float | None:
-    """A price above 0 that an instance may have, or None: lists have zeros, which are no prices."""
+    """A plausible price above 0; None for others, such as the zeros that some lists have."""
     if isinstance(amount, bool) or not isinstance(amount, (int, float, str)):
         return None
     try:
@@ -56,7 +56,7 @@ def price_from(amount: object) -> float | None:
 def one_price(
     name: str, prices: Collection[float], where: tuple[str, Market], today: date
 ) -> Quote | NoQuote:
-    """The quote in a region and market where exactly one price remains."""
+    """The quote for exactly one price; otherwise `NoQuote`."""
     region, market = where
     if not prices:
         why = f"the price list has no {market} price in {region}"
@@ -68,22 +68,22 @@ def one_price(
     return Quote(instance_type=name, region=region, market=market, usd_per_hour=usd, as_of=today)
 
 
-# Codes of errors by which programs decide whether to ask again.
+# Error codes by which programs decide whether to retry.
 NO_CREDENTIALS, THROTTLED = "no_credentials", "throttled"
 
 
 def late(service: str) -> LiveError:
-    """It accepted the question and stayed silent."""
+    """The error for a service that accepted the request but did not answer."""
     return LiveError(f"{service} did not answer in time", hint="ask again later")
 
 
 def unreachable(service: str) -> LiveError:
-    """No connection."""
+    """The error for a failed connection."""
     return LiveError(f"{service} cannot be reached", hint="the known prices stay as they are")
 
 
 def unreadable(service: str) -> LiveError:
-    """An answer of another form than the service documents."""
+    """The error for an answer that is not in the documented form."""
     return LiveError(f"{service} answered what cannot be read", hint="is a proxy in between?")
 
 
@@ -91,15 +91,15 @@ Answer = TypeVar("Answer")
 
 
 class Deadline:
-    """Seconds that all asking together may take, and those of one question."""
+    """A time limit for all requests together (`seconds`) and for each one (`each`)."""
 
     def __init__(self, seconds: float, each: float | None = None) -> None:
         self._end = time.monotonic() + seconds
         self._each = each or seconds
 
     def within(self, what: str, ask: Callable[[], Answer], *, each: float | None = None) -> Answer:
-        """The answer, or the error, of `ask`; `LiveError` where the time is over before it. `each` is what
-        this one question may take, where it is not as the others."""
+        """The result of `ask`, or its error; `LiveError` if the time is over first. `each` replaces the limit
+        of this one request."""
         seconds = max(0.0, min(each or self._each, self._end - time.monotonic()))
         if seconds <= 0:
             raise LiveError(f"{what}: no time is left to ask for it", hint="ask again later")
@@ -111,7 +111,7 @@ class Deadline:
             except BaseException as error:
                 answer.set_exception(error)
 
-        # A daemon does not keep the program from ending.
+        # A daemon thread does not keep the program from ending.
         threading.Thread(target=work, daemon=True).start()
         if not wait([answer], seconds).done:
             raise LiveError(f"{what} did not answer within {seconds:.0f} seconds", hint="ask again later")
@@ -119,7 +119,7 @@ class Deadline:
 
 
 def each_within(seconds: float, what: str, answers: Iterable[Answer]) -> Iterator[Answer]:
-    """Every answer of a slow iterator, none of which may take longer than this."""
+    """The items of a slow iterator; `LiveError` if one takes longer than `seconds`."""
     source = iter(answers)
     while True:
         entry = Deadline(seconds).within(what, lambda: list(islice(source, 1)))
@@ -128,18 +128,18 @@ def each_within(seconds: float, what: str, answers: Iterable[Answer]) -> Iterato
         yield from entry
 
 
-# Seconds. A person waits: four tries of this, then the snapshot answers.
+# Limits for one attempt. After four attempts the bundled snapshot is used, since a user waits.
 CONNECT_SECONDS = 3
 READ_SECONDS = 8
-# Values that one filter of EC2 may have.
+# The most values that a filter of EC2 may have.
 PORTION = 100
-# Tries in all; botocore waits longer before each, also where the service throttles.
+# Attempts in total; botocore waits longer before each one.
 ATTEMPTS = 4
 
 
 def client(service: str, region: str, *, attempts: int | None = None) -> Any:
-    """A boto3 client of one service; AWS_ENDPOINT_URL is honoured, as boto3 does. `attempts` in all; None is
-    what somebody who waits for prices has patience for."""
+    """A boto3 client of a service; as usual, AWS_ENDPOINT_URL is honoured. `attempts` in total; None:
+    `ATTEMPTS`."""
     import boto3
     import botocore.session
     from botocore.config import Config
@@ -157,7 +157,7 @@ def client(service: str, region: str, *, attempts: int | None = None) -> Any:
 
 
 def has_credentials() -> bool:
-    """Whether boto3 finds credentials of AWS; whether they are right nobody asks."""
+    """Whether boto3 finds AWS credentials, valid or not."""
     try:
         import boto3
         from botocore.exceptions import BotoCoreError
@@ -166,26 +166,26 @@ def has_credentials() -> bool:
     try:
         return boto3.session.Session().get_credentials() is not None
     except BotoCoreError:
-        return True  # a profile that is not found, told where it is used
+        return True  # a missing profile is reported when it is used
 
 
 @cache
 def _service_descriptions() -> Any:
-    """botocore's descriptions of the services: EC2's is long, and is read once."""
+    """botocore's loader of service descriptions, cached because EC2's description is long."""
     from botocore.loaders import create_loader
 
     return create_loader()
 
 
 def in_portions(names: Sequence[str]) -> Iterator[list[str]]:
-    """The names in lists that one request may hold."""
+    """The names in lists short enough for one request."""
     for start in range(0, len(names), PORTION):
         yield list(names[start : start + PORTION])
 
 
 @contextmanager
 def as_live_errors(what: str) -> Iterator[None]:
-    """Errors of boto3 as `LiveError`: which service, what happened, what to do."""
+    """Turn boto3's errors in the block into `LiveError` with the service, the problem, and a hint."""
     from botocore import exceptions
     from botocore.parsers import ResponseParserError
 
@@ -210,7 +210,7 @@ def as_live_errors(what: str) -> Iterator[None]:
 
 
 def required(answer: Any, name: str, what: str) -> Any:
-    """A field of every good answer; botocore takes a captive portal's page for an empty one."""
+    """A field of an answer; `LiveError` without it: botocore reads a captive portal's page as empty."""
     if name not in answer:
         raise unreadable(f"AWS {what}")
     return answer[name]

@@ -1,6 +1,6 @@
-"""Price lists on the web: JSON in pages, fetched with limits, asked for again where that may help.
+"""Price lists on the web: JSON pages and large files, fetched with limits and retries.
 
-Nothing here shows a header: a key travels in one."""
+Headers are never shown, since they may hold a key."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 20.0
 ATTEMPTS = 4
-# Before another try: half a second, doubled each time, up to a quarter longer; a server that says
-# how long is believed up to here.
+# Pause before a retry: half a second, doubled each time, plus up to a quarter at random; or what the server
+# says, up to this maximum.
 FIRST_PAUSE_SECONDS = 0.5
 MOST_PAUSE_SECONDS = 20.0
-# What a file may have, and one page, of which five thousand of Google's SKUs take 3 MiB in the
-# documented form; read as JSON it may take thirty times as much. All pages of a list together:
-# Google's has tens of thousands of SKUs.
+# Largest size of a file, and of one page: five thousand of Google's SKUs take 3 MiB, and parsed JSON may take
+# thirty times as much memory. All pages of a list together: Google's list has tens of thousands of SKUs.
 MOST_MIB = 64
 MOST_MIB_A_PAGE = 16
 MOST_MIB_OF_A_LIST = 512
 MOST_PAGES = 500
-# For all of one answer: a body that trickles keeps each read within its own limit.
+# Limit for a whole answer, since a trickling body never exceeds the limit of one read.
 ANSWER_SECONDS = 90.0
-# For all of one file of hundreds of MB.
+# Limit for a whole file of hundreds of MB.
 FILE_SECONDS = 570.0
-# RFC 9110 and 8470: the request may be sent again as it is.
+# RFC 9110 and 8470: the same request may be sent again.
 TRANSIENT = (408, 425, 429)
 
 Parameters = Mapping[str, str]
@@ -50,7 +49,7 @@ Answer = TypeVar("Answer")
 
 
 class WebList(Struct, frozen=True, kw_only=True):
-    """A price list on the web: what it is called, where it is, and headers that may be secret."""
+    """A price list on the web: its name, its address, and headers, which may be secret."""
 
     service: str
     url: str
@@ -58,60 +57,60 @@ class WebList(Struct, frozen=True, kw_only=True):
     credentials_hint: str = ""
 
     def __repr__(self) -> str:
-        return f"WebList({self.service!r}, {self.url!r})"  # no header: it may be secret
+        return f"WebList({self.service!r}, {self.url!r})"  # no headers, since they may be secret
 
     def pages(
         self,
         first: Parameters,
-        following: Callable[[dict[str, Any]], Parameters | None],
+        next_parameters: Callable[[dict[str, Any]], Parameters | None],
         say: Say = lambda _line: None,
     ) -> Iterator[dict[str, Any]]:
-        """Each page, a JSON object; `following` reads from one what the next is asked with. Only the query of
-        a link to the next page counts: the key goes nowhere else. `LiveError` where pages do not end, or the
-        service cannot be asked."""
+        """All pages, each a JSON object; `next_parameters` gets a page and returns the query for the next one
+        (only a query, so that the key goes to no other address). `LiveError` if pages do not end, or the
+        service fails."""
         parameters_seen = set[tuple[tuple[str, str], ...]]()
         left = MOST_MIB_OF_A_LIST * 2**20
         wanted: Parameters | None = first
         with _client(self) as client:
             while wanted is not None:
-                question = tuple(sorted(wanted.items()))
-                if question in parameters_seen or len(parameters_seen) >= MOST_PAGES:
+                query = tuple(sorted(wanted.items()))
+                if query in parameters_seen or len(parameters_seen) >= MOST_PAGES:
                     raise LiveError(
                         f"{self.service}: page {len(parameters_seen)} leads back to a page that "
                         f"was read, or there are more than {MOST_PAGES}",
                         hint="a proxy in between may cause this",
                     )
-                parameters_seen.add(question)
-                page, size = _tried(partial(_page, self, client, wanted))
+                parameters_seen.add(query)
+                page, size = _with_retries(partial(_page, self, client, wanted))
                 left -= size
                 if left < 0:
                     raise _too_much(self, MOST_MIB_OF_A_LIST)
-                wanted = following(page)
+                wanted = next_parameters(page)
                 if wanted is not None:
                     say(f"{self.service}: page {len(parameters_seen)} read")
                 yield page
 
 
 def download(url: str) -> bytes:
-    """The content at an address, of up to `MOST_MIB`."""
+    """The content at an address; `LiveError` if it has more than `MOST_MIB`."""
     parts = urlsplit(url)
     source = WebList(service=str(parts.hostname), url=url)
     with _client(source) as client:
-        return _tried(partial(_body, source, client, {}, MOST_MIB))
+        return _with_retries(partial(_body, source, client, {}, MOST_MIB))
 
 
 def streamed(source: WebList, take: Callable[[Iterator[bytes]], Answer], most_mib: float) -> Answer:
-    """The result of `take` on a file as it arrives, of up to `most_mib`; it may be taken anew."""
+    """The result of `take` on a file's bytes as they arrive, up to `most_mib`; a retry calls it again."""
 
     def ask() -> Answer:
-        with _client(source) as client, _answered(source, client, {}) as answer:
+        with _client(source) as client, _response(source, client, {}) as answer:
             return take(_pieces(source, answer, most_mib, FILE_SECONDS))
 
-    return _tried(ask)
+    return _with_retries(ask)
 
 
 def checked_url(url: str, option: str) -> str:
-    """An address that prices may come from: https, or http on this machine; `UsageError` else."""
+    """The address, if prices may come from it (https, or http on this machine); else `UsageError`."""
     parts = None
     if url.isascii() and url.isprintable() and " " not in url:
         with suppress(ValueError):
@@ -131,7 +130,7 @@ def checked_url(url: str, option: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what is sent there stays on this machine; other names are not looked up."""
+    """Whether a host is this machine; names other than localhost are not resolved."""
     if host.casefold() == "localhost":
         return True
     try:
@@ -140,8 +139,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class _AskAgain(LiveError):
-    """A failure that another try may mend, after `pause_seconds` where the service says so."""
+class _RetryableError(LiveError):
+    """A failure after which a retry may succeed, after `pause_seconds` if the service named a time."""
 
     pause_seconds: float | None = None
 
@@ -160,33 +159,33 @@ def _client(source: WebList) -> Client:
     )
 
 
-def _tried(ask: Callable[[], Answer]) -> Answer:
+def _with_retries(ask: Callable[[], Answer]) -> Answer:
     from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-    again, most = retry_if_exception_type(_AskAgain), stop_after_attempt(ATTEMPTS)
+    again, most = retry_if_exception_type(_RetryableError), stop_after_attempt(ATTEMPTS)
     return Retrying(stop=most, retry=again, wait=_pause, reraise=True)(ask)
 
 
 def _page(source: WebList, client: Client, wanted: Parameters) -> tuple[dict[str, Any], int]:
-    """A page and its bytes."""
+    """A page, and its size in bytes."""
     body = _body(source, client, wanted, MOST_MIB_A_PAGE)
     try:
         page = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        raise _again(unreadable(source.service)) from None
+        raise _retryable(unreadable(source.service)) from None
     if not isinstance(page, dict):
         raise unreadable(source.service)
     return page, len(body)
 
 
 def _body(source: WebList, client: Client, wanted: Parameters, most_mib: float) -> bytes:
-    with _answered(source, client, wanted) as answer:
+    with _response(source, client, wanted) as answer:
         return b"".join(_pieces(source, answer, most_mib, ANSWER_SECONDS))
 
 
 @contextmanager
-def _answered(source: WebList, client: Client, wanted: Parameters) -> Iterator[Response]:
-    """An answer whose body was not read yet; what goes wrong while it is open is a `LiveError`."""
+def _response(source: WebList, client: Client, wanted: Parameters) -> Iterator[Response]:
+    """A response with an unread body; errors while it is open become `LiveError`."""
     import httpx2
 
     try:
@@ -196,12 +195,12 @@ def _answered(source: WebList, client: Client, wanted: Parameters) -> Iterator[R
                 raise _refused(source, answer)
             yield answer
     except httpx2.TimeoutException:
-        raise _again(late(source.service)) from None
+        raise _retryable(late(source.service)) from None
     except (httpx2.RemoteProtocolError, httpx2.DecodingError):
-        raise _again(unreadable(source.service)) from None
+        raise _retryable(unreadable(source.service)) from None
     except (httpx2.TransportError, httpx2.InvalidURL):
-        raise _again(unreachable(source.service)) from None
-    except UnicodeEncodeError:  # the link to the next page has half a character
+        raise _retryable(unreachable(source.service)) from None
+    except UnicodeEncodeError:  # the next page's link has a lone surrogate
         raise unreadable(source.service) from None
 
 
@@ -221,7 +220,7 @@ def _too_much(source: WebList, most_mib: float) -> LiveError:
 
 
 def _refused(source: WebList, answer: Response) -> LiveError:
-    """The error for a refusal, without the answer's text, which may repeat the request and its key."""
+    """The error for a refusal, without the answer's text, which may contain the request and its key."""
     status = answer.status_code
     if answer.is_redirect:
         return LiveError(f"{source.service} answers with a redirect ({status})", hint="name the last address")
@@ -232,20 +231,20 @@ def _refused(source: WebList, answer: Response) -> LiveError:
             hint=source.credentials_hint or "ask without it",
         )
     if status == 429:
-        error = _AskAgain(f"{source.service} throttles", code=THROTTLED, hint="ask again in a minute")
+        error = _RetryableError(f"{source.service} throttles", code=THROTTLED, hint="ask again in a minute")
         error.pause_seconds = retry_after_seconds(answer.headers.get("Retry-After"), MOST_PAUSE_SECONDS)
         return error
     refusal = LiveError(f"{source.service} refuses the request ({status})", hint="ask again later")
-    return _again(refusal) if status in TRANSIENT or status >= 500 else refusal
+    return _retryable(refusal) if status in TRANSIENT or status >= 500 else refusal
 
 
-def _again(error: LiveError) -> _AskAgain:
-    return _AskAgain(error.message, hint=error.hint, code=error.code)
+def _retryable(error: LiveError) -> _RetryableError:
+    return _RetryableError(error.message, hint=error.hint, code=error.code)
 
 
 def _pause(state: RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
-    named = error.pause_seconds if isinstance(error, _AskAgain) else None
+    named = error.pause_seconds if isinstance(error, _RetryableError) else None
     if named is not None:
         return named
     seconds: float = FIRST_PAUSE_SECONDS * 2 ** (state.attempt_number - 1)
@@ -253,6 +252,6 @@ def _pause(state: RetryCallState) -> float:
 
 
 def retry_after_seconds(text: str | None, most: float) -> float | None:
-    """Seconds of a Retry-After header, up to `most`; dates, rare there, are left to our own pauses."""
+    """Seconds in a Retry-After header, up to `most`; None for others, such as dates, which are rare."""
     text = (text or "").strip()
     return min(float(text), most) if text.isascii() and text.isdigit() else None

@@ -1,3 +1,3 @@
-"""The side of a rented instance: its end first, then disks, the sweep, and its measurements.
+"""What runs on a rented instance: timers for its end, disks, the sweep's process, and its results.
 
-Nothing here knows of trials; `advisor.runs.cloud.agent` joins this with the sweep."""
+Nothing here depends on trials; `advisor.runs.cloud.agent` connects this with the sweep."""

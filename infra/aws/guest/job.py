@@ -1,4 +1,4 @@
-"""The job of an instance, a JSON document in the bucket without a secret; the watch over it."""
+"""The job of an instance (a JSON document in the bucket, without secrets), its process, and its watch."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from advisor.errors import DataError, LiveError
 from advisor.infra.aws.asking import Clock
 from advisor.infra.aws.guest.metadata import Metadata
 
-POLL_SECONDS = 5.0  # EC2's guide to interruption notices advises this at least
+POLL_SECONDS = 5.0  # as EC2's guide to interruption notices recommends
 GRACE_SECONDS = 30.0
-# Before the timer that ends the instance: enough to leave, and to send what is left.
+# The process is ended this long before the instance, so that it can exit and send its last rows.
 BEFORE_EXPIRY = timedelta(seconds=90)
-SYSTEMD = Path("/run/systemd/system")  # there while it is what started the machine
+SYSTEMD = Path("/run/systemd/system")  # exists if systemd has booted the machine
 SPOT, EXPIRY = "spot", "expiry"
 
 
 class Watch(Struct):
-    """Looks for a reason to leave until it is `over`; `reason` is `spot`, `expiry` or empty."""
+    """Polls for a reason to end the work, until `over` is set; `reason` is `spot`, `expiry` or empty."""
 
     metadata: Metadata
     expires_at: datetime
@@ -41,7 +41,7 @@ class Watch(Struct):
     over: threading.Event = field(default_factory=threading.Event)
 
     def run(self, poll_seconds: float = POLL_SECONDS) -> None:
-        """Until there is a reason, which is acted on once."""
+        """Poll until there is a reason; then call `leave` once."""
         while not self.over.is_set():
             self.reason = self._reason()
             if self.reason:
@@ -52,7 +52,7 @@ class Watch(Struct):
     def _reason(self) -> str:
         if self.clock.now() >= self.expires_at - BEFORE_EXPIRY:
             return EXPIRY
-        # A service that does not answer for a moment says nothing; it is asked again.
+        # A metadata service that does not answer is polled again.
         with suppress(LiveError):
             return SPOT if self.metadata.is_taken_back() else ""
         return ""
@@ -60,7 +60,7 @@ class Watch(Struct):
 
 @contextmanager
 def watching(watch: Watch, poll_seconds: float = POLL_SECONDS) -> Iterator[Watch]:
-    """The watch runs in a thread as long as the block does."""
+    """Run the watch in a thread during the block."""
     thread = threading.Thread(target=watch.run, args=(poll_seconds,), name="notices", daemon=True)
     thread.start()
     try:
@@ -71,15 +71,15 @@ def watching(watch: Watch, poll_seconds: float = POLL_SECONDS) -> Iterator[Watch
 
 
 def _own_scope() -> tuple[str, ...]:
-    """The words before a command that give it a cgroup of its own to divide. Root may make groups
-    anywhere, but systemd takes controllers back from those that it did not give away."""
+    """The words before a command that run it in a delegated cgroup, which it may divide. Root could make
+    groups anywhere, but systemd takes controllers back from cgroups that it has not delegated."""
     if os.getuid() != 0 or not SYSTEMD.is_dir():
         return ()
     return ("systemd-run", "--quiet", "--scope", "--property=Delegate=yes")
 
 
 class Child:
-    """A program in a session of its own: what it starts ends with it."""
+    """A program in a new session, so that its child processes can be ended with it."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self._log: IO[bytes] = log.open("ab")
@@ -93,39 +93,39 @@ class Child:
         )
 
     def wait(self, seconds: float) -> int | None:
-        """Its exit code; None while it runs on after so many seconds."""
+        """The exit code; None if the program still runs after that time."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def leave(self) -> None:
-        """Tell it to end in order; at once, when it has not after a while."""
+        """Terminate the program, and kill it if it has not ended after `GRACE_SECONDS`."""
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
         if self.wait(GRACE_SECONDS) is None:
             self.kill()
 
     def kill(self) -> None:
-        """End it and all that it started."""
+        """Kill the program and its child processes."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def close(self) -> None:
-        """Leave nothing of it, however one goes."""
+        """Kill the program if it still runs, and close its log."""
         if self._process.poll() is None:
             self.kill()
         self._log.close()
 
 
 SCHEMA = "advisor.guest-job/1"
-STATES_FOLDER = "guests/"  # beneath a job's prefix: what instances tell of themselves
+STATES_FOLDER = "guests/"  # under a job's prefix: the reports of instances
 COMMANDS = SWEEP_RUN, VERIFY, MEASURE = "sweep run", "verify", "measure"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _DEVICE = re.compile(r"/dev/(sd|xvd)[a-z]{1,2}")
 _DISK_TYPE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-# As pip takes it: a name, extras, a version; nothing that could be an option or an address.
+# A pip requirement with name, extras and version; nothing that could be an option or an address.
 _REQUIREMENT = re.compile(r"([a-z][a-z0-9-]*(\[[a-z,]+\])?(==[0-9]+(\.[0-9]+)*(\.\*)?)?)?")
 _PREFIX = re.compile(r"[A-Za-z0-9._/-]+[A-Za-z0-9._-]")
 
@@ -133,12 +133,11 @@ _PREFIX = re.compile(r"[A-Za-z0-9._/-]+[A-Za-z0-9._-]")
 class Job(Struct, frozen=True, kw_only=True):
     """A sweep, a verification, or the load of a language model, on one instance.
 
-    `arguments` are those of `advisor` and the words of `command`, but for where disks are mounted;
-    `local_disk` has the instance's own disk mounted, too. `disks` has the disk type by the device's name in
-    the launch (`/dev/sdf`: `gp3`). All that the instance writes goes beneath `prefix` of `bucket` (in
-    `region`), which all instances of one slot share. `database_parameter` names the SSM parameter
-    (SecureString) that holds the URL of a shared database; empty: measurements go to the bucket. `engine` is
-    the package that serves a language model, as pip takes it; empty: none is installed."""
+    The instance runs `advisor`, `command`, `arguments`, and options for mounted disks. `disks` maps device
+    names of the launch to disk types (`/dev/sdf`: `gp3`); with `local_disk` the local NVMe disk is mounted,
+    too. Results go under `prefix` of `bucket` (in `region`), which all instances of one slot share.
+    `database_parameter` names the SSM parameter (SecureString) with the URL of a shared database; empty:
+    measurements go to the bucket. `engine` is the pip requirement of a serving engine; empty: none."""
 
     sweep_id: str
     region: str
@@ -171,17 +170,17 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def url(self) -> str:
-        """The document's address, as one word for a command line."""
+        """The document's `s3://` address."""
         return f"s3://{self.bucket}/{self.key}"
 
 
 def job_to_json(job: Job) -> str:
-    """The document; the same job gives the same bytes."""
+    """The job's document; equal jobs give equal bytes."""
     return json.dumps({"schema": SCHEMA, **asdict(job)}, indent=1, sort_keys=True)
 
 
 def job_from_json(text: str) -> Job:
-    """The job of a document; `DataError` for anything else."""
+    """The job in a document; `DataError` for an invalid one."""
     try:
         document = json.loads(text)
         if document["schema"] != SCHEMA:

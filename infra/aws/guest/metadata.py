@@ -1,6 +1,6 @@
-"""The instance metadata service, version 2: who this instance is, and whether it is taken back.
+"""The instance metadata service, version 2 (id, region, spot interruption), and the bucket for results.
 
-Standard library only, and never through a proxy: the address is this machine's own."""
+The metadata client uses only the standard library, and never a proxy, since the address is link-local."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Refused
 from advisor.infra.live.session import as_live_errors
 
-_THERE = frozenset({"PreconditionFailed", "412"})
-_TWO_AT_ONCE = frozenset({"ConditionalRequestConflict", "409"})
-_NONE = frozenset({"NoSuchKey", "404"})
-_WRITES_TOGETHER = 6
+_EXISTS = frozenset({"PreconditionFailed", "412"})
+_CONFLICT = frozenset({"ConditionalRequestConflict", "409"})
+_NOT_FOUND_CODES = frozenset({"NoSuchKey", "404"})
+_MOST_WRITES = 6
 
 
 class ResultBucket:
-    """The objects beneath a prefix of a bucket; keys are relative to it."""
+    """The objects under a prefix of a bucket; keys are relative to the prefix."""
 
     def __init__(self, aws: Aws, region: str, bucket: str, prefix: str) -> None:
         self._ask = partial(aws.ask, region, service="s3", Bucket=bucket)
         self._prefix = f"{prefix.rstrip('/')}/" if prefix else ""
 
     def put_once(self, key: str, content: bytes) -> bool:
-        """Write it unless an object of that name is there; whether it was written now. An answer that got
-        lost is asked for again, and then finds the object: False, and there."""
-        for left in reversed(range(_WRITES_TOGETHER)):
+        """Write an object unless its key exists; returns whether this call wrote it. After a lost answer it
+        returns False, though the object is written: the retry finds it."""
+        for left in reversed(range(_MOST_WRITES)):
             try:
                 self._ask("put_object", Key=self._prefix + key, Body=content, IfNoneMatch="*")
             except Refused as refused:
-                if refused.code in _THERE:
+                if refused.code in _EXISTS:
                     return False
-                if refused.code not in _TWO_AT_ONCE or not left:
+                if refused.code not in _CONFLICT or not left:
                     raise
             else:
                 break
         return True
 
     def put(self, key: str, content: bytes) -> None:
-        """Write it, whatever was there."""
+        """Write an object, and replace an existing one."""
         self._ask("put_object", Key=self._prefix + key, Body=content)
 
     def get(self, key: str) -> bytes | None:
-        """The content; None where there is no such object."""
+        """The content of an object; None if it does not exist."""
         try:
             answer = self._ask("get_object", Key=self._prefix + key)
         except Refused as refused:
-            if refused.code in _NONE:
+            if refused.code in _NOT_FOUND_CODES:
                 return None
             raise
         with as_live_errors("s3"):
@@ -61,7 +61,7 @@ class ResultBucket:
         return content
 
     def keys(self, beneath: str = "") -> Iterator[str]:
-        """The names beneath a folder, in order."""
+        """The keys that begin with `beneath`, in order."""
         more: dict[str, Any] = {}
         while True:
             answer = self._ask("list_objects_v2", Prefix=self._prefix + beneath, **more)
@@ -81,7 +81,7 @@ _UNAUTHORIZED, _NOT_FOUND = 401, 404
 
 
 class Metadata:
-    """The service at an address; a token is taken when it is needed, and again when it is over."""
+    """A client of the metadata service; it gets a token when needed, and a new one after expiry."""
 
     def __init__(self, address: str | None = None) -> None:
         named = address or os.environ.get(ADDRESS_VARIABLE) or ADDRESS
@@ -90,7 +90,7 @@ class Metadata:
         self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
     def get(self, path: str) -> str | None:
-        """The text at `/latest/<path>`; None if absent, `LiveError` unless version 2 answers."""
+        """The text at `/latest/<path>`; None if it does not exist, `LiveError` if the service fails."""
         reason = ""
         for _ in range(_TRIES):
             try:
@@ -111,21 +111,20 @@ class Metadata:
         return self.get("meta-data/instance-id") or ""
 
     def region(self) -> str:
-        """The region of the instance, as `us-east-1`."""
+        """The region of the instance, like `us-east-1`."""
         return self.get("meta-data/placement/region") or ""
 
     def is_taken_back(self) -> bool:
-        """Whether the spot market takes the instance back, about two minutes before it does; whatever the
-        notice says."""
+        """Whether there is a spot interruption notice, about two minutes before the instance ends."""
         return self.get("meta-data/spot/instance-action") is not None
 
     def _answer(self, path: str) -> str:
         if not self._token:
             lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN_SECONDS)}
-            self._token = self._sent("PUT", "/latest/api/token", lifetime)
-        return self._sent("GET", path, {"X-aws-ec2-metadata-token": self._token})
+            self._token = self._response("PUT", "/latest/api/token", lifetime)
+        return self._response("GET", path, {"X-aws-ec2-metadata-token": self._token})
 
-    def _sent(self, method: str, path: str, headers: dict[str, str]) -> str:
+    def _response(self, method: str, path: str, headers: dict[str, str]) -> str:
         request = urllib.request.Request(self._address + path, method=method, headers=headers)
         with self._open(request, timeout=TIMEOUT_SECONDS) as answer:
             body: bytes = answer.read()

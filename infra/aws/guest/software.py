@@ -1,4 +1,4 @@
-"""The start script of an instance, and the advisor as an archive that it installs."""
+"""The start script of an instance, and the archive with the advisor that it installs."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from advisor.infra.aws.guest.job import STATES_FOLDER, Job
 
 PACKAGES = ("advisor", "advisor/infra", "advisor/models", "advisor/sweeps")
 EXTRAS = ("sweep", "zoo", "formats", "postgres")
-# Of an instance that loads an engine, which comes with a torch of its own.
+# Extras for an instance with a serving engine, which brings its torch.
 SERVING_EXTRAS = ("endpoint",)
 _LEVEL = 6  # of gzip: 9 takes three times as long, for a hundredth less
-_NOT_SENT = frozenset({"__pycache__", "build", "sources"})  # of `infra`: what makes a bundle, and out of what
+_NOT_SENT = frozenset({"__pycache__", "build", "sources"})  # the last two: builders of the bundle in `infra`
 
 
 class Software(Struct, frozen=True):
-    """An archive and its digest; `key` is its place in a bucket, equal for equal bytes."""
+    """An archive and its digest; equal archives have equal keys in a bucket."""
 
     content: bytes
     sha256: str
 
     @property
     def key(self) -> str:
-        """The object's name."""
+        """The archive's key in a bucket."""
         return f"software/{self.sha256}.tar.gz"
 
 
 def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) -> Software:
-    """The packages beneath `root` (by default those that run now) and their requirements. The same files give
-    the same bytes, whenever and wherever they are packed."""
+    """An archive of the packages under `root` (by default the running ones) and their requirements. Equal
+    files give equal bytes, at any time and on any machine."""
     root = root or Path(__file__).parents[4]
     buffer = io.BytesIO()
     with (
@@ -59,14 +59,14 @@ def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) ->
 
 
 def constraints() -> str:
-    """The versions that run here, for pip. A version with a local part (`2.13.0+cpu`) is a build for this
-    machine: its public part is asked for, and the instance takes the build for its GPU."""
-    names = {each.name for each in metadata.distributions()} - {PACKAGE}
+    """The versions that are installed here, as pip constraints. Local parts (`2.13.0+cpu`) are cut, so that
+    the instance gets the build for its GPU."""
+    names = {package.name for package in metadata.distributions()} - {PACKAGE}
     return "".join(f"{name}=={metadata.version(name).partition('+')[0]}\n" for name in sorted(names))
 
 
 def requirements(root: Path, extras: frozenset[str]) -> str:
-    """The requirements for pip: those of the packages beneath `root`, or of the installed ones."""
+    """The pip requirements of the packages under `root`, or of the installed ones."""
     path = root / "pyproject.toml"
     if path.is_file():
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
@@ -85,7 +85,7 @@ def requirements(root: Path, extras: frozenset[str]) -> str:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """In a checkout three rooms are links, which `rglob` does not follow below its start."""
+    """The files to pack. In a checkout three packages are links, which `rglob` follows only as its start."""
     paths = {path for package in PACKAGES for path in (root / package).rglob("*")}
     for path in sorted(paths):
         if path.is_file() and not _NOT_SENT & set(path.relative_to(root).parts):
@@ -99,9 +99,9 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 ROOT = "/opt/advisor"
-PER_BOOT = "/var/lib/cloud/scripts/per-boot"  # cloud-init runs these at every start
-BOOT_LOG = "/var/log/cloud-init-output.log"  # what cloud-init keeps of this script
-MOST_BYTES = 16 * 1024  # EC2's limit, before it is encoded
+PER_BOOT = "/var/lib/cloud/scripts/per-boot"  # cloud-init runs its scripts at every start
+BOOT_LOG = "/var/log/cloud-init-output.log"  # cloud-init's log of the start script's output
+MOST_BYTES = 16 * 1024  # EC2's limit, before base64
 
 
 def user_data(
@@ -114,9 +114,9 @@ def user_data(
     per_boot: str = PER_BOOT,
     boot_log: str = BOOT_LOG,
 ) -> str:
-    """The script for `UserData` (boto3 encodes it itself). `now` bounds the life of an instance whose clock
-    is wrong; the same `now` gives the same script, as the client token of a launch needs. `DataError` when
-    the time is over already, or the script too long."""
+    """The script for `UserData` (boto3 encodes it). `now` bounds the life of an instance with a wrong clock;
+    equal `now` gives equal scripts, as a launch's client token requires. `DataError` if the instance would
+    expire within a minute, or the script is too long."""
     lifetime = int((expires_at - now).total_seconds())
     if lifetime < 60:
         raise DataError(f"sweep {job.sweep_id} expires within a minute", hint="nothing can be measured")
@@ -142,5 +142,5 @@ def user_data(
     return script
 
 
-if __name__ == "__main__":  # for an image (infra/image)
+if __name__ == "__main__":  # used to build an image (infra/image)
     sys.stdout.buffer.write(packed_software().content)
