@@ -173,7 +173,7 @@ class Daemon(Struct):
                 continue
             if run.number in here and busy:
                 continue
-            # Wait for a sweep that was started by hand: beside it, this one would be refused.
+            # Wait until a sweep that was started by hand has ended: until then this one would be refused.
             if run.number in here and is_sweep(command) and self.occupied():
                 continue
             if self._has_started(run):

@@ -57,8 +57,8 @@ class Leases:
         self._database.execute(renewed, patience_seconds=_NO_PATIENCE)
 
     def give_back(self, owner: Owner, trial_ids: Iterable[str] | None = None) -> None:
-        """See `LeaseBook`. Without `trial_ids` (the driver ends) it does not wait for the database, since the
-        leases then expire anyway; a driver that goes on waits, or it would keep other drivers out."""
+        """See `LeaseBook`. Without `trial_ids` (the driver ends) this does not wait for the database, since
+        the leases then expire; a driver that continues must wait, or its leases would block others."""
         patience = _NO_PATIENCE if trial_ids is None else None
         ended = LEASES.delete().where(LEASES.c.owner == owner.name)
         if trial_ids is not None:

@@ -259,7 +259,7 @@ def watch(aws: Aws, machine: LaunchedMachine, meter: Meter, work: Work) -> Outco
 
 
 def _refreshed(aws: Aws, machine: LaunchedMachine) -> tuple[LaunchedMachine, str]:
-    """The instance in its current state; or as it was, and why AWS did not tell."""
+    """The instance in its current state; or as it was, and why AWS did not answer."""
     try:
         return machines.instance(aws, machine.region, machine.id, patience=_PATIENCE), ""
     except machines.NotListed as error:
