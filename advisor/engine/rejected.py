@@ -34,7 +34,7 @@ from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.pipeline import STAGES
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
-from advisor.units import ceil_ms, ceil_span, floor_rate, format_rate, format_target
+from advisor.units import ceil_ms, ceil_span, floor_rate, format_rate, format_span, format_target
 
 
 class CpuTypes(Struct, frozen=True):
@@ -375,7 +375,10 @@ def run_shortfall(
     """That a run takes, or may take, too many hours or too many dollars."""
     text = _OF_RUNS[reason, request.is_sure].text
     if reason == "too_long":  # dollars are told to the cent
-        upper, median = ceil_span(upper), median if request.is_sure else ceil_span(median)
+        upper = ceil_span(upper)
+        # As it is told elsewhere, but where that is the limit.
+        is_near = limit is not None and format_span(median) == format_span(limit)
+        median = ceil_span(median) if is_near and not request.is_sure else median
     return Message(text, code=reason, upper=upper, limit=limit, median=median)
 
 

@@ -6,6 +6,7 @@ That takes seconds, so it is done only where nothing fits and a person waits for
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from itertools import combinations
 from typing import Generic
 
@@ -92,6 +93,9 @@ class Relaxer(Generic[R, O, T, C, A]):
     def relaxations(self, request: R) -> tuple[Relaxation, ...]:
         """What would make something answer, cheapest first."""
         ways, enough = list[Relaxation](), set[str]()
+        # Few answers, which the search beyond does not take the time of.
+        with suppress(SpentError):
+            ways += self._task.further_relaxations(self._answer, self.answers, self.chosen)
         try:
             for self._sure in (True,) if request.is_sure else (True, False):
                 for changed, constraints in self._least_relaxed(request, frozenset(enough)):
@@ -99,7 +103,6 @@ class Relaxer(Generic[R, O, T, C, A]):
                         ways.append(way)
                         enough.update(change.constraint for change in way.changes)
             ways += self._elsewhere(request)
-            ways += self._task.further_relaxations(self._answer, self.answers, self.chosen)
         except SpentError:  # what was found until then answers, too
             pass
         return tuple(sorted((way for way in ways if not self._is_needless(way, ways)), key=self._rank))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
@@ -156,18 +157,15 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
 
     def with_nearest(self, answer: Recommendation, ways: Sequence[Relaxation]) -> Recommendation:
         """With the spec that keeps all but the target, where it is faster: a type without a GPU is not looked
-        at that could not reach it; else at the batch that a way out gives the same spec."""
+        at that could not reach it."""
         request, before, today = answer.request, answer.nearest, answer.today
-        if before is None:
+        slower = (
+            way.gives for way in ways if [each.constraint for each in way.changes] == ["target_throughput"]
+        )
+        faster = [each for each in slower if before and each.prediction.median > before.prediction.median]
+        if before is None or not faster:
             return answer
-        same = [way.gives for way in ways if way.gives.spec == before.spec]
-        for way in ways:
-            slower = [each.constraint for each in way.changes] == ["target_throughput"]
-            if slower and way.gives.prediction.median > before.prediction.median:
-                same.insert(0, way.gives)
-        if not same:
-            return answer
-        nearest = replace(same[0], probability=None)
+        nearest = replace(faster[-1], probability=None)
         notes = answer.warnings[: len(answer.warnings) - len(warnings(before, today))]
         return replace(
             answer,
@@ -336,8 +334,12 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         answers: Callable[[NetworkQuestion], Table | None],
         chosen: Callable[[NetworkQuestion], Candidate | None],
     ) -> Iterator[Relaxation]:
-        """The rate of as many of the nearest instance as it takes, and training on the fewest nodes."""
+        """The rate of as many of the nearest instance as it takes, training on the fewest nodes, and as many
+        epochs as the limits of a run allow."""
         request, nearest = answer.request, answer.nearest
+        epochs = _epochs_within(request, nearest) if nearest else 0
+        if epochs and (fewer := chosen(replace(request, epochs=epochs))):
+            yield _more("epochs", "--epochs", f"{request.epochs:g}", epochs, fewer)
         count = count_that_would_do(request, nearest) if nearest else None
         if count is not None and (gives := chosen(replace(request, max_count=count))):
             yield _more("max_count", "--max-count", request.max_count, count, gives)
@@ -352,7 +354,21 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
             yield _more("max_nodes", "--max-nodes", request.max_nodes, gives.spec.count, gives)
 
 
-def _more(name: str, option: str, before: int, after: int, gives: Candidate) -> Relaxation:
+def _epochs_within(request: NetworkQuestion, nearest: Candidate) -> int:
+    """As many epochs of the nearest spec as surely keep the limits on hours and dollars; 0 where not even one
+    does, or where all do."""
+    run, usd = nearest.run, request.max_run_usd
+    if request.task is not Work.TRAINING or request.epochs is None or run is None:
+        return 0
+    affordable = math.inf if usd is None else usd / nearest.spec.total_usd_per_hour
+    hours = min(request.max_hours or math.inf, affordable) - request.start_hours
+    first = run.first_epoch.upper if run.first_epoch else 0.0
+    later = (run.hours.upper - request.start_hours - first) / max(1.0, request.epochs - 1)
+    epochs = math.floor(1 + (hours - first) / later) if first <= hours < math.inf and later > 0 else 0
+    return epochs if epochs < request.epochs else 0
+
+
+def _more(name: str, option: str, before: object, after: int, gives: Candidate) -> Relaxation:
     change = Change(constraint=name, option=option, before=str(before), after=str(after))
     return Relaxation(changes=(change,), gives=gives)
 

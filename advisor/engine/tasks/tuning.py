@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from math import ceil, inf
+from math import inf
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -466,7 +466,7 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
     start = request.start_hours
     if chosen is not None and request.start_minutes is None:
         hours = chosen.hours.median - request.tokens / chosen.tokens_per_second.median / 3600
-        start = ceil(round(60 * hours, 6)) / 60
+        start = max(request.start_hours, round(60 * hours) / 60)
         load = Message(
             "up to {load:hours} of the start to store and read the weights at the disk's rate; a slower "
             "download is not counted"

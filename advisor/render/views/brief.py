@@ -266,7 +266,7 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
         yield "misses", t.listed(translated(text, t) for text in nearest.get("misses", ()))
         yield "does", *_rate(nearest, request, t)
         yield "bound", binding_text(nearest, t)
-    ways = (relax_sentence(change, request, t) for change in document["relax"][:3])
+    ways = (relax_sentence(change, request, t) for change in _told_ways(document["relax"])[:3])
     yield from zip(("ways", "way_2", "way_3"), ways, ("",) * 3, strict=False)
     yield from _borderline_rows(document, t)
     reasons = counts["rejected_by_reason"].items()
@@ -275,6 +275,14 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
     count = max(counts["offers_considered"], sum(counts["rejected_by_reason"].values()))
     yield "looked", said and t("brief.types", count=f"{count:,}", reasons=said), ""
     yield "more", t("brief.explain_none"), t("brief.in_explain"), ""
+
+
+def _told_ways(ways: Sequence[Record]) -> list[Record]:
+    """The cheapest first, then one that moves limits alone: who set them may move them, and room is short."""
+    of_place = ("--cloud", "--region", "--market")
+    limits = [way for way in ways if all(each["option"] not in of_place for each in way["changes"])]
+    first = [*ways[:1], *limits[:1]] if limits and limits[0] is not ways[0] else [*ways[:1]]
+    return [*first, *(way for way in ways if way not in first)]
 
 
 def _machine(spec: Record, request: Record, t: Texts) -> tuple[str, str]:
@@ -475,6 +483,14 @@ def _usd(spec: Record) -> float:
     return float(run["usd"]["median"] if run and run["usd"] else spec["price"]["total_usd_per_hour"])
 
 
+# Why a spec that costs less, and is as sure, is not first.
+_WHY = {
+    Behind.UNMEASURED: "brief.not_first",
+    Behind.TIME: "brief.as_dear_slower",
+    Behind.HOURLY: "brief.as_dear_hourly",
+}
+
+
 def _other(spec: Record, document: Record, t: Texts) -> tuple[str, str]:
     """'g6.2xlarge (L4) $0.978/h, 71 % sure, 1,110 images/s, batch 16, p99 of a batch 48 ms'; of a run its
     hours and its cost. The batch size is told where it is not the chosen one's. Then what was asked about."""
@@ -485,8 +501,7 @@ def _other(spec: Record, document: Record, t: Texts) -> tuple[str, str]:
     gpu = ""
     if spec["gpu"]:
         never = never_measured(spec, t)
-        if spec.get("behind") == Behind.UNMEASURED:
-            never.append(t("brief.not_first"))
+        never += [t(_WHY[why])] if (why := spec.get("behind")) in _WHY else []
         is_kin = spec["gpu"]["name"] == (document["recommendation"]["gpu"] or {}).get("name")
         number = f"{spec['gpu']['count']} x " if spec.get("run") and is_kin else ""
         gpu = t.aside(t("brief.comma").join([number + gpu_text(spec["gpu"]["name"]), *never]))

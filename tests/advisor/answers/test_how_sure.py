@@ -144,3 +144,33 @@ def test_a_required_confidence_holds_for_rate_and_price_together_else_the_surest
     assert (first["probability"] >= 0.9) == ("nothing on offer is 90 % sure" not in says)
     if first["probability"] < 0.9:
         assert first["probability"] == max(each["probability"] for each in (first, *others))
+
+
+def test_a_run_beyond_its_limits_is_told_the_epochs_that_surely_keep_them_and_one_figure_of_the_nearest():
+    asked = ["recommend", *RUN[:4], "--epochs", "26", "--gpu", "T4", "--max-cost", "10"]
+    document = recorded(asked)["document"]
+    nearest = document["nearest"]
+    assert f"${nearest['run']['usd']['median']:.2f}" in nearest["misses"][0]
+    way = next(way for way in document["relax"] if way["changes"][0]["option"] == "--epochs")
+    fewer = int(way["changes"][0]["to"])
+    assert 1 <= fewer < 26
+    assert way["gives"]["probability"] >= 0.9
+    asked[asked.index("26")] = str(fewer)
+    assert recorded(asked)["document"]["recommendation"]["run"]["usd"]["upper"] <= 10
+
+
+def test_a_cache_in_eight_bits_that_saves_much_is_named_with_the_spec_that_it_gives():
+    asked = [
+        *("recommend", "--task", "generation", "--model", "openai/gpt-oss-120b", "--users", "200"),
+        *("--think-seconds", "20", "--max-ttft-ms", "p95:800"),
+        *("--input-tokens", "4000", "--output-tokens", "500"),
+    ]
+    said, answered = recorded(asked), recorded([*asked, "--kv-precision", "fp8"])["document"]
+    step = next(each for each in said["document"]["serving"]["steps"] if each["kind"] == "fp8_kv")
+    fewer, first = answered["recommendation"], said["document"]["recommendation"]
+    assert (step["instead"]["instance_type"], step["instead"]["count"]) == (
+        fewer["instance_type"],
+        fewer["count"],
+    )
+    assert fewer["price"]["total_usd_per_hour"] < 0.85 * first["price"]["total_usd_per_hour"]
+    assert "--kv-precision fp8:" in " ".join(said["text"].split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
 from math import ceil, isclose
 from typing import Any, NamedTuple
 
@@ -145,6 +146,13 @@ def steps_of(
         *steps,
         ServingStep(kind=StepKind.REPLICA, option=" ".join([*words, f"--max-count {more}"]), gives=gives),
     )
+
+
+def format_fields(kind: StepKind) -> dict[str, StrEnum]:
+    """The fields of a question that ask for the smaller format of a step; none of another step."""
+    if kind is StepKind.FP8_KV:
+        return {"kv_precision": KvPrecision.FP8}
+    return {"precision": LlmPrecision(kind)} if kind in SMALLER_FORMATS else {}
 
 
 def _changes(

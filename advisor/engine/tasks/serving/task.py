@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
+from enum import StrEnum
 from functools import partial
 from typing import Any, ClassVar
 
@@ -26,7 +27,7 @@ from advisor.engine.tasks.language import (
     options_of_types,
     other_choices,
 )
-from advisor.engine.tasks.serving.details import SMALLER_FORMATS, front_of, steps_of
+from advisor.engine.tasks.serving.details import SMALLER_FORMATS, format_fields, front_of, steps_of
 from advisor.engine.tasks.serving.loads import most_counts, solved_table, weighed_table
 from advisor.engine.tasks.serving.options import (
     NODES,
@@ -48,6 +49,7 @@ from advisor.questions.spec import SpecQuestion
 
 # A limit of time that costs more than so much by the hour, and far less where it is so much looser.
 _DEAR_USD_PER_HOUR, _LOOSER, _FAR_LESS = 10.0, 1.5, 1 / 3
+_MUCH_LESS = 0.85
 # Users who cost more by the hour are told their load, and the cost where they pause so long.
 _DEAR_USERS, _PAUSE_SECONDS = 50.0, 30.0
 # Over all clouds, types that cost more are predicted only where these do not fill the answer.
@@ -238,28 +240,30 @@ class ServingTask(
         steps = steps_of(request, self.served, offer, chosen, partial(self._given, request, chosen))
         if isinstance(request, RecommendGeneration):
             steps = tuple(
-                replace(step, instead=self._in_format(request, LlmPrecision(step.kind), chosen))
-                if step.kind in SMALLER_FORMATS
+                replace(step, instead=self._in_format(request, fields, chosen))
+                if (fields := format_fields(step.kind))
                 else step
                 for step in steps
             )
         return {"front": front_of(request, ways, options.replicas, chosen), "steps": steps}
 
     def _in_format(
-        self, request: ServingQuestion, precision: LlmPrecision, chosen: GenerationCandidate
+        self, request: ServingQuestion, fields: Mapping[str, StrEnum], chosen: GenerationCandidate
     ) -> GenerationCandidate | None:
-        """The cheapest spec that serves weights in a format, among types of the same kind of price that cost
-        no more by the hour; None where it costs no clearly less than the chosen one, or is as many of the
-        same."""
+        """The cheapest spec that serves weights, or keeps the KV cache, in a format, among types of the same
+        kind of price that cost no more by the hour; None where it costs no clearly less than the chosen one,
+        or is as many of the same."""
         offer = chosen.spec.offer
-        smaller = request.replace(precision=precision, price_kinds=(offer.price.kind,))
+        smaller = request.replace(**fields, price_kinds=(offer.price.kind,))
         other = self._cheapest(smaller, offer.price.usd_per_hour)
         if other is None or (other.spec.offer.instance, other.spec.count) == (
             offer.instance,
             chosen.spec.count,
         ):
             return None
-        is_cheaper = self.candidate_rank(request, other) < CLEARLY_LESS * self.candidate_rank(request, chosen)
+        # A cache in 8 bits is told only where it brings much: few know what it does to their answers.
+        most = _MUCH_LESS if "kv_precision" in fields else CLEARLY_LESS
+        is_cheaper = self.candidate_rank(request, other) < most * self.candidate_rank(request, chosen)
         return other if is_cheaper else None
 
     def _cheapest(
